@@ -1,0 +1,299 @@
+/** Account, projects, tokens and the audit of every change asked for. */
+import { type Static, Type } from "typebox";
+import {
+  boolean,
+  date,
+  id,
+  integer,
+  Labels,
+  labelFilter,
+  list,
+  listQuery,
+  maxId,
+  name,
+  nameFilter,
+  nullable,
+  optional,
+  text,
+  word,
+} from "./common.ts";
+import { recordTypes } from "./dns.ts";
+import { operations, scopes } from "./operation.ts";
+
+/** What a project may own: name, default, and the highest that can be set. */
+export const quotas = {
+  Servers: { default: 100, maximum: maxId },
+  CPU: { default: 200, maximum: maxId },
+  RAM: { default: 262_144, maximum: maxId },
+  HDD: { default: 4096, maximum: maxId },
+  PublicNetworks: { default: 50, maximum: maxId },
+  PrivateNetworks: { default: 100, maximum: maxId },
+  Domains: { default: 1000, maximum: maxId },
+  RecordsPerDomain: { default: 10_000, maximum: 1_000_000 },
+  FirewallRules: { default: 500, maximum: 10_000 },
+  Tunnels: { default: 50, maximum: maxId },
+  SshKeys: { default: 100, maximum: maxId },
+  Images: { default: 50, maximum: maxId },
+  Tokens: { default: 100, maximum: maxId },
+} as const;
+
+export type Quota = keyof typeof quotas;
+export const quotaNames = Object.keys(quotas) as Quota[];
+
+/** Quotas that are counted over the whole project; the others hold within one domain or network. */
+export const usageNames = [
+  "Servers",
+  "CPU",
+  "RAM",
+  "HDD",
+  "PublicNetworks",
+  "PrivateNetworks",
+  "Domains",
+  "SshKeys",
+  "Images",
+  "Tokens",
+] as const satisfies readonly Quota[];
+
+const numbers = <K extends Quota>(names: readonly K[]) =>
+  Object.fromEntries(names.map((key) => [key, integer(0, quotas[key].maximum)])) as Record<
+    K,
+    ReturnType<typeof integer>
+  >;
+
+const Quotas = Type.Object(numbers(quotaNames));
+const Usage = Type.Object(numbers(usageNames));
+const Balances = Type.Object({ Real: integer(0, 0), Bonus: integer(0, 0), Test: integer(0, 0) });
+
+export const Project = Type.Object(
+  {
+    ID: id(),
+    Name: name(),
+    IsBlocked: boolean(),
+    Balances,
+    Quotas,
+    Usage,
+    DateCreate: date(),
+    Labels,
+  },
+  { title: "Project" },
+);
+export type Project = Static<typeof Project>;
+
+const RateLimit = Type.Object({ Requests: integer(1, 1_000_000), Seconds: integer(1, 86_400) });
+export type RateLimit = Static<typeof RateLimit>;
+
+export const Token = Type.Object(
+  {
+    ID: id(),
+    Name: name(),
+    Token: text({ description: "64 hexadecimal characters in the answer that made it, else empty." }),
+    Scopes: list(word(scopes)),
+    ProjectID: id(),
+    DomainID: nullable(id()),
+    RecordPattern: nullable(text()),
+    RecordTypes: nullable(list(word(recordTypes))),
+    ExpiresAt: nullable(date()),
+    RateLimit: nullable(RateLimit),
+    DateCreate: date(),
+    LastUsedAt: nullable(date()),
+    AllowedFrom: nullable(list(text())),
+    Labels,
+  },
+  { title: "Token" },
+);
+export type Token = Static<typeof Token>;
+
+export const Account = Type.Object(
+  {
+    ID: id(),
+    FirstName: text(),
+    LastName: text(),
+    Email: text(),
+    Balance: integer(0, 0),
+    BalanceTillDateUtc: date(),
+    ProjectsBalance: list(Type.Object({ ProjectId: id(), Balance: Balances })),
+    Projects: list(Type.Object({ ID: id(), Name: name(), IsBlocked: boolean() })),
+    Token: Type.Object({ ID: id(), Name: name(), Scopes: list(word(scopes)), ProjectID: id() }),
+  },
+  { title: "Account" },
+);
+export type Account = Static<typeof Account>;
+
+export const AuditEntry = Type.Object(
+  {
+    ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
+    Date: date(),
+    TokenID: id(),
+    TokenName: name(),
+    Address: text({ description: "Where the request came from." }),
+    Operation: text({ description: "Name of the operation in the contract." }),
+    Resource: nullable(text()),
+    ResourceID: nullable(id()),
+    Status: integer(100, 599),
+    RequestID: text(),
+    Before: Type.Unknown({ description: "The object before, secrets empty; null if there was none." }),
+    After: Type.Unknown({ description: "The object after, secrets empty; null if there is none." }),
+  },
+  { title: "AuditEntry" },
+);
+export type AuditEntry = Static<typeof AuditEntry>;
+
+const projectParam = { id: "project_not_found" } as const;
+const tokenParam = { id: "token_not_found" } as const;
+
+export const accountOperations = operations({
+  readAccount: {
+    method: "GET",
+    path: "/account",
+    access: "any",
+    summary: "Read the account, its projects and the token in use",
+    answer: Account,
+  },
+  readBalance: {
+    method: "GET",
+    path: "/customer/balance",
+    access: "any",
+    summary: "Read the balance",
+    description: "Always the bare number 0: nothing costs anything.",
+    answer: integer(0, 0),
+  },
+  readOwnProject: {
+    method: "GET",
+    path: "/project",
+    access: "any",
+    summary: "Read the token's project",
+    answer: Project,
+    tagged: true,
+  },
+  createProject: {
+    method: "POST",
+    path: "/project",
+    access: "account:admin",
+    summary: "Create a project",
+    body: Type.Object({ Name: name(), Quotas: optional(Type.Partial(Quotas)), Labels: optional(Labels) }),
+    answer: Project,
+    tagged: true,
+    shows: "readProject",
+    whenBlocked: true,
+    faults: ["title_taken"],
+  },
+  readProject: {
+    method: "GET",
+    path: "/project/{id}",
+    access: "account:admin",
+    own: "project",
+    summary: "Read a project",
+    params: projectParam,
+    answer: Project,
+    tagged: true,
+  },
+  updateProject: {
+    method: "PUT",
+    path: "/project/{id}",
+    access: "account:admin",
+    summary: "Edit a project",
+    description: "Lower quotas than in use are allowed; they only stop new objects.",
+    params: projectParam,
+    body: Type.Object({
+      Name: optional(name()),
+      IsBlocked: optional(boolean()),
+      Quotas: optional(Type.Partial(Quotas)),
+      Labels: optional(Labels),
+    }),
+    answer: Project,
+    tagged: true,
+    shows: "readProject",
+    repeatable: true,
+    whenBlocked: true,
+    faults: ["title_taken"],
+  },
+  deleteProject: {
+    method: "DELETE",
+    path: "/project/{id}",
+    access: "account:admin",
+    summary: "Delete a project that owns nothing but tokens",
+    params: projectParam,
+    answer: null,
+    faults: ["project_in_use"],
+  },
+  listTokens: {
+    method: "GET",
+    path: "/token",
+    access: "account:admin",
+    summary: "List the tokens of a project",
+    query: listQuery({
+      name: nameFilter,
+      label: labelFilter,
+      project: optional(id({ description: "Another project than the token's own." })),
+    }),
+    answer: list(Token),
+    list: true,
+    faults: ["project_not_found"],
+  },
+  createToken: {
+    method: "POST",
+    path: "/token",
+    access: "account:admin",
+    summary: "Create a token",
+    description: "Its value is shown in this answer and never again.",
+    body: Type.Object({
+      Name: name(),
+      Scopes: list(word(scopes), { minItems: 1 }),
+      ProjectID: optional(id()),
+      DomainID: optional(id()),
+      RecordPattern: optional(text({ minLength: 1, maxLength: 253 })),
+      RecordTypes: optional(list(word(recordTypes), { minItems: 1 })),
+      ExpiresAt: optional(date()),
+      RateLimit: optional(RateLimit),
+      AllowedFrom: optional(
+        list(text(), {
+          minItems: 1,
+          maxItems: 64,
+          description: "Addresses and blocks that the token may be used from.",
+        }),
+      ),
+      Labels: optional(Labels),
+    }),
+    answer: Token,
+    tagged: true,
+    shows: "readToken",
+    whenBlocked: true,
+    faults: ["quota_exceeded"],
+  },
+  readToken: {
+    method: "GET",
+    path: "/token/{id}",
+    access: "account:admin",
+    own: "token",
+    summary: "Read a token",
+    params: tokenParam,
+    answer: Token,
+    tagged: true,
+  },
+  deleteToken: {
+    method: "DELETE",
+    path: "/token/{id}",
+    access: "account:admin",
+    own: "token",
+    summary: "Delete a token",
+    description: "It is refused from the next request on.",
+    params: tokenParam,
+    answer: null,
+    faults: ["last_admin_token"],
+  },
+  listAudit: {
+    method: "GET",
+    path: "/audit",
+    access: "account:admin",
+    summary: "List every change asked for, refused ones too, newest first",
+    query: listQuery({
+      token: optional(id()),
+      resource: optional(text({ description: "`domain`, or `domain:3`." })),
+      operation: optional(text({ description: "Name of an operation, `*` at the end." })),
+      from: optional(date()),
+      to: optional(date()),
+    }),
+    answer: list(AuditEntry),
+    list: true,
+  },
+});

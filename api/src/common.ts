@@ -1,0 +1,78 @@
+/**
+ * Words that every resource uses: ids, names, labels, dates, lists. Schemas are JSON Schema 2020-12; what reading needs
+ * to know beyond it stands in `x-` keywords: `x-also` (other names of the field), `x-verbatim` (text that is kept as it came),
+ * `x-word` (letter case is free, answers show this spelling), `x-labels` (a map of labels).
+ */
+import { type Static, type TSchema, type TSchemaOptions, Type } from "typebox";
+
+export const maxId = 2_147_483_647;
+
+interface FieldOptions extends TSchemaOptions {
+  /** Other names under which the field is taken, after its own. */
+  readonly "x-also"?: readonly string[];
+  /** Blanks at the ends and Unicode form are kept (api section 1.4, rule 12). */
+  readonly "x-verbatim"?: boolean;
+}
+
+export const id = (options: FieldOptions = {}) => Type.Integer({ minimum: 1, maximum: maxId, ...options });
+export const integer = (minimum: number, maximum: number, options: FieldOptions = {}) =>
+  Type.Integer({ minimum, maximum, ...options });
+export const boolean = (options: FieldOptions = {}) => Type.Boolean({ ...options });
+export const text = (options: FieldOptions & { minLength?: number; maxLength?: number; pattern?: string } = {}) =>
+  Type.String(options);
+/** RFC 3339 in UTC with milliseconds, `2026-11-20T09:15:00.120Z`. */
+export const date = (options: FieldOptions = {}) => Type.String({ format: "date-time", ...options });
+export const list = <T extends TSchema>(
+  items: T,
+  options: FieldOptions & { minItems?: number; maxItems?: number } = {},
+) => Type.Array(items, options);
+export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const optional = Type.Optional;
+
+/** One of a few words; requests may use any letter case. */
+export const word = <const W extends string>(words: readonly W[], options: FieldOptions = {}) =>
+  Type.Unsafe<W>({ type: "string", enum: [...words], "x-word": true, ...options });
+
+/** `Name` and `Title`: 1-64 characters, no control characters, no angle brackets. */
+export const name = (options: FieldOptions = {}) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 64,
+    pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f<>]*$",
+    "x-says": "no control characters, no < and no >",
+    ...options,
+  });
+
+export const maxLabels = 32;
+/** Optional prefix and slash, then 1-63 characters with alphanumeric ends. */
+export const labelKey = /^(?:[A-Za-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+export const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
+
+export const Labels = Type.Unsafe<Record<string, string>>({
+  type: "object",
+  maxProperties: maxLabels,
+  propertyNames: { pattern: labelKey.source },
+  additionalProperties: { type: "string", pattern: labelValue.source },
+  "x-labels": true,
+});
+export type Labels = Static<typeof Labels>;
+
+/** Query of a list: filters as text, paging beside them. */
+export const listQuery = <T extends Record<string, TSchema>>(filters: T) =>
+  Type.Object({ ...filters, limit: optional(integer(1, 1000)), cursor: optional(text()) });
+
+export const nameFilter = optional(
+  text({ description: "Whole name in any letter case; `*` is any run of characters." }),
+);
+export const stateFilter = optional(text({ description: "One word or several with commas." }));
+export const labelFilter = optional(
+  text({
+    description:
+      "Label selector: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, joined by commas.",
+  }),
+);
+
+/** Milliseconds since 1970 as answers show them. */
+export function formatDate(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,139 @@
+/**
+ * The one table of faults. A code is what programs compare, the status is HTTP's, the message is the fixed sentence that
+ * clients in the field compare letter by letter. Codes come in with the operations that can answer them.
+ */
+
+interface FaultRow {
+  readonly status: number;
+  readonly message: string;
+}
+
+const invalid = (message: string): FaultRow => ({ status: 400, message });
+const denied: FaultRow = { status: 401, message: "Authorization has been denied for this request." };
+const missing = (what: string): FaultRow => ({ status: 404, message: `${what} not found` });
+const conflict = (message: string): FaultRow => ({ status: 409, message });
+
+/** Whole-answer codes: `code` of an error object (api section 1.9). */
+export const faults = {
+  validation_failed: invalid("The request is invalid."),
+  body_not_readable: invalid("The request body could not be read."),
+  body_not_object: invalid("The request body must be an object."),
+  path_not_readable: invalid("The request address could not be read."),
+  query_invalid: invalid("The query is invalid."),
+  idempotency_key_invalid: invalid("The idempotency key is not valid."),
+  record_exists: invalid("The record already exists."),
+  cname_conflict: invalid("A CNAME record cannot stand beside other records."),
+  cname_at_apex: invalid("A CNAME record cannot stand at the top of a domain."),
+  delegation_conflict: invalid("The name belongs to a delegated part of the domain."),
+  name_outside_domain: invalid("The name is not inside the domain."),
+  record_type_mismatch: invalid("The record is of another type."),
+  record_in_other_domain: invalid("The record belongs to another domain."),
+  zone_file_invalid: invalid("The zone file could not be read."),
+  token_missing: denied,
+  token_invalid: denied,
+  token_expired: denied,
+  scope_missing: { status: 403, message: "The token does not allow this operation." },
+  token_restricted: { status: 403, message: "The token does not allow this record." },
+  project_blocked: { status: 403, message: "The project is blocked." },
+  quota_exceeded: { status: 403, message: "The quota of the project is used up." },
+  path_not_found: { status: 404, message: "There is no such address." },
+  domain_not_found: missing("Domain"),
+  record_not_found: missing("Record"),
+  token_not_found: missing("Token"),
+  project_not_found: missing("Project"),
+  method_not_allowed: { status: 405, message: "The method is not allowed here." },
+  request_timeout: { status: 408, message: "The request did not arrive in time." },
+  idempotency_key_conflict: conflict("The idempotency key was used with another request."),
+  idempotency_key_busy: conflict("A request with this idempotency key is still running."),
+  domain_exists: conflict("The domain already exists."),
+  domain_not_available: conflict("The domain is not available."),
+  title_taken: conflict("The title is already in use."),
+  last_admin_token: conflict("The last administrator token cannot be deleted."),
+  project_in_use: conflict("The project still owns objects."),
+  etag_mismatch: { status: 412, message: "The object was changed in the meantime." },
+  body_too_large: { status: 413, message: "The request body is too large." },
+  media_type_not_supported: { status: 415, message: "The media type is not supported." },
+  rate_limited: { status: 429, message: "Too many requests." },
+  headers_too_large: { status: 431, message: "The request headers are too large." },
+  internal: { status: 500, message: "An unexpected error happened." },
+  not_ready: { status: 503, message: "The service is not ready." },
+  storage_unavailable: { status: 503, message: "The change could not be stored." },
+} as const satisfies Record<string, FaultRow>;
+
+export type FaultCode = keyof typeof faults;
+
+/** Codes of single fields, only inside `errors`. */
+export const fieldCodes = [
+  "field_required",
+  "type_mismatch",
+  "out_of_range",
+  "too_long",
+  "too_short",
+  "format_invalid",
+  "value_not_allowed",
+  "unknown_field",
+  "duplicate_field",
+  "fields_conflict",
+  "unknown_reference",
+] as const;
+
+export type FieldCode = (typeof fieldCodes)[number];
+
+/** One entry of `errors`: a pointer into the body (RFC 6901) or `?name` for a query parameter, a code and a sentence. */
+export interface FieldFault {
+  readonly pointer: string;
+  readonly code: FieldCode | FaultCode;
+  readonly detail: string;
+}
+
+/** The error object on the wire: legacy `Message`/`ModelState` and problem details (RFC 9457) in one, keys in this order. */
+export interface Problem {
+  readonly Message: string;
+  readonly ModelState?: Readonly<Record<string, readonly string[]>>;
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly instance: string;
+  readonly code: FaultCode;
+  readonly errors: readonly FieldFault[];
+}
+
+/** `/Rules/0/Source` as the old form writes it: `Rules[0].Source`; `?limit` becomes `limit`, the whole object `""`. */
+export function legacyPath(pointer: string): string {
+  if (pointer.startsWith("?")) return pointer.slice(1);
+  let path = "";
+  for (const part of pointer.split("/").slice(1)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (/^\d+$/.test(key)) path += `[${key}]`;
+    else path += path === "" ? key : `.${key}`;
+  }
+  return path;
+}
+
+/** Builds the error object of api section 1.9. */
+export function describeProblem(
+  code: FaultCode,
+  detail: string,
+  requestId: string,
+  errors: readonly FieldFault[] = [],
+): Problem {
+  const { status, message } = faults[code];
+  const state: Record<string, string[]> = {};
+  for (const fault of errors) {
+    const path = legacyPath(fault.pointer);
+    if (!Object.hasOwn(state, path)) state[path] = [];
+    state[path]?.push(fault.detail);
+  }
+  return {
+    Message: message,
+    ...(errors.length > 0 && { ModelState: state }),
+    type: `/docs#${code}`,
+    title: message,
+    status,
+    detail,
+    instance: `urn:brume:request:${requestId}`,
+    code,
+    errors,
+  };
+}

@@ -1,0 +1,53 @@
+/** Events: what happened, told once, in order, and kept for those who were away. */
+import { type Static, Type } from "typebox";
+import { date, id, list, listQuery, nullable, optional, text, word } from "./common.ts";
+import { operations, type Scope } from "./operation.ts";
+
+/** Each kind of resource with what one must be allowed to read to hear of it, and its events. */
+export const eventResources = {
+  domain: { scope: "dns:read", types: ["domain.created", "domain.changed", "domain.deleted"] },
+  record: { scope: "dns:read", types: ["record.created", "record.changed", "record.deleted"] },
+  project: { scope: "account:admin", types: ["project.created", "project.changed", "project.deleted"] },
+  token: { scope: "account:admin", types: ["token.created", "token.deleted"] },
+} as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;
+
+export type EventResource = keyof typeof eventResources;
+export const eventResourceNames = Object.keys(eventResources) as EventResource[];
+export const eventTypes = eventResourceNames.flatMap((kind) => [...eventResources[kind].types]);
+export type EventType = (typeof eventResources)[EventResource]["types"][number];
+
+export const Event = Type.Object(
+  {
+    ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
+    Type: word(eventTypes),
+    Date: date(),
+    ProjectID: id(),
+    Resource: word(eventResourceNames),
+    ResourceID: id(),
+    ParentID: nullable(id()),
+    TokenID: nullable(id()),
+    RequestID: nullable(text()),
+    Data: Type.Unknown({ description: "The object as `GET` shows it, secrets empty; null after deletion." }),
+  },
+  { title: "Event" },
+);
+export type Event = Static<typeof Event>;
+
+export const eventOperations = operations({
+  listEvents: {
+    method: "GET",
+    path: "/event",
+    access: "any",
+    summary: "List events, oldest first, or stream them",
+    description:
+      "With `Accept: text/event-stream` it is a stream that `Last-Event-ID` or `after` resumes without gap or double. Else an array, at most 100 unless `limit` says otherwise.",
+    query: listQuery({
+      type: optional(text({ description: "Names with commas, `*` at the end." })),
+      resource: optional(text({ description: "`domain:3`, several with commas." })),
+      after: optional(id({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Id of an event." })),
+    }),
+    answer: list(Event),
+    media: "text/event-stream",
+    list: true,
+  },
+});

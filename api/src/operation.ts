@@ -1,0 +1,81 @@
+/**
+ * What an operation is: plain data, from which reading, handler types, OpenAPI, SDK, CLI and the access laws are derived.
+ * Nothing here runs; whoever wants to know what the API promises reads values of this type.
+ */
+import { type Static, type TObject, type TSchema } from "typebox";
+import type { FaultCode } from "./errors.ts";
+
+export const scopes = [
+  "server:read",
+  "server:write",
+  "dns:read",
+  "dns:write",
+  "network:read",
+  "network:write",
+  "account:admin",
+] as const;
+
+export type Scope = (typeof scopes)[number];
+
+/** Does a token with `held` scopes have `wanted`? `x:write` includes `x:read`; `account:admin` includes no other. */
+export function grants(held: readonly string[], wanted: Scope): boolean {
+  return held.includes(wanted) || (wanted.endsWith(":read") && held.includes(wanted.replace(":read", ":write")));
+}
+
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+export interface Operation {
+  readonly method: Method;
+  /** Literal segments and `{parameters}`; a parameter is an id. */
+  readonly path: string;
+  /** What the token needs: a scope, any token, or nothing at all. */
+  readonly access: Scope | "any" | "open";
+  /** Which of the caller's own things (by the path's `id`) it may use without the scope. */
+  readonly own?: "project" | "token";
+  readonly summary: string;
+  readonly description?: string;
+  /** Per parameter of the path the fault that an id without an object gets. */
+  readonly params?: Readonly<Record<string, FaultCode>>;
+  /** Filters and options of the query; paging and `dryRun` are added where they belong. */
+  readonly query?: TObject;
+  readonly body?: TObject;
+  /** Schema of the JSON answer; null for an empty one. */
+  readonly answer: TSchema | null;
+  /** Media type, where the answer is not JSON; or a second form that `Accept` chooses. */
+  readonly media?: string;
+  /** A list is an array with paging, filters and `X-Total-Count`. */
+  readonly list?: boolean;
+  /** The answer is one object that carries an `ETag`. */
+  readonly tagged?: boolean;
+  /** Seconds the answer waits by itself for the change to take effect (`Prefer: wait` asks for more). */
+  readonly wait?: number;
+  /** The operation that reads the object which this one answers with, by its id. */
+  readonly shows?: string;
+  /** Sending it twice has the effect of sending it once. */
+  readonly repeatable?: boolean;
+  /** A change that stays possible in a blocked project. */
+  readonly whenBlocked?: boolean;
+  /** What it can answer besides the faults that every operation of its kind can. */
+  readonly faults?: readonly FaultCode[];
+  readonly examples?: readonly { readonly request?: unknown; readonly answer?: unknown }[];
+}
+
+/** Gives a table of operations its exact type. */
+export function operations<const T extends Readonly<Record<string, Operation>>>(table: T): T {
+  return table;
+}
+
+type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : never;
+
+/** Ids of the path, by the names the path gives them. */
+export type Params<Op extends Operation> = { readonly [Name in ParamNames<Op["path"]>]: number };
+export type Body<Op extends Operation> = Op["body"] extends TObject ? Static<Op["body"]> : undefined;
+export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
+export type Answer<Op extends Operation> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
+
+/** Changes are all but GET: they take `Idempotency-Key`, `Prefer: wait`, `dryRun` and are audited. */
+export function isChange(op: Operation): boolean {
+  return op.method !== "GET";
+}
