@@ -1,0 +1,113 @@
+/**
+ * From a token's text to who asks. Only hashes are stored; on a database that only this process writes the answer is kept
+ * in memory until an account changes, so that a request costs a hash and a look-up.
+ */
+import type { RateLimit } from "@brume/api/account.ts";
+import type { Scope } from "@brume/api/operation.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import { hashToken } from "../base/secret.ts";
+import type { Caller } from "../http/handler.ts";
+import type { Store } from "../store/db.ts";
+import { type Block, isAllowedFrom, parseBlock } from "./rules.ts";
+import { findTokenByHash, touchToken } from "./table.ts";
+
+export interface Authenticator {
+  /** Throws `token_invalid`, `token_expired`, or `scope_missing` when the token may not be used from `address`. */
+  authenticate(value: string, address: string): Caller | Promise<Caller>;
+  /** A token or project changed: nothing that was known counts any more. */
+  forget(): void;
+  /** Writes down when tokens were last used; exact to a minute. */
+  flush(): Promise<void>;
+}
+
+interface Known {
+  readonly caller: Caller;
+  readonly allowedFrom: readonly Block[] | null;
+  usedMinute: number;
+}
+
+const minute = 60_000;
+/** More tokens than this are not kept at once: guesses must not fill the memory. */
+const mostKnown = 10_000;
+
+export function createAuthenticator(store: Store, clock: Clock): Authenticator {
+  const keeps = store.kind === "sqlite";
+  const known = new Map<string, Known>();
+  const used = new Map<number, number>();
+  /** A row read before the last `forget` must not be kept after it. */
+  let generation = 0;
+
+  const admit = (found: Known, address: string): Caller => {
+    const { caller, allowedFrom } = found;
+    const now = clock.now();
+    if (caller.expiresAt !== null && caller.expiresAt <= now)
+      throw new Fault("token_expired", `The token expired at ${new Date(caller.expiresAt).toISOString()}.`);
+    if (allowedFrom !== null && !isAllowedFrom(allowedFrom, address))
+      throw new Fault("scope_missing", `The token may not be used from ${address}.`);
+    const thisMinute = Math.floor(now / minute);
+    if (found.usedMinute !== thisMinute) {
+      found.usedMinute = thisMinute;
+      used.set(caller.tokenId, now);
+    }
+    return caller;
+  };
+
+  const lookUp = async (hash: string, address: string): Promise<Caller> => {
+    const before = generation;
+    const row = await findTokenByHash.first(store.read, { hash });
+    if (row === undefined) throw new Fault("token_invalid", "The token is not known.");
+    const rateLimit = row.rate_limit === null ? null : (JSON.parse(row.rate_limit) as RateLimit);
+    const found: Known = {
+      usedMinute: -1,
+      allowedFrom:
+        row.allowed_from === null
+          ? null
+          : (JSON.parse(row.allowed_from) as string[]).map(parseBlock).filter((block) => block !== null),
+      caller: {
+        tokenId: row.id,
+        tokenName: row.name,
+        projectId: row.project_id,
+        projectBlocked: row.is_blocked === 1,
+        scopes: JSON.parse(row.scopes) as Scope[],
+        restriction:
+          row.domain_id === null
+            ? null
+            : {
+                domainId: row.domain_id,
+                domain: row.domain ?? "",
+                pattern: row.record_pattern,
+                types: row.record_types === null ? null : (JSON.parse(row.record_types) as string[]),
+              },
+        rateLimit: rateLimit === null ? null : { requests: rateLimit.Requests, seconds: rateLimit.Seconds },
+        expiresAt: row.expires_at,
+      },
+    };
+    if (keeps && before === generation) {
+      if (known.size >= mostKnown) known.clear();
+      known.set(hash, found);
+    }
+    return admit(found, address);
+  };
+
+  return {
+    authenticate(value, address) {
+      if (!/^[0-9a-f]{64}$/.test(value)) throw new Fault("token_invalid", "The token is not known.");
+      const hash = hashToken(value);
+      const found = known.get(hash);
+      return found === undefined ? lookUp(hash, address) : admit(found, address);
+    },
+    forget() {
+      generation += 1;
+      known.clear();
+    },
+    async flush() {
+      const now = [...used];
+      used.clear();
+      if (now.length === 0) return;
+      await store.write(async (tx) => {
+        for (const [id, at] of now) await touchToken(tx, id, at);
+      });
+    },
+  };
+}

@@ -1,0 +1,44 @@
+/** The first project and the first token, so that a fresh installation has an owner. */
+import { scopes } from "@brume/api/operation.ts";
+import type { Clock } from "../base/clock.ts";
+import { hashToken } from "../base/secret.ts";
+import type { Store } from "../store/db.ts";
+import { lock } from "../store/db.ts";
+import { findToken, insertProject, insertToken, listProjects } from "./table.ts";
+
+/**
+ * Project 1 `default` and token 1 with all scopes and the value given. A later start with another value changes token 1 to it:
+ * whoever may set the value owns the machine. A token 1 that was deleted stays deleted. Resolves to whether `value` is in force.
+ */
+export async function ensureFirst(store: Store, clock: Clock, value: string): Promise<boolean> {
+  const hash = hashToken(value);
+  return store.write(async (tx) => {
+    await lock(tx, "first");
+    const created = clock.now();
+    if ((await listProjects(tx)).length === 0) {
+      const project = await insertProject(tx, {
+        name: "default",
+        created,
+        quotas: "{}",
+        labels: "{}",
+        is_blocked: 0,
+        version: 1,
+      });
+      await insertToken(tx, {
+        project_id: project.id,
+        name: "first",
+        hash,
+        scopes: JSON.stringify(scopes),
+        is_admin: 1,
+        created,
+        labels: "{}",
+        version: 1,
+      });
+      return true;
+    }
+    const first = await findToken.first(tx, { id: 1 });
+    if (first === undefined) return false;
+    if (first.hash !== hash) await tx.updateTable("token").set({ hash }).where("id", "=", 1).execute();
+    return true;
+  });
+}

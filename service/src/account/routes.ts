@@ -1,0 +1,360 @@
+/** Account, projects, tokens and audit as answers. */
+import { type Account, type AuditEntry, type Project, type Token, usageNames } from "@brume/api/account.ts";
+import { formatDate } from "@brume/api/common.ts";
+import { grants, type Scope, scopes } from "@brume/api/operation.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import { createTokenValue, hashToken } from "../base/secret.ts";
+import type { AuditRow as AuditEntryRow, Caller, Handlers, Happening, Outcome } from "../http/handler.ts";
+import { takePage } from "../http/list.ts";
+import { decodeCursor, encodeCursor } from "../http/page.ts";
+import { lock, type Reader, type Tx } from "../store/db.ts";
+import type { Authenticator } from "./authenticator.ts";
+import { checkToken, holdQuota, mergeQuotas } from "./rules.ts";
+import * as table from "./table.ts";
+
+const noBalance = { Real: 0, Bonus: 0, Test: 0 };
+
+async function showProject(db: Reader, row: table.ProjectRow): Promise<Project> {
+  const usage = await table.countUsage(db, row.id);
+  return {
+    ID: row.id,
+    Name: row.name,
+    IsBlocked: row.is_blocked === 1,
+    Balances: noBalance,
+    Quotas: mergeQuotas(JSON.parse(row.quotas)),
+    Usage: Object.fromEntries(usageNames.map((key) => [key, usage[key] ?? 0])) as Project["Usage"],
+    DateCreate: formatDate(row.created),
+    Labels: JSON.parse(row.labels),
+  };
+}
+
+function showToken(row: table.TokenRow, value = ""): Token {
+  return {
+    ID: row.id,
+    Name: row.name,
+    Token: value,
+    Scopes: JSON.parse(row.scopes),
+    ProjectID: row.project_id,
+    DomainID: row.domain_id,
+    RecordPattern: row.record_pattern,
+    RecordTypes: row.record_types === null ? null : JSON.parse(row.record_types),
+    ExpiresAt: row.expires_at === null ? null : formatDate(row.expires_at),
+    RateLimit: row.rate_limit === null ? null : JSON.parse(row.rate_limit),
+    DateCreate: formatDate(row.created),
+    LastUsedAt: row.last_used === null ? null : formatDate(row.last_used),
+    AllowedFrom: row.allowed_from === null ? null : JSON.parse(row.allowed_from),
+    Labels: JSON.parse(row.labels),
+  };
+}
+
+const showAudit = (row: table.AuditRow): AuditEntry => ({
+  ID: row.id,
+  Date: formatDate(row.date),
+  TokenID: row.token_id,
+  TokenName: row.token_name,
+  Address: row.address,
+  Operation: row.operation,
+  Resource: row.resource,
+  ResourceID: row.resource_id,
+  Status: row.status,
+  RequestID: row.request_id,
+  Before: row.before === null ? null : JSON.parse(row.before),
+  After: row.after === null ? null : JSON.parse(row.after),
+});
+
+const projectTag = (row: table.ProjectRow): string => `project-${row.id}-${row.version}`;
+const tokenTag = (row: table.TokenRow): string => `token-${row.id}-${row.version}`;
+const happened = (
+  type: Happening["type"],
+  id: number,
+  project: number,
+  before: unknown,
+  after: unknown,
+): Happening => ({
+  type,
+  id,
+  parent: null,
+  project,
+  before,
+  after,
+});
+const isAdmin = (caller: Caller): boolean => grants(caller.scopes, "account:admin");
+
+async function getProject(db: Reader, id: number): Promise<table.ProjectRow> {
+  const row = await table.findProject.first(db, { id });
+  if (row === undefined) throw new Fault("project_not_found", `There is no project ${id}.`);
+  return row;
+}
+
+async function getToken(db: Reader, id: number): Promise<table.TokenRow> {
+  const row = await table.findToken.first(db, { id });
+  if (row === undefined) throw new Fault("token_not_found", `There is no token ${id}.`);
+  return row;
+}
+
+/** Names are unique: taken by another project than `id`? */
+async function holdName(tx: Tx, name: string, id: number | null): Promise<void> {
+  await lock(tx, "project-names");
+  const other = await table.findProjectByName(tx, name);
+  if (other !== undefined && other.id !== id)
+    throw faultAt("title_taken", "/Name", `Project ${other.id} has the name "${name}" already.`);
+}
+
+/** In the order of the contract, each once. */
+const tidyScopes = (wanted: readonly string[]): Scope[] => scopes.filter((scope) => wanted.includes(scope));
+
+/** One row of the audit, as `http` hands it over. */
+export async function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
+  await table.insertAudit.run(tx, {
+    project_id: row.caller.projectId,
+    date: row.date,
+    token_id: row.caller.tokenId,
+    token_name: row.caller.tokenName,
+    address: row.address,
+    operation: row.operation,
+    resource: row.resource,
+    resource_id: row.resourceId,
+    status: row.status,
+    request_id: row.requestId,
+    before: row.before,
+    after: row.after,
+  });
+}
+
+type Names =
+  | "readAccount"
+  | "readBalance"
+  | "readOwnProject"
+  | "createProject"
+  | "readProject"
+  | "updateProject"
+  | "deleteProject"
+  | "listTokens"
+  | "createToken"
+  | "readToken"
+  | "deleteToken"
+  | "listAudit";
+
+export function accountRoutes(clock: Clock, authenticator: Authenticator): Handlers<Names> {
+  /** After the commit nothing that was known of tokens and projects counts any more. */
+  const forgetting = <A>(outcome: Outcome<A>): Outcome<A> => ({
+    ...outcome,
+    settle: async () => {
+      authenticator.forget();
+      return undefined;
+    },
+  });
+
+  return {
+    readAccount: {
+      async read({ caller }, db) {
+        const own = await getProject(db, caller.projectId);
+        const projects = isAdmin(caller) ? await table.listProjects(db) : [own];
+        const answer: Account = {
+          ID: 1,
+          FirstName: "",
+          LastName: "",
+          Email: "",
+          Balance: 0,
+          BalanceTillDateUtc: "9999-12-31T23:59:59.999Z",
+          ProjectsBalance: projects.map((row) => ({ ProjectId: row.id, Balance: noBalance })),
+          Projects: projects.map((row) => ({ ID: row.id, Name: row.name, IsBlocked: row.is_blocked === 1 })),
+          Token: {
+            ID: caller.tokenId,
+            Name: caller.tokenName,
+            Scopes: [...caller.scopes],
+            ProjectID: caller.projectId,
+          },
+        };
+        return { answer };
+      },
+    },
+    readBalance: { read: async () => ({ answer: 0 }) },
+    readOwnProject: {
+      async read({ caller }, db) {
+        const row = await getProject(db, caller.projectId);
+        return { answer: await showProject(db, row), tag: projectTag(row) };
+      },
+    },
+    readProject: {
+      async read({ params }, db) {
+        const row = await getProject(db, params.id);
+        return { answer: await showProject(db, row), tag: projectTag(row) };
+      },
+    },
+    createProject: {
+      async change({ body, dryRun }, tx) {
+        await holdName(tx, body.Name, null);
+        const row = await table.insertProject(tx, {
+          name: body.Name,
+          quotas: JSON.stringify(body.Quotas ?? {}),
+          labels: JSON.stringify(body.Labels ?? {}),
+          created: clock.now(),
+          is_blocked: 0,
+          version: 1,
+        });
+        const answer = await showProject(tx, row);
+        if (dryRun) answer.ID = 0;
+        return {
+          answer,
+          tag: projectTag(row),
+          happenings: [happened("project.created", row.id, row.id, null, answer)],
+        };
+      },
+    },
+    updateProject: {
+      async change({ params, body, expect }, tx) {
+        await table.lockProject(tx, params.id);
+        const row = await getProject(tx, params.id);
+        expect(projectTag(row));
+        if (body.Name !== undefined && body.Name !== row.name) await holdName(tx, body.Name, row.id);
+        const stored = JSON.parse(row.quotas);
+        const wish = {
+          name: body.Name ?? row.name,
+          is_blocked: body.IsBlocked === undefined ? row.is_blocked : Number(body.IsBlocked),
+          quotas: JSON.stringify({ ...stored, ...body.Quotas }),
+          labels: body.Labels === undefined ? row.labels : JSON.stringify(body.Labels),
+        };
+        const before = await showProject(tx, row);
+        const after = await showProject(tx, { ...row, ...wish });
+        if (JSON.stringify(after) === JSON.stringify(before))
+          return { answer: before, tag: projectTag(row), happenings: [] };
+        const changed = await table.updateProject(tx, row.id, { ...wish, version: row.version + 1 });
+        return forgetting({
+          answer: after,
+          tag: projectTag(changed),
+          happenings: [happened("project.changed", row.id, row.id, before, after)],
+        });
+      },
+    },
+    deleteProject: {
+      async change({ params, caller, expect }, tx) {
+        await table.lockProject(tx, params.id);
+        const row = await getProject(tx, params.id);
+        expect(projectTag(row));
+        if (row.id === caller.projectId)
+          throw new Fault("project_in_use", `Project ${row.id} is the project of the asking token.`);
+        const before = await showProject(tx, row);
+        const owned = usageNames.filter((key) => key !== "Tokens" && before.Usage[key] > 0);
+        if (owned.length > 0)
+          throw new Fault(
+            "project_in_use",
+            `Project ${row.id} owns ${owned.map((key) => `${before.Usage[key]} ${key}`).join(", ")}.`,
+          );
+        await table.deleteProject(tx, row.id);
+        return forgetting({
+          answer: undefined,
+          happenings: [happened("project.deleted", row.id, caller.projectId, before, null)],
+        });
+      },
+    },
+    listTokens: {
+      async list({ query, caller }, db) {
+        const project = query.project ?? caller.projectId;
+        await getProject(db, project);
+        const page = takePage(await table.listTokens(db, project), query, {
+          id: (row) => row.id,
+          name: (row) => row.name,
+          labels: (row) => JSON.parse(row.labels),
+        });
+        return { ...page, items: page.items.map((row) => showToken(row)) };
+      },
+    },
+    readToken: {
+      async read({ params }, db) {
+        const row = await getToken(db, params.id);
+        return { answer: showToken(row), tag: tokenTag(row) };
+      },
+    },
+    createToken: {
+      async change({ body, caller, dryRun }, tx) {
+        const errors = checkToken(body, clock.now());
+        if (errors.length > 0) throw invalidFields(errors);
+        const projectId = body.ProjectID ?? caller.projectId;
+        await table.lockProject(tx, projectId);
+        const project = await table.findProject.first(tx, { id: projectId });
+        if (project === undefined)
+          throw invalidFields([fieldFault("/ProjectID", "unknown_reference", `There is no project ${projectId}.`)]);
+        if (body.DomainID !== undefined && !(await table.ownsDomain(tx, projectId, body.DomainID)))
+          throw invalidFields([
+            fieldFault(
+              "/DomainID",
+              "unknown_reference",
+              `There is no domain ${body.DomainID} in project ${projectId}.`,
+            ),
+          ]);
+        holdQuota(project.quotas, "Tokens", await table.countTokens(tx, projectId), 1);
+        const value = dryRun ? "" : createTokenValue();
+        const granted = tidyScopes(body.Scopes);
+        const list = (items: readonly string[] | undefined) => (items === undefined ? null : JSON.stringify(items));
+        const row = await table.insertToken(tx, {
+          project_id: projectId,
+          name: body.Name,
+          hash: hashToken(value),
+          scopes: JSON.stringify(granted),
+          is_admin: granted.includes("account:admin") ? 1 : 0,
+          domain_id: body.DomainID ?? null,
+          record_pattern: body.RecordPattern ?? null,
+          record_types: list(body.RecordTypes),
+          expires_at: body.ExpiresAt === undefined ? null : Date.parse(body.ExpiresAt),
+          rate_limit: body.RateLimit === undefined ? null : JSON.stringify(body.RateLimit),
+          allowed_from: list(body.AllowedFrom),
+          labels: JSON.stringify(body.Labels ?? {}),
+          created: clock.now(),
+          last_used: null,
+          version: 1,
+        });
+        const answer = showToken(row, value);
+        if (dryRun) answer.ID = 0;
+        return {
+          answer,
+          tag: tokenTag(row),
+          happenings: [happened("token.created", row.id, projectId, null, { ...answer, Token: "" })],
+        };
+      },
+    },
+    deleteToken: {
+      async change({ params, expect }, tx) {
+        await lock(tx, "admin-tokens");
+        const row = await getToken(tx, params.id);
+        expect(tokenTag(row));
+        if (row.is_admin === 1 && !(await table.hasOtherAdmin(tx, row.id, clock.now())))
+          throw new Fault("last_admin_token", `Token ${row.id} is the only one left with account:admin.`);
+        await table.deleteToken(tx, row.id);
+        return forgetting({
+          answer: undefined,
+          happenings: [happened("token.deleted", row.id, row.project_id, showToken(row), null)],
+        });
+      },
+    },
+    listAudit: {
+      async list({ query, caller }, db) {
+        const [resource, resourceId] = query.resource?.toLowerCase().split(":") ?? [];
+        if (resourceId !== undefined && !/^\d{1,10}$/.test(resourceId))
+          throw faultAt("query_invalid", "?resource", `resource must be a kind or kind:id, not "${query.resource}".`);
+        const text = query.operation;
+        const filter: table.AuditFilter = {
+          project: caller.projectId,
+          token: query.token,
+          resource,
+          resourceId: resourceId === undefined ? undefined : Number(resourceId),
+          operation: text === undefined ? undefined : { text: text.replace(/\*$/, ""), prefix: text.endsWith("*") },
+          from: query.from === undefined ? undefined : Date.parse(query.from),
+          to: query.to === undefined ? undefined : Date.parse(query.to),
+        };
+        const limit = query.limit ?? (query.cursor === undefined ? Number.MAX_SAFE_INTEGER : 100);
+        const before = query.cursor === undefined ? null : decodeCursor(query.cursor).id;
+        const total = await table.countAudit(db, filter);
+        const rows = await table.listAudit(db, filter, before, Math.min(limit, total) + 1);
+        const items = rows.slice(0, limit);
+        const last = items.at(-1);
+        return {
+          items: items.map(showAudit),
+          total,
+          next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.id }) : null,
+        };
+      },
+    },
+  };
+}

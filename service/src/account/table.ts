@@ -1,0 +1,170 @@
+/** Projects, tokens and the audit in SQL. Rows as they are stored; what they mean is in `rules`, what they look like in `routes`. */
+import type { Quota } from "@brume/api/account.ts";
+import type { Insertable, Selectable, Updateable } from "kysely";
+import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { AuditTable, ProjectTable, TokenTable } from "../store/schema.ts";
+
+export type ProjectRow = Selectable<ProjectTable>;
+export type TokenRow = Selectable<TokenTable>;
+export type AuditRow = Selectable<AuditTable>;
+
+/** Holds the project's counts still until commit: taken before whatever a quota bounds is counted and added. */
+export const lockProject = (tx: Tx, id: number): Promise<void> => lock(tx, `project:${id}`);
+
+export const findProject = prepare<{ id: number }>()((db, p) =>
+  db.selectFrom("project").selectAll().where("id", "=", p("id")),
+);
+
+export const findProjectByName = (db: Reader, name: string): Promise<ProjectRow | undefined> =>
+  db.selectFrom("project").selectAll().where("name", "=", name).executeTakeFirst();
+
+export const listProjects = (db: Reader): Promise<ProjectRow[]> =>
+  db.selectFrom("project").selectAll().orderBy("id").execute();
+
+export const insertProject = (tx: Tx, row: Insertable<ProjectTable>): Promise<ProjectRow> =>
+  tx.insertInto("project").values(row).returningAll().executeTakeFirstOrThrow();
+
+export const updateProject = (tx: Tx, id: number, change: Updateable<ProjectTable>): Promise<ProjectRow> =>
+  tx.updateTable("project").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+
+/** Its tokens go with it. */
+export async function deleteProject(tx: Tx, id: number): Promise<void> {
+  await tx.deleteFrom("token").where("project_id", "=", id).execute();
+  await tx.deleteFrom("project").where("id", "=", id).execute();
+}
+
+/** The token with this hash, its project and the domain it is restricted to, as one row: what authentication needs. */
+export const findTokenByHash = prepare<{ hash: string }>()((db, p) =>
+  db
+    .selectFrom("token")
+    .innerJoin("project", "project.id", "token.project_id")
+    .leftJoin("domain", "domain.id", "token.domain_id")
+    .selectAll("token")
+    .select(["project.is_blocked", "domain.ascii as domain"])
+    .where("token.hash", "=", p("hash")),
+);
+
+export const findToken = prepare<{ id: number }>()((db, p) =>
+  db.selectFrom("token").selectAll().where("id", "=", p("id")),
+);
+
+export const listTokens = (db: Reader, project: number): Promise<TokenRow[]> =>
+  db.selectFrom("token").selectAll().where("project_id", "=", project).orderBy("id").execute();
+
+export const insertToken = (tx: Tx, row: Insertable<TokenTable>): Promise<TokenRow> =>
+  tx.insertInto("token").values(row).returningAll().executeTakeFirstOrThrow();
+
+export async function deleteToken(tx: Tx, id: number): Promise<void> {
+  await tx.deleteFrom("token").where("id", "=", id).execute();
+}
+
+export const touchToken = (tx: Tx, id: number, at: number): Promise<unknown> =>
+  tx.updateTable("token").set({ last_used: at }).where("id", "=", id).execute();
+
+/** Is there an administrator's token besides this one that has not expired? */
+export async function hasOtherAdmin(db: Reader, id: number, now: number): Promise<boolean> {
+  const other = await db
+    .selectFrom("token")
+    .select("id")
+    .where("is_admin", "=", 1)
+    .where("id", "!=", id)
+    .where((e) => e.or([e("expires_at", "is", null), e("expires_at", ">", now)]))
+    .limit(1)
+    .execute();
+  return other.length > 0;
+}
+
+export async function countTokens(db: Reader, project: number): Promise<number> {
+  const row = await db
+    .selectFrom("token")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** What the project owns, counted; kinds that are not there yet are absent. */
+export async function countUsage(db: Reader, project: number): Promise<Partial<Record<Quota, number>>> {
+  const row = await db
+    .selectFrom("domain")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .executeTakeFirstOrThrow();
+  return { Domains: Number(row.count), Tokens: await countTokens(db, project) };
+}
+
+export async function ownsDomain(db: Reader, project: number, domain: number): Promise<boolean> {
+  const row = await db
+    .selectFrom("domain")
+    .select("id")
+    .where("id", "=", domain)
+    .where("project_id", "=", project)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+export const insertAudit = prepare<Omit<AuditRow, "id">>()((db, p) =>
+  db.insertInto("audit").values({
+    project_id: p("project_id"),
+    date: p("date"),
+    token_id: p("token_id"),
+    token_name: p("token_name"),
+    address: p("address"),
+    operation: p("operation"),
+    resource: p("resource"),
+    resource_id: p("resource_id"),
+    status: p("status"),
+    request_id: p("request_id"),
+    before: p("before"),
+    after: p("after"),
+  }),
+);
+
+export interface AuditFilter {
+  readonly project: number;
+  readonly token?: number | undefined;
+  readonly resource?: string | undefined;
+  readonly resourceId?: number | undefined;
+  /** Exact, or a beginning. */
+  readonly operation?: { readonly text: string; readonly prefix: boolean } | undefined;
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+function filterAudit(db: Reader, filter: AuditFilter) {
+  let query = db.selectFrom("audit").where("project_id", "=", filter.project);
+  if (filter.token !== undefined) query = query.where("token_id", "=", filter.token);
+  if (filter.resource !== undefined) query = query.where("resource", "=", filter.resource);
+  if (filter.resourceId !== undefined) query = query.where("resource_id", "=", filter.resourceId);
+  if (filter.from !== undefined) query = query.where("date", ">=", filter.from);
+  if (filter.to !== undefined) query = query.where("date", "<", filter.to);
+  const operation = filter.operation;
+  if (operation?.prefix)
+    query = query.where("operation", ">=", operation.text).where("operation", "<", `${operation.text}\uffff`);
+  else if (operation) query = query.where("operation", "=", operation.text);
+  return query;
+}
+
+/** Newest first; `before` is the id where the page begins. */
+export async function listAudit(
+  db: Reader,
+  filter: AuditFilter,
+  before: number | null,
+  limit: number,
+): Promise<AuditRow[]> {
+  let query = filterAudit(db, filter).selectAll().orderBy("id", "desc").limit(limit);
+  if (before !== null) query = query.where("id", "<", before);
+  return query.execute();
+}
+
+export async function countAudit(db: Reader, filter: AuditFilter): Promise<number> {
+  const row = await filterAudit(db, filter)
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** Kept 365 days (api section 7.6). */
+export async function pruneAudit(tx: Tx, before: number): Promise<void> {
+  await tx.deleteFrom("audit").where("date", "<", before).execute();
+}

@@ -1,0 +1,150 @@
+/**
+ * The environment as one checked, frozen object: the only reader of `process.env`. Every setting has a default that works on a
+ * fresh machine; a value that cannot be used stops the start with the name of the setting, what was expected and what came.
+ */
+import { isAbsolute, resolve } from "node:path";
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface TransferKey {
+  readonly name: string;
+  readonly algorithm: string;
+  /** Base64. */
+  readonly secret: string;
+}
+
+export interface Config {
+  readonly listen: Endpoint;
+  readonly tls: { readonly certificate: string; readonly key: string } | null;
+  readonly lenientHttp: boolean;
+  readonly dataFolder: string;
+  /** `postgres://…`, or null for SQLite in the data folder. */
+  readonly databaseUrl: string | null;
+  /** First token, when the database has none; null: one is made and kept in `token` of the data folder. */
+  readonly token: string | null;
+  /** 64 hexadecimal characters; null: `key` of the data folder. */
+  readonly key: string | null;
+  readonly logLevel: LogLevel;
+  readonly dns: {
+    readonly listen: Endpoint;
+    /** Names in the automatic NS set, ASCII, lower case, no final dot. */
+    readonly names: readonly string[];
+    /** Answers per second to one network; 0: no limit. */
+    readonly rateLimit: number;
+    readonly transfer: {
+      readonly addresses: readonly string[];
+      readonly keys: readonly TransferKey[];
+      readonly notify: readonly Endpoint[];
+    };
+    /** Servers to ask about delegation; null: the machine's own. */
+    readonly resolvers: readonly string[] | null;
+  };
+  /** Settings that start with `BRUME_` and that nobody reads. */
+  readonly unknown: readonly string[];
+}
+
+export const logLevels = ["error", "warn", "info", "debug"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export class ConfigError extends Error {
+  constructor(name: string, expected: string, came: string) {
+    super(`${name} must be ${expected}, not "${came}".`);
+    this.name = "ConfigError";
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `host:port`, `[v6]:port`, or a port alone on loopback. */
+function parseEndpoint(name: string, value: string, defaultPort?: number): Endpoint {
+  const found = /^(?:(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):)?(\d{1,5})$/i.exec(value);
+  const port = Number(found?.[3]);
+  if (found && port <= 65_535) return { host: found[1] ?? found[2] ?? "127.0.0.1", port };
+  if (defaultPort !== undefined && /^[^:\s]+$/.test(value)) return { host: value, port: defaultPort };
+  throw new ConfigError(name, "an address and a port such as 127.0.0.1:8080", value);
+}
+
+const parseList = (value: string): string[] =>
+  value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+/** `name:algorithm:base64` as in `kdig -y`, with the algorithm first as there: `hmac-sha256:transfer.brume:c2VjcmV0`. */
+function parseKey(setting: string, value: string): TransferKey {
+  const [algorithm, name, secret] = value.split(":");
+  if (!algorithm || !name || !secret || !/^hmac-sha(1|256|384|512)$/.test(algorithm))
+    throw new ConfigError(setting, "hmac-sha256:NAME:BASE64, several with commas", "(not shown)");
+  return { algorithm, name: name.toLowerCase().replace(/\.$/, ""), secret };
+}
+
+export function loadConfig(environment: Environment): Config {
+  const used = new Set<string>();
+  const read = (name: string): string | undefined => {
+    used.add(name);
+    const value = environment[name]?.trim();
+    return value === "" ? undefined : value;
+  };
+  const readInteger = (name: string, otherwise: number, maximum: number): number => {
+    const value = read(name);
+    if (value === undefined) return otherwise;
+    if (!/^\d{1,9}$/.test(value) || Number(value) > maximum)
+      throw new ConfigError(name, `an integer from 0 to ${maximum}`, value);
+    return Number(value);
+  };
+  const readHex = (name: string): string | null => {
+    const value = read(name);
+    if (value === undefined) return null;
+    if (!/^[0-9a-f]{64}$/.test(value))
+      throw new ConfigError(name, "64 lower-case hexadecimal characters", "(not shown)");
+    return value;
+  };
+  const readNames = (): string[] => {
+    const value = read("BRUME_DNS_NAMES") ?? "ns1.brume.internal";
+    const names = parseList(value).map((item) => item.toLowerCase().replace(/\.$/, ""));
+    const good = /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+    if (names.length === 0 || names.length > 13 || !names.every((item) => good.test(item)))
+      throw new ConfigError("BRUME_DNS_NAMES", "one to 13 host names with commas", value);
+    return names;
+  };
+
+  const level = read("BRUME_LOG") ?? "info";
+  if (!(logLevels as readonly string[]).includes(level))
+    throw new ConfigError("BRUME_LOG", `one of ${logLevels.join(", ")}`, level);
+  const data = read("BRUME_DATA") ?? "data";
+  const database = read("BRUME_DATABASE") ?? null;
+  if (database !== null && !/^postgres(ql)?:\/\//.test(database))
+    throw new ConfigError("BRUME_DATABASE", "postgres://USER:PASSWORD@HOST/NAME", "(not shown)");
+  const certificate = read("BRUME_TLS_CERT");
+  const tlsKey = read("BRUME_TLS_KEY");
+  if ((certificate === undefined) !== (tlsKey === undefined))
+    throw new ConfigError("BRUME_TLS_CERT and BRUME_TLS_KEY", "both files or neither", certificate ?? tlsKey ?? "");
+  const resolvers = read("BRUME_DNS_RESOLVERS");
+
+  const config: Config = {
+    listen: parseEndpoint("BRUME_LISTEN", read("BRUME_LISTEN") ?? "127.0.0.1:8080"),
+    tls: certificate !== undefined && tlsKey !== undefined ? { certificate, key: tlsKey } : null,
+    lenientHttp: read("BRUME_LENIENT_HTTP") === "1",
+    dataFolder: isAbsolute(data) ? data : resolve(data),
+    databaseUrl: database,
+    token: readHex("BRUME_TOKEN"),
+    key: readHex("BRUME_KEY"),
+    logLevel: level as LogLevel,
+    dns: {
+      listen: parseEndpoint("BRUME_DNS_LISTEN", read("BRUME_DNS_LISTEN") ?? "127.0.0.1:5353"),
+      names: readNames(),
+      rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 200, 1_000_000),
+      transfer: {
+        addresses: parseList(read("BRUME_DNS_TRANSFER") ?? ""),
+        keys: parseList(read("BRUME_DNS_TRANSFER_KEYS") ?? "").map((item) => parseKey("BRUME_DNS_TRANSFER_KEYS", item)),
+        notify: parseList(read("BRUME_DNS_NOTIFY") ?? "").map((item) => parseEndpoint("BRUME_DNS_NOTIFY", item, 53)),
+      },
+      resolvers: resolvers === undefined ? null : parseList(resolvers),
+    },
+    unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
+  };
+  return Object.freeze(config);
+}
