@@ -2,7 +2,7 @@
  * Domains and records: one table of seven record types, and the operations that are made from it.
  * Which fields a type takes, and what a field means, is said once here; how they are read is in the service's `dns/rules`.
  */
-import { type Static, Type } from "typebox";
+import { type Static, type TObject, type TProperties, Type } from "typebox";
 import {
   boolean,
   date,
@@ -67,7 +67,12 @@ export const RecordFields = Type.Object({
 /** Every field of any type, as read; a type's own operation reads only its own. */
 export type RecordFields = Static<typeof RecordFields>;
 
-const recordBody = (type: RecordType) => Type.Object({ ...common, ...ownFields[type] });
+type Bodies = {
+  [T in RecordType]: typeof common & (typeof ownFields)[T] extends infer F extends TProperties ? TObject<F> : never;
+};
+/** The compiler sees no single type in a spread of one of seven, so it is told. */
+const recordBody = <T extends RecordType>(type: T) =>
+  Type.Object({ ...common, ...ownFields[type] }) as unknown as Bodies[T];
 
 export const DnsRecord = Type.Object(
   {
@@ -96,12 +101,15 @@ export const DnsRecord = Type.Object(
 );
 export type DnsRecord = Static<typeof DnsRecord>;
 
-const ImportReport = Type.Object({
-  State: word(["Completed", "Failed"]),
-  Records: integer(0, 1_000_000),
-  Skipped: list(text()),
-  Detail: text(),
-});
+const ImportReport = Type.Object(
+  {
+    State: word(["Completed", "Failed"]),
+    Records: integer(0, 1_000_000),
+    Skipped: list(text()),
+    Detail: text(),
+  },
+  { title: "ImportReport" },
+);
 export type ImportReport = Static<typeof ImportReport>;
 
 export const Domain = Type.Object(
@@ -133,7 +141,10 @@ const Change = Type.Object({
 });
 export type Change = Static<typeof Change>;
 
-const AppliedChange = Type.Object({ Op: word(changeOps), Before: nullable(DnsRecord), After: nullable(DnsRecord) });
+const AppliedChange = Type.Object(
+  { Op: word(changeOps), Before: nullable(DnsRecord), After: nullable(DnsRecord) },
+  { title: "AppliedChange" },
+);
 export type AppliedChange = Static<typeof AppliedChange>;
 
 export const ChangesetResult = Type.Object(
@@ -286,7 +297,7 @@ export const dnsOperations = operations({
     body: Type.Object({ Changes: list(Change, { minItems: 1, maxItems: limits.changes }) }),
     answer: ChangesetResult,
     wait: 2,
-    faults: ["record_not_found", "record_type_mismatch", ...ruleFaults],
+    faults: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
   },
   importZone: {
     method: "PUT",

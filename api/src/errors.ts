@@ -119,12 +119,9 @@ export function describeProblem(
   errors: readonly FieldFault[] = [],
 ): Problem {
   const { status, message } = faults[code];
-  const state: Record<string, string[]> = {};
-  for (const fault of errors) {
-    const path = legacyPath(fault.pointer);
-    if (!Object.hasOwn(state, path)) state[path] = [];
-    state[path]?.push(fault.detail);
-  }
+  // Without a prototype, so that a field may be called anything.
+  const state: Record<string, string[]> = Object.create(null);
+  for (const fault of errors) (state[legacyPath(fault.pointer)] ??= []).push(fault.detail);
   return {
     Message: message,
     ...(errors.length > 0 && { ModelState: state }),

@@ -57,7 +57,6 @@ export interface Operation {
   readonly whenBlocked?: boolean;
   /** What it can answer besides the faults that every operation of its kind can. */
   readonly faults?: readonly FaultCode[];
-  readonly examples?: readonly { readonly request?: unknown; readonly answer?: unknown }[];
 }
 
 /** Gives a table of operations its exact type. */

@@ -1,0 +1,240 @@
+/**
+ * The SDK: one method per operation of the contract, typed from the contract itself. There is no generated code and no method
+ * written by hand, so a new operation is in the client the moment it is in the contract. What goes beyond single calls is here
+ * too: pages, the stream of events, and waiting for a state.
+ */
+import { contract as brume, type Contract } from "./contract.ts";
+import type { Event } from "./event.ts";
+import { type Answer, type Body, isChange, type Operation, type Params, type Query } from "./operation.ts";
+import { alsoAnswers } from "./refusals.ts";
+import { follow, type Reset, type StreamOptions } from "./stream.ts";
+import { createTransport, type TransportOptions } from "./transport.ts";
+
+export { ApiError, ConnectionError } from "./transport.ts";
+
+export interface ClientOptions<C extends Table = Contract> extends TransportOptions {
+  readonly contract?: C;
+  /** Ask the service to take requests as written and refuse what it would otherwise mend (`Prefer: handling=strict`). */
+  readonly strict?: boolean;
+  /** Milliseconds, as `Date.now`. */
+  readonly now?: () => number;
+  /** Makes `Idempotency-Key`s; as `crypto.randomUUID`. */
+  readonly newKey?: () => string;
+}
+
+export type Table = Readonly<Record<string, Operation>>;
+
+type Given<Key extends string, Part> = keyof Part extends never
+  ? unknown
+  : Partial<Part> extends Part
+    ? { readonly [K in Key]?: Part }
+    : { readonly [K in Key]: Part };
+
+/** What an operation is called with: ids of the path, filters of the query, fields of the body. */
+export type Input<Op extends Operation> = Given<"path", Params<Op>> &
+  Given<"query", Query<Op>> &
+  (Body<Op> extends undefined ? unknown : { readonly body: Body<Op> });
+
+export interface ReadOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface ChangeOptions extends ReadOptions {
+  /** Seconds, at most 60, that the answer may be held until the change has taken effect (`Prefer: wait`). */
+  readonly wait?: number;
+  /** Only if the object still has this entity tag (`etag` of a reply), else `etag_mismatch`. */
+  readonly ifMatch?: string;
+  /** Name the request yourself if it shall happen once even across restarts of your program. */
+  readonly idempotencyKey?: string;
+  /** Check everything, change nothing, answer what would have come. */
+  readonly dryRun?: boolean;
+}
+
+type OptionsOf<Op extends Operation> = Op["method"] extends "GET" ? ReadOptions : ChangeOptions;
+type Args<Op extends Operation, Options> =
+  Record<never, never> extends Input<Op>
+    ? [input?: Input<Op>, options?: Options]
+    : [input: Input<Op>, options?: Options];
+type Call<Op extends Operation, Result> = (...args: Args<Op, OptionsOf<Op>>) => Promise<Result>;
+
+/** An answer with what stands around it. */
+export interface Reply<A> {
+  readonly answer: A;
+  readonly status: number;
+  readonly headers: Headers;
+  /** For `ifMatch`. */
+  readonly etag: string | null;
+  readonly requestId: string;
+}
+
+type Names<C extends Table, Shape> = { [N in keyof C]: C[N] extends Shape ? N : never }[keyof C];
+export type ReadName<C extends Table> = Names<C, { readonly method: "GET" }>;
+export type ListName<C extends Table> = Names<C, { readonly list: true }>;
+export type TextName<C extends Table> = Exclude<
+  Names<C, { readonly media: string }>,
+  Names<C, { readonly media: "text/event-stream" }>
+>;
+type Item<Op extends Operation> = Answer<Op> extends readonly (infer T)[] ? T : never;
+
+export interface WaitOptions<A> extends ReadOptions {
+  /** Default: `isSettled`. */
+  readonly until?: (answer: A) => boolean;
+  /** Milliseconds. Default 60,000. */
+  readonly timeout?: number;
+}
+
+export interface Helpers<C extends Table> {
+  /** The same methods, with the headers around the answer. */
+  readonly raw: { readonly [N in keyof C]: Call<C[N], Reply<Answer<C[N]>>> };
+  /** An answer in the operation's other form, as text: `text("readDomain", { path: { id: 3 } })` is a zone file. */
+  text<N extends TextName<C>>(name: N, ...args: Args<C[N], ReadOptions>): Promise<string>;
+  /** A list page by page, 100 objects each unless `limit` says otherwise. */
+  pages<N extends ListName<C>>(name: N, ...args: Args<C[N], ReadOptions>): AsyncGenerator<Item<C[N]>[], void>;
+  /** A list object by object, fetched page by page. */
+  items<N extends ListName<C>>(name: N, ...args: Args<C[N], ReadOptions>): AsyncGenerator<Item<C[N]>, void>;
+  /** Events as they happen. Comes back by itself where a connection breaks, without gap or double; ends with `signal`. */
+  events(options?: StreamOptions): AsyncGenerator<Event | Reset, void>;
+  /** Reads an object again and again until it is as wished. Throws `WaitError` when the time is over. */
+  waitFor<N extends ReadName<C>>(
+    name: N,
+    input: Input<C[N]>,
+    options?: WaitOptions<Answer<C[N]>>,
+  ): Promise<Answer<C[N]>>;
+}
+
+export type Client<C extends Table = Contract> = { readonly [N in keyof C]: Call<C[N], Answer<C[N]>> } & Helpers<C>;
+
+/** The object was not as wished in time; `last` is how it was. */
+export class WaitError extends Error {
+  override readonly name = "WaitError";
+  readonly last: unknown;
+
+  constructor(what: string, ms: number, last: unknown) {
+    super(`${what}: not as wished after ${ms} ms`);
+    this.last = last;
+  }
+}
+
+const unsettled = new Set(["New", "FromPool", "Deleting", "Postponed", "InProgress"]);
+
+/** Is the work on this object done (api section 1.11)? An action has ended, a thing is in place, the last wish is applied. */
+export function isSettled(answer: unknown): boolean {
+  if (typeof answer !== "object" || answer === null) return true;
+  const { State, Generation, AppliedGeneration } = answer as Record<string, unknown>;
+  return !(typeof State === "string" && unsettled.has(State)) && Generation === AppliedGeneration;
+}
+
+interface AnyInput {
+  readonly path?: Readonly<Record<string, number>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+}
+
+/** `/dns/{id}` with its ids, and the query: `/dns/3?records=false`. */
+function writeTarget(path: string, input: AnyInput, extra: Readonly<Record<string, string | undefined>> = {}): string {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = input.path?.[name];
+    if (id === undefined) throw new TypeError(`${path} needs path.${name}`);
+    return encodeURIComponent(id);
+  });
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...input.query, ...extra })) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  return query.size > 0 ? `${filled}?${query}` : filled;
+}
+
+/** The cursor of the next page in a `Link` header (RFC 8288); null: this was the last. */
+function readCursor(link: string | null): string | null {
+  const target = /<([^>]*)>[^,]*;\s*rel="?next"?/.exec(link ?? "")?.[1];
+  return target === undefined ? null : new URL(target, "http://any").searchParams.get("cursor");
+}
+
+export function createClient<const C extends Table = Contract>(options: ClientOptions<C>): Client<C> {
+  const table: Table = options.contract ?? brume;
+  const { strict = false, now = Date.now, newKey = () => crypto.randomUUID() } = options;
+  const transport = createTransport(options);
+
+  function find(name: PropertyKey): Operation {
+    const op = table[String(name)];
+    if (!op) throw new TypeError(`the contract has no operation ${String(name)}`);
+    return op;
+  }
+
+  async function call(
+    op: Operation,
+    input: AnyInput = {},
+    options: ChangeOptions = {},
+    accept?: string,
+  ): Promise<Reply<unknown>> {
+    const { wait, ifMatch, dryRun, signal } = options;
+    const prefer = [strict && "handling=strict", wait !== undefined && `wait=${wait}`].filter((part) => part !== false);
+    // A dry run neither reads nor writes keys.
+    const key = isChange(op) && !dryRun ? (options.idempotencyKey ?? newKey()) : undefined;
+    const { status, headers, text } = await transport.send({
+      method: op.method,
+      target: writeTarget(op.path, input, { dryRun: dryRun ? "true" : undefined }),
+      headers: {
+        ...(accept !== undefined && { Accept: accept }),
+        ...(input.body !== undefined && { "Content-Type": "application/json" }),
+        ...(prefer.length > 0 && { Prefer: prefer.join(", ") }),
+        ...(key !== undefined && { "Idempotency-Key": key }),
+        ...(ifMatch !== undefined && { "If-Match": ifMatch }),
+      },
+      body: input.body === undefined ? undefined : JSON.stringify(input.body),
+      signal,
+      accepts: alsoAnswers(op),
+    });
+    const isJson = /^application\/json\b/i.test(headers.get("content-type") ?? "");
+    return {
+      answer: isJson ? JSON.parse(text) : text === "" ? undefined : text,
+      status,
+      headers,
+      etag: headers.get("etag"),
+      requestId: headers.get("x-request-id") ?? "",
+    };
+  }
+
+  async function* pages(name: PropertyKey, input: AnyInput = {}, options: ReadOptions = {}) {
+    const op = find(name);
+    let cursor: string | null = null;
+    do {
+      const query = { limit: 100, ...input.query, ...(cursor !== null && { cursor }) };
+      const { answer, headers } = await call(op, { ...input, query }, options);
+      yield answer as unknown[];
+      cursor = readCursor(headers.get("link"));
+    } while (cursor !== null);
+  }
+
+  const helpers = {
+    pages,
+    async *items(name: PropertyKey, input?: AnyInput, options?: ReadOptions) {
+      for await (const page of pages(name, input, options)) yield* page;
+    },
+    async text(name: PropertyKey, input?: AnyInput, options?: ReadOptions) {
+      const op = find(name);
+      const { answer } = await call(op, input, options, op.media);
+      return typeof answer === "string" ? answer : "";
+    },
+    events: (options: StreamOptions = {}) => follow(find("listEvents").path, transport, options),
+    async waitFor(name: PropertyKey, input: AnyInput, options: WaitOptions<unknown> = {}) {
+      const { until = isSettled, timeout = 60_000, signal } = options;
+      const op = find(name);
+      const end = now() + timeout;
+      for (let pause = 100; ; pause = Math.min(pause * 1.5, 2000)) {
+        const { answer } = await call(op, input, signal ? { signal } : {});
+        if (until(answer)) return answer;
+        if (now() + pause > end) throw new WaitError(`${String(name)} ${writeTarget(op.path, input)}`, timeout, answer);
+        await transport.sleep(pause, signal);
+      }
+    },
+  };
+
+  const raw: Record<string, unknown> = {};
+  const methods: Record<string, unknown> = {};
+  for (const [name, op] of Object.entries(table)) {
+    raw[name] = (input?: AnyInput, options?: ChangeOptions) => call(op, input, options);
+    methods[name] = async (input?: AnyInput, options?: ChangeOptions) => (await call(op, input, options)).answer;
+  }
+  return { ...methods, ...helpers, raw } as unknown as Client<C>;
+}

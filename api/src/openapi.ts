@@ -1,0 +1,221 @@
+/**
+ * The contract as an OpenAPI 3.1 document, made when the service starts. Schemas are JSON Schema 2020-12 on both sides, so they go
+ * in as they are; only those with a title move to the components, where each stands once. What OpenAPI has no word for is kept
+ * under `x-`: the scope, the codes of a refusal, and how a field is read.
+ */
+import { maxId } from "./common.ts";
+import {
+  codes,
+  description,
+  headers,
+  type Json,
+  type Media,
+  type OpenApi,
+  type OperationObject,
+  type Parameter,
+  parameters,
+  problem,
+  type Reference,
+  type Response,
+  tagOf,
+  tags,
+  text,
+} from "./components.ts";
+import type { OperationName } from "./contract.ts";
+import { describeProblem, type FaultCode, faults } from "./errors.ts";
+import { type Example, examples } from "./examples.ts";
+import { isChange, type Operation } from "./operation.ts";
+import { alsoAnswers, faultsOf, pathFaults, takesIfMatch } from "./refusals.ts";
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
+const refer = (kind: keyof OpenApi["components"], name: string): Reference => ({
+  $ref: `#/components/${kind}/${name}`,
+});
+const referAll = (kind: keyof OpenApi["components"], names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, refer(kind, name)]));
+
+/** Collects what stands under a name, and refuses two things under one. */
+function createShelf() {
+  const named: Record<string, Json> = {};
+  function put(name: string, value: Json): void {
+    const known = named[name];
+    if (known && JSON.stringify(known) !== JSON.stringify(value)) throw new Error(`two schemas are titled ${name}`);
+    named[name] = value;
+  }
+  /** The schema with every titled one inside it, itself too, moved to the shelf. */
+  function describe(schema: Json): Json {
+    const copy = Object.fromEntries(
+      Object.entries(schema).map(([key, value]) => [
+        key,
+        Array.isArray(value)
+          ? value.map((item: unknown) => (isObject(item) ? describe(item) : item))
+          : isObject(value)
+            ? describe(value)
+            : value,
+      ]),
+    );
+    if (typeof schema["title"] !== "string") return copy;
+    put(schema["title"], copy);
+    return refer("schemas", schema["title"]) as unknown as Json;
+  }
+  return { named, describe };
+}
+
+/** In answers an id can be 0, in a dry run; in requests never. */
+function allowZeroIds(schema: unknown, name = ""): unknown {
+  if (Array.isArray(schema)) return schema.map((item) => allowZeroIds(item));
+  if (!isObject(schema)) return schema;
+  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, allowZeroIds(value, key)]));
+  const isId = /(^|[a-z])I[Dd]$/.test(name) && schema["type"] === "integer" && schema["minimum"] === 1;
+  return isId ? { ...copy, minimum: 0 } : copy;
+}
+
+export function describeApi(table: Readonly<Record<string, Operation>>, { version }: { version: string }): OpenApi {
+  const schemas = createShelf();
+  const responses: Record<string, Response> = {};
+  const used = new Set<string>();
+  const paths: Record<string, Record<string, OperationObject>> = {};
+  schemas.describe(problem);
+
+  /** One status with its codes; many operations share it, so it stands in the components. */
+  function describeRefusal(status: number, own: readonly FaultCode[]): Reference {
+    const response: Response = {
+      description: own.map((code) => `\`${code}\`: ${faults[code].message}`).join("\n\n"),
+      headers: referAll("headers", [
+        "X-Request-Id",
+        ...(status === 401 ? ["WWW-Authenticate"] : []),
+        ...(status === 412 ? ["ETag"] : []),
+        ...(status === 429 || status === 503 || own.includes("idempotency_key_busy") ? ["Retry-After"] : []),
+      ]),
+      content: {
+        "application/problem+json": { schema: refer("schemas", "Problem"), examples: referAll("examples", own) },
+      },
+      "x-codes": own,
+    };
+    const written = JSON.stringify(response);
+    for (let turn = 1; ; turn++) {
+      const name = turn === 1 ? String(status) : `${status}-${turn}`;
+      responses[name] ??= response;
+      if (JSON.stringify(responses[name]) === written) return refer("responses", name);
+    }
+  }
+
+  function describeAnswer(op: Operation, example: Example): Response {
+    const isRead = op.method === "GET";
+    const names = [
+      "X-Request-Id",
+      ...(op.tagged ? ["ETag"] : []),
+      ...(op.list ? ["Link", "X-Total-Count"] : []),
+      ...(isRead ? [] : ["Preference-Applied", "Idempotency-Replayed", "X-Dry-Run"]),
+    ];
+    const said = { headers: referAll("headers", names) };
+    if (op.answer === null) return { description: "Done. The body is empty.", ...said };
+    const schema = schemas.describe(allowZeroIds(op.answer) as Json);
+    const json: Media = {
+      schema,
+      ...(example.answer !== undefined && { examples: { example: { value: example.answer } } }),
+    };
+    const isText = schema["type"] === "string" && op.media !== undefined;
+    return {
+      description: op.list
+        ? "The objects that match."
+        : op.tagged
+          ? "The object as it is then."
+          : "What was asked for.",
+      ...said,
+      content: {
+        ...(!isText && { "application/json": json }),
+        ...(op.media !== undefined && { [op.media]: { schema: text } }),
+      },
+    };
+  }
+
+  function describeParameters(op: Operation, path: readonly number[] = []): (Parameter | Reference)[] {
+    const ids = [...op.path.matchAll(/\{(\w+)\}/g)].map(
+      ([, name = ""], index): Parameter => ({
+        name,
+        in: "path",
+        required: true,
+        schema: { type: "integer", minimum: 1, maximum: maxId },
+        ...(path[index] !== undefined && { example: path[index] }),
+      }),
+    );
+    const filters = Object.entries(op.query?.properties ?? {}).map(([name, schema]): Parameter | Reference => {
+      if (name in parameters) return refer("parameters", name);
+      const { description, ...rest } = schemas.describe(schema as Json);
+      return { name, in: "query", ...(typeof description === "string" && { description }), schema: rest };
+    });
+    const general = [
+      ...(isChange(op) ? ["dryRun", "IdempotencyKey", "Prefer"] : []),
+      ...(takesIfMatch(op) ? ["IfMatch"] : []),
+      ...(op.media === "text/event-stream" ? ["LastEventId"] : []),
+    ].map((name) => refer("parameters", name));
+    return [...ids, ...filters, ...general];
+  }
+
+  function describeOperation(name: string, op: Operation): OperationObject {
+    const example: Example = examples[name as OperationName] ?? {};
+    const answer = describeAnswer(op, example);
+    const refused = Map.groupBy(faultsOf(op), (code): number => faults[code].status);
+    const parameters = describeParameters(op, example.path);
+    const tag = tagOf[op.path.split("/")[1] ?? ""] ?? "service";
+    used.add(tag);
+    for (const codes of refused.values()) for (const code of codes) used.add(code);
+    return {
+      operationId: name,
+      tags: [tags[tag]?.name ?? tag],
+      summary: op.summary,
+      ...(op.description !== undefined && { description: op.description }),
+      security: op.access === "open" ? [] : [{ token: op.access === "any" ? [] : [op.access] }],
+      ...(parameters.length > 0 && { parameters }),
+      ...(op.body && {
+        requestBody: {
+          required: (op.body.required ?? []).length > 0,
+          content: {
+            "application/json": {
+              schema: schemas.describe(op.body as unknown as Json),
+              ...(example.request !== undefined && { examples: { example: { value: example.request } } }),
+            },
+          },
+        },
+      }),
+      responses: {
+        200: answer,
+        ...Object.fromEntries(alsoAnswers(op).map((status) => [status, answer])),
+        ...Object.fromEntries([...refused].map(([status, own]) => [status, describeRefusal(status, own)])),
+      },
+      "x-scope": op.access,
+      ...(op.own && { "x-own": op.own }),
+      ...((op.repeatable || op.method === "GET") && { "x-repeatable": true }),
+    };
+  }
+
+  for (const [name, op] of Object.entries(table)) {
+    paths[op.path] = { ...paths[op.path], [op.method.toLowerCase()]: describeOperation(name, op) };
+  }
+
+  const shown = codes.filter((code) => used.has(code) || (pathFaults as readonly FaultCode[]).includes(code));
+  return {
+    openapi: "3.1.1",
+    info: { title: "Brume", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+    jsonSchemaDialect: "https://json-schema.org/draft/2020-12/schema",
+    servers: [{ url: "/" }],
+    tags: Object.entries(tags).flatMap(([name, tag]) => (used.has(name) ? [tag] : [])),
+    paths,
+    components: {
+      schemas: schemas.named,
+      responses,
+      parameters,
+      headers,
+      examples: Object.fromEntries(
+        shown.map((code) => [
+          code,
+          { summary: faults[code].message, value: describeProblem(code, faults[code].message, "01JD4QK7Z8S3") },
+        ]),
+      ),
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer", description: "64 lower-case hexadecimal characters." },
+      },
+    },
+  };
+}

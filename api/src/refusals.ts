@@ -1,0 +1,40 @@
+/**
+ * What any operation of a kind can refuse, so that the contract need not repeat it (api section 1.2): from these rules and an
+ * operation's own faults comes the full list that the OpenAPI document, the page of documentation and the laws go by.
+ */
+import { type FaultCode, faults } from "./errors.ts";
+import { isChange, type Operation } from "./operation.ts";
+import { Readiness } from "./service.ts";
+
+/** Answered where no operation was reached: unknown path, unknown method. */
+export const pathFaults = ["path_not_found", "method_not_allowed"] as const satisfies readonly FaultCode[];
+
+const order = Object.keys(faults) as FaultCode[];
+
+/** Does a request of this kind have a body that is read? */
+const hasBody = (op: Operation) => op.method === "POST" || op.method === "PUT" || op.body !== undefined;
+
+/** `If-Match` guards the object that the path of a change names. */
+export const takesIfMatch = (op: Operation) => isChange(op) && op.path.includes("{");
+
+/** Statuses besides 200 that come with the body of a success: a service that is not ready says so in full. */
+export const alsoAnswers = (op: Operation): readonly number[] => (op.answer === Readiness ? [503] : []);
+
+/** Every code this operation can answer, in the order of the table of faults. */
+export function faultsOf(op: Operation): FaultCode[] {
+  const isOpen = op.access === "open";
+  const codes = new Set<FaultCode>([...Object.values(op.params ?? {}), ...(op.faults ?? [])]);
+  const add = (when: boolean, ...more: FaultCode[]) => {
+    if (when) for (const code of more) codes.add(code);
+  };
+  add(true, "path_not_readable", "headers_too_large", "body_too_large", "request_timeout", "internal");
+  add(!isOpen, "not_ready", "token_missing", "token_invalid", "token_expired", "rate_limited", "validation_failed");
+  add(!isOpen && op.access !== "any", "scope_missing");
+  add(isChange(op) && op.method !== "DELETE" && op.whenBlocked !== true, "project_blocked");
+  add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported", "validation_failed");
+  add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
+  add(isChange(op), "storage_unavailable");
+  add(op.list === true, "query_invalid");
+  add(takesIfMatch(op), "etag_mismatch");
+  return order.filter((code) => codes.has(code));
+}

@@ -1,0 +1,158 @@
+/**
+ * The stream of events from the side of its reader: bytes become frames (WHATWG HTML, section 9.2 "Server-sent events"), frames
+ * become events, and a stream that breaks is opened again where it ended. Browsers have an EventSource for this, but it cannot
+ * send a token, and Node has none.
+ */
+import type { Event } from "./event.ts";
+import { ApiError, isPassing, type Transport } from "./transport.ts";
+
+/** In the stream where events after the asked one are no longer kept: read the lists again. */
+export interface Reset {
+  readonly Type: "reset";
+  /** The oldest event that is still kept. */
+  readonly Oldest: number;
+}
+
+export interface StreamOptions {
+  /** Begin with the first event after this one; absent: with the next that happens. */
+  readonly after?: number;
+  /** `["domain.*", "record.created"]` */
+  readonly types?: readonly string[];
+  /** `["domain:3"]` */
+  readonly resources?: readonly string[];
+  /** Ends the stream. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Frame {
+  /** The last id the stream gave, in this frame or before; null: none yet. */
+  readonly id: string | null;
+  readonly event: string;
+  /** Empty if the frame says nothing but an id or a pause. */
+  readonly data: string;
+  /** Milliseconds to wait before coming back after a break, if this frame says so. */
+  readonly retry: number | null;
+}
+
+/** The service pings every 15 s; after three missed ones the connection is dead, whatever TCP thinks. */
+const longestSilence = 45_000;
+const longestPause = 60_000;
+
+/** The function it returns takes the next piece of text and gives the frames that are complete with it. */
+export function createFrameReader(): (piece: string) => Frame[] {
+  let rest = "";
+  let id: string | null = null;
+  let event = "";
+  let data: string[] = [];
+  let retry: number | null = null;
+  let isEmpty = true;
+
+  function take(line: string): void {
+    const colon = line.indexOf(":");
+    if (colon === 0) return;
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
+    if (name === "id" && !value.includes("\0")) id = value;
+    else if (name === "event") event = value;
+    else if (name === "data") data.push(value);
+    else if (name === "retry" && /^\d+$/.test(value)) retry = Number(value);
+    else return;
+    isEmpty = false;
+  }
+
+  return (piece) => {
+    rest += piece;
+    // A CR at the very end may be the first half of a CRLF whose other half is still on its way.
+    const lines = rest.split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop() ?? "";
+    const frames: Frame[] = [];
+    for (const line of lines) {
+      if (line !== "") take(line);
+      else if (!isEmpty) {
+        frames.push({ id, event: event || "message", data: data.join("\n"), retry });
+        event = "";
+        data = [];
+        retry = null;
+        isEmpty = true;
+      }
+    }
+    return frames;
+  };
+}
+
+async function* readFrames({ body }: Response, transport: Transport): AsyncGenerator<Frame, void> {
+  if (!body) return;
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  const push = createFrameReader();
+  try {
+    for (;;) {
+      const heard = new AbortController();
+      const silence = transport.sleep(longestSilence, heard.signal).then(
+        () => null,
+        () => null,
+      );
+      const chunk = await Promise.race([reader.read(), silence]).finally(() => heard.abort());
+      if (chunk === null || chunk.done) return;
+      yield* push(decoder.decode(chunk.value, { stream: true }));
+    }
+  } finally {
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+function writeQuery({ types, resources }: StreamOptions): string {
+  const query = new URLSearchParams();
+  if (types && types.length > 0) query.set("type", types.join(","));
+  if (resources && resources.length > 0) query.set("resource", resources.join(","));
+  return query.size > 0 ? `?${query}` : "";
+}
+
+/**
+ * Events one by one. Ends when the signal fires. Throws what refuses for good (a token that is gone), and what keeps the stream
+ * from opening at all after the transport's retries; once it was open it comes back however long the service is away.
+ */
+export async function* follow(
+  path: string,
+  transport: Transport,
+  options: StreamOptions,
+): AsyncGenerator<Event | Reset, void> {
+  const { signal } = options;
+  let last = options.after ?? null;
+  let pause = 2000;
+  let failures = 0;
+  let wasOpen = false;
+  while (!signal?.aborted) {
+    const left = new AbortController();
+    try {
+      const response = await transport.open({
+        method: "GET",
+        target: path + writeQuery(options),
+        headers: { Accept: "text/event-stream", ...(last !== null && { "Last-Event-ID": String(last) }) },
+        signal: signal ? AbortSignal.any([signal, left.signal]) : left.signal,
+      });
+      wasOpen = true;
+      failures = 0;
+      for await (const { id, event, data, retry } of readFrames(response, transport)) {
+        pause = retry ?? pause;
+        if (event === "reset") {
+          const { Oldest } = JSON.parse(data) as { Oldest: number };
+          yield { Type: "reset", Oldest };
+          last = Oldest - 1;
+          continue;
+        }
+        const number = id === null || !/^\d+$/.test(id) ? null : Number(id);
+        if (data !== "" && (number === null || last === null || number > last)) yield JSON.parse(data) as Event;
+        last = number ?? last;
+      }
+    } catch (error) {
+      if (signal?.aborted) return;
+      if (error instanceof ApiError && !isPassing(error)) throw error;
+      if (!wasOpen && failures >= transport.retries) throw error;
+      failures++;
+    } finally {
+      left.abort();
+    }
+    await transport.sleep(Math.min(pause + transport.pause(failures), longestPause), signal).catch(() => undefined);
+  }
+}
