@@ -8,15 +8,17 @@ import { ensureFirst } from "./account/first.ts";
 import { systemClock } from "./base/clock.ts";
 import { createLog } from "./base/log.ts";
 import { createSealer } from "./base/secret.ts";
+import { keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin.ts";
-import { keepSecret } from "./keep.ts";
 import { createService } from "./service.ts";
 import { migrate } from "./store/migrate.ts";
 import { openPostgres } from "./store/postgres.ts";
 import { openSqlite } from "./store/sqlite.ts";
 
-const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
 
 /** Seconds that requests get to finish after SIGTERM. */
 const graceSeconds = 10;

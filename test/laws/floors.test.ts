@@ -1,0 +1,210 @@
+/**
+ * Who may import whom. The house stands on floors: mechanism below, meaning above, one roof. Type imports count, circles
+ * do not exist, and no room grows past 400 lines.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { test } from "node:test";
+
+const root = resolve(import.meta.dirname, "../..");
+const files = globSync("{api,service,cli,console}/src/**/*.{ts,tsx}", { cwd: root }).sort();
+const rooms = files.filter((file) => !/\.test\.tsx?$/.test(file));
+
+interface Import {
+  readonly from: string;
+  /** A file of ours, or the name of a package. */
+  readonly to: string;
+}
+
+function resolveImport(file: string, specifier: string): string {
+  if (specifier.startsWith("@brume/api/")) return `api/src/${specifier.slice("@brume/api/".length)}`;
+  if (specifier.startsWith(".")) return relative(root, join(root, dirname(file), specifier));
+  return specifier;
+}
+
+const importsOf = (file: string): Import[] => {
+  const text = readFileSync(join(root, file), "utf8");
+  const found = text.matchAll(
+    /^(?:import|export)\b[^;]*?\bfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)/gm,
+  );
+  return [...found].map((match) => ({ from: file, to: resolveImport(file, match[1] ?? match[2] ?? match[3] ?? "") }));
+};
+
+const imports = rooms.flatMap(importsOf);
+const features = ["account", "catalog", "network", "server", "dns"];
+
+const isNode = (to: string) => to.startsWith("node:");
+const isOurs = (to: string) => /^(api|service|cli|console)\/src\//.test(to);
+const under =
+  (...folders: string[]) =>
+  (to: string) =>
+    folders.some((folder) => to === folder || to.startsWith(`${folder}/`));
+const oneOf =
+  (...tests: ((to: string) => boolean)[]) =>
+  (to: string) =>
+    tests.some((accept) => accept(to));
+const packages =
+  (...names: string[]) =>
+  (to: string) =>
+    names.some((name) => to === name || to.startsWith(`${name}/`));
+const foreign = (to: string) => !isOurs(to) && !isNode(to);
+
+const s = "service/src";
+const apiFiles = under("api/src");
+const base = under(`${s}/base`);
+const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
+
+/** Rooms of a feature that do no input or output; `node:module` only loads tables that are seldom needed. */
+const pureRooms =
+  /^(rules|name|address|record|served|text|zonefile|zonetext|zonetoken|generate|pattern|wire|difference)\.ts$/;
+
+/** Features of which a feature may know more than nothing. */
+const below: Readonly<Record<string, readonly string[]>> = { server: ["network", "catalog"] };
+
+interface Floor {
+  readonly name: string;
+  readonly rooms: RegExp;
+  readonly may: (to: string, from: string) => boolean;
+}
+
+/** From the ground up; the first row that fits a room is its floor. */
+const floors: readonly Floor[] = [
+  { name: "the contract", rooms: /^api\/src\//, may: oneOf(apiFiles, packages("typebox")) },
+  {
+    name: "base",
+    rooms: /^service\/src\/base\//,
+    may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino")),
+  },
+  { name: "config", rooms: /^service\/src\/config\.ts$/, may: isNode },
+  {
+    name: "store",
+    rooms: /^service\/src\/store\//,
+    may: oneOf(under(`${s}/store`), isNode, packages("kysely", "pg")),
+  },
+  { name: "a port", rooms: /^service\/src\/drivers\/[^/]+\/port\.ts$/, may: () => false },
+  { name: "the door to child processes", rooms: /^service\/src\/drivers\/exec\.ts$/, may: oneOf(base, isNode) },
+  {
+    name: "a driver",
+    rooms: /^service\/src\/drivers\/([^/]+)\//,
+    may: (to, from) =>
+      oneOf(under(dirname(from)), under(`${s}/drivers/exec.ts`), base, isNode, foreign)(to) &&
+      !packages("kysely", "pg")(to),
+  },
+  {
+    name: "the engine",
+    rooms: /^service\/src\/engine\//,
+    may: oneOf(under(`${s}/engine`), storeDb, base, packages("kysely")),
+  },
+  {
+    name: "http",
+    rooms: /^service\/src\/http\//,
+    may: oneOf(
+      under(`${s}/http`),
+      apiFiles,
+      base,
+      storeDb,
+      under(`${s}/engine/event.ts`),
+      isNode,
+      packages("typebox", "kysely", "prom-client"),
+    ),
+  },
+  {
+    name: "a feature",
+    rooms: new RegExp(`^service/src/(${features.join("|")})/`),
+    may: (to, from) => {
+      const [, , feature = ""] = from.split("/");
+      const room = from.split("/")[3] ?? "";
+      const pure = pureRooms.test(room);
+      const own = under(`${s}/${feature}`);
+      if (pure) return oneOf(own, apiFiles, base, packages("node:module", "tr46", "ipaddr.js"))(to);
+      const shared = oneOf(
+        own,
+        apiFiles,
+        base,
+        storeDb,
+        foreign,
+        isNode,
+        under(`${s}/account/rules.ts`, `${s}/account/table.ts`),
+      );
+      const neighbours = (below[feature] ?? []).map((name) => under(`${s}/${name}/table.ts`, `${s}/${name}/rules.ts`));
+      if (room === "table.ts") return oneOf(own, apiFiles, storeDb, packages("kysely"))(to);
+      if (/^(flows|keeper|metrics)/.test(room))
+        return (
+          oneOf(shared, ...neighbours, under(`${s}/engine`))(to) || /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to)
+        );
+      return oneOf(
+        shared,
+        ...neighbours,
+        under(`${s}/http`, `${s}/engine/task.ts`, `${s}/engine/event.ts`, `${s}/engine/flow.ts`),
+      )(to);
+    },
+  },
+  {
+    name: "the service",
+    rooms: /^service\/src\/service\.ts$/,
+    may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!port\.ts)/.test(to) && !/^service\/src\/main/.test(to),
+  },
+  { name: "the roof", rooms: /^service\/src\/main\.ts$/, may: () => true },
+  { name: "what uses the API", rooms: /^(cli|console)\/src\//, may: (to) => !to.startsWith("service/") },
+];
+
+test("every room stands on a floor", () => {
+  assert.ok(rooms.length > 20, `only ${rooms.length} rooms found`);
+  const homeless = rooms.filter((room) => !floors.some((floor) => floor.rooms.test(room)));
+  assert.deepEqual(homeless, []);
+});
+
+for (const floor of floors)
+  test(`${floor.name} imports only what it may`, () => {
+    const mine = imports.filter(({ from }) => floors.find((row) => row.rooms.test(from)) === floor);
+    const wrong = mine.filter(({ from, to }) => !floor.may(to, from)).map(({ from, to }) => `${from} -> ${to}`);
+    assert.deepEqual(wrong, []);
+  });
+
+test("every import of ours leads to a file", () => {
+  const known = new Set(files);
+  const lost = imports.filter(({ to }) => isOurs(to) && !known.has(to)).map(({ from, to }) => `${from} -> ${to}`);
+  assert.deepEqual(lost, []);
+});
+
+test("no room imports itself by a detour", () => {
+  const next = new Map<string, string[]>();
+  for (const { from, to } of imports) if (isOurs(to)) next.set(from, [...(next.get(from) ?? []), to]);
+  const done = new Set<string>();
+  const circle = (room: string, path: readonly string[]): readonly string[] | null => {
+    if (path.includes(room)) return [...path.slice(path.indexOf(room)), room];
+    if (done.has(room)) return null;
+    for (const to of next.get(room) ?? []) {
+      const found = circle(to, [...path, room]);
+      if (found) return found;
+    }
+    done.add(room);
+    return null;
+  };
+  for (const room of rooms) assert.equal(circle(room, []), null);
+});
+
+test("only config reads the environment, only exec starts processes", () => {
+  const reads = rooms.filter((room) => /\bprocess\.env\b/.test(readFileSync(join(root, room), "utf8")));
+  assert.deepEqual(
+    reads.filter((room) => !["service/src/config.ts", "service/src/main.ts"].includes(room)),
+    [],
+  );
+  const spawns = imports.filter(({ to }) => to === "node:child_process").map(({ from }) => from);
+  assert.deepEqual(
+    spawns.filter((room) => room !== "service/src/drivers/exec.ts"),
+    [],
+  );
+});
+
+test("no room is longer than 400 lines", () => {
+  const long = globSync("{api,service,cli,console,test,bench,scripts}/**/*.{ts,tsx}", {
+    cwd: root,
+    exclude: ["**/node_modules/**"],
+  })
+    .map((file) => ({ file, lines: readFileSync(join(root, file), "utf8").split("\n").length - 1 }))
+    .filter(({ file, lines }) => lines > 400 && !file.endsWith("api/src/examples.ts"))
+    .map(({ file, lines }) => `${file}: ${lines}`);
+  assert.deepEqual(long, []);
+});
