@@ -14,7 +14,7 @@ import { createBuiltin } from "./drivers/nameserver/builtin.ts";
 import { createService } from "./service.ts";
 import { migrate } from "./store/migrate.ts";
 import { openPostgres } from "./store/postgres.ts";
-import { openSqlite } from "./store/sqlite.ts";
+import { databaseName, openSqlite } from "./store/sqlite.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -32,7 +32,7 @@ async function start(config: Config): Promise<void> {
 
   const store =
     config.databaseUrl === null
-      ? await openSqlite(join(config.dataFolder, "brume.db"), { log })
+      ? await openSqlite(join(config.dataFolder, databaseName), { log })
       : await openPostgres(config.databaseUrl, { log });
   await migrate(store);
   const tokenInForce = await ensureFirst(store, systemClock, token);

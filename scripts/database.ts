@@ -1,0 +1,88 @@
+/** What backup, export and import share: which database is meant, how it is opened, and how they talk to whoever runs them. */
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { ParseArgsOptionsConfig } from "node:util";
+import { parseArgs } from "node:util";
+import { loadConfig } from "../service/src/config.ts";
+import type { Log, Snapshot, Store } from "../service/src/store/db.ts";
+import { openPostgres, openPostgresSnapshot } from "../service/src/store/postgres.ts";
+import { databaseName, openSqlite, openSqliteSnapshot } from "../service/src/store/sqlite.ts";
+
+const isUrl = (address: string): boolean => /^postgres(ql)?:\/\//.test(address);
+
+/** The database that is meant: the one given, else the one of the environment, as for the service. */
+export interface Location {
+  readonly address: string;
+  readonly isPostgres: boolean;
+  /** As it may be shown: without a password. */
+  readonly shown: string;
+}
+
+export function locate(given: string | undefined): Location {
+  const { databaseUrl, dataFolder } = loadConfig(process.env);
+  const address = given ?? databaseUrl ?? join(dataFolder, databaseName);
+  const shown = isUrl(address) ? address.replace(/:[^:@/]*@/, ":…@") : address;
+  return { address, isPostgres: isUrl(address), shown };
+}
+
+/** Stops with a sentence when a SQLite database that shall be read is not there, before SQLite complains in its words. */
+export function requireFile({ address, isPostgres }: Location): void {
+  if (isPostgres || existsSync(address)) return;
+  throw new Error(`there is no database ${address}: give one with --from, or set BRUME_DATA or BRUME_DATABASE`);
+}
+
+export async function openSnapshot(location: Location): Promise<Snapshot> {
+  requireFile(location);
+  return location.isPostgres ? openPostgresSnapshot(location.address) : openSqliteSnapshot(location.address);
+}
+
+export async function openStore({ address, isPostgres }: Location): Promise<Store> {
+  if (isPostgres) return openPostgres(address, { log });
+  mkdirSync(dirname(address), { recursive: true, mode: 0o700 });
+  return openSqlite(address, { log });
+}
+
+const log: Log = (level, message) => {
+  if (level !== "info") say(`${level}: ${message}`);
+};
+
+export const say = (line: string): void => {
+  process.stderr.write(`${line}\n`);
+};
+
+/** A line that is written over while it goes on; on a terminal only, for nobody reads it in a log. */
+export const show = (line: string): void => {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${line}`);
+};
+
+/** The size as people read it. */
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+type Values = ReturnType<typeof parseArgs>["values"];
+
+/** Reads FILE and the options, runs `work`, and turns what goes wrong into a sentence and exit code 1. */
+export async function run(
+  usage: string,
+  options: ParseArgsOptionsConfig,
+  work: (file: string, values: Values) => Promise<void>,
+): Promise<void> {
+  process.exitCode = 1;
+  let file: string;
+  let values: Values;
+  try {
+    const parsed = parseArgs({ allowPositionals: true, options });
+    if (parsed.positionals.length !== 1) throw new Error("exactly one FILE is wanted");
+    file = parsed.positionals[0] as string;
+    values = parsed.values;
+  } catch (error) {
+    say(`${(error as Error).message}\n\n${usage}`);
+    return;
+  }
+  try {
+    await work(file, values);
+    process.exitCode = 0;
+  } catch (error) {
+    show("");
+    say((error as Error).message);
+  }
+}

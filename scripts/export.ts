@@ -1,0 +1,23 @@
+/** `npm run export -- FILE`: all rows of a database as a portable file, for `npm run import` into SQLite or PostgreSQL. */
+import { exportFile } from "../service/src/store/export.ts";
+import { locate, openSnapshot, run, say, show } from "./database.ts";
+
+const usage = `npm run export -- FILE [--from DATABASE] [--replace]
+  FILE        where the rows go; a file that is there is kept unless --replace is given
+  --from      a database file or a postgresql:// URL; default: that of BRUME_DATABASE or BRUME_DATA`;
+
+await run(usage, { from: { type: "string" }, replace: { type: "boolean" } }, async (file, { from, replace }) => {
+  const location = locate(from as string | undefined);
+  const snapshot = await openSnapshot(location);
+  try {
+    const rows = await exportFile(snapshot, file, {
+      replace: replace === true,
+      onProgress: (table, done, total) => show(`${table}: ${done} of ${total}`),
+    });
+    show("");
+    say(`Exported ${rows} rows of ${location.shown} to ${file}.`);
+    say("Next: npm run import -- FILE --to DATABASE. The key of its secrets (file key of BRUME_DATA) moves by hand.");
+  } finally {
+    await snapshot.close();
+  }
+});

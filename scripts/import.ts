@@ -1,0 +1,24 @@
+/** `npm run import -- FILE`: fills a new database from an export; makes the tables first. */
+import { importFile } from "../service/src/store/import.ts";
+import { migrate } from "../service/src/store/migrate.ts";
+import { locate, openStore, run, say, show } from "./database.ts";
+
+const usage = `npm run import -- FILE [--to DATABASE]
+  FILE        what npm run export wrote, with the same version of Brume
+  --to        a database file or a postgresql:// URL, without rows; default: that of BRUME_DATABASE or BRUME_DATA`;
+
+await run(usage, { to: { type: "string" } }, async (file, { to }) => {
+  const location = locate(to as string | undefined);
+  const store = await openStore(location);
+  try {
+    await migrate(store);
+    const rows = await importFile(store, file, {
+      onProgress: (table, done, total) => show(`${table}: ${done} of ${total}`),
+    });
+    show("");
+    say(`Imported ${rows} rows into ${location.shown}.`);
+    say("Next: put the file key of the old BRUME_DATA into the new one, then start the service.");
+  } finally {
+    await store.close();
+  }
+});

@@ -1,0 +1,78 @@
+/**
+ * A copy of a SQLite database while the service works on it: `VACUUM INTO` reads one moment of it in a thread of its own,
+ * where SQLite's own backup would begin anew at every commit of somebody else. The copy is checked before it gets its name.
+ * A PostgreSQL database has `pg_dump` for this.
+ */
+import { statSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import type { Placing } from "./files.ts";
+import { placeFile } from "./files.ts";
+import { connect } from "./sqlite.ts";
+
+/** Bytes of the copy so far, and about how many they will be. */
+export interface BackupProgress {
+  readonly stage: "copy" | "check";
+  readonly bytes: number;
+  readonly total: number;
+}
+
+interface Job {
+  readonly source: string;
+  readonly draft: string;
+}
+
+const role = "brume backup";
+
+/**
+ * Copies the database in `source` to `target` and resolves to its size in bytes. Rejects, with `target` as it was, when
+ * `target` exists and is not to be replaced, the disk is full, or the copy turns out damaged.
+ */
+export function backup(
+  source: string,
+  target: string,
+  { onProgress = () => {}, ...placing }: Placing & { onProgress?: (progress: BackupProgress) => void } = {},
+): Promise<number> {
+  const total = statSync(source).size;
+  return placeFile(target, placing, async (draft) => {
+    const worker = new Worker(new URL(import.meta.url), { name: role, workerData: { role, source, draft } });
+    let stage: BackupProgress["stage"] = "copy";
+    const report = async (): Promise<void> => {
+      const bytes = (await stat(draft)).size;
+      onProgress({ stage, bytes, total: Math.max(bytes, total) });
+    };
+    const timer = setInterval(() => void report().catch(() => {}), 500);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        worker.on("message", () => {
+          stage = "check";
+        });
+        worker.once("error", reject);
+        worker.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("the backup thread ended early"))));
+      });
+    } finally {
+      clearInterval(timer);
+    }
+    await report();
+    return (await stat(draft)).size;
+  });
+}
+
+function copy({ source, draft }: Job): void {
+  const database = connect(source, { readOnly: true });
+  try {
+    database.run("VACUUM INTO ?", [draft]);
+  } finally {
+    database.close();
+  }
+  parentPort?.postMessage("check");
+  const made = connect(draft, { readOnly: true });
+  try {
+    const found = made.all("PRAGMA integrity_check", []).map((row) => String(row["integrity_check"]));
+    if (found.join() !== "ok") throw new Error(`the copy is damaged, and so may be ${source}: ${found.join("; ")}`);
+  } finally {
+    made.close();
+  }
+}
+
+if (!isMainThread && (workerData as { role?: unknown } | null)?.role === role) copy(workerData as Job);

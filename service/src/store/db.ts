@@ -1,0 +1,119 @@
+/**
+ * The one face of both databases. Features write Kysely against `Tables` and know neither SQLite nor PostgreSQL:
+ * what differs (group commit, locks, prepared text) is decided behind `Store`.
+ */
+import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, UpdateResult } from "kysely";
+import { sql } from "kysely";
+import type { Tables } from "./schema.ts";
+import type { Kind, Row } from "./session.ts";
+import { sessionOf } from "./session.ts";
+
+/** Reads committed state only; never waits for a writer. */
+export type Reader = Kysely<Tables>;
+
+/** A running write transaction. Nothing but the database may be awaited inside one. */
+export type Tx = Kysely<Tables> & { readonly isWrite: true };
+
+export interface Store {
+  readonly kind: Kind;
+  readonly read: Reader;
+  /**
+   * Runs `work` in a write transaction and resolves with its result after the commit is durable; what `work` throws
+   * undoes all of it and is thrown on. Other writers may share the commit (group commit), but never see or undo each other's part.
+   * On PostgreSQL `work` may run again after a deadlock, so it changes nothing but the database. A statement that failed
+   * fails the whole transaction, caught or not: say `ON CONFLICT` where a conflict is expected. Rejects with
+   * `StorageError` when the database cannot store (disk full, connection lost).
+   */
+  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Refuses new writes, finishes those it took, and lets go of the database. */
+  close(): Promise<void>;
+}
+
+/** One moment of a database, for as long as it is open: every read sees the same. */
+export interface Snapshot {
+  readonly read: Reader;
+  close(): Promise<void>;
+}
+
+/** Where a store says what it does not tell its caller. */
+export type Log = (level: "info" | "warn" | "error", message: string, detail?: object) => void;
+
+/** The database cannot work now: disk full, input/output error, connection lost. Nothing is wrong with the request. */
+export class StorageError extends Error {
+  override readonly name = "StorageError";
+}
+
+/**
+ * Makes writers that give the same key wait for each other until they commit. Take it before reading what must not
+ * change, and several always in the same order. SQLite has one writer anyway.
+ */
+export async function lock(tx: Tx, key: string): Promise<void> {
+  const session = sessionOf(tx);
+  if (session.kind === "sqlite") return;
+  await session.all("select pg_advisory_xact_lock(hashtextextended($1, 0))", [key], "lock");
+}
+
+/** A parameter's place in a query that is compiled before its values are known. */
+class Place {
+  readonly name: string;
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+type Parameter<P> = <K extends keyof P & string>(name: K) => Expression<P[K]>;
+
+/** Reads give rows, changes without `RETURNING` give the number of rows changed. */
+export type Prepared<P, O> = [O] extends [InsertResult | UpdateResult | DeleteResult]
+  ? { run(db: Tx, parameters: P): Promise<number> }
+  : { all(db: Reader, parameters: P): Promise<O[]>; first(db: Reader, parameters: P): Promise<O | undefined> };
+
+interface Plan {
+  readonly sql: string;
+  readonly name: string;
+  /** Per parameter of the text: a place to fill, or a constant that the query was built with. */
+  readonly values: readonly unknown[];
+}
+
+let plans = 0;
+
+/**
+ * A query of a hot path: built and compiled once per kind of database, then run with values only.
+ *
+ *     const findServer = prepare<{ id: number }>()((db, p) => db.selectFrom("server").selectAll().where("id", "=", p("id")));
+ *     const server = await findServer.first(store.read, { id: 17 });
+ *
+ * `build` runs once and must not depend on anything outside; lists (`in`) have no fixed text and stay with plain Kysely.
+ */
+export function prepare<P extends object>(): <O>(
+  build: (db: Reader, p: Parameter<P>) => Compilable<O>,
+) => Prepared<P, O> {
+  return <O>(build: (db: Reader, p: Parameter<P>) => Compilable<O>) => {
+    const name = `q${++plans}`;
+    const compiled: Partial<Record<Kind, Plan>> = {};
+    const compile = (db: Reader): Plan => {
+      const query = build(db, (place) => sql.val(new Place(place)) as Expression<never>).compile();
+      return { sql: query.sql, name, values: query.parameters };
+    };
+    const fill = (plan: Plan, parameters: P): unknown[] =>
+      plan.values.map((value) => (value instanceof Place ? parameters[value.name as keyof P] : value));
+    const prepared = {
+      async all(db: Reader, parameters: P): Promise<Row[]> {
+        const session = sessionOf(db);
+        const plan = (compiled[session.kind] ??= compile(db));
+        return session.all(plan.sql, fill(plan, parameters), plan.name);
+      },
+      async first(db: Reader, parameters: P): Promise<Row | undefined> {
+        const session = sessionOf(db);
+        const plan = (compiled[session.kind] ??= compile(db));
+        return session.first(plan.sql, fill(plan, parameters), plan.name);
+      },
+      async run(db: Tx, parameters: P): Promise<number> {
+        const session = sessionOf(db);
+        const plan = (compiled[session.kind] ??= compile(db));
+        return session.run(plan.sql, fill(plan, parameters), plan.name);
+      },
+    };
+    return prepared as unknown as Prepared<P, O>;
+  };
+}

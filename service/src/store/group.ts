@@ -1,0 +1,177 @@
+/**
+ * Group commit: all writes queued in one turn of the event loop share one `BEGIN … COMMIT`, so that they share its wait for
+ * the disk; a savepoint each keeps them apart. Nobody is answered before the commit is durable, and not even the error of
+ * a part is told before, since it may rest on what another part wrote.
+ *
+ * Parts run one after the other. They await nothing but the database, which answers within the turn, so a group takes one
+ * turn; a part that waits for something else only holds up the writers behind it, and is told on.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setImmediate as nextTurn } from "node:timers";
+import type { Kysely } from "kysely";
+import type { Log, Tx } from "./db.ts";
+import { StorageError } from "./db.ts";
+import type { Tables } from "./schema.ts";
+import type { Row, Session } from "./session.ts";
+
+/** Parts in one commit at most, so that reads and sockets get their turn under any load. */
+const largestGroup = 512;
+
+/** One connection. Each call runs one text to its end. */
+export interface Connection {
+  all(sql: string, values: readonly unknown[]): Row[];
+  first(sql: string, values: readonly unknown[]): Row | undefined;
+  run(sql: string, values: readonly unknown[]): number;
+  execute(sql: string, values: readonly unknown[]): { rows: Row[]; changes: number };
+  script(sql: string): void;
+  /** A full disk may end a transaction without being asked to. */
+  inTransaction(): boolean;
+  close(): void;
+}
+
+interface Part {
+  readonly work: (tx: Tx) => Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** What SQLite is told around a part. */
+interface Words {
+  readonly begin: string;
+  readonly end: string;
+  readonly undo: readonly string[];
+}
+
+/** A part alone needs no savepoint, below which SQLite would keep the former pages of every statement until the end. */
+const alone: Words = { begin: "BEGIN IMMEDIATE", end: "COMMIT", undo: ["ROLLBACK"] };
+const shared: Words = { begin: "SAVEPOINT part", end: "RELEASE part", undo: ["ROLLBACK TO part", "RELEASE part"] };
+
+/** One part's way to the connection, as long as the part runs. The first error sticks, as PostgreSQL has it. */
+class PartSession implements Session {
+  readonly kind = "sqlite";
+  readonly #connection: Connection;
+  failure: unknown = undefined;
+  ended = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  #act<T>(act: (connection: Connection) => T): T {
+    if (this.ended) throw new Error("this transaction has ended: await every statement inside it");
+    if (this.failure !== undefined) {
+      throw new Error("an earlier statement of this transaction failed", { cause: this.failure });
+    }
+    try {
+      return act(this.#connection);
+    } catch (error) {
+      this.failure = error;
+      throw error;
+    }
+  }
+
+  async all(sql: string, values: readonly unknown[]): Promise<Row[]> {
+    return this.#act((connection) => connection.all(sql, values));
+  }
+  async first(sql: string, values: readonly unknown[]): Promise<Row | undefined> {
+    return this.#act((connection) => connection.first(sql, values));
+  }
+  async run(sql: string, values: readonly unknown[]): Promise<number> {
+    return this.#act((connection) => connection.run(sql, values));
+  }
+  async execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
+    return this.#act((connection) => connection.execute(sql, values));
+  }
+  async script(sql: string): Promise<void> {
+    this.#act((connection) => connection.script(sql));
+  }
+}
+
+export interface Writer {
+  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Refuses new writes and resolves when those before are done. */
+  close(): Promise<void>;
+}
+
+/** The one writer on `connection`; `face` makes a Kysely of a session. */
+export function createWriter(connection: Connection, face: (session: Session) => Kysely<Tables>, log: Log): Writer {
+  const inside = new AsyncLocalStorage<PartSession>();
+  const queue: Part[] = [];
+  let busy: Promise<void> | undefined;
+  let closed = false;
+
+  async function runPart({ work, resolve, reject }: Part, words: Words): Promise<() => void> {
+    const session = new PartSession(connection);
+    const tx = Object.assign(face(session), { isWrite: true as const });
+    try {
+      connection.run(words.begin, []);
+      const value = await inside.run(session, work, tx);
+      if (session.failure !== undefined) throw session.failure;
+      connection.run(words.end, []);
+      return () => resolve(value);
+    } catch (error) {
+      // A full disk or a broken one takes the whole group with it; so does anything that ended the transaction.
+      if (error instanceof StorageError || session.failure instanceof StorageError) throw session.failure ?? error;
+      if (!connection.inTransaction()) throw new StorageError("SQLite gave up the transaction", { cause: error });
+      for (const word of words.undo) connection.run(word, []);
+      return () => reject(error);
+    } finally {
+      session.ended = true;
+    }
+  }
+
+  async function runGroup(parts: readonly Part[]): Promise<void> {
+    const outcomes: (() => void)[] = [];
+    const [first] = parts;
+    try {
+      if (parts.length === 1 && first !== undefined) {
+        outcomes.push(await runPart(first, alone));
+      } else {
+        connection.run("BEGIN IMMEDIATE", []);
+        for (const part of parts) outcomes.push(await runPart(part, shared));
+        connection.run("COMMIT", []);
+      }
+    } catch (error) {
+      for (const part of parts) part.reject(error);
+      log("error", "a commit failed, nothing of it is stored", { writes: parts.length, error });
+      if (connection.inTransaction()) connection.run("ROLLBACK", []);
+      return;
+    }
+    for (const answer of outcomes) answer();
+  }
+
+  async function flush(): Promise<void> {
+    const parts = queue.splice(0, largestGroup);
+    let running = true;
+    const watch = nextTurn(() => {
+      if (running) log("warn", "a write transaction waits for something other than the database, and others for it");
+    });
+    await runGroup(parts);
+    running = false;
+    clearImmediate(watch);
+  }
+
+  function schedule(): void {
+    busy ??= new Promise<void>((resolve) => nextTurn(resolve)).then(flush).finally(() => {
+      busy = undefined;
+      if (queue.length > 0) schedule();
+    });
+  }
+
+  return {
+    write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+      if (closed) return Promise.reject(new Error("the store is closed"));
+      if (inside.getStore()?.ended === false) {
+        return Promise.reject(new Error("a write inside a write would wait for itself: pass the transaction on"));
+      }
+      return new Promise<T>((resolve, reject) => {
+        queue.push({ work, resolve: resolve as (value: unknown) => void, reject });
+        schedule();
+      });
+    },
+    async close() {
+      closed = true;
+      while (busy !== undefined) await busy;
+    },
+  };
+}

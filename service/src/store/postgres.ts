@@ -1,0 +1,236 @@
+/**
+ * PostgreSQL through `pg`: for many machines, or where one is run already. Two pools, so that a reader never waits for a
+ * writer's connection and cannot write. A transaction is READ COMMITTED; one that the server gave up to end a deadlock runs again.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely";
+import type { PoolClient, QueryResult } from "pg";
+import pg from "pg";
+import type { Log, Snapshot, Store, Tx } from "./db.ts";
+import { StorageError } from "./db.ts";
+import type { Row, Session } from "./session.ts";
+import { createFace } from "./session.ts";
+
+const face = createFace({
+  createDriver: () => {
+    throw new Error("sessions run the SQL");
+  },
+  createQueryCompiler: () => new PostgresQueryCompiler(),
+  createAdapter: () => new PostgresAdapter(),
+  createIntrospector: (db) => new PostgresIntrospector(db),
+});
+
+type Parser = (text: string) => unknown;
+
+/** What SQLite gives for the same query: numbers for 64-bit integers, sums and truth values. */
+const parsers = new Map<number, Parser>([
+  [pg.types.builtins.BOOL, (text) => (text === "t" ? 1 : 0)],
+  [pg.types.builtins.INT8, (text) => exact(text)],
+  [pg.types.builtins.NUMERIC, (text) => (text.includes(".") ? Number(text) : exact(text))],
+  [pg.types.builtins.BYTEA, (text) => new Uint8Array(Buffer.from(text.slice(2), "hex"))],
+]);
+
+function exact(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} does not fit a number`);
+  return value;
+}
+
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) => parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as Parser),
+};
+
+/** Tries of one transaction; the pause before a further one grows from 5 ms. */
+const tries = 6;
+
+/** serialization_failure, deadlock_detected: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const again = new Set(["40001", "40P01"]);
+
+/** Classes of SQLSTATE that say that the server, not the statement, is at fault; and errors of the socket. */
+const storageState = /^(08|53|57P|58|XX|25006)/;
+const socketCode = /^(E[A-Z]+|ERR_SOCKET.*)$/;
+
+const stateOf = (error: unknown): string => {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+};
+
+/** Errors of `pg` itself about a lost connection have no code. */
+const lost = /^(Connection terminated|timeout (expired|exceeded)|Client has encountered a connection error)/;
+
+function explain(error: unknown): unknown {
+  const state = stateOf(error);
+  const message = error instanceof Error ? error.message : "";
+  if (!storageState.test(state) && !socketCode.test(state) && !lost.test(message)) return error;
+  return new StorageError(`PostgreSQL: ${message || state}`, { cause: error });
+}
+
+type Ask = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
+
+const createSession = (ask: Ask): Session => ({
+  kind: "postgres",
+  all: async (sql, values, name) => (await ask(sql, values, name)).rows,
+  first: async (sql, values, name) => (await ask(sql, values, name)).rows[0],
+  run: async (sql, values, name) => (await ask(sql, values, name)).rowCount ?? 0,
+  async execute(sql, values) {
+    const { rows, rowCount } = await ask(sql, values);
+    return { rows, changes: rowCount ?? 0 };
+  },
+  async script(sql) {
+    await ask(sql, []);
+  },
+});
+
+const query = (sql: string, values: readonly unknown[], name?: string): pg.QueryConfig<unknown[]> =>
+  name === undefined ? { text: sql, values: values as unknown[] } : { name, text: sql, values: values as unknown[] };
+
+/**
+ * Opens the database at `url` (`postgresql://user@host/name`; a socket's folder as `?host=/run/postgresql`).
+ * Rejects with `StorageError` when it cannot be reached, with a plain error when it is not fit.
+ */
+export async function openPostgres(url: string, { log }: { log: Log }): Promise<Store> {
+  const options = {
+    connectionString: url,
+    types,
+    max: 10,
+    application_name: "brume",
+    connectionTimeoutMillis: 5000,
+    idle_in_transaction_session_timeout: 60_000,
+  };
+  const readers = new pg.Pool({ ...options, options: "-c default_transaction_read_only=on" });
+  const writers = new pg.Pool(options);
+  for (const pool of [readers, writers]) {
+    pool.on("error", (error) => log("warn", "an idle connection to PostgreSQL was lost", { error }));
+  }
+  const inside = new AsyncLocalStorage<{ ended: boolean }>();
+  const running = new Set<Promise<unknown>>();
+  let closing: Promise<void> | undefined;
+
+  const ask: Ask = async (sql, values, name) => {
+    try {
+      return await readers.query<Row>(query(sql, values, name));
+    } catch (error) {
+      throw explain(error);
+    }
+  };
+
+  /** One try on one connection. `again` is thrown on as it is, everything else explained. */
+  async function attempt<T>(client: PoolClient, work: (tx: Tx) => Promise<T>): Promise<T> {
+    const life = { ended: false };
+    let failure: unknown;
+    const session = createSession(async (sql, values, name) => {
+      if (life.ended) throw new Error("this transaction has ended: await every statement inside it");
+      try {
+        return await client.query<Row>(query(sql, values, name));
+      } catch (error) {
+        // Every further statement fails because of the first one, which is the one worth telling.
+        failure ??= explain(error);
+        throw stateOf(error) === "25P02"
+          ? new Error("an earlier statement of this transaction failed", { cause: failure })
+          : explain(error);
+      }
+    });
+    await client.query("begin isolation level read committed read write");
+    try {
+      const value = await inside.run(life, work, Object.assign(face(session), { isWrite: true as const }));
+      if (failure !== undefined) throw failure;
+      life.ended = true;
+      await client.query("commit");
+      return value;
+    } catch (error) {
+      life.ended = true;
+      await client.query("rollback").catch(() => {});
+      throw again.has(stateOf(failure)) ? failure : error;
+    }
+  }
+
+  async function write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    if (closing !== undefined) throw new Error("the store is closed");
+    if (inside.getStore()?.ended === false) {
+      throw new Error("a write inside a write would wait for itself: pass the transaction on");
+    }
+    const written = attemptAll(work);
+    running.add(written);
+    try {
+      return await written;
+    } finally {
+      running.delete(written);
+    }
+  }
+
+  async function attemptAll<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    for (let tried = 1; ; tried++) {
+      try {
+        const client = await writers.connect();
+        let broken = false;
+        // Without a listener, a connection that is lost between two statements would end the process.
+        const onError = (): void => {
+          broken = true;
+        };
+        client.on("error", onError);
+        try {
+          return await attempt(client, work);
+        } finally {
+          client.off("error", onError);
+          client.release(broken);
+        }
+      } catch (error) {
+        if (!again.has(stateOf(error)) || tried === tries) throw explain(error);
+        await sleep(5 * 2 ** (tried - 1));
+      }
+    }
+  }
+
+  function close(): Promise<void> {
+    closing ??= (async () => {
+      await Promise.allSettled(running);
+      await Promise.all([readers.end(), writers.end()]);
+    })();
+    return closing;
+  }
+
+  try {
+    await inspect(ask, log);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { kind: "postgres", read: face(createSession(ask)), write, close };
+}
+
+/** Opens what is committed now and stays so, beside services that write. */
+export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
+  const client = new pg.Client({
+    connectionString: url,
+    types,
+    application_name: "brume",
+    connectionTimeoutMillis: 5000,
+  });
+  client.on("error", () => {});
+  const ask: Ask = async (sql, values, name) => {
+    try {
+      return await client.query<Row>(query(sql, values, name));
+    } catch (error) {
+      throw explain(error);
+    }
+  };
+  try {
+    await client.connect();
+  } catch (error) {
+    throw explain(error);
+  }
+  // PostgreSQL chooses the moment at the first query, not at the beginning.
+  await ask("begin isolation level repeatable read read only; select 1", []);
+  return { read: face(createSession(ask)), close: () => client.end() };
+}
+
+async function inspect(ask: Ask, log: Log): Promise<void> {
+  const setting = async (name: string): Promise<unknown> =>
+    (await ask("select current_setting($1) as value", [name])).rows[0]?.["value"];
+  if (Number(await setting("server_version_num")) < 150_000) throw new Error("Brume needs PostgreSQL 15 or newer");
+  if ((await setting("server_encoding")) !== "UTF8") throw new Error("Brume needs a database with encoding UTF8");
+  for (const name of ["fsync", "synchronous_commit"]) {
+    if ((await setting(name)) === "off") log("warn", `PostgreSQL runs with ${name} off: a loss of power loses changes`);
+  }
+}

@@ -1,0 +1,194 @@
+/**
+ * SQLite through the runtime's own binding, which only this room names (it is being renamed upstream). Everything here is
+ * synchronous and knows no transactions: `group.ts` decides what is committed together.
+ *
+ * WAL with `synchronous=FULL`: a commit is on the disk when it returns, and the read-only connection sees committed state
+ * without waiting. Rows are fetched as arrays and named here, which is quicker than the binding's own objects and gives plain ones.
+ */
+
+import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
+import type { SelectModifierNode } from "kysely";
+import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
+import type { Log, Snapshot, Store } from "./db.ts";
+import { StorageError } from "./db.ts";
+import type { Connection } from "./group.ts";
+import { createWriter } from "./group.ts";
+import type { Row, Session } from "./session.ts";
+import { createFace } from "./session.ts";
+
+interface Statement {
+  readonly run: StatementSync;
+  /** Column names; none when the text returns no rows. */
+  readonly columns: readonly string[];
+}
+
+/** The name of the database in the data folder. */
+export const databaseName = "brume.db";
+
+/** Statements kept per connection: far above the number of hot ones, so that lists of any length cannot pile up. */
+const keptStatements = 500;
+
+/** Primary result codes that say that the storage, not the statement, is at fault: https://www.sqlite.org/rescode.html */
+const storageCodes = new Set([3, 5, 6, 7, 8, 10, 11, 13, 14, 15, 26]);
+const readOnlyCode = 8;
+const busyCode = 5;
+
+const primaryCode = (error: unknown): number | undefined => {
+  const code = (error as { errcode?: unknown } | null)?.errcode;
+  return typeof code === "number" ? code & 0xff : undefined;
+};
+
+/** Opens one connection; a file that is not there is made unless `readOnly`. */
+export function connect(file: string, { readOnly }: { readOnly: boolean }): Connection {
+  const explain = (error: unknown): unknown => {
+    const code = primaryCode(error);
+    if (code === undefined || !storageCodes.has(code) || (readOnly && code === readOnlyCode)) return error;
+    return new StorageError(`SQLite: ${(error as Error).message}`, { cause: error });
+  };
+  const guarded = <T>(act: () => T): T => {
+    try {
+      return act();
+    } catch (error) {
+      throw explain(error);
+    }
+  };
+
+  const database = guarded(() => new DatabaseSync(file, { readOnly, timeout: 5000 }));
+  const statements = new Map<string, Statement>();
+  const statement = (sql: string): Statement => {
+    const known = statements.get(sql);
+    if (known !== undefined) return known;
+    const run = database.prepare(sql, { returnArrays: true });
+    const made = { run, columns: run.columns().map((column) => column.name) };
+    if (statements.size >= keptStatements) statements.delete(statements.keys().next().value as string);
+    statements.set(sql, made);
+    return made;
+  };
+
+  const name = (columns: readonly string[], values: readonly unknown[]): Row => {
+    const row: Row = {};
+    for (let i = 0; i < columns.length; i++) row[columns[i] as string] = values[i];
+    return row;
+  };
+  const fetchAll = ({ run, columns }: Statement, values: readonly unknown[]): Row[] => {
+    const rows = run.all(...(values as SQLInputValue[])) as unknown[];
+    for (let i = 0; i < rows.length; i++) rows[i] = name(columns, rows[i] as unknown[]);
+    return rows as Row[];
+  };
+
+  return {
+    all: (sql, values) => guarded(() => fetchAll(statement(sql), values)),
+    first: (sql, values) =>
+      guarded(() => {
+        const { run, columns } = statement(sql);
+        const found = run.get(...(values as SQLInputValue[])) as unknown[] | undefined;
+        return found === undefined ? undefined : name(columns, found);
+      }),
+    run: (sql, values) => guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).changes)),
+    execute: (sql, values) =>
+      guarded(() => {
+        const found = statement(sql);
+        if (found.columns.length > 0) return { rows: fetchAll(found, values), changes: 0 };
+        return { rows: [], changes: Number(found.run.run(...(values as SQLInputValue[])).changes) };
+      }),
+    script: (sql) =>
+      guarded(() => {
+        statements.clear();
+        database.exec(sql);
+      }),
+    inTransaction: () => database.isTransaction,
+    close: () => database.close(),
+  };
+}
+
+/**
+ * Takes the database for this process, for two services on one database would both run its tasks. The lock is SQLite's
+ * own on an empty database beside it: the operating system drops it with the process, and backups of the real file go on.
+ */
+function take(file: string): Connection {
+  const taken = connect(makePrivate(`${file}.lock`), { readOnly: false });
+  try {
+    taken.script("PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+    return taken;
+  } catch (error) {
+    taken.close();
+    if (error instanceof StorageError && primaryCode(error.cause) === busyCode) {
+      throw new Error(
+        `the database ${file} is in use by another Brume service: stop that one first, or give this one a folder of its own`,
+        { cause: error },
+      );
+    }
+    throw error;
+  }
+}
+
+/** Makes the file if it is not there, for its owner only. Not for one that is open: closing a file drops SQLite's locks on it. */
+function makePrivate(file: string): string {
+  if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+  return file;
+}
+
+/** One writer needs no row locks, and SQLite has no words for them: `FOR UPDATE SKIP LOCKED` compiles to nothing. */
+class QueryCompiler extends SqliteQueryCompiler {
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (node.modifier === "Distinct" || node.rawModifier !== undefined) super.visitSelectModifier(node);
+  }
+}
+
+const face = createFace({
+  createDriver: () => {
+    throw new Error("sessions run the SQL");
+  },
+  createQueryCompiler: () => new QueryCompiler(),
+  createAdapter: () => new SqliteAdapter(),
+  createIntrospector: (db) => new SqliteIntrospector(db),
+});
+
+/**
+ * Opens the database in `file`, made if it is not there; its folder must exist. Rejects when another process has it open
+ * for writing, and with `StorageError` when it cannot be used.
+ */
+export async function openSqlite(file: string, { log }: { log: Log }): Promise<Store> {
+  const path = existsSync(file) ? realpathSync(file) : file;
+  const taken = take(path);
+  try {
+    const writing = connect(makePrivate(path), { readOnly: false });
+    writing.script(`
+      PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
+      PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32000`);
+    const mode = writing.first("PRAGMA journal_mode", []);
+    if (mode?.["journal_mode"] !== "wal") throw new StorageError(`${file}: this file system does not allow WAL`);
+    const reading = connect(path, { readOnly: true });
+    reading.script("PRAGMA cache_size = -32000; PRAGMA trusted_schema = OFF");
+    const writer = createWriter(writing, face, log);
+    const end = async (): Promise<void> => {
+      await writer.close();
+      for (const connection of [reading, writing, taken]) connection.close();
+    };
+    let closing: Promise<void> | undefined;
+    const close = (): Promise<void> => (closing ??= end());
+    return { kind: "sqlite", read: face(readSession(reading)), write: writer.write, close };
+  } catch (error) {
+    taken.close();
+    throw error;
+  }
+}
+
+/** Opens what is committed now and stays so, beside a service that writes. */
+export async function openSqliteSnapshot(file: string): Promise<Snapshot> {
+  const connection = connect(file, { readOnly: true });
+  // SQLite chooses the moment at the first read.
+  connection.script("BEGIN; SELECT count(*) FROM sqlite_schema");
+  return { read: face(readSession(connection)), close: async () => connection.close() };
+}
+
+const readSession = (connection: Connection): Session => ({
+  kind: "sqlite",
+  all: async (sql, values) => connection.all(sql, values),
+  first: async (sql, values) => connection.first(sql, values),
+  run: async (sql, values) => connection.run(sql, values),
+  execute: async (sql, values) => connection.execute(sql, values),
+  script: async (sql) => connection.script(sql),
+});
