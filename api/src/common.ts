@@ -10,6 +10,12 @@ export const maxId = 2_147_483_647;
 interface FieldOptions extends TSchemaOptions {
   /** Other names under which the field is taken, after its own. */
   readonly "x-also"?: readonly string[];
+  /** An id: 0 counts as absent (api section 1.5). */
+  readonly "x-id"?: boolean;
+  /** Never said back in an error. */
+  readonly "x-secret"?: boolean;
+  /** A list drops elements that are not of its kind. */
+  readonly "x-skip"?: boolean;
   /** Blanks at the ends and Unicode form are kept (api section 1.4, rule 12). */
   readonly "x-verbatim"?: boolean;
 }

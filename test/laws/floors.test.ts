@@ -117,7 +117,7 @@ const floors: readonly Floor[] = [
       const room = from.split("/")[3] ?? "";
       const pure = pureRooms.test(room);
       const own = under(`${s}/${feature}`);
-      if (pure) return oneOf(own, apiFiles, base, packages("node:module", "tr46", "ipaddr.js"))(to);
+      if (pure) return oneOf(own, apiFiles, base, packages("node:module", "node:buffer", "tr46", "ipaddr.js"))(to);
       const shared = oneOf(
         own,
         apiFiles,

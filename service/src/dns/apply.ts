@@ -1,0 +1,235 @@
+/**
+ * Changes of a domain's records in the transaction: held against the rules as they would stand afterwards, written, counted into one
+ * serial, and turned into the step that the name server takes. One record or ten thousand go the same way, and cost what they
+ * touch, not what the domain holds.
+ */
+import type { DnsRecord } from "@brume/api/dns.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
+import { holdQuota } from "../account/rules.ts";
+import { Fault } from "../base/fault.ts";
+import type { Tx } from "../store/db.ts";
+import type { StoredRecord } from "./record.ts";
+import { checkZone, describeConflict, questionsOf } from "./rules.ts";
+import { automaticNs, automaticSoa, type RecordSet, recordSets, type Soa, servedOwner, sortKey } from "./served.ts";
+import { showRow, storedOf } from "./show.ts";
+import * as table from "./table.ts";
+import { keepVersion, type VersionChange } from "./version.ts";
+
+/** Where in the request a wish stands: `/Changes/17` or nothing, and the field to blame in it. */
+interface Place {
+  readonly at: string;
+  readonly pointer: string;
+}
+
+export type Wish = Place &
+  (
+    | { readonly op: "Create"; readonly record: StoredRecord; readonly labels: string }
+    | { readonly op: "Update"; readonly row: table.RecordRow; readonly record: StoredRecord; readonly labels: string }
+    | { readonly op: "Delete"; readonly row: table.RecordRow }
+  );
+
+/** Who changes, and when (milliseconds since 1970). */
+export interface By {
+  readonly token: number;
+  readonly request: string;
+  readonly now: number;
+}
+
+/** A step of a zone, in the shape of the name server's port. */
+export interface ZoneStep {
+  readonly zone: string;
+  readonly base: number | null;
+  readonly serial: number;
+  readonly soa: Soa;
+  readonly sets: readonly RecordSet[];
+}
+
+export interface Change {
+  readonly op: "Create" | "Update" | "Delete";
+  readonly before: table.RecordRow | null;
+  readonly after: table.RecordRow | null;
+}
+
+export interface Applied {
+  readonly domain: table.OwnedDomain;
+  /** Wishes that changed something, in their order. */
+  readonly changes: readonly Change[];
+  /** Null: nothing that the name server shows has changed. */
+  readonly step: ZoneStep | null;
+}
+
+/** Seconds since 1970, or one more than the last serial if that is larger (RFC 1982 arithmetic is not reached before 2106). */
+export const nextSerial = (last: number, now: number): number => Math.max(Math.floor(now / 1000), last + 1);
+
+const nodeOf = (record: StoredRecord): string => sortKey(servedOwner(record));
+const isVisible = (row: table.RecordRow, record: StoredRecord): boolean =>
+  row.owner !== record.owner || row.ttl !== record.ttl || row.value !== record.value;
+
+/** Every change of rows as answers show it, as though the name server served it already. */
+export function showChange(change: Change, domain: table.DomainRow) {
+  const show = (row: table.RecordRow | null): DnsRecord | null =>
+    row === null ? null : showRow(row, domain, Number.MAX_SAFE_INTEGER);
+  return { Op: change.op, Before: show(change.before), After: show(change.after) };
+}
+
+/**
+ * Makes the wishes true, or throws the fault of the first that cannot be and, among several, of all of them. The caller holds
+ * `lockDomain`. A wish that changes nothing leaves no trace; when none does, serial and version stay.
+ */
+export async function applyWishes(
+  tx: Tx,
+  domain: table.OwnedDomain,
+  wishes: readonly Wish[],
+  by: By,
+  nameServers: readonly string[],
+): Promise<Applied> {
+  const real = wishes.filter(
+    (wish) => wish.op !== "Update" || isVisible(wish.row, wish.record) || wish.row.labels !== wish.labels,
+  );
+  if (real.length === 0) return { domain, changes: [], step: null };
+  const growth = real.reduce((sum, { op }) => sum + (op === "Create" ? 1 : op === "Delete" ? -1 : 0), 0);
+  if (growth > 0) holdQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
+
+  const standing = await gather(tx, domain, real);
+  holdRules(domain, standing, real);
+
+  const visible = real.some((wish) => wish.op !== "Update" || isVisible(wish.row, wish.record));
+  const serial = visible ? nextSerial(domain.serial, by.now) : domain.serial;
+  const after: table.OwnedDomain = {
+    ...domain,
+    serial,
+    version: domain.version + 1,
+    record_count: domain.record_count + growth,
+  };
+  await table.stepDomain.run(tx, after);
+  const changes: Change[] = [];
+  for (const wish of real) changes.push(await write(tx, domain.id, wish, serial, by.now));
+  if (!visible) return { domain: after, changes, step: null };
+  await keepVersion(tx, after, changes.map(versionOf), by);
+  const step: ZoneStep = {
+    zone: domain.ascii,
+    base: domain.serial,
+    serial,
+    soa: automaticSoa(domain.ascii, nameServers),
+    sets: changedSets(domain.ascii, standing, changes, nameServers),
+  };
+  return { domain: after, changes, step };
+}
+
+/** Rows that stay as they are and that a wish may collide or form a set with. */
+async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]): Promise<table.RecordRow[]> {
+  const nodes = new Set<string>();
+  const gone = new Set<number>();
+  const rows = new Map<number, table.RecordRow>();
+  for (const wish of wishes) {
+    if (wish.op !== "Create") {
+      gone.add(wish.row.id);
+      nodes.add(wish.row.node);
+    }
+    if (wish.op === "Delete") continue;
+    nodes.add(nodeOf(wish.record));
+    for (const question of questionsOf(wish.record)) for (const key of question.keys) nodes.add(key);
+  }
+  for (const row of await table.listAtNodes(tx, domain.id, [...nodes])) rows.set(row.id, row);
+  for (const wish of wishes) {
+    if (wish.op === "Delete") continue;
+    for (const { between, types } of questionsOf(wish.record)) {
+      if (between === undefined) continue;
+      // One that stays is enough to refuse, and at most all that go can stand before it.
+      for (const row of await table.listBetween(tx, domain.id, between, types, gone.size + 1)) rows.set(row.id, row);
+    }
+  }
+  return [...rows.values()].filter((row) => !gone.has(row.id)).sort((a, b) => a.id - b.id);
+}
+
+function holdRules(domain: table.DomainRow, standing: readonly table.RecordRow[], wishes: readonly Wish[]): void {
+  const judged = wishes.filter((wish) => wish.op !== "Delete");
+  const records = [...standing.map(storedOf), ...judged.map((wish) => wish.record)];
+  const faults = checkZone(records, standing.length).map(({ index, code, other }) => {
+    const wish = judged[index - standing.length] as Exclude<Wish, { op: "Delete" }>;
+    const stands = other === null ? null : (records[other] as StoredRecord);
+    const id = other === null ? undefined : standing[other]?.id;
+    const conflict = { code, other: stands === null ? null : { ...stands, ...(id !== undefined && { id }) } };
+    return describeConflict(wish.record, conflict, domain, wish.pointer, wish.at);
+  });
+  const [first] = faults;
+  if (first === undefined) return;
+  if (faults.length === 1) throw first;
+  const errors: FieldFault[] = faults.flatMap((fault) => fault.errors);
+  throw new Fault(
+    first.code,
+    `${faults.length} changes cannot stand beside what is there. The first: ${first.message}`,
+    errors,
+  );
+}
+
+async function write(tx: Tx, domainId: number, wish: Wish, serial: number, now: number): Promise<Change> {
+  if (wish.op === "Delete") {
+    await table.deleteRecord.run(tx, { id: wish.row.id });
+    return { op: "Delete", before: wish.row, after: null };
+  }
+  const { owner, ttl, value } = wish.record;
+  const said = { owner, ttl, value, node: nodeOf(wish.record), labels: wish.labels };
+  if (wish.op === "Update") {
+    const kept = isVisible(wish.row, wish.record) ? serial : wish.row.serial;
+    const after = { ...wish.row, ...said, serial: kept, version: wish.row.version + 1 };
+    await table.updateRecord.run(tx, after);
+    return { op: "Update", before: wish.row, after };
+  }
+  const row: table.NewRecord = {
+    ...said,
+    domain_id: domainId,
+    type: wish.record.type,
+    serial,
+    created: now,
+    version: 1,
+  };
+  const made = await table.insertRecord.first(tx, row);
+  return { op: "Create", before: null, after: { ...row, id: made?.id ?? 0 } };
+}
+
+const versionOf = ({ op, before, after }: Change): VersionChange => ({ op, before, after });
+
+/** The sets that differ now, whole; one without data is gone. */
+function changedSets(
+  zone: string,
+  standing: readonly table.RecordRow[],
+  changes: readonly Change[],
+  nameServers: readonly string[],
+): RecordSet[] {
+  const touched = new Map<string, StoredRecord>();
+  const setOf = (record: StoredRecord) => `${record.type} ${servedOwner(record)}`;
+  for (const { before, after } of changes)
+    for (const row of [before, after]) if (row !== null) touched.set(setOf(storedOf(row)), storedOf(row));
+  const rows = [...standing, ...changes.map(({ after }) => after).filter((row) => row !== null)].map(storedOf);
+  const sets = new Map<string, RecordSet>();
+  for (const set of recordSets(
+    rows.filter((record) => touched.has(setOf(record))),
+    zone,
+  ))
+    sets.set(`${set.type} ${set.owner}`, set);
+  return [...touched.values()].map((record) => {
+    const [gone] = recordSets([record], zone) as [RecordSet];
+    const set = sets.get(`${gone.type} ${gone.owner}`);
+    if (set !== undefined) return set;
+    return record.type === "NS" && record.owner === "@" ? automaticNs(zone, nameServers) : { ...gone, data: [] };
+  });
+}
+
+/** The whole zone as the name server takes it: every set, with the automatic NS set where the domain has none of its own. */
+export function wholeZone(
+  domain: Pick<table.DomainRow, "ascii" | "serial">,
+  records: readonly table.RecordRow[],
+  nameServers: readonly string[],
+): ZoneStep {
+  const sets = recordSets(records.map(storedOf), domain.ascii);
+  if (!sets.some((set) => set.type === "NS" && set.owner === domain.ascii))
+    sets.push(automaticNs(domain.ascii, nameServers));
+  return {
+    zone: domain.ascii,
+    base: null,
+    serial: domain.serial,
+    soa: automaticSoa(domain.ascii, nameServers),
+    sets,
+  };
+}

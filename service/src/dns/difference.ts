@@ -1,0 +1,43 @@
+/** What must be created, updated and deleted so that some records become others. Records are the same when type, owner and value are. */
+import type { StoredRecord } from "./record.ts";
+import type { RecordRow } from "./table.ts";
+
+export interface Wanted {
+  readonly record: StoredRecord;
+  /** JSON; null: as it is, or none. */
+  readonly labels: string | null;
+}
+
+export type Difference =
+  | { readonly op: "Create"; readonly record: StoredRecord; readonly labels: string; readonly index: number }
+  | {
+      readonly op: "Update";
+      readonly row: RecordRow;
+      readonly record: StoredRecord;
+      readonly labels: string;
+      readonly index: number;
+    }
+  | { readonly op: "Delete"; readonly row: RecordRow };
+
+const identity = (record: Pick<StoredRecord, "type" | "owner" | "value"> | RecordRow): string =>
+  `${record.type} ${record.owner} ${record.value}`;
+
+/** From `present` to `wanted`; `index` is the place in `wanted`. With `keep` nothing is deleted. Linear in both. */
+export function compareRecords(
+  present: readonly RecordRow[],
+  wanted: readonly Wanted[],
+  { keep = false } = {},
+): Difference[] {
+  const rows = new Map(present.map((row) => [identity(row), row]));
+  const differences: Difference[] = [];
+  wanted.forEach(({ record, labels }, index) => {
+    const key = identity(record);
+    const row = rows.get(key);
+    rows.delete(key);
+    if (row === undefined) differences.push({ op: "Create", record, labels: labels ?? "{}", index });
+    else if (row.ttl !== record.ttl || (labels !== null && labels !== row.labels))
+      differences.push({ op: "Update", row, record, labels: labels ?? row.labels, index });
+  });
+  if (!keep) for (const row of rows.values()) differences.push({ op: "Delete", row });
+  return differences;
+}

@@ -1,0 +1,263 @@
+/** Domains: list, create, read, edit, delete. */
+import { type Domain, type ImportReport, limits } from "@brume/api/dns.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
+import { holdQuota } from "../account/rules.ts";
+import { findProject, lockProject } from "../account/table.ts";
+import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { nudge } from "../engine/task.ts";
+import type { Caller, Handlers, Happening } from "../http/handler.ts";
+import { takePage } from "../http/list.ts";
+import type { Tx } from "../store/db.ts";
+import { readAddress } from "./address.ts";
+import { nextSerial, wholeZone } from "./apply.ts";
+import type { Fetched } from "./migrate.ts";
+import { type DomainName, quote, readDomainName } from "./name.ts";
+import type { StoredRecord } from "./record.ts";
+import type { DnsTools } from "./recordroutes.ts";
+import { checkZone, describeConflict } from "./rules.ts";
+import { automaticSoa, servedOwner, sortKey } from "./served.ts";
+import { domainTag, showDomain, storedOf } from "./show.ts";
+import { getDomain, holdWhole, sees } from "./sight.ts";
+import * as table from "./table.ts";
+import { keepVersion } from "./version.ts";
+import { parseZone, zoneFileFault } from "./zonefile.ts";
+import { printZone } from "./zonetext.ts";
+
+type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
+
+/** An event shows the records of a domain too, unless they are more than this: then `LinkedRecords` is empty. */
+const mostInEvent = 1000;
+
+/** `com`, `example.com`: the names above a name. */
+function namesAbove(ascii: string): string[] {
+  const names: string[] = [];
+  for (let dot = ascii.indexOf("."); dot >= 0; dot = ascii.indexOf(".", dot + 1)) names.push(ascii.slice(dot + 1));
+  return names;
+}
+
+/** A name belongs to one project, with everything above and below it; inside a project domains may lie below each other. */
+async function holdName(tx: Tx, caller: Caller, { ascii }: DomainName): Promise<void> {
+  const related = await table.findByNames(tx, [ascii, ...namesAbove(ascii)]);
+  const own = related.find((domain) => domain.ascii === ascii && domain.project_id === caller.projectId);
+  if (own !== undefined) throw faultAt("domain_exists", "/Name", `Domain ${own.id} has the name ${ascii}.`);
+  const foreign =
+    related.find((domain) => domain.project_id !== caller.projectId) ??
+    (await table.findForeignBelow(tx, sortKey(ascii), caller.projectId));
+  if (foreign !== undefined)
+    throw faultAt("domain_not_available", "/Name", `${ascii} is, contains or lies inside a domain that is taken.`);
+}
+
+interface Content {
+  readonly records: readonly StoredRecord[];
+  readonly report: ImportReport | null;
+}
+
+/** The records a domain begins with: of `Ip`, of the zone file, of its present name servers. */
+function collect(
+  body: { readonly ZoneFile?: string },
+  first: StoredRecord | null,
+  domain: DomainName,
+  fetched: Fetched | undefined,
+  most: number,
+): Content {
+  const own = first === null ? [] : [first];
+  const isFirst = (record: StoredRecord) =>
+    record.type === first?.type && record.owner === "@" && record.value === first.value;
+  if (body.ZoneFile !== undefined) {
+    const zone = parseZone(body.ZoneFile, domain.ascii, most);
+    const faults = checkZone([...own, ...zone.records], own.length)
+      .filter(
+        ({ code, index }) => !(code === "record_exists" && isFirst(zone.records[index - own.length] as StoredRecord)),
+      )
+      .map(({ index, code, other }) => {
+        const all = [...own, ...zone.records];
+        const conflict = { code, other: other === null ? null : (all[other] ?? null) };
+        const { message } = describeConflict(all[index] as StoredRecord, conflict, { id: 0, ascii: domain.ascii });
+        return { line: zone.lines[index - own.length] ?? 0, reason: message.replace(/\.$/, "") };
+      });
+    if (faults.length > 0) throw zoneFileFault(faults);
+    return {
+      records: [...own, ...zone.records.filter((record) => !isFirst(record))],
+      report: { State: "Completed", Records: zone.records.length, Skipped: zone.skipped, Detail: "" },
+    };
+  }
+  if (fetched !== undefined) {
+    const records = fetched.records.filter((record) => !isFirst(record)).slice(0, Math.max(0, most - own.length));
+    // What was fetched yields to the address that was asked for.
+    const clashing = new Set(checkZone([...own, ...records], own.length).map(({ index }) => index - own.length));
+    const taken = records.filter((_, index) => !clashing.has(index));
+    return {
+      records: [...own, ...taken],
+      report: { State: fetched.state, Records: taken.length, Skipped: [...fetched.skipped], Detail: fetched.detail },
+    };
+  }
+  return { records: own, report: null };
+}
+
+export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Names> {
+  const { clock, zones, nameServers, fetchZone } = tools;
+  const always = Number.MAX_SAFE_INTEGER;
+
+  /** Happened to a domain as a whole. */
+  const happened = (
+    type: Happening["type"],
+    before: Domain | null,
+    after: Domain | null,
+    id = before?.ID ?? after?.ID ?? 0,
+  ): Happening => {
+    const bound = (domain: Domain | null) =>
+      domain !== null && domain.LinkedRecords.length > mostInEvent ? { ...domain, LinkedRecords: [] } : domain;
+    return { type, id, parent: null, before: bound(before), after: bound(after) };
+  };
+
+  return {
+    listDomains: {
+      async list({ query, caller }, db) {
+        const rows = await table.listDomains(db, caller.projectId);
+        const seen = rows.filter((row) => caller.restriction === null || caller.restriction.domainId === row.id);
+        const page = takePage(seen, query, {
+          id: (row) => row.id,
+          name: (row) => row.name,
+          state: (row) => (row.serial <= zones.served(row.ascii) ? "Active" : "New"),
+          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
+        });
+        const items: Domain[] = [];
+        for (const row of page.items) {
+          const records = query.records === false ? [] : await table.listRecords(db, row.id);
+          const visible = records.filter((record) => sees(caller, record));
+          items.push(showDomain(row, visible, zones.served(row.ascii), nameServers));
+        }
+        return { ...page, items };
+      },
+    },
+    readDomain: {
+      async read({ params, caller, otherMedia }, db) {
+        const row = await getDomain(db, caller, params.id);
+        const records = (await table.listRecords(db, row.id)).filter((record) => sees(caller, record));
+        const found = {
+          answer: showDomain(row, otherMedia ? [] : records, zones.served(row.ascii), nameServers),
+          tag: domainTag(row),
+        };
+        if (!otherMedia) return found;
+        const soa = automaticSoa(row.ascii, nameServers);
+        const body = printZone(row.ascii, soa, row.serial, nameServers, records.map(storedOf));
+        return { ...found, text: { type: "text/dns; charset=us-ascii", body } };
+      },
+    },
+    createDomain: {
+      async prepare({ body }) {
+        const name = readDomainName(body.Name);
+        if (body.Migrate !== true || body.ZoneFile !== undefined || "reason" in name) return undefined;
+        return fetchZone(name.ascii);
+      },
+      async change({ body, caller, requestId, dryRun }, tx, fetched) {
+        holdWhole(caller, "make domains");
+        const errors: FieldFault[] = [];
+        const domain = readDomainName(body.Name);
+        if ("reason" in domain) errors.push(fieldFault("/Name", domain.code, `Name ${domain.reason}.`));
+        const address = body.Ip ? readAddress(body.Ip) : null;
+        if (body.Ip && address === null)
+          errors.push(
+            fieldFault("/Ip", "format_invalid", `Ip must be an IPv4 or IPv6 address, not ${quote(body.Ip)}.`),
+          );
+        if (body.Migrate === true && body.ZoneFile !== undefined)
+          errors.push(fieldFault("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
+        if (errors.length > 0 || "reason" in domain) throw invalidFields(errors);
+
+        await table.lockNames(tx);
+        await lockProject(tx, caller.projectId);
+        await holdName(tx, caller, domain);
+        const project = await findProject.first(tx, { id: caller.projectId });
+        if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
+        holdQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
+
+        const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
+        const { records, report } = collect(body, first, domain, fetched as Fetched | undefined, 1_000_000);
+        holdQuota(project.quotas, "RecordsPerDomain", 0, records.length);
+
+        const now = clock.now();
+        const row = await table.insertDomain(tx, {
+          project_id: caller.projectId,
+          name: domain.name,
+          ascii: domain.ascii,
+          subtree: sortKey(domain.ascii),
+          serial: nextSerial(await table.findRetiredSerial(tx, domain.ascii), now),
+          record_count: records.length,
+          is_delegate: 0,
+          import_report: report === null ? null : JSON.stringify(report),
+          created: now,
+          labels: JSON.stringify(body.Labels ?? {}),
+          version: 1,
+        });
+        const rows: table.RecordRow[] = [];
+        for (const record of records) {
+          const fresh = {
+            ...record,
+            domain_id: row.id,
+            node: sortKey(servedOwner(record)),
+            serial: row.serial,
+            created: now,
+            labels: "{}",
+            version: 1,
+          };
+          const made = await table.insertRecord.first(tx, fresh);
+          rows.push({ ...fresh, id: dryRun ? 0 : (made?.id ?? 0) });
+        }
+        const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
+        await keepVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
+        await nudge(tx, delegation, row.id);
+
+        const shown = dryRun ? { ...row, id: 0 } : row;
+        const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
+        const answer = showDomain(shown, shownRows, always, nameServers);
+        return {
+          answer,
+          tag: domainTag(shown),
+          happenings: [happened("domain.created", null, answer)],
+          async settle(ms) {
+            await zones.publish(wholeZone(row, rows, nameServers), ms);
+            const served = zones.served(row.ascii);
+            return served >= row.serial ? undefined : showDomain(row, rows, served, nameServers);
+          },
+        };
+      },
+    },
+    updateDomain: {
+      async change({ params, body, caller, expect }, tx) {
+        await table.lockDomain(tx, params.id);
+        const row = await getDomain(tx, caller, params.id);
+        expect(domainTag(row));
+        holdWhole(caller, "edit domains");
+        const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
+        const records = await table.listRecords(tx, row.id);
+        const show = (of: table.DomainRow) => showDomain(of, records, zones.served(row.ascii), nameServers);
+        if (labels === row.labels) return { answer: show(row), tag: domainTag(row), happenings: [] };
+        const changed = { ...row, labels, version: row.version + 1 };
+        await table.updateDomain(tx, row.id, { labels, version: changed.version });
+        const answer = show(changed);
+        return { answer, tag: domainTag(changed), happenings: [happened("domain.changed", show(row), answer)] };
+      },
+    },
+    deleteDomain: {
+      async change({ params, caller, expect }, tx) {
+        await table.lockNames(tx);
+        await table.lockDomain(tx, params.id);
+        const row = await getDomain(tx, caller, params.id);
+        expect(domainTag(row));
+        holdWhole(caller, "delete domains");
+        const records = row.record_count > mostInEvent ? [] : await table.listRecords(tx, row.id);
+        await table.deleteDomain(tx, row);
+        await nudge(tx, delegation, row.id);
+        return {
+          answer: undefined,
+          happenings: [happened("domain.deleted", showDomain(row, records, always, nameServers), null)],
+          async settle(ms) {
+            await zones.withdraw(row.ascii, row.serial, ms);
+            return undefined;
+          },
+        };
+      },
+    },
+  };
+}

@@ -1,0 +1,236 @@
+/**
+ * Keeps the name server equal to the database. Every change is handed over right after its commit, in order, as a step from the serial
+ * before; when a step does not fit (the server was restarted, another process was quicker) the whole zone is read and handed over.
+ * A zone that cannot be published shows as `New` and is tried again until it is served: never a silent difference.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Nameserver } from "../drivers/nameserver/port.ts";
+import { type Keeper, keeper } from "../engine/flow.ts";
+import type { Store } from "../store/db.ts";
+import { wholeZone, type ZoneStep } from "./apply.ts";
+import { isDelegated } from "./delegation.ts";
+import * as table from "./table.ts";
+
+export interface Zones {
+  /** The serial that is served of a zone, by its ASCII name; 0: none. */
+  served(ascii: string): number;
+  /** Null when everything is served that was there at the start; else what is still missing. */
+  trouble(): string | null;
+  /** Resolves when the step is served or `ms` are over; the order of calls is the order of steps. */
+  publish(step: ZoneStep, ms: number): Promise<void>;
+  withdraw(zone: string, serial: number, ms: number): Promise<void>;
+  /** Resolves when every zone that was there at the start is served. */
+  readonly loaded: Promise<void>;
+  /** Looks for zones that differ, and mends them. */
+  reconcile(): Promise<void>;
+  close(): void;
+}
+
+export interface ZonesOptions {
+  readonly store: Store;
+  readonly nameserver: Nameserver;
+  readonly nameServers: readonly string[];
+  readonly log: Log;
+}
+
+/** Records read at once while loading: enough to be quick, few enough to let requests in between. */
+const pageRecords = 5000;
+/** Milliseconds between looks for zones that differ; other processes write to PostgreSQL too. */
+const period = { sqlite: 30_000, postgres: 1000 } as const;
+const retryAfter = 1000;
+
+export function createZones({ store, nameserver, nameServers, log }: ZonesOptions): Zones {
+  const serials = new Map<string, number>();
+  let missing: string | null = "The zones are being handed to the name server.";
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  let reconciling: Promise<void> | null = null;
+  let tellLoaded = (): void => {};
+
+  const note = (zone: string, serial: number | undefined): void => {
+    if (serial) serials.set(zone, serial);
+    else serials.delete(zone);
+  };
+
+  const plan = (ms: number): void => {
+    clearTimeout(timer);
+    if (isClosed) return;
+    timer = setTimeout(() => {
+      zones.reconcile().then(
+        () => plan(period[store.kind]),
+        (error: unknown) => {
+          log("error", "The name server could not be compared with the database; trying again.", { error });
+          plan(retryAfter);
+        },
+      );
+    }, ms);
+    timer.unref();
+  };
+
+  /** Reads and publishes one zone as it is now. Serial and records may be read around a commit: then once more. */
+  async function publishWhole(id: number): Promise<void> {
+    for (;;) {
+      const domain = await table.findAnyDomain.first(store.read, { id });
+      if (domain === undefined) return;
+      const records = await table.listRecords(store.read, id);
+      const again = await table.findAnyDomain.first(store.read, { id });
+      if (again?.serial !== domain.serial) continue;
+      const [served] = await nameserver.publish([wholeZone(domain, records, nameServers)]);
+      return note(domain.ascii, served);
+    }
+  }
+
+  async function step(change: ZoneStep): Promise<void> {
+    const [served = 0] = await nameserver.publish([change]);
+    note(change.zone, served);
+    if (served >= change.serial) return;
+    const [domain] = await table.findByNames(store.read, [change.zone]);
+    if (domain !== undefined) await publishWhole(domain.id);
+  }
+
+  const within = async (work: Promise<void>, ms: number, zone: string): Promise<void> => {
+    let waiting: NodeJS.Timeout | undefined;
+    const guarded = work.catch((error: unknown) => {
+      log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
+      plan(retryAfter);
+    });
+    await Promise.race([
+      guarded,
+      new Promise<void>((resolve) => {
+        waiting = setTimeout(resolve, ms);
+      }),
+    ]);
+    clearTimeout(waiting);
+  };
+
+  /** Whole zones in the order of their ids, many at a time. */
+  async function publishAll(): Promise<void> {
+    let after = 0;
+    for (;;) {
+      const domains = await table.listAllDomains.all(store.read, { after, limit: 1000 });
+      if (domains.length === 0) return;
+      for (let from = 0; from < domains.length; ) {
+        let count = 0;
+        let to = from;
+        while (to < domains.length && (to === from || count + (domains[to]?.record_count ?? 0) <= pageRecords)) {
+          count += domains[to]?.record_count ?? 0;
+          to += 1;
+        }
+        await publishSome(domains.slice(from, to));
+        from = to;
+      }
+      after = domains.at(-1)?.id ?? after;
+    }
+  }
+
+  async function publishSome(domains: readonly table.DomainRow[]): Promise<void> {
+    const first = domains[0]?.id ?? 0;
+    const last = domains.at(-1)?.id ?? 0;
+    const recordsOf = new Map<number, table.RecordRow[]>(domains.map(({ id }) => [id, []]));
+    for (const record of await table.listRecordsOf(store.read, first, last))
+      recordsOf.get(record.domain_id)?.push(record);
+    const steps = domains.map((domain) => wholeZone(domain, recordsOf.get(domain.id) ?? [], nameServers));
+    const served = await nameserver.publish(steps);
+    domains.forEach(({ ascii }, index) => note(ascii, served[index]));
+  }
+
+  /** The name server has begun anew and knows nothing. */
+  async function load(): Promise<void> {
+    serials.clear();
+    missing = "The zones are being handed to the name server.";
+    await publishAll();
+    missing = null;
+    plan(period[store.kind]);
+    tellLoaded();
+  }
+
+  const zones: Zones = {
+    served: (ascii) => serials.get(ascii) ?? 0,
+    trouble: () => missing,
+    publish: (change, ms) => within(step(change), ms, change.zone),
+    withdraw: (zone, serial, ms) =>
+      within(
+        nameserver.withdraw(zone, serial).then(() => note(zone, 0)),
+        ms,
+        zone,
+      ),
+    loaded: new Promise((resolve) => {
+      tellLoaded = resolve;
+    }),
+    reconcile() {
+      reconciling ??= compare().finally(() => {
+        reconciling = null;
+      });
+      return reconciling;
+    },
+    close() {
+      isClosed = true;
+      clearTimeout(timer);
+    },
+  };
+
+  async function compare(): Promise<void> {
+    const wished = new Map((await table.listSerials(store.read)).map((row) => [row.ascii, row]));
+    for (const { id, ascii, serial } of wished.values()) if (serials.get(ascii) !== serial) await publishWhole(id);
+    for (const [ascii, serial] of serials) {
+      if (wished.has(ascii)) continue;
+      const [back] = await table.findByNames(store.read, [ascii]);
+      if (back !== undefined) continue;
+      await nameserver.withdraw(ascii, serial);
+      if (serials.get(ascii) === serial) serials.delete(ascii);
+    }
+  }
+
+  nameserver.onStart(() => {
+    const attempt = (): void => {
+      if (isClosed) return;
+      load().catch((error: unknown) => {
+        log("error", "The zones could not be handed to the name server; trying again.", { error });
+        setTimeout(attempt, retryAfter).unref();
+      });
+    };
+    attempt();
+  });
+  return zones;
+}
+
+const hour = 3_600_000;
+const day = 86_400_000;
+
+/** Looks every hour whether the public parent of a domain names one of `nameServers`. */
+export function delegationKeeper(
+  store: Store,
+  clock: Clock,
+  nameServers: readonly string[],
+  resolvers: readonly string[] | null,
+): Keeper {
+  return keeper({
+    name: "dns.delegation",
+    subject: "domain",
+    period: hour,
+    async run({ subject, signal }) {
+      const domain = await table.findAnyDomain.first(store.read, { id: subject });
+      if (domain === undefined) return { gone: true };
+      const found = Number(await isDelegated(domain.ascii, nameServers, resolvers, signal));
+      if (found === domain.is_delegate) return { at: clock.now() + hour };
+      return { at: clock.now() + hour, save: (tx) => table.updateDomain(tx, subject, { is_delegate: found }) };
+    },
+  });
+}
+
+/** Versions kept of a domain: the newest, and all younger than this many days. */
+const keptVersions = { count: 1000, days: 90 } as const;
+
+/** Forgets old versions. */
+export function historyKeeper(store: Store, clock: Clock): Keeper {
+  return keeper({
+    name: "dns.history",
+    subject: "history",
+    single: true,
+    period: hour,
+    async run() {
+      await store.write((tx) => table.pruneVersions(tx, clock.now() - keptVersions.days * day, keptVersions.count));
+    },
+  });
+}

@@ -1,0 +1,178 @@
+/**
+ * Names of DNS: read from what people and programs write, kept in ASCII, shown in Unicode. Plain ASCII names, nearly all, are
+ * checked in one pass; IDNA (UTS 46, non-transitional) is loaded when the first other name comes. Every label is converted alone:
+ * the Bidi rule looks at a whole name, and would refuse `_dmarc` in front of a Hebrew domain.
+ */
+import { createRequire } from "node:module";
+import type { FieldCode } from "@brume/api/errors.ts";
+import { readIPv4 } from "./address.ts";
+
+/** A domain by both its names, without final dot: `name` for people (Unicode), `ascii` for the wire. */
+export interface DomainName {
+  readonly name: string;
+  readonly ascii: string;
+}
+
+/** Why a text is refused: a half sentence to stand behind the name of its field. */
+export interface Refusal {
+  readonly code: FieldCode | "name_outside_domain";
+  readonly reason: string;
+}
+
+export const maxName = 253;
+const maxLabel = 63;
+
+export const refuse = (code: Refusal["code"], reason: string): Refusal => ({ code, reason });
+
+/** What came, fit to stand in a sentence. */
+export const quote = (text: string): string => JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text);
+
+/** The name of a domain: 1 to 127 labels, a final dot is dropped. */
+export function readDomainName(text: string): DomainName | Refusal {
+  const ascii = asciiName(dropDot(text));
+  if (typeof ascii !== "string") return ascii;
+  if (readIPv4(ascii) !== null) return refuse("format_invalid", `must be a name, not the address ${quote(text)}`);
+  return { name: unicodeName(ascii), ascii };
+}
+
+/**
+ * The owner of a record relative to the domain, `@` for the top (api section 2.9). A full name is known by its final dot,
+ * or by ending like the domain; every other name is relative. `*` may be the whole first label if `wildcard` says so.
+ */
+export function readOwner(text: string, domain: string, wildcard: boolean): string | Refusal {
+  if (text === "" || text === "@") return "@";
+  const outside = () =>
+    refuse("name_outside_domain", `must be ${quote(domain)} or a name inside it, not ${quote(text)}`);
+  if (text === ".") return outside();
+  const name = asciiName(dropDot(text), wildcard);
+  if (typeof name !== "string") return name;
+  const relative = relativeTo(name, domain);
+  if (relative !== null) return relative;
+  if (text.endsWith(".")) return outside();
+  return name.length + 1 + domain.length > maxName ? tooLong(`${name}.${domain}`) : name;
+}
+
+/**
+ * The target of a record as an absolute ASCII name without final dot; `.` alone stays, and is the caller's to allow.
+ * `@` is the top of the domain, a single label is inside it, a name with a dot anywhere is absolute (api section 2.9).
+ */
+export function readTarget(text: string, domain: string): string | Refusal {
+  if (text === "@") return domain;
+  if (text === ".") return text;
+  const name = asciiName(dropDot(text));
+  if (typeof name !== "string") return name;
+  if (readIPv4(name) !== null) return refuse("format_invalid", `must be a host name, not the address ${quote(text)}`);
+  if (name.includes(".") || text.endsWith(".")) return name;
+  return name.length + 1 + domain.length > maxName ? tooLong(`${name}.${domain}`) : `${name}.${domain}`;
+}
+
+/** `www` for `www.example.com` in `example.com`, `@` for the domain itself, null for names outside. */
+export function relativeTo(name: string, domain: string): string | null {
+  if (name === domain) return "@";
+  const rest = name.length - domain.length - 1;
+  return rest > 0 && name.charCodeAt(rest) === 46 && name.endsWith(domain) ? name.slice(0, rest) : null;
+}
+
+/** The absolute name of a relative owner, without final dot. */
+export const absolute = (owner: string, domain: string): string => (owner === "@" ? domain : `${owner}.${domain}`);
+
+/** An owner in its answer form: `@`, or absolute with final dot in Unicode. */
+export const showOwner = (owner: string, domain: DomainName): string =>
+  owner === "@" ? "@" : `${unicodeName(owner)}.${domain.name}.`;
+
+/** A target in its answer form: absolute with final dot in Unicode. */
+export function showTarget(target: string, domain: DomainName): string {
+  if (target === ".") return target;
+  const owner = relativeTo(target, domain.ascii);
+  if (owner === null) return `${unicodeName(target)}.`;
+  return owner === "@" ? `${domain.name}.` : `${unicodeName(owner)}.${domain.name}.`;
+}
+
+/**
+ * A name without final dot in ASCII and lower case: labels of 1 to 63 letters, digits, `-` and `_`, no hyphen at the ends, 253 in all.
+ * `*` may be the whole first label if `wildcard` says so.
+ */
+export function asciiName(text: string, wildcard = false): string | Refusal {
+  const lower = text.toLowerCase();
+  const name = needsIdna(lower) ? convertName(text) : lower;
+  return typeof name === "string" ? (checkName(name, text, wildcard) ?? name) : name;
+}
+
+/** The Unicode form of a name that `asciiName` made; wildcards and `@` stay as they are. */
+export function unicodeName(name: string): string {
+  if (!name.includes("xn--")) return name;
+  return name.split(".").map(unicodeLabel).join(".");
+}
+
+const dropDot = (text: string): string => (text.endsWith(".") ? text.slice(0, -1) : text);
+
+const tooLong = (name: string): Refusal =>
+  refuse(
+    "too_long",
+    `must be at most ${maxName} characters long with the domain, and ${quote(name)} has ${name.length}`,
+  );
+
+function checkName(name: string, text: string, wildcard: boolean): Refusal | null {
+  if (name.length > maxName) return tooLong(name);
+  let start = 0;
+  for (let i = 0; i <= name.length; i++) {
+    const c = i === name.length ? 46 : name.charCodeAt(i);
+    if (c === 46) {
+      if (i === start) return refuse("format_invalid", `must not have an empty label, as ${quote(text)} has`);
+      if (i - start > maxLabel)
+        return refuse(
+          "too_long",
+          `must have labels of at most ${maxLabel} characters, and ${quote(text)} has one of ${i - start}`,
+        );
+      if (name.charCodeAt(start) === 45 || name.charCodeAt(i - 1) === 45)
+        return refuse("format_invalid", `must not have a hyphen at the end of a label, as ${quote(text)} has`);
+      start = i + 1;
+    } else if (!((c >= 97 && c <= 122) || (c >= 48 && c <= 57) || c === 45 || c === 95)) {
+      const isStar = c === 42 && i === 0 && (name.length === 1 || name.charCodeAt(1) === 46);
+      if (isStar && wildcard) continue;
+      return refuse(
+        "format_invalid",
+        c === 42 && wildcard
+          ? `may have * only as its whole first label, unlike ${quote(text)}`
+          : `must be a name of letters, digits, - and _, not ${quote(text)}`,
+      );
+    }
+  }
+  return null;
+}
+
+function needsIdna(lower: string): boolean {
+  for (let i = 0; i < lower.length; i++) if (lower.charCodeAt(i) > 127) return true;
+  return lower.startsWith("xn--") || lower.includes(".xn--");
+}
+
+interface Idna {
+  toASCII(label: string, options: object): string | null;
+  toUnicode(label: string, options: object): { domain: string; error: boolean };
+}
+
+const rules = { checkBidi: true, checkHyphens: true, checkJoiners: true };
+let loaded: Idna | undefined;
+function idna(): Idna {
+  loaded ??= createRequire(import.meta.url)("tr46") as Idna;
+  return loaded;
+}
+
+function convertName(text: string): string | Refusal {
+  // Four bytes of UTF-8 a character and more: no such text is a name, and none is worth the tables.
+  if (text.length > 4 * maxName) return tooLong(text);
+  const labels: string[] = [];
+  // The full stops of UTS 46 section 2.3.
+  for (const label of text.replace(/[\u3002\uff0e\uff61]/g, ".").split(".")) {
+    const lower = label.toLowerCase();
+    const ascii = needsIdna(lower) ? idna().toASCII(label, rules) : lower;
+    // What is shown must read back as the same name: mappings that do not come to rest are refused.
+    if (ascii === null || (ascii.startsWith("xn--") && idna().toASCII(unicodeLabel(ascii), rules) !== ascii))
+      return refuse("format_invalid", `must have labels that IDNA knows, and ${quote(label)} is none`);
+    labels.push(ascii);
+  }
+  return labels.join(".");
+}
+
+const unicodeLabel = (label: string): string =>
+  label.startsWith("xn--") ? idna().toUnicode(label, rules).domain : label;

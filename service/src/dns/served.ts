@@ -1,0 +1,138 @@
+/**
+ * Records as the name server serves them: the names they stand at, their data in parts, the sets they form, and what every domain
+ * has without being asked. The shapes are those of the name server's port.
+ */
+import type { RecordType } from "@brume/api/dns.ts";
+import { absolute, maxName, quote, type Refusal, refuse, relativeTo } from "./name.ts";
+import { partsOf, type StoredRecord, takesWildcard } from "./record.ts";
+import { cutText } from "./text.ts";
+
+/** Record data in presentation order (RFC 1035 section 3.3, RFC 2782, RFC 3596). Names are absolute without final dot, the root is `""`. */
+export type RecordData =
+  | { readonly address: string }
+  | { readonly target: string }
+  | { readonly preference: number; readonly exchange: string }
+  | { readonly priority: number; readonly weight: number; readonly port: number; readonly target: string }
+  | { readonly strings: readonly string[] };
+
+/** All records of one owner and type (RFC 2181 section 5); the owner is absolute without final dot. */
+export interface RecordSet {
+  readonly owner: string;
+  readonly type: RecordType;
+  readonly ttl: number;
+  readonly data: readonly RecordData[];
+}
+
+/** The relative owner at which a record is served: of an SRV `_service._proto` before its own. */
+export function servedOwner({ type, owner, value }: Pick<StoredRecord, "type" | "owner" | "value">): string {
+  if (type !== "SRV") return owner;
+  const service = value.slice(0, value.indexOf(" "));
+  return owner === "@" ? service : `${service}.${owner}`;
+}
+
+/**
+ * The other way: a record of a master file or a name server's answer, as it is kept. `name` is absolute ASCII without final dot,
+ * `data` a value; of an SRV without service and protocol, which are the first labels of the name.
+ */
+export function fromServed(
+  type: RecordType,
+  name: string,
+  ttl: number,
+  data: string,
+  domain: string,
+): StoredRecord | Refusal {
+  const owner = relativeTo(name, domain);
+  if (owner === null) return refuse("name_outside_domain", `is not inside ${quote(domain)}: ${quote(`${name}.`)}`);
+  if (owner.startsWith("*") && !takesWildcard(type))
+    return refuse("format_invalid", `may not begin with * in an ${type} record: ${quote(`${name}.`)}`);
+  if (type === "CNAME" && data === name)
+    return refuse("format_invalid", `must not be an alias of itself, as ${quote(`${name}.`)} is`);
+  if (type !== "SRV") return { type, owner, ttl, value: data };
+  const service = /^_[^.]+\._[^.]+(?=$|\.)/.exec(owner)?.[0];
+  if (service === undefined)
+    return refuse("format_invalid", `must begin with _service._proto in an SRV record: ${quote(`${name}.`)}`);
+  return { type, owner: owner.slice(service.length + 1) || "@", ttl, value: `${service} ${data}` };
+}
+
+/**
+ * The labels of a name from the top down, each with a dot behind it: `a.www.` for `www.a`, `""` for `@`. In binary order
+ * everything at and below a name is one range, from its key up to `endOfKey`. Works for relative owners and for whole names.
+ */
+export function sortKey(name: string): string {
+  if (name === "@") return "";
+  return name.includes(".") ? `${name.split(".").reverse().join(".")}.` : `${name}.`;
+}
+
+/** The least text that is greater than every key at or below this one: the slash follows the dot, `~` every label. */
+export const endOfKey = (key: string): string => (key === "" ? "~" : `${key.slice(0, -1)}/`);
+
+export function recordData(record: Pick<StoredRecord, "type" | "value">): RecordData {
+  const parts = partsOf(record);
+  const root = (target = "") => (target === "." ? "" : target);
+  switch (record.type) {
+    case "A":
+    case "AAAA":
+      return { address: record.value };
+    case "CNAME":
+    case "NS":
+      return { target: record.value };
+    case "MX":
+      return { preference: Number(parts[0]), exchange: root(parts[1]) };
+    case "SRV":
+      return { priority: Number(parts[1]), weight: Number(parts[2]), port: Number(parts[3]), target: root(parts[4]) };
+    default:
+      return { strings: cutText(record.value) };
+  }
+}
+
+/** The sets that some records of a domain form, in order of their first records. A set is served with the smallest of its TTLs. */
+export function recordSets(records: Iterable<StoredRecord>, domain: string): RecordSet[] {
+  const sets = new Map<string, { owner: string; type: RecordType; ttl: number; data: RecordData[] }>();
+  for (const record of records) {
+    const owner = servedOwner(record);
+    const key = `${record.type} ${owner}`;
+    const set = sets.get(key);
+    if (set === undefined)
+      sets.set(key, { owner: absolute(owner, domain), type: record.type, ttl: record.ttl, data: [recordData(record)] });
+    else {
+      set.ttl = Math.min(set.ttl, record.ttl);
+      set.data.push(recordData(record));
+    }
+  }
+  return [...sets.values()];
+}
+
+/** Timers of an SOA in seconds (RFC 1035 section 3.3.13, RFC 2308); names as in `RecordData`. */
+export interface Soa {
+  readonly mname: string;
+  readonly rname: string;
+  readonly ttl: number;
+  readonly refresh: number;
+  readonly retry: number;
+  readonly expire: number;
+  readonly minimum: number;
+}
+
+const automaticTtl = 3600;
+
+/** The SOA that every domain has (api section 2.8). A name too long for `hostmaster` before it has no mailbox: the root. */
+export function automaticSoa(domain: string, nameServers: readonly string[]): Soa {
+  const mailbox = `hostmaster.${domain}`;
+  return {
+    mname: nameServers[0] ?? domain,
+    rname: mailbox.length > maxName ? "" : mailbox,
+    ttl: automaticTtl,
+    refresh: 3600,
+    retry: 600,
+    expire: 1_209_600,
+    minimum: 60,
+  };
+}
+
+/** The NS set of a domain that has none of its own at the top. */
+export const automaticNs = (domain: string, nameServers: readonly string[]): RecordSet => ({
+  owner: domain,
+  type: "NS",
+  ttl: automaticTtl,
+  data: nameServers.map((target) => ({ target })),
+});

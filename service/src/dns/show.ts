@@ -1,0 +1,61 @@
+/** Domains and records as answers: rows of the table in the forms of the contract. */
+import { formatDate } from "@brume/api/common.ts";
+import type { DnsRecord, Domain, RecordType } from "@brume/api/dns.ts";
+import type { DomainName } from "./name.ts";
+import { type StoredRecord, showRecord } from "./record.ts";
+import type { DomainRow, RecordRow } from "./table.ts";
+
+/** How the name server stands: the serial it serves of a zone by its ASCII name, 0 for none. */
+export type ServedSerial = (ascii: string) => number;
+
+/** What a row says, without what the table knows beside it. */
+export const storedOf = (row: Pick<RecordRow, "type" | "owner" | "ttl" | "value">): StoredRecord => ({
+  type: row.type as RecordType,
+  owner: row.owner,
+  ttl: row.ttl,
+  value: row.value,
+});
+
+const noLabels = Object.freeze({});
+
+export function showRow(row: RecordRow, domain: DomainName, served: number): DnsRecord {
+  return showRecord(
+    {
+      type: row.type as RecordType,
+      owner: row.owner,
+      ttl: row.ttl,
+      value: row.value,
+      id: row.id,
+      domainId: row.domain_id,
+      created: row.created,
+      active: row.serial <= served,
+      labels: row.labels === "{}" ? noLabels : JSON.parse(row.labels),
+    },
+    domain,
+  );
+}
+
+export function showDomain(
+  row: DomainRow,
+  records: readonly RecordRow[],
+  served: number,
+  nameServers: readonly string[],
+): Domain {
+  return {
+    ID: row.id,
+    Name: row.name,
+    NamePunyCode: row.ascii,
+    TechName: row.ascii.replaceAll(".", "_"),
+    State: row.serial <= served ? "Active" : "New",
+    DateCreate: formatDate(row.created),
+    IsDelegate: row.is_delegate === 1,
+    LinkedRecords: records.map((record) => showRow(record, row, served)),
+    NameServers: [...nameServers],
+    Serial: row.serial,
+    Import: row.import_report === null ? null : JSON.parse(row.import_report),
+    Labels: JSON.parse(row.labels),
+  };
+}
+
+export const domainTag = (row: Pick<DomainRow, "id" | "version">): string => `domain-${row.id}-${row.version}`;
+export const recordTag = (row: Pick<RecordRow, "id" | "version">): string => `record-${row.id}-${row.version}`;

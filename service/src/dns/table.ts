@@ -1,0 +1,286 @@
+/** Domains, records and versions in SQL. Whoever changes records of a domain holds `lockDomain` first, so that one change sees the other. */
+import type { Insertable, Selectable, Updateable } from "kysely";
+import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { DomainTable, DomainVersionTable, RecordTable } from "../store/schema.ts";
+
+export type DomainRow = Selectable<DomainTable>;
+export type RecordRow = Selectable<RecordTable>;
+export type VersionRow = Selectable<DomainVersionTable>;
+export type NewRecord = Omit<RecordRow, "id">;
+
+/** Orders all changes of one domain. */
+export const lockDomain = (tx: Tx, id: number): Promise<void> => lock(tx, `domain:${id}`);
+/** Orders all that decide which names are free. */
+export const lockNames = (tx: Tx): Promise<void> => lock(tx, "domain-names");
+
+/** A domain of a project together with the project's quotas. */
+export const findDomain = prepare<{ id: number; project: number }>()((db, p) =>
+  db
+    .selectFrom("domain")
+    .innerJoin("project", "project.id", "domain.project_id")
+    .selectAll("domain")
+    .select("project.quotas")
+    .where("domain.id", "=", p("id"))
+    .where("domain.project_id", "=", p("project")),
+);
+
+export type OwnedDomain = DomainRow & { readonly quotas: string };
+
+/** A domain whosever it is. */
+export const findAnyDomain = prepare<{ id: number }>()((db, p) =>
+  db.selectFrom("domain").selectAll().where("id", "=", p("id")),
+);
+
+export const listDomains = (db: Reader, project: number): Promise<DomainRow[]> =>
+  db.selectFrom("domain").selectAll().where("project_id", "=", project).orderBy("id").execute();
+
+/** All domains after `id` in order of id, at most `limit`: for walks over everything. */
+export const listAllDomains = prepare<{ after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("domain")
+    .selectAll()
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit") as never),
+);
+
+/** Id, name and serial of every domain: what should be served. */
+export const listSerials = (db: Reader): Promise<{ id: number; ascii: string; serial: number }[]> =>
+  db.selectFrom("domain").select(["id", "ascii", "serial"]).execute();
+
+export async function countDomains(db: Reader, project: number): Promise<number> {
+  const row = await db
+    .selectFrom("domain")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** Domains with one of these names (the name itself and those above it). */
+export const findByNames = (db: Reader, names: readonly string[]): Promise<DomainRow[]> =>
+  db.selectFrom("domain").selectAll().where("ascii", "in", names).execute();
+
+/** Some domain of another project below `subtree`, if there is one. */
+export const findForeignBelow = (db: Reader, subtree: string, project: number): Promise<DomainRow | undefined> =>
+  db
+    .selectFrom("domain")
+    .selectAll()
+    .where("subtree", ">", subtree)
+    .where("subtree", "<", endOfSubtree(subtree))
+    .where("project_id", "!=", project)
+    .limit(1)
+    .executeTakeFirst();
+
+/** `com.example.` ends where `com.example/` begins: the slash follows the dot. */
+const endOfSubtree = (subtree: string): string => `${subtree.slice(0, -1)}/`;
+
+export const insertDomain = (tx: Tx, row: Insertable<DomainTable>): Promise<DomainRow> =>
+  tx.insertInto("domain").values(row).returningAll().executeTakeFirstOrThrow();
+
+export async function updateDomain(tx: Tx, id: number, change: Updateable<DomainTable>): Promise<void> {
+  await tx.updateTable("domain").set(change).where("id", "=", id).execute();
+}
+
+/** The step that every change of records takes. */
+export const stepDomain = prepare<{ id: number; serial: number; version: number; record_count: number }>()((db, p) =>
+  db
+    .updateTable("domain")
+    .set({ serial: p("serial"), version: p("version"), record_count: p("record_count") })
+    .where("id", "=", p("id")),
+);
+
+/** Removes the domain with its records and versions, and keeps its serial for a domain of the same name to come. */
+export async function deleteDomain(tx: Tx, domain: DomainRow): Promise<void> {
+  await tx.deleteFrom("domain").where("id", "=", domain.id).execute();
+  await tx
+    .insertInto("retired_zone")
+    .values({ ascii: domain.ascii, serial: domain.serial })
+    .onConflict((on) => on.column("ascii").doUpdateSet({ serial: domain.serial }))
+    .execute();
+}
+
+export async function findRetiredSerial(db: Reader, ascii: string): Promise<number> {
+  const row = await db.selectFrom("retired_zone").select("serial").where("ascii", "=", ascii).executeTakeFirst();
+  return row?.serial ?? 0;
+}
+
+/** A record with the domain it is in, if that is the project's. */
+export const findRecord = prepare<{ id: number; project: number }>()((db, p) =>
+  db
+    .selectFrom("record")
+    .innerJoin("domain", "domain.id", "record.domain_id")
+    .selectAll("record")
+    .select(["domain.name", "domain.ascii"])
+    .where("record.id", "=", p("id"))
+    .where("domain.project_id", "=", p("project")),
+);
+
+/** Records of one domain by id. */
+export async function listByIds(db: Reader, domain: number, ids: readonly number[]): Promise<RecordRow[]> {
+  const rows: RecordRow[] = [];
+  for (let from = 0; from < ids.length; from += mostKeys)
+    rows.push(
+      ...(await db
+        .selectFrom("record")
+        .selectAll()
+        .where("domain_id", "=", domain)
+        .where("id", "in", ids.slice(from, from + mostKeys))
+        .execute()),
+    );
+  return rows;
+}
+
+/** Values in one list of a query: far below the limits of both databases. */
+const mostKeys = 500;
+
+/** All records of a domain in order of id. */
+export async function listRecords(db: Reader, domain: number): Promise<RecordRow[]> {
+  const rows = await listDomainRecords.all(db, { domain });
+  return rows.sort((a, b) => a.id - b.id);
+}
+
+const listDomainRecords = prepare<{ domain: number }>()((db, p) =>
+  db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")),
+);
+
+/** Records of several domains, in order of domain and id. */
+export async function listRecordsOf(db: Reader, first: number, last: number): Promise<RecordRow[]> {
+  const rows = await listRangeRecords.all(db, { first, last });
+  return rows.sort((a, b) => a.domain_id - b.domain_id || a.id - b.id);
+}
+
+const listRangeRecords = prepare<{ first: number; last: number }>()((db, p) =>
+  db.selectFrom("record").selectAll().where("domain_id", ">=", p("first")).where("domain_id", "<=", p("last")),
+);
+
+const listAtNode = prepare<{ domain: number; node: string }>()((db, p) =>
+  db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")).where("node", "=", p("node")),
+);
+
+/** Records served at these names. */
+export async function listAtNodes(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
+  if (nodes.length === 1) return listAtNode.all(db, { domain, node: nodes[0] ?? "" });
+  const rows: RecordRow[] = [];
+  for (let from = 0; from < nodes.length; from += mostKeys)
+    rows.push(
+      ...(await db
+        .selectFrom("record")
+        .selectAll()
+        .where("domain_id", "=", domain)
+        .where("node", "in", nodes.slice(from, from + mostKeys))
+        .execute()),
+    );
+  return rows;
+}
+
+/** At most `limit` records of these types at names between two, both left out. */
+export const listBetween = (
+  db: Reader,
+  domain: number,
+  [first, last]: readonly [string, string],
+  types: readonly string[],
+  limit: number,
+): Promise<RecordRow[]> =>
+  db
+    .selectFrom("record")
+    .selectAll()
+    .where("domain_id", "=", domain)
+    .where("node", ">", first)
+    .where("node", "<", last)
+    .where("type", "in", types)
+    .limit(limit)
+    .execute();
+
+export const insertRecord = prepare<NewRecord>()((db, p) =>
+  db
+    .insertInto("record")
+    .values({
+      domain_id: p("domain_id"),
+      type: p("type"),
+      owner: p("owner"),
+      node: p("node"),
+      ttl: p("ttl"),
+      value: p("value"),
+      serial: p("serial"),
+      created: p("created"),
+      labels: p("labels"),
+      version: p("version"),
+    })
+    .returning("id"),
+);
+
+export const updateRecord = prepare<Omit<RecordRow, "domain_id" | "type" | "created">>()((db, p) =>
+  db
+    .updateTable("record")
+    .set({
+      owner: p("owner"),
+      node: p("node"),
+      ttl: p("ttl"),
+      value: p("value"),
+      serial: p("serial"),
+      labels: p("labels"),
+      version: p("version"),
+    })
+    .where("id", "=", p("id")),
+);
+
+export const deleteRecord = prepare<{ id: number }>()((db, p) => db.deleteFrom("record").where("id", "=", p("id")));
+
+export const insertVersion = prepare<VersionRow>()((db, p) =>
+  db.insertInto("domain_version").values({
+    domain_id: p("domain_id"),
+    serial: p("serial"),
+    date: p("date"),
+    token_id: p("token_id"),
+    request_id: p("request_id"),
+    changes: p("changes"),
+  }),
+);
+
+/** Newest first, below serial `before`. */
+export const listVersions = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("domain_version")
+    .selectAll()
+    .where("domain_id", "=", p("domain"))
+    .where("serial", "<", p("before"))
+    .orderBy("serial", "desc")
+    .limit(p("limit") as never),
+);
+
+export async function countVersions(db: Reader, domain: number): Promise<number> {
+  const row = await db
+    .selectFrom("domain_version")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("domain_id", "=", domain)
+    .executeTakeFirstOrThrow();
+  return Number(row.count);
+}
+
+/** Forgets versions that are older than `before` and not among the newest `keep` of their domain. */
+export async function pruneVersions(tx: Tx, before: number, keep: number): Promise<void> {
+  const old = await tx
+    .selectFrom("domain_version")
+    .select((e) => ["domain_id", e.fn.countAll<number>().as("count")])
+    .where("date", "<", before)
+    .groupBy("domain_id")
+    .execute();
+  for (const { domain_id } of old) {
+    const oldest = await tx
+      .selectFrom("domain_version")
+      .select("serial")
+      .where("domain_id", "=", domain_id)
+      .orderBy("serial", "desc")
+      .offset(keep - 1)
+      .limit(1)
+      .executeTakeFirst();
+    if (oldest !== undefined)
+      await tx
+        .deleteFrom("domain_version")
+        .where("domain_id", "=", domain_id)
+        .where("serial", "<", oldest.serial)
+        .where("date", "<", before)
+        .execute();
+  }
+}

@@ -1,0 +1,209 @@
+/** Many records of a domain at once: changesets, zone files, history and restore (api section 7.1). */
+import type { Change as ChangeField, ChangesetResult } from "@brume/api/dns.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Handlers, Outcome, Request } from "../http/handler.ts";
+import { defaultLimit } from "../http/list.ts";
+import { decodeCursor, encodeCursor } from "../http/page.ts";
+import type { Tx } from "../store/db.ts";
+import { applyWishes, showChange, type Wish } from "./apply.ts";
+import { compareRecords, type Difference } from "./difference.ts";
+import { ownerField, readRecord, type StoredRecord } from "./record.ts";
+import { type DnsTools, hideNewIds, settleStep, tellRecords } from "./recordroutes.ts";
+import { checkZone, describeConflict } from "./rules.ts";
+import { domainTag, storedOf } from "./show.ts";
+import { getDomain, holdSight, holdWhole, sees } from "./sight.ts";
+import * as table from "./table.ts";
+import { showVersion, stateAt } from "./version.ts";
+import { parseZone, zoneFileFault } from "./zonefile.ts";
+
+type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
+
+/** Reads the elements of a changeset; every fault of every element is told. */
+async function readWishes(
+  tx: Tx,
+  request: Request,
+  domain: table.OwnedDomain,
+  changes: readonly ChangeField[],
+): Promise<Wish[]> {
+  const { caller } = request;
+  const ids = changes.flatMap(({ ID, Op }) => (ID === undefined || Op === "Create" ? [] : [ID]));
+  const rows = new Map((await table.listByIds(tx, domain.id, ids)).map((row) => [row.id, row]));
+  const errors: FieldFault[] = [];
+  const restricted: Fault[] = [];
+  const used = new Set<number>();
+  const wishes: Wish[] = [];
+
+  const readOne = (change: ChangeField, at: string): Wish | FieldFault => {
+    const { Op, ID, TypeRecord, DomainId } = change;
+    const fault = (field: string, code: FieldFault["code"], detail: string) =>
+      fieldFault(`${at}/${field}`, code, detail);
+    if (DomainId !== undefined && DomainId !== domain.id)
+      return fault("DomainId", "record_in_other_domain", `DomainId must be ${domain.id}, not ${DomainId}.`);
+    if (Op === "Create") {
+      if (TypeRecord === undefined)
+        return fault("TypeRecord", "field_required", "TypeRecord is required to create a record.");
+      const record = readRecord(TypeRecord, change, domain, undefined, at);
+      holdSight(caller, record);
+      const labels = JSON.stringify(change.Labels ?? {});
+      return { op: "Create", record, labels, at, pointer: `/${ownerField(TypeRecord, change)}` };
+    }
+    if (ID === undefined)
+      return fault("ID", "field_required", `ID is required to ${Op === "Update" ? "update" : "delete"} a record.`);
+    const row = rows.get(ID);
+    if (row === undefined || !sees(caller, row))
+      return fault("ID", "unknown_reference", `There is no record ${ID} in domain ${domain.id}.`);
+    if (used.has(ID)) return fault("ID", "fields_conflict", `Record ${ID} may occur once in a changeset.`);
+    used.add(ID);
+    const { type } = storedOf(row);
+    if (TypeRecord !== undefined && TypeRecord !== type)
+      return fault("TypeRecord", "record_type_mismatch", `Record ${ID} is of type ${type}, not ${TypeRecord}.`);
+    if (Op === "Delete") return { op: "Delete", row, at, pointer: "/ID" };
+    const record = readRecord(type, change, domain, storedOf(row), at);
+    holdSight(caller, record);
+    const labels = change.Labels === undefined ? row.labels : JSON.stringify(change.Labels);
+    return { op: "Update", row, record, labels, at, pointer: `/${ownerField(type, change)}` };
+  };
+
+  changes.forEach((change, index) => {
+    try {
+      const wish = readOne(change, `/Changes/${index}`);
+      if ("code" in wish) errors.push(wish);
+      else wishes.push(wish);
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      if (error.code === "token_restricted") restricted.push(error);
+      else errors.push(...error.errors);
+    }
+  });
+  if (errors.length > 0) throw invalidFields(errors);
+  if (restricted[0] !== undefined) throw restricted[0];
+  return wishes;
+}
+
+/** Wishes from a difference; `place` says where in the request the record `index` stands. */
+const wishesOf = (differences: readonly Difference[], place: { at: string; pointer: string }): Wish[] =>
+  differences.map((difference) => ({ ...difference, ...place }));
+
+/** A file whose records cannot stand beside each other, or beside those that stay, is refused by its lines. */
+function holdLines(
+  domain: table.DomainRow,
+  present: readonly table.RecordRow[],
+  differences: readonly Difference[],
+  lines: readonly number[],
+): void {
+  const going = new Set(differences.flatMap((one) => (one.op === "Create" ? [] : [one.row.id])));
+  const standing = present.filter((row) => !going.has(row.id)).map(storedOf);
+  const coming = differences.filter((one) => one.op !== "Delete");
+  const records: StoredRecord[] = [...standing, ...coming.map(({ record }) => record)];
+  const faults = checkZone(records, standing.length).map(({ index, code, other }) => {
+    const one = coming[index - standing.length] as (typeof coming)[number];
+    const conflict = { code, other: other === null ? null : (records[other] ?? null) };
+    const { message } = describeConflict(one.record, conflict, domain);
+    return { line: lines[one.index] ?? 0, reason: message.replace(/\.$/, "") };
+  });
+  if (faults.length > 0) throw zoneFileFault(faults);
+}
+
+export function zoneRoutes(tools: DnsTools): Handlers<Names> {
+  async function carryOut(
+    request: Request,
+    tx: Tx,
+    domain: table.OwnedDomain,
+    wishes: readonly Wish[],
+  ): Promise<Outcome<ChangesetResult>> {
+    const by = { token: request.caller.tokenId, request: request.requestId, now: tools.clock.now() };
+    const made = await applyWishes(tx, domain, wishes, by, tools.nameServers);
+    const applied = { ...made, changes: hideNewIds(made.changes, request.dryRun) };
+    const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
+    const answer: ChangesetResult = {
+      Serial: applied.domain.serial,
+      Created: count("Create"),
+      Updated: count("Update"),
+      Deleted: count("Delete"),
+      Records: applied.changes.map((change) => showChange(change, applied.domain)),
+    };
+    const summary = { ...answer, Records: undefined };
+    return {
+      answer,
+      happenings: [
+        {
+          type: "domain.changed",
+          id: domain.id,
+          parent: null,
+          before: { Serial: domain.serial },
+          after: summary,
+          silent: true,
+        },
+        ...tellRecords(applied),
+      ],
+      settle: settleStep(tools, applied, () => answer),
+    };
+  }
+
+  const open = async (request: Request<never>, tx: Tx, id: number): Promise<table.OwnedDomain> => {
+    await table.lockDomain(tx, id);
+    const domain = await getDomain(tx, request.caller, id);
+    request.expect(domainTag(domain));
+    return domain;
+  };
+
+  return {
+    changeRecords: {
+      async change(request, tx) {
+        const domain = await open(request as never, tx, request.params.id);
+        const wishes = await readWishes(tx, request as never, domain, request.body.Changes);
+        return carryOut(request as never, tx, domain, wishes);
+      },
+    },
+    importZone: {
+      async change(request, tx) {
+        const domain = await open(request as never, tx, request.params.id);
+        holdWhole(request.caller, "import zone files");
+        const keep = request.body.Mode !== "Replace";
+        const present = await table.listRecords(tx, domain.id);
+        const zone = parseZone(request.body.ZoneFile, domain.ascii);
+        // The file has no say over the NS set at the top, so what stands there stays.
+        const compared = present.filter((row) => !(row.type === "NS" && row.owner === "@"));
+        const wanted = zone.records.map((record) => ({ record, labels: null }));
+        const differences = compareRecords(compared, wanted, { keep });
+        holdLines(domain, present, differences, zone.lines);
+        return carryOut(request as never, tx, domain, wishesOf(differences, { at: "/ZoneFile", pointer: "" }));
+      },
+    },
+    restoreVersion: {
+      async change(request, tx) {
+        const domain = await open(request as never, tx, request.params.id);
+        holdWhole(request.caller, "restore versions");
+        const { Serial } = request.body;
+        const state = await stateAt(tx, domain.id, Serial);
+        if (state === undefined)
+          throw invalidFields([
+            fieldFault("/Serial", "unknown_reference", `Domain ${domain.id} has no version with serial ${Serial}.`),
+          ]);
+        const present = await table.listByIds(tx, domain.id, [...state.keys()]);
+        const wanted = [...state.values()]
+          .filter((row) => row !== null)
+          .map((row) => ({ record: storedOf(row), labels: row.labels }));
+        const differences = compareRecords(present, wanted);
+        return carryOut(request as never, tx, domain, wishesOf(differences, { at: "", pointer: "/Serial" }));
+      },
+    },
+    listVersions: {
+      async list({ params, query, caller }, db) {
+        const domain = await getDomain(db, caller, params.id);
+        const total = await table.countVersions(db, domain.id);
+        const limit = query.limit ?? (query.cursor === undefined ? total : defaultLimit);
+        const before = query.cursor === undefined ? Number.MAX_SAFE_INTEGER : decodeCursor(query.cursor).id;
+        const rows = await table.listVersions.all(db, { domain: domain.id, before, limit: limit + 1 });
+        const items = rows.slice(0, limit);
+        const last = items.at(-1);
+        return {
+          items: items.map((row) => showVersion(row, domain, (record) => sees(caller, record))),
+          total,
+          next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.serial }) : null,
+        };
+      },
+    },
+  };
+}

@@ -1,0 +1,353 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "kysely";
+import { hearCommits } from "../../service/src/engine/commit.ts";
+import { flow } from "../../service/src/engine/flow.ts";
+import type { Task } from "../../service/src/engine/task.ts";
+import { lock } from "../../service/src/store/db.ts";
+import { startDatabase } from "../postgres.ts";
+import {
+  begin,
+  createGate,
+  createMortal,
+  createTestAlarm,
+  createToyEngine,
+  createToyFlow,
+  createToyWorld,
+  law,
+  madeOnce,
+  mustFind,
+  turn,
+  typesOf,
+} from "../toy.ts";
+import { drive } from "./scene.ts";
+
+law("a commit wakes the engine of its process at once", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createToyWorld();
+  const toy = createToyFlow(world);
+  const engine = createToyEngine(store, alarm, { flows: [toy] });
+  engine.run();
+  await engine.idle();
+  const task = await begin(store, toy, 1, alarm.now());
+  await engine.ended(task.id);
+  assert.equal((await mustFind(store, task.id)).state, "Completed");
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await engine.drain();
+});
+
+law("many engines share the work, one worker a task", async (store, database) => {
+  const alarm = createTestAlarm();
+  const world = createToyWorld();
+  const toy = createToyFlow(world);
+  const stores = [store];
+  while (stores.length < 4) stores.push(database.kind === "sqlite" ? store : hearCommits(await database.open()));
+  const engines = stores.map((each) => createToyEngine(each, alarm, { flows: [toy], lanes: 8 }));
+  const tasks: Task[] = [];
+  for (let n = 0; n < 60; n++) tasks.push(await begin(store, toy, n % 20, alarm.now()));
+  for (const engine of engines) engine.run();
+  const over = async () =>
+    (await store.read.selectFrom("task").select("id").where("end_date", "is", null).execute()).length === 0;
+  while (!(await over())) {
+    alarm.pass(50);
+    await turn();
+  }
+  await Promise.all(engines.map((engine) => engine.drain()));
+  assert.equal(world.busiest, 1);
+  assert.equal(world.changes, 60);
+  for (let subject = 0; subject < 20; subject++) {
+    assert.deepEqual(await typesOf(store, subject), [...madeOnce, ...madeOnce, ...madeOnce]);
+  }
+  for (const { id } of tasks) assert.equal((await mustFind(store, id)).state, "Completed");
+});
+
+law("a stalled worker is not heard", async (store) => {
+  const stalled = createTestAlarm();
+  const alarm = createTestAlarm();
+  const world = createToyWorld();
+  const gate = createGate();
+  const steps = createToyFlow(world).steps;
+  const slow = { ...createToyFlow(world), steps: steps.map((step) => ({ ...step, do: gate.pass })) };
+  const first = createToyEngine(store, stalled, { flows: [slow] });
+  const second = createToyEngine(store, alarm, { flows: [createToyFlow(world)] });
+  const task = await begin(store, slow, 1, alarm.now());
+  first.run();
+  await gate.reached;
+  second.run();
+  await drive(second, alarm, async () => (await mustFind(store, task.id)).end !== null);
+  const before = await mustFind(store, task.id);
+  gate.open();
+  await first.idle();
+  assert.deepEqual(await mustFind(store, task.id), before);
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await Promise.all([first.drain(), second.drain()]);
+});
+
+law("a long step keeps its lease", async (store) => {
+  const alarm = createTestAlarm();
+  const gate = createGate();
+  const long = flow({ name: "toy.long", subject: "toy", steps: [{ name: "Long", time: 600_000, do: gate.pass }] });
+  const process = createMortal(store);
+  const engine = createToyEngine(process, alarm, { flows: [long] });
+  const other = createToyEngine(store, alarm, { flows: [long] });
+  const task = await begin(store, long, 1, alarm.now());
+  engine.run();
+  await gate.reached;
+  const lease = () => store.read.selectFrom("task").select("lease").where("id", "=", task.id).executeTakeFirstOrThrow();
+  const before = await lease();
+  other.run();
+  for (let seconds = 0; seconds < 300; seconds += 5) {
+    alarm.pass(5_000);
+    do await turn();
+    while (process.pending > 0);
+    await other.idle();
+  }
+  assert.deepEqual(await lease(), before);
+  gate.open();
+  await engine.idle();
+  assert.equal((await mustFind(store, task.id)).state, "Completed");
+  await Promise.all([engine.drain(), other.drain()]);
+});
+
+test("a start that meets an end finds its turn (postgres)", async () => {
+  const database = await startDatabase("postgres");
+  try {
+    const alarm = createTestAlarm();
+    const store = hearCommits(database.store);
+    const toy = { ...createToyFlow(createToyWorld()), steps: [{ name: "Only" }] };
+    const engine = createToyEngine(store, alarm, { flows: [toy] });
+    const gate = createGate();
+    // Events are the last act of a transaction: who holds their lock holds up the end just before its commit.
+    const other = await database.open();
+    const holding = other.write(async (tx) => {
+      await lock(tx, "event");
+      await gate.pass();
+    });
+    await gate.reached;
+    await begin(store, toy, 1, alarm.now());
+    engine.run();
+    const stuck = async () => {
+      const query = sql<{ count: number }>`select count(*) as count from pg_locks
+        where not granted and database = (select oid from pg_database where datname = current_database())`;
+      return (await query.execute(store.read)).rows[0]?.count ?? 0;
+    };
+    while ((await stuck()) < 1) await turn();
+    let answered = false;
+    const starting = begin(store, toy, 1, alarm.now()).finally(() => {
+      answered = true;
+    });
+    while (!answered && (await stuck()) < 2) await turn();
+    gate.open();
+    await holding;
+    const second = await starting;
+    await engine.idle();
+    assert.equal((await mustFind(store, second.id)).state, "Completed");
+    await engine.drain();
+  } finally {
+    await database.close();
+  }
+});
+
+law("draining finishes the step and gives the lease back", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createToyWorld();
+  const gate = createGate();
+  const toy = createToyFlow(world);
+  const held = { ...toy, steps: toy.steps.map((step) => ({ ...step, do: gate.pass })) };
+  const { id } = await begin(store, held, 1, alarm.now());
+  const first = createToyEngine(store, alarm, { flows: [held] });
+  first.run();
+  await gate.reached;
+  const drained = first.drain();
+  gate.open();
+  await drained;
+  const row = await store.read.selectFrom("task").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  assert.deepEqual([row.step, row.lease, row.due_at], ["Disk", null, alarm.now()]);
+  assert.deepEqual(await typesOf(store, 1), ["toy.reserve"]);
+  const second = createToyEngine(store, alarm, { flows: [toy] });
+  second.run();
+  await second.ended(id);
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await second.drain();
+});
+
+law("draining interrupts what does not end, without counting a try", async (store) => {
+  const alarm = createTestAlarm();
+  const begun = Promise.withResolvers<void>();
+  const stubborn = flow({
+    name: "toy.stubborn",
+    subject: "toy",
+    steps: [
+      {
+        name: "Hang",
+        do: ({ signal }) =>
+          new Promise<void>((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(new Error("interrupted")));
+            begun.resolve();
+          }),
+      },
+    ],
+  });
+  const deaf = flow({
+    name: "toy.deaf",
+    subject: "deaf",
+    steps: [{ name: "Hang", do: () => new Promise<void>(() => {}) }],
+  });
+  const tasks = [await begin(store, stubborn, 1, alarm.now()), await begin(store, deaf, 1, alarm.now())];
+  const engine = createToyEngine(store, alarm, { flows: [stubborn, deaf] });
+  engine.run();
+  await begun.promise;
+  const drained = engine.drain(1_000);
+  alarm.pass(1_000);
+  alarm.pass(5_000);
+  await drained;
+  for (const { id } of tasks) {
+    const row = await store.read.selectFrom("task").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+    assert.deepEqual([row.state, row.step, row.lease, row.tries], ["InProgress", "Hang", null, 0]);
+  }
+});
+
+for (const alone of [false, true]) {
+  law(`time in which no process ran is not counted${alone ? " by one that is alone" : ""}`, async (store) => {
+    const alarm = createTestAlarm();
+    const world = createToyWorld();
+    const toy = createToyFlow(world);
+    let tried = 0;
+    const clumsy = {
+      ...toy,
+      steps: toy.steps.map((step) => ({
+        ...step,
+        do: async () => (++tried % 3 !== 0 ? Promise.reject(new Error("not yet")) : {}),
+      })),
+    };
+    const { id } = await begin(store, clumsy, 1, alarm.now());
+    const process = createMortal(store);
+    const first = createToyEngine(process, alarm, { flows: [clumsy] });
+    process.dieAt(3, "before");
+    first.run();
+    while (!process.dead) {
+      alarm.step();
+      await turn();
+    }
+    alarm.pass(3_600_000);
+    const second = createToyEngine(store, alarm, { flows: [clumsy], alone });
+    second.run();
+    await drive(second, alarm, async () => (await mustFind(store, id)).end !== null);
+    assert.equal((await mustFind(store, id)).state, "Completed");
+    await second.drain();
+  });
+}
+
+law("what went wrong inside is told to the log only", async (store) => {
+  const alarm = createTestAlarm();
+  const log: string[] = [];
+  const secretive = flow({
+    name: "toy.secret",
+    subject: "toy",
+    steps: [{ name: "Only", tries: 1, do: async () => Promise.reject(new Error("/var/lib/secret is full")) }],
+  });
+  const engine = createToyEngine(store, alarm, {
+    flows: [secretive],
+    log: (_level, _message, detail) => log.push(String((detail as { error: unknown }).error)),
+  });
+  engine.run();
+  const { id } = await begin(store, secretive, 1, alarm.now());
+  await engine.ended(id);
+  const { error } = await mustFind(store, id);
+  assert.deepEqual(error, {
+    code: "internal",
+    title: "An unexpected error happened.",
+    detail: "Only did not succeed.",
+    step: "Only",
+  });
+  assert.deepEqual(log, ["Error: /var/lib/secret is full"]);
+  await engine.drain();
+});
+
+law("an engine that is alone goes on at once after a crash", async (store) => {
+  const alarm = createTestAlarm();
+  const toy = createToyFlow(createToyWorld());
+  const process = createMortal(store);
+  const first = createToyEngine(process, alarm, { flows: [toy] });
+  const { id } = await begin(store, toy, 1, alarm.now());
+  process.dieAt(2, "before");
+  first.run();
+  await process.death;
+  const second = createToyEngine(store, alarm, { flows: [toy], alone: true });
+  second.run();
+  await second.idle();
+  assert.equal((await mustFind(store, id)).state, "Completed");
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await second.drain();
+});
+
+law("rows that this program does not know are left alone", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createToyWorld();
+  const toy = createToyFlow(world);
+  const stranger = flow({ name: "toy.newer", subject: "toy", steps: [{ name: "Only" }] });
+  const unknown = await begin(store, stranger, 1, alarm.now());
+  const renamed = { ...toy, steps: toy.steps.map((step) => ({ ...step, name: `${step.name}2` })) };
+  const lost = await begin(store, renamed, 2, alarm.now());
+  const log: string[] = [];
+  const engine = createToyEngine(store, alarm, {
+    flows: [toy],
+    log: (level, _message, detail) => log.push(`${level} ${String((detail as { error: unknown }).error)}`),
+  });
+  engine.run();
+  await engine.idle();
+  assert.equal((await mustFind(store, unknown.id)).state, "InProgress");
+  assert.equal((await mustFind(store, lost.id)).state, "InProgress");
+  assert.deepEqual(log, ["error Error: toy.make has no step Reserve2: step names are never changed"]);
+  assert.equal(world.changes, 0);
+  await engine.drain();
+});
+
+law("an idle engine writes nothing", async (store) => {
+  const alarm = createTestAlarm();
+  const process = createMortal(store);
+  const engine = createToyEngine(process, alarm, { flows: [createToyFlow(createToyWorld())] });
+  process.dieAt(1, "before");
+  engine.run();
+  for (let looks = 0; looks < 20; looks++) {
+    await engine.idle();
+    assert.ok(alarm.step());
+  }
+  assert.equal(process.dead, false);
+  await engine.drain();
+});
+
+law("those who wait are told, also of another engine's work, or stop waiting", async (store) => {
+  const alarm = createTestAlarm();
+  const toy = createToyFlow(createToyWorld());
+  const idle = createToyEngine(store, alarm, { flows: [] });
+  const engine = createToyEngine(store, alarm, { flows: [toy] });
+  idle.run();
+  const { id } = await begin(store, toy, 1, alarm.now());
+  const control = new AbortController();
+  const impatient = idle.ended(id, { signal: control.signal });
+  control.abort();
+  await impatient;
+  await idle.ended(id, { signal: control.signal });
+  await idle.ended(id + 1000);
+  const told = idle.ended(id);
+  engine.run();
+  await engine.idle();
+  let heard = false;
+  const hear = async () => {
+    await told;
+    heard = true;
+  };
+  const hearing = hear();
+  while (!heard) {
+    alarm.step();
+    await turn();
+  }
+  await hearing;
+  await engine.ended(id);
+  await engine.drain();
+  const left = idle.ended((await begin(store, toy, 2, alarm.now())).id);
+  await turn();
+  await idle.drain();
+  await left;
+});

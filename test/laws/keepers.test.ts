@@ -1,0 +1,278 @@
+import assert from "node:assert/strict";
+import type { HeardStore } from "../../service/src/engine/commit.ts";
+import { hearCommits } from "../../service/src/engine/commit.ts";
+import { append } from "../../service/src/engine/event.ts";
+import type { KeeperRun, Kept } from "../../service/src/engine/flow.ts";
+import { keeper } from "../../service/src/engine/flow.ts";
+import { nudge } from "../../service/src/engine/task.ts";
+import {
+  createGate,
+  createTestAlarm,
+  createToyEngine,
+  createToyKeeper,
+  createToyWorld,
+  law,
+  turn,
+  typesOf,
+} from "../toy.ts";
+import { proveKeeper } from "./keeper-laws.ts";
+
+let subjects = 0;
+
+for (const lit of [true, undefined]) {
+  proveKeeper(lit ? "a lit lamp" : "a lamp that is gone", async () => {
+    const subject = ++subjects;
+    const world = createToyWorld();
+    const wish = new Map<number, boolean>();
+    if (!lit) world.things.add(`lamp ${subject}`);
+    return {
+      keeper: createToyKeeper(world, wish),
+      subject,
+      wish: async () => void (lit && wish.set(subject, lit)),
+      observe: async () => world.things.size,
+      changes: () => world.changes,
+    };
+  });
+}
+
+const minute = 60_000;
+
+function createCounter(run: (run: KeeperRun) => Promise<Kept | void> = async () => {}) {
+  const runs: number[] = [];
+  const counting = keeper({
+    name: "toy.count",
+    subject: "toy",
+    period: minute,
+    run: (each) => {
+      runs.push(each.subject);
+      return run(each);
+    },
+  });
+  return { counting, runs };
+}
+
+async function rows(store: HeardStore) {
+  return store.read.selectFrom("task").selectAll().orderBy("id").execute();
+}
+
+law("a nudge wakes the keeper at once, and several are one run", async (store) => {
+  const alarm = createTestAlarm();
+  const { counting, runs } = createCounter();
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  await engine.idle();
+  const last = await store.write(async (tx) => {
+    await nudge(tx, counting, 1);
+    await nudge(tx, counting, 2);
+    return nudge(tx, counting, 1);
+  });
+  await engine.ended(last.task, last);
+  await engine.idle();
+  assert.deepEqual(new Set(runs), new Set([1, 2]));
+  assert.equal(runs.length, 2);
+  assert.equal((await rows(store)).length, 2);
+  await engine.drain();
+});
+
+law("a nudge during a run is not lost", async (store) => {
+  const alarm = createTestAlarm();
+  const gate = createGate();
+  const { counting, runs } = createCounter(gate.pass);
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  const early = await store.write((tx) => nudge(tx, counting, 1));
+  await gate.reached;
+  const late = await store.write((tx) => nudge(tx, counting, 1));
+  const heard: string[] = [];
+  const both = Promise.all([
+    engine.ended(early.task, early).then(() => heard.push(`early ${runs.length}`)),
+    engine.ended(late.task, late).then(() => heard.push(`late ${runs.length}`)),
+  ]);
+  gate.open();
+  await both;
+  assert.equal(runs.length, 2);
+  assert.deepEqual(heard, ["early 1", "late 2"]);
+  await engine.idle();
+  assert.equal(runs.length, 2);
+  await engine.drain();
+});
+
+law("a nudge for later waits, one for now does not", async (store) => {
+  const alarm = createTestAlarm();
+  const { counting, runs } = createCounter();
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  const soon = (milliseconds: number) =>
+    store.write((tx) => nudge(tx, counting, 1, { notBefore: alarm.now() + milliseconds }));
+  await soon(1_000);
+  await soon(5_000);
+  await engine.idle();
+  assert.equal(runs.length, 0);
+  alarm.pass(1_000);
+  await engine.idle();
+  assert.equal(runs.length, 1);
+  await soon(5_000);
+  await store.write((tx) => nudge(tx, counting, 1));
+  await engine.idle();
+  assert.equal(runs.length, 2);
+  await engine.drain();
+});
+
+law("a keeper runs by itself once a period, or when it wants to", async (store) => {
+  const alarm = createTestAlarm();
+  let at: number | undefined;
+  const { counting, runs } = createCounter(async () => (at === undefined ? {} : { at }));
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  await store.write((tx) => nudge(tx, counting, 1));
+  await engine.idle();
+  for (let minutes = 0; minutes < 10; minutes++) {
+    for (let seconds = 0; seconds < 60; seconds += 5) {
+      alarm.pass(5_000);
+      await engine.idle();
+    }
+  }
+  assert.ok(runs.length >= 9 && runs.length <= 12, `${runs.length} runs in 10 minutes`);
+  at = alarm.now() + 10_000;
+  await store.write((tx) => nudge(tx, counting, 1));
+  await engine.idle();
+  const before = runs.length;
+  at = undefined;
+  alarm.pass(10_000);
+  await engine.idle();
+  assert.equal(runs.length, before + 1);
+  await engine.drain();
+});
+
+law("a keeper that fails is tried again with growing pauses, and at once when nudged", async (store) => {
+  const alarm = createTestAlarm();
+  const times: number[] = [];
+  const { counting } = createCounter(async () => {
+    times.push(alarm.now());
+    throw new Error("broken");
+  });
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  await store.write((tx) => nudge(tx, counting, 1));
+  while (times.length < 12) {
+    await engine.idle();
+    assert.ok(alarm.step());
+  }
+  await engine.idle();
+  const pauses = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+  assert.deepEqual(
+    pauses.slice(0, 5).sort((one, other) => one - other),
+    pauses.slice(0, 5),
+  );
+  assert.ok(
+    pauses.every((pause) => pause >= 700 && pause <= 1.3 * minute),
+    pauses.join(" "),
+  );
+  const row = (await rows(store))[0];
+  assert.equal(row?.state, "Keeping");
+  assert.match(row?.error ?? "", /"code":"internal"/);
+  const before = times.length;
+  await store.write((tx) => nudge(tx, counting, 1));
+  await engine.idle();
+  assert.equal(times.length, before + 1);
+  await engine.drain();
+});
+
+law("a subject that is gone is forgotten, unless it was nudged meanwhile", async (store) => {
+  const alarm = createTestAlarm();
+  const gate = createGate();
+  let gone = true;
+  const { counting, runs } = createCounter(async () => {
+    await gate.pass();
+    return { gone };
+  });
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  await store.write((tx) => nudge(tx, counting, 1));
+  await gate.reached;
+  const late = await store.write((tx) => nudge(tx, counting, 1));
+  gate.open();
+  await engine.ended(late.task, late);
+  assert.equal(runs.length, 2);
+  assert.deepEqual(await rows(store), []);
+  gone = false;
+  const again = await store.write((tx) => nudge(tx, counting, 1));
+  assert.notEqual(again.task, late.task);
+  await engine.ended(again.task, again);
+  assert.equal((await rows(store)).length, 1);
+  await engine.drain();
+});
+
+law("only the lease holder writes", async (store) => {
+  const slow = createTestAlarm();
+  const alarm = createTestAlarm();
+  const gate = createGate();
+  const event = { type: "toy.kept", date: 0, project: 1, resource: "toy", id: 1, data: null };
+  const kept: Kept = { save: (tx) => append(tx, [event]) };
+  const stalled = createCounter(async () => gate.pass().then(() => kept));
+  const { counting } = createCounter(async () => kept);
+  const first = createToyEngine(store, slow, { keepers: [stalled.counting] });
+  const second = createToyEngine(store, alarm, { keepers: [counting] });
+  const nudged = await store.write((tx) => nudge(tx, counting, 1));
+  first.run();
+  await gate.reached;
+  second.run();
+  await second.idle();
+  alarm.pass(31_000);
+  await second.ended(nudged.task, nudged);
+  const before = await rows(store);
+  gate.open();
+  await first.idle();
+  assert.deepEqual(await rows(store), before);
+  assert.deepEqual(await typesOf(store, 1), ["toy.kept"]);
+  await Promise.all([first.drain(), second.drain()]);
+});
+
+law("one of its kind is kept from the start on, by one engine at a time", async (store, database) => {
+  const alarm = createTestAlarm();
+  let running = 0;
+  let most = 0;
+  let runs = 0;
+  const single = keeper({
+    name: "toy.single",
+    subject: "service",
+    single: true,
+    period: minute,
+    async run({ subject }) {
+      assert.equal(subject, 0);
+      most = Math.max(most, ++running);
+      runs++;
+      await turn();
+      running--;
+    },
+  });
+  const other = database.kind === "sqlite" ? store : hearCommits(await database.open());
+  const engines = [store, other].map((each) => createToyEngine(each, alarm, { keepers: [single] }));
+  for (const engine of engines) engine.run();
+  for (const engine of engines) await engine.idle();
+  assert.equal(most, 1);
+  assert.ok(runs >= 1 && runs <= 2);
+  assert.equal((await rows(store)).length, 1);
+  await Promise.all(engines.map((engine) => engine.drain()));
+});
+
+law("draining interrupts a keeper without counting a try", async (store) => {
+  const alarm = createTestAlarm();
+  const begun = Promise.withResolvers<void>();
+  const { counting } = createCounter(
+    ({ signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(new Error("interrupted")));
+        begun.resolve();
+      }),
+  );
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  await store.write((tx) => nudge(tx, counting, 1));
+  await begun.promise;
+  const drained = engine.drain(1_000);
+  alarm.pass(1_000);
+  await drained;
+  const row = (await rows(store))[0];
+  assert.deepEqual([row?.lease, row?.tries, row?.error, row?.due_at], [null, 0, null, alarm.now()]);
+});
