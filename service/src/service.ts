@@ -3,6 +3,7 @@
  * everything above the ports is the same as in `main`.
  */
 import { contract } from "@brume/api/contract.ts";
+import { limits } from "@brume/api/dns.ts";
 import { renderDocs } from "@brume/api/docs.ts";
 import { describeApi } from "@brume/api/openapi.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
@@ -13,6 +14,7 @@ import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
 import { createZones, delegationKeeper, historyKeeper } from "./dns/keeper.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
+import { type FetchZone, fetchZone } from "./dns/migrate.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { veil } from "./dns/sight.ts";
 import type { Nameserver } from "./drivers/nameserver/port.ts";
@@ -37,6 +39,8 @@ export interface ServiceOptions {
   readonly dnsNames: readonly string[];
   /** Servers to ask about the outside; empty: nobody; null: the machine's own. */
   readonly resolvers: readonly string[] | null;
+  /** Instead of fetching over the network what a domain has where it is served at present. */
+  readonly fetchZone?: FetchZone;
   readonly lenientHttp: boolean;
   /** PEM texts. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
@@ -55,13 +59,14 @@ const hour = 3_600_000;
 const beat = 5000;
 
 export function createService(options: ServiceOptions): Service {
-  const { nameserver, clock, random, log, dnsNames } = options;
+  const { nameserver, clock, random, log, dnsNames, resolvers } = options;
   const store = hearCommits(options.store);
   const feed = createFeed({ store, clock, log });
   const authenticator = createAuthenticator(store, clock);
   const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
   const figures = dnsMetrics(nameserver);
-  const delegation = delegationKeeper(store, clock, dnsNames, options.resolvers);
+  const delegation = delegationKeeper(store, clock, dnsNames, resolvers);
+  const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
 
   function readiness(): Readiness {
@@ -87,7 +92,7 @@ export function createService(options: ServiceOptions): Service {
     operations: contract,
     handlers: {
       ...accountRoutes(clock, authenticator),
-      ...dnsRoutes({ clock, zones, nameServers: dnsNames }, delegation),
+      ...dnsRoutes({ clock, zones, nameServers: dnsNames, fetchZone: options.fetchZone ?? fetch }, delegation),
     },
     authenticate: authenticator.authenticate,
     audit: writeAudit,
@@ -113,6 +118,7 @@ export function createService(options: ServiceOptions): Service {
     clock,
     random,
     log,
+    alone: store.kind === "sqlite",
   });
   const heart = setInterval(() => {
     void figures.look();

@@ -146,9 +146,10 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
       },
     },
     createDomain: {
-      async prepare({ body }) {
+      async prepare({ body, caller }) {
         const name = readDomainName(body.Name);
         if (body.Migrate !== true || body.ZoneFile !== undefined || "reason" in name) return undefined;
+        holdWhole(caller, "make domains");
         return fetchZone(name.ascii);
       },
       async change({ body, caller, requestId, dryRun }, tx, fetched) {

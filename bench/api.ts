@@ -1,0 +1,138 @@
+/**
+ * The API against its physical limit (a bare node:http server that answers as many constant bytes) and against the HTTP API of
+ * PowerDNS with its SQLite backend, on the same core, under the same load, in one run. `npm run bench -- api`
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type Brume, freePort, startBrume } from "./lib/brume.ts";
+import { missing, start, untilReady } from "./lib/process.ts";
+import { load, type Measured } from "./lib/wrk.ts";
+
+const seconds = 4;
+const connections = 64;
+const listed = 20;
+
+const lua = (token: string, request: string): string => `
+local headers = { ["Authorization"] = "Bearer ${token}", ["Content-Type"] = "application/json", ["X-API-Key"] = "bench" }
+local count = 0
+request = function()
+  count = count + 1
+  ${request}
+end
+`;
+const get = (path: string): string => `return wrk.format("GET", ${path}, headers)`;
+
+async function bare(bytes: number, script: string): Promise<Measured> {
+  const port = await freePort();
+  const program = start([process.execPath, join(import.meta.dirname, "lib/bare.ts"), String(port), String(bytes)]);
+  await untilReady(`http://127.0.0.1:${port}`);
+  const measured = await load({ url: `http://127.0.0.1:${port}`, connections, seconds, script });
+  await program.stop();
+  return measured;
+}
+
+const rows: Record<string, object> = {};
+const show = ({ rate, p50, p99 }: Measured) => ({ "per second": Math.round(rate), "p50 ms": p50, "p99 ms": p99 });
+
+async function size(brume: Brume, path: string): Promise<number> {
+  const answer = await fetch(brume.url + path, { headers: { authorization: `Bearer ${brume.token}` } });
+  return (await answer.arrayBuffer()).byteLength;
+}
+
+/** A read of Brume beside the bare server with an answer as long. */
+async function compareRead(name: string, brume: Brume, path: string, sample: string): Promise<void> {
+  const script = lua(brume.token, get(path));
+  const bytes = await size(brume, sample);
+  const limit = await bare(bytes, script);
+  const ours = await load({ url: brume.url, connections, seconds, script });
+  rows[`bare node:http, ${bytes} bytes`] = show(limit);
+  rows[name] = { ...show(ours), "of bare": (ours.rate / limit.rate).toFixed(2) };
+}
+
+const createBody = (domain: string): string =>
+  `return wrk.format("POST", "/dns/recorda", headers, '{"DomainId":${domain},"Name":"bench-' .. count .. '","IP":"192.0.2.1"}')`;
+
+async function powerdns(): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-pdns-"));
+  const database = new DatabaseSync(join(folder, "pdns.db"));
+  database.exec(readFileSync("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql", "utf8"));
+  database.close();
+  const [port, dnsPort] = [await freePort(), await freePort()];
+  writeFileSync(
+    join(folder, "pdns.conf"),
+    `launch=gsqlite3
+gsqlite3-database=${folder}/pdns.db
+gsqlite3-pragma-synchronous=2
+local-address=127.0.0.1
+local-port=${dnsPort}
+socket-dir=${folder}
+webserver=yes
+api=yes
+api-key=bench
+webserver-address=127.0.0.1
+webserver-port=${port}
+webserver-allow-from=127.0.0.1
+webserver-loglevel=none
+loglevel=0
+daemon=no
+guardian=no
+disable-syslog=yes
+security-poll-suffix=
+`,
+  );
+  const program = start(["pdns_server", `--config-dir=${folder}`]);
+  const url = `http://127.0.0.1:${port}`;
+  await untilReady(`${url}/api/v1/servers/localhost`, { "x-api-key": "bench" });
+  const made = await fetch(`${url}/api/v1/servers/localhost/zones`, {
+    method: "POST",
+    headers: { "x-api-key": "bench" },
+    body: JSON.stringify({ name: "bench.example.", kind: "Native", nameservers: ["ns1.bench.example."] }),
+  });
+  if (!made.ok) throw new Error(`PowerDNS makes no zone: ${await made.text()}`);
+  const request = `return wrk.format("PATCH", "/api/v1/servers/localhost/zones/bench.example.", headers, '{"rrsets":[{"name":"bench-' .. count .. '.bench.example.","type":"A","ttl":3600,"changetype":"REPLACE","records":[{"content":"192.0.2.1","disabled":false}]}]}')`;
+  const measured = await load({ url, connections, seconds, script: lua("", request) });
+  await program.stop();
+  rmSync(folder, { recursive: true, force: true });
+  return measured;
+}
+
+const absent = missing("wrk");
+if (absent !== null) throw new Error(`${absent}: npm run bench brings it`);
+const brume = await startBrume();
+await brume.client.updateProject({
+  path: { id: 1 },
+  body: { Quotas: { RecordsPerDomain: 1_000_000, Domains: 100_000 } },
+});
+const domain = await brume.client.createDomain({ body: { Name: "read.example" } });
+const lines = Array.from({ length: 1000 }, (_, i) => `h${i} 300 IN A 192.0.2.${i % 250}`).join("\n");
+await brume.client.importZone({ path: { id: domain.ID }, body: { ZoneFile: lines } });
+for (let i = 0; i < listed; i++)
+  await brume.client.createDomain({ body: { Name: `list-${i}.example`, Ip: "192.0.2.1" } });
+
+await compareRead("read one record of 1,000", brume, `"/dns/record/" .. (count % 1000 + 1)`, "/dns/record/500");
+const list = `/dns?name=list-*&limit=${listed}`;
+await compareRead(`list ${listed} domains with a record each`, brume, `"${list}"`, list);
+
+const target = await brume.client.createDomain({ body: { Name: "write.example" } });
+const script = lua(brume.token, createBody(String(target.ID)));
+const limit = await bare(450, script);
+const created = await load({ url: brume.url, connections, seconds, script });
+rows["bare node:http, 450 bytes, POST"] = show(limit);
+rows["create a record, durable and served"] = { ...show(created), "of bare": (created.rate / limit.rate).toFixed(2) };
+await brume.stop();
+brume.remove();
+
+console.table(rows);
+const noPowerdns = missing("pdns_server");
+if (noPowerdns !== null) console.log(`No comparison with PowerDNS: ${noPowerdns}; npm run bench brings it.`);
+else {
+  const theirs = await powerdns();
+  rows["PowerDNS, SQLite backend: create a record"] = show(theirs);
+  rows["create a record, durable and served"] = {
+    ...rows["create a record, durable and served"],
+    "of PowerDNS": (created.rate / theirs.rate).toFixed(1),
+  };
+}
+console.table(rows);

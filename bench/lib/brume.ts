@@ -1,0 +1,58 @@
+/** The service as a user starts it, on a data folder of its own, for measuring from outside. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type Client, createClient } from "@brume/api/client.ts";
+import { type Program, start, untilReady } from "./process.ts";
+
+export interface Brume {
+  readonly url: string;
+  readonly token: string;
+  readonly dnsPort: number;
+  readonly folder: string;
+  readonly client: Client;
+  readonly program: Program;
+  /** Milliseconds from the start of the process to the first 200 of `/readyz`. */
+  readonly startMs: number;
+  /** Ends it; the data folder stays. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
+  remove(): void;
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address() as { port: number };
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+/** `folder`: data of an earlier run. */
+export async function startBrume(folder = mkdtempSync(join(tmpdir(), "brume-bench-"))): Promise<Brume> {
+  mkdirSync(folder, { recursive: true });
+  const [port, dnsPort] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${port}`;
+  const begun = performance.now();
+  const program = start([process.execPath, resolve(import.meta.dirname, "../../service/src/main.ts")], {
+    BRUME_DATA: folder,
+    BRUME_LISTEN: `127.0.0.1:${port}`,
+    BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,
+    BRUME_DNS_RESOLVERS: ",",
+    BRUME_LOG: "warn",
+  });
+  await untilReady(`${url}/readyz`);
+  const startMs = performance.now() - begun;
+  const token = readFileSync(join(folder, "token"), "utf8").trim();
+  return {
+    url,
+    token,
+    dnsPort,
+    folder,
+    client: createClient({ url, token }),
+    program,
+    startMs,
+    stop: (signal) => program.stop(signal),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

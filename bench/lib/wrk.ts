@@ -1,0 +1,61 @@
+/** Load over HTTP by wrk: one thread on core 1, many connections, one request at a time on each. */
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pinned } from "./process.ts";
+
+export interface Load {
+  readonly url: string;
+  readonly connections: number;
+  readonly seconds: number;
+  /** Lua for wrk: `request` and the like. */
+  readonly script: string;
+}
+
+export interface Measured {
+  /** Answers with 2xx or 3xx a second. */
+  readonly rate: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+const toMs = (text: string): number => {
+  const [, number = "0", unit = "ms"] = /^([\d.]+)(us|ms|s)$/.exec(text) ?? [];
+  return Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit as "us" | "ms" | "s"];
+};
+
+/** Throws when an answer was an error: a rate of refusals is no rate. */
+export async function load({ url, connections, seconds, script }: Load): Promise<Measured> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-wrk-"));
+  const file = join(folder, "load.lua");
+  writeFileSync(file, script);
+  const [command = "", ...argv] = pinned(1, [
+    "wrk",
+    "-t1",
+    `-c${connections}`,
+    `-d${seconds}s`,
+    "--latency",
+    "-s",
+    file,
+    url,
+  ]);
+  try {
+    const text = await new Promise<string>((resolve, reject) => {
+      const child = spawn(command, argv, { stdio: ["ignore", "pipe", "pipe"] });
+      let said = "";
+      for (const stream of [child.stdout, child.stderr])
+        stream.on("data", (part) => {
+          said += part;
+        });
+      child.once("error", reject);
+      child.once("exit", (code) => (code === 0 ? resolve(said) : reject(new Error(said))));
+    });
+    if (/Non-2xx|Socket errors: connect [1-9]/.test(text)) throw new Error(`wrk met errors at ${url}:\n${text}`);
+    const percentile = (name: string) => toMs(new RegExp(`${name}%\\s+(\\S+)`).exec(text)?.[1] ?? "");
+    return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(text)?.[1]), p50: percentile("50"), p99: percentile("99") };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * What happened, as rows: events are stored in the transaction of the change they tell of, and read in the order of their
+ * ids by lists and streams. The order is a promise: whoever has seen an id never finds a smaller one later. SQLite keeps
+ * it by having one writer; on PostgreSQL ids are given under a lock that lasts until the commit, taken as the last act of the transaction.
+ */
+
+import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely";
+import { sql } from "kysely";
+import type { Clock } from "../base/clock.ts";
+import type { Log, Tx } from "../store/db.ts";
+import { lock, prepare } from "../store/db.ts";
+import type { EventTable, Tables } from "../store/schema.ts";
+import type { Alarm } from "./alarm.ts";
+import { createAlarm } from "./alarm.ts";
+import type { HeardStore } from "./commit.ts";
+import { doLast, touch } from "./commit.ts";
+import type { Keeper } from "./flow.ts";
+import { keeper } from "./flow.ts";
+
+export type EventRow = Selectable<EventTable>;
+
+export interface NewEvent {
+  /** Such as `server.created`. */
+  readonly type: string;
+  /** Milliseconds since 1970. */
+  readonly date: number;
+  readonly project: number;
+  readonly resource: string;
+  readonly id: number;
+  readonly parent?: number | null;
+  /** Who caused it; nothing if the service itself. */
+  readonly token?: number | null;
+  readonly request?: string | null;
+  /** The object as GET shows it, secrets empty; null after deletion. */
+  readonly data: unknown;
+}
+
+const insertEvent = prepare<Omit<EventRow, "id">>()((db, p) =>
+  db.insertInto("event").values({
+    type: p("type"),
+    date: p("date"),
+    project_id: p("project_id"),
+    resource: p("resource"),
+    resource_id: p("resource_id"),
+    parent_id: p("parent_id"),
+    token_id: p("token_id"),
+    request_id: p("request_id"),
+    data: p("data"),
+  }),
+);
+
+const pending = new WeakMap<Tx, NewEvent[]>();
+
+/** Stores events with the transaction, in the order given. They are written at its end. */
+export async function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  touch(tx, "event");
+  const waiting = pending.get(tx);
+  if (waiting !== undefined) {
+    waiting.push(...events);
+    return;
+  }
+  const mine = [...events];
+  if (doLast(tx, () => insert(tx, mine))) pending.set(tx, mine);
+  else await insert(tx, mine);
+}
+
+async function insert(tx: Tx, events: readonly NewEvent[]): Promise<void> {
+  await lock(tx, "event");
+  for (const event of events) {
+    await insertEvent.run(tx, {
+      type: event.type,
+      date: event.date,
+      project_id: event.project,
+      resource: event.resource,
+      resource_id: event.id,
+      parent_id: event.parent ?? null,
+      token_id: event.token ?? null,
+      request_id: event.request ?? null,
+      data: event.data === null ? null : JSON.stringify(event.data),
+    });
+  }
+}
+
+/** What somebody wants to see and may see; all of it must fit. A field that is absent lets everything pass. */
+export interface EventFilter {
+  readonly project: number;
+  /** Names, or beginnings of names with `*` at the end (`server.*`). */
+  readonly types?: readonly string[];
+  readonly resources?: readonly { readonly resource: string; readonly id: number }[];
+  /** Kinds of resource that may be read. */
+  readonly kinds?: readonly string[];
+  /** This domain and its records only. */
+  readonly domain?: number;
+}
+
+export interface Feed {
+  /**
+   * Events with ids above `after`, oldest first. A stream that got fewer than `limit` may go on after what `newest` said *before*
+   * this call, and so never looks at the same events twice.
+   */
+  after(filter: EventFilter, after: number, limit: number): Promise<EventRow[]>;
+  /** Id of the oldest event kept, 0 if there was none yet: with `after` below it by more than one, some are no longer kept. */
+  oldest(): Promise<number>;
+  /** Id of the newest event, 0 if there was none yet. */
+  newest(): Promise<number>;
+  /** Calls soon after commits that appended, once for several. Returns how to stop. */
+  subscribe(listener: () => void): () => void;
+  /** Deletes what is older than 30 days or beyond a million, and resolves to how many those were. */
+  prune(now: number): Promise<number>;
+  /** Ends listening and looking. */
+  close(): void;
+}
+
+export interface FeedOptions {
+  readonly store: HeardStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly alarm?: Alarm;
+  /** Milliseconds between looks for events of other processes while anybody listens. SQLite has no other processes. */
+  readonly poll?: number;
+  /** Kept at least so many milliseconds and at most so many events. */
+  readonly age?: number;
+  readonly count?: number;
+}
+
+const day = 24 * 3600 * 1000;
+
+/** Rows deleted in one transaction, so that other writers get their turn. */
+const pruned = 2_000;
+
+export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...options }: FeedOptions): Feed {
+  const { poll = store.kind === "sqlite" ? null : 1_000, age = 30 * day, count = 1_000_000 } = options;
+  const listeners = new Set<() => void>();
+  let told = false;
+  let last = 0;
+  let callOff: (() => void) | null = null;
+
+  function tell(): void {
+    if (told || listeners.size === 0) return;
+    told = true;
+    setImmediate(() => {
+      told = false;
+      for (const listener of listeners) listener();
+    });
+  }
+
+  function watch(): void {
+    if (poll === null || callOff !== null) return;
+    callOff = alarm.at(alarm.now() + poll, () => {
+      callOff = null;
+      if (listeners.size === 0) return;
+      look().catch((error: unknown) => log("warn", "events of other processes are seen later", { error }));
+      watch();
+    });
+  }
+
+  async function look(): Promise<void> {
+    const found = await newest();
+    if (found > last) tell();
+    last = found;
+  }
+
+  const edge = (direction: "asc" | "desc") =>
+    store.read.selectFrom("event").select(["id", "date"]).orderBy("id", direction).limit(1).executeTakeFirst();
+  const newest = async () => (await edge("desc"))?.id ?? 0;
+
+  async function pruneSome(now: number): Promise<number> {
+    const end = await newest();
+    const oldest = await store.read.selectFrom("event").select(["id", "date"]).orderBy("id").limit(pruned).execute();
+    // The newest one stays always: it tells which ids there have been.
+    const kept = oldest.findIndex((row) => row.id === end || (row.date >= now - age && row.id > end - count));
+    const over = kept < 0 ? oldest : oldest.slice(0, kept);
+    const edge = over.at(-1);
+    if (edge === undefined) return 0;
+    await store.write((tx) => tx.deleteFrom("event").where("id", "<=", edge.id).execute());
+    return over.length;
+  }
+
+  const stop = store.onCommit("event", tell);
+  return {
+    after(filter, after, limit) {
+      const query = store.read.selectFrom("event").selectAll().where("id", ">", after);
+      return query
+        .where("project_id", "=", filter.project)
+        .where((row) => row.and(conditions(row, filter)))
+        .orderBy("id")
+        .limit(limit)
+        .execute();
+    },
+    oldest: async () => (await edge("asc"))?.id ?? 0,
+    newest,
+    subscribe(listener) {
+      const own = () => listener();
+      listeners.add(own);
+      watch();
+      return () => listeners.delete(own);
+    },
+    async prune(now) {
+      let sum = 0;
+      for (;;) {
+        const some = await pruneSome(now);
+        sum += some;
+        if (some < pruned) return sum;
+      }
+    },
+    close() {
+      stop();
+      callOff?.();
+      listeners.clear();
+    },
+  };
+}
+
+function conditions(row: ExpressionBuilder<Tables, "event">, filter: EventFilter): Expression<SqlBool>[] {
+  const { types, resources, kinds, domain } = filter;
+  const all: Expression<SqlBool>[] = [];
+  if (types !== undefined) all.push(row.or(types.filter(isName).map((type) => typeFits(row, type))));
+  if (resources !== undefined) {
+    all.push(row.or(resources.map((each) => row.and({ resource: each.resource, resource_id: each.id }))));
+  }
+  if (kinds !== undefined) all.push(row.or(kinds.map((kind) => row("resource", "=", kind))));
+  if (domain !== undefined) {
+    const itself = row.and({ resource: "domain", resource_id: domain });
+    all.push(row.or([itself, row.and({ resource: "record", parent_id: domain })]));
+  }
+  return all;
+}
+
+/** Anything else names no event, and some of it no database takes as text. */
+const isName = (type: string): boolean => /^[a-z.]*\*?$/.test(type);
+
+function typeFits(row: ExpressionBuilder<Tables, "event">, type: string): Expression<SqlBool> {
+  if (!type.endsWith("*")) return row("type", "=", type);
+  const beginning = type.slice(0, -1);
+  return sql<SqlBool>`substr(type, 1, ${sql.lit(beginning.length)}) = ${beginning}`;
+}
+
+/** Prunes once an hour. */
+export function eventKeeper(feed: Feed, clock: Clock): Keeper {
+  return keeper({
+    name: "event.prune",
+    subject: "service",
+    single: true,
+    period: day / 24,
+    async run() {
+      await feed.prune(clock.now());
+    },
+  });
+}

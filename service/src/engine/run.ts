@@ -1,0 +1,230 @@
+/**
+ * One claimed row in the hands of its worker: try the step, write down what came of it under the lease, go on to the next
+ * step or let go. Effect first, record second, so that a death between them repeats the effect (an ensure) and never skips it.
+ */
+
+import type { Log, Tx } from "../store/db.ts";
+import { lock, StorageError } from "../store/db.ts";
+import type { Alarm } from "./alarm.ts";
+import type { Attempt } from "./attempt.ts";
+import { attempt } from "./attempt.ts";
+import type { HeardStore } from "./commit.ts";
+import type { Flow, Keeper, Kept, Run, Wait } from "./flow.ts";
+import { pauseAfter } from "./flow.ts";
+import { commit, LostLease, promote, remove } from "./lease.ts";
+import { forget, lane } from "./task.ts";
+import type { Live, Move } from "./transition.ts";
+import {
+  advance,
+  changeOf,
+  complete,
+  errorOf,
+  fail,
+  letGo,
+  obstacle,
+  postpone,
+  readLive,
+  retreat,
+  stepOf,
+  turnBack,
+} from "./transition.ts";
+import type { Row } from "./view.ts";
+import { viewOf } from "./view.ts";
+
+export interface Workshop {
+  readonly store: HeardStore;
+  readonly alarm: Alarm;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: Log;
+  /** Milliseconds. */
+  readonly lease: number;
+  readonly flows: ReadonlyMap<string, Flow>;
+  stopping(): boolean;
+}
+
+/** What the loop knows of a row that is being worked on. */
+export interface Held {
+  readonly id: number;
+  readonly lease: string;
+  /** End of the lease as stored. */
+  until: number;
+  /** Somebody else has it now. */
+  lost: boolean;
+  /** JSON of the reason, as soon as the loop has seen it. */
+  cancel: string | null;
+  current: Attempt<unknown> | null;
+}
+
+/** Flows' last rows kept per subject. */
+const kept = 1000;
+const announceEvery = 1000;
+
+/** Runs steps until the task ends (true) or has to wait. Never rejects. */
+export async function runFlow(shop: Workshop, flow: Flow, row: Row, held: Held): Promise<boolean> {
+  let live = readLive(row);
+  try {
+    while (live.row.lease !== null && !held.lost) {
+      if (held.cancel !== null) live = { ...live, row: { ...live.row, cancel: held.cancel } };
+      const move = await nextMove(shop, flow, live, held);
+      if (held.lost) return false;
+      live = await store(shop, flow, live, move, held);
+    }
+  } catch (error) {
+    giveUp(shop, live.row, error);
+  }
+  return live.row.end_date !== null;
+}
+
+/** The lease runs out by itself, and then the step is repeated. */
+function giveUp(shop: Workshop, row: Row, error: unknown): void {
+  if (error instanceof LostLease) return;
+  const detail = { task: row.id, name: row.name, step: row.step, error };
+  shop.log("error", "a task stays as it is until its lease ends", detail);
+}
+
+async function nextMove(shop: Workshop, flow: Flow, live: Live, held: Held): Promise<Move> {
+  const { row } = live;
+  const now = shop.alarm.now();
+  const stop = obstacle(flow, live, now);
+  if (stop !== null) return turnBack(live, stop.ending, stop.error, now);
+  const step = stepOf(flow, live);
+  if (step === undefined) return complete(live, now);
+  const undoing = row.ending !== null;
+  const work = undoing ? step.undo : step.do;
+  if (work === undefined) return undoing ? retreat(flow, live, now) : advance(flow, live, undefined, now);
+  const limit = now + (step.time ?? flow.time);
+  const until = undoing ? limit : Math.min(row.step_until ?? limit, row.deadline_at ?? limit);
+  try {
+    const trial = attempt(shop.alarm, until, async (signal) => work.call(step, runOf(live, signal)));
+    held.current = trial;
+    const outcome = await trial.result;
+    const then = shop.alarm.now();
+    if (undoing) return retreat(flow, live, then);
+    return isWait(outcome) ? postpone(live, outcome, then) : advance(flow, live, outcome, then);
+  } catch (error) {
+    return failed(shop, flow, live, held, error);
+  } finally {
+    held.current = null;
+  }
+}
+
+function isWait(outcome: object | void): outcome is Wait {
+  return outcome !== undefined && "wait" in outcome;
+}
+
+function failed(shop: Workshop, flow: Flow, live: Live, held: Held, error: unknown): Move {
+  const { row } = live;
+  const now = shop.alarm.now();
+  if (held.cancel !== null && row.ending === null && !flow.persistent) {
+    const asked = { ...live, row: { ...row, cancel: held.cancel } };
+    const stop = obstacle(flow, asked, now);
+    if (stop !== null) return turnBack(asked, stop.ending, stop.error, now);
+  }
+  if (shop.stopping()) return letGo(live, now);
+  const detail = {
+    task: row.id,
+    name: row.name,
+    step: row.step,
+    undoing: row.ending !== null,
+    tries: row.tries + 1,
+    error,
+  };
+  shop.log("warn", "a step failed", detail);
+  return fail(flow, live, error, now, shop.random());
+}
+
+function runOf({ row, input, facts }: Live, signal: AbortSignal): Run {
+  const { id: task, subject_id: subject, project_id: project, tries } = row;
+  return { task, subject, project: project ?? 0, input, facts, attempt: tries + 1, signal };
+}
+
+/** Stores a move and gives the row as it stands then. What a flow's own rows throw counts as a failed try. */
+async function store(shop: Workshop, flow: Flow, before: Live, move: Move, held: Held): Promise<Live> {
+  try {
+    return await storeMove(shop, flow, before, move, held);
+  } catch (error) {
+    if (error instanceof LostLease || error instanceof StorageError) throw error;
+    return await storeMove(shop, flow, before, failed(shop, flow, before, held, error), held);
+  }
+}
+
+async function storeMove(shop: Workshop, flow: Flow, before: Live, move: Move, held: Held): Promise<Live> {
+  const now = shop.alarm.now();
+  const going = move.live.row.lease !== null;
+  const { live } = going && shop.stopping() ? letGo(move.live, now) : move;
+  const until = live.row.lease === null ? live.row.due_at : now + shop.lease;
+  const tells = flow.announce !== undefined && (move.ending !== null || now - live.row.announced_at >= announceEvery);
+  const row = { ...live.row, due_at: until, announced_at: tells ? now : live.row.announced_at };
+  const asked = await shop.store.write(async (tx) => {
+    if (move.ending !== null) await lock(tx, lane(row.subject, row.subject_id));
+    const stored = await commit(tx, before.row, changeOf({ ...live, row }), now);
+    const run = runOf(live, new AbortController().signal);
+    await move.saves?.save?.(tx, run);
+    await move.unsaves?.unsave?.(tx, run);
+    if (move.ending !== null) await flow.ended?.(tx, run, move.ending);
+    if (tells) await flow.announce?.(tx, viewOf(row), move.ending === null ? "changed" : "ended");
+    if (move.ending !== null) await passTurn(shop, tx, row, now);
+    return stored;
+  });
+  held.until = asked.due_at ?? held.until;
+  if (asked.cancel !== null) held.cancel = asked.cancel;
+  // A step that is not to be begun any more has not begun.
+  const begun_at = asked.cancel === null || row.ending !== null || flow.persistent ? row.begun_at : null;
+  return { ...live, row: { ...row, ...asked, begun_at } };
+}
+
+async function passTurn(shop: Workshop, tx: Tx, ended: Row, now: number): Promise<void> {
+  const next = await promote(tx, ended, now);
+  if (next !== undefined) await shop.flows.get(next.name)?.announce?.(tx, viewOf(next), "changed");
+  // Now and then is often enough: lists are cut by their own limit.
+  if (ended.id % 64 === 0) await forget(tx, { kind: ended.subject, id: ended.subject_id }, kept);
+}
+
+/** One run of a keeper. Never rejects. Resolves to the nudge it has served, null when it went wrong. */
+export async function runKeeper(shop: Workshop, keeper: Keeper, row: Row, held: Held): Promise<number | null> {
+  const { alarm } = shop;
+  const free = { lease: null, begun_at: null };
+  try {
+    const trial = attempt(alarm, alarm.now() + keeper.time, async (signal) =>
+      keeper.run({ subject: row.subject_id, attempt: row.tries + 1, signal }),
+    );
+    held.current = trial;
+    const result = (await trial.result) ?? {};
+    if (held.lost) return null;
+    const now = alarm.now();
+    const period = now + keeper.period * (0.9 + shop.random() / 5);
+    const due_at = Math.round(Math.min(period, result.at ?? period));
+    const done = { ...row, ...free, tries: 0, error: null, served: row.wake, due_at };
+    await shop.store.write((tx) => storeKept(tx, row, done, result, now));
+    return row.wake;
+  } catch (error) {
+    await storeTrouble(shop, keeper, row, held, error);
+    return null;
+  }
+}
+
+async function storeKept(tx: Tx, row: Row, done: Row, result: Kept, now: number): Promise<void> {
+  const gone = result.gone === true && (await remove(tx, row));
+  if (!gone) await commit(tx, row, done, now);
+  await result.save?.(tx);
+}
+
+async function storeTrouble(shop: Workshop, keeper: Keeper, row: Row, held: Held, error: unknown): Promise<void> {
+  if (error instanceof LostLease || held.lost) return;
+  const now = shop.alarm.now();
+  const tries = row.tries + 1;
+  const free = { ...row, lease: null, begun_at: null };
+  try {
+    if (shop.stopping()) {
+      await shop.store.write((tx) => commit(tx, row, { ...free, due_at: now }, now));
+      return;
+    }
+    shop.log("warn", "a keeper failed", { task: row.id, name: row.name, subject: row.subject_id, tries, error });
+    const due_at = now + pauseAfter(keeper.pause, tries, shop.random());
+    const change = { ...free, tries, error: JSON.stringify(errorOf(error, null)), due_at };
+    await shop.store.write((tx) => commit(tx, row, change, now));
+  } catch (second) {
+    giveUp(shop, row, second);
+  }
+}

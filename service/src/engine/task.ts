@@ -1,0 +1,317 @@
+/**
+ * The rows of flows and keepers as everybody but the engine sees them: start, nudge, cancel, read. All changes take the
+ * caller's transaction, so that a wish, its task and its event are stored together or not at all.
+ */
+
+import type { Expression, ExpressionBuilder, SqlBool } from "kysely";
+import { sql } from "kysely";
+import type { Reader, Tx } from "../store/db.ts";
+import { lock, prepare } from "../store/db.ts";
+import type { Tables } from "../store/schema.ts";
+import { touch } from "./commit.ts";
+import type { Flow, Keeper } from "./flow.ts";
+import type { Row, StepRecord, Subject, Task, TaskError } from "./view.ts";
+import { progressOf, viewOf } from "./view.ts";
+
+export type { StepRecord, Subject, Task, TaskError } from "./view.ts";
+
+/**
+ * Resolves when a flow's task has ended or, with the `wake` of a nudge, a keeper's run that saw it went well; also when the
+ * task does not exist, `signal` aborts or the engine stops. The caller reads what is true then. Made by the engine.
+ */
+export type Ended = (
+  task: number,
+  options?: { readonly wake?: number; readonly signal?: AbortSignal },
+) => Promise<void>;
+
+/** As a literal in the text: a partial index is only used where the planner can see the value. */
+export function isIn(state: Row["state"]): Expression<SqlBool> {
+  return sql<SqlBool>`state = ${sql.lit(state)}`;
+}
+
+/** Who may decide about the running flow of a subject, and who is next. */
+export function lane(subject: string, id: number): string {
+  return `task ${subject} ${id}`;
+}
+
+export interface Start<Input, Facts> {
+  readonly subject: number;
+  readonly project: number;
+  readonly input: Input;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  readonly facts?: Partial<Facts>;
+  /** The steps it needs, if not all. None: it is born `Completed`. */
+  readonly steps?: readonly string[];
+  /** First steps that this very transaction has done, each with its detail; they are undone like the others. */
+  readonly done?: Readonly<Record<string, string>>;
+}
+
+const findRunning = prepare<{ subject: string; id: number }>()((db, p) =>
+  db
+    .selectFrom("task")
+    .select("id")
+    .where("subject", "=", p("subject"))
+    .where("subject_id", "=", p("id"))
+    .where(isIn("InProgress")),
+);
+
+type NewRow = Pick<
+  Row,
+  | "name"
+  | "subject"
+  | "subject_id"
+  | "project_id"
+  | "state"
+  | "step"
+  | "progress"
+  | "steps"
+  | "input"
+  | "facts"
+  | "start_date"
+  | "end_date"
+  | "due_at"
+  | "step_until"
+  | "deadline_at"
+>;
+
+const insertTask = prepare<NewRow>()((db, p) =>
+  db
+    .insertInto("task")
+    .values({
+      name: p("name"),
+      subject: p("subject"),
+      subject_id: p("subject_id"),
+      project_id: p("project_id"),
+      state: p("state"),
+      step: p("step"),
+      progress: p("progress"),
+      steps: p("steps"),
+      input: p("input"),
+      facts: p("facts"),
+      start_date: p("start_date"),
+      end_date: p("end_date"),
+      due_at: p("due_at"),
+      step_until: p("step_until"),
+      deadline_at: p("deadline_at"),
+      announced_at: p("start_date"),
+      tries: 0,
+      wake: 0,
+      served: 0,
+    })
+    .returningAll(),
+);
+
+/**
+ * Starts a flow: `InProgress` if nothing else works on the subject, else `Postponed` behind what was started before.
+ * To refuse a busy subject or a full queue, ask `queue` first in the same transaction.
+ */
+export async function start<Input, Facts>(
+  tx: Tx,
+  flow: Flow<Input, Facts>,
+  options: Start<Input, Facts>,
+): Promise<Task> {
+  const { subject, project, input, now, facts = {}, done = {} } = options;
+  const steps = flow.steps.filter((step) => options.steps === undefined || options.steps.includes(step.name));
+  if (options.steps !== undefined && steps.length < options.steps.length) {
+    throw new Error(`${flow.name} does not have all of the steps ${options.steps.join(", ")}`);
+  }
+  const records = steps.map(({ name }): StepRecord => {
+    const detail = done[name];
+    if (detail === undefined) return { name, state: "Pending", start: null, end: null, detail: "" };
+    return { name, state: "Completed", start: now, end: now, detail };
+  });
+  const step = steps[Object.keys(done).length];
+  if (records.slice(Object.keys(done).length).some((each) => each.state === "Completed")) {
+    throw new Error(`what ${flow.name} has done must be its first steps`);
+  }
+  await lock(tx, lane(flow.subject, subject));
+  const empty = steps.length === 0;
+  const busy = !empty && (await findRunning.first(tx, { subject: flow.subject, id: subject })) !== undefined;
+  // A waiting task's times count from 0 (see the migration).
+  const from = busy ? 0 : now;
+  const row = await insertTask.first(tx, {
+    name: flow.name,
+    subject: flow.subject,
+    subject_id: subject,
+    project_id: project,
+    state: empty ? "Completed" : busy ? "Postponed" : "InProgress",
+    step: step?.name ?? null,
+    progress: empty ? 100 : Math.min(99, progressOf(records)),
+    steps: JSON.stringify(records),
+    input: JSON.stringify(input ?? null),
+    facts: JSON.stringify(facts),
+    start_date: now,
+    end_date: empty ? now : null,
+    due_at: empty || busy ? null : now,
+    step_until: flow.persistent ? null : from + (step?.time ?? flow.time),
+    deadline_at: flow.persistent ? null : from + flow.deadline,
+  });
+  if (row === undefined) throw new Error("the database gave no row back");
+  const task = viewOf(row);
+  await flow.announce?.(tx, task, "created");
+  if (empty) await flow.announce?.(tx, task, "ended");
+  touch(tx, "task");
+  return task;
+}
+
+const upsertKeeper = prepare<{ name: string; subject: string; id: number; at: number }>()((db, p) =>
+  db
+    .insertInto("task")
+    .values({
+      name: p("name"),
+      subject: p("subject"),
+      subject_id: p("id"),
+      state: "Keeping",
+      progress: 0,
+      steps: "[]",
+      input: "null",
+      facts: "{}",
+      start_date: p("at"),
+      announced_at: 0,
+      due_at: p("at"),
+      tries: 0,
+      wake: 1,
+      served: 0,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["name", "subject_id"])
+        .where(isIn("Keeping"))
+        .doUpdateSet((row) => ({
+          wake: row("task.wake", "+", 1),
+          // A row under a lease is left alone: the worker sees the raised counter when it lets go.
+          due_at: row
+            .case()
+            .when(row.and([row("task.lease", "is", null), row("task.due_at", ">", row.ref("excluded.due_at"))]))
+            .then(row.ref("excluded.due_at"))
+            .else(row.ref("task.due_at"))
+            .end(),
+        })),
+    )
+    .returning(["id", "wake"]),
+);
+
+/** A nudge to wait for: `engine.ended(task, { wake })`. */
+export interface Nudge {
+  readonly task: number;
+  readonly wake: number;
+}
+
+/**
+ * Asks the keeper to look at the subject, at once or not before a time (to gather quick changes); the first nudge begins its
+ * keeping. A keeper that runs already runs once more. Several nudges may be answered by one run: a keeper reads the whole wish.
+ */
+export async function nudge(
+  tx: Tx,
+  keeper: Keeper,
+  subject: number,
+  options: { readonly notBefore?: number } = {},
+): Promise<Nudge> {
+  const at = options.notBefore ?? 0;
+  const row = await upsertKeeper.first(tx, { name: keeper.name, subject: keeper.subject, id: subject, at });
+  if (row === undefined) throw new Error("the database gave no row back");
+  touch(tx, "task");
+  return { task: row.id, wake: row.wake };
+}
+
+/** Runs the step of a task that waits (`Wait`, or the pause after a failed try) now. One that does not wait is not disturbed. */
+export async function wake(tx: Tx, task: number, now: number): Promise<void> {
+  await tx
+    .updateTable("task")
+    .set((row) => ({ wake: row("wake", "+", 1), due_at: dueUnlessHeld(row, now) }))
+    .where("id", "=", task)
+    .where("due_at", "is not", null)
+    .execute();
+  touch(tx, "task");
+}
+
+/** A row under a lease is left alone: its worker sees the raised counter when it lets go. */
+function dueUnlessHeld(row: ExpressionBuilder<Tables, "task">, now: number): Expression<number | null> {
+  const free = row.and([row("lease", "is", null), row("due_at", ">", now)]);
+  return row.case().when(free).then(sql<number>`cast(${now} as bigint)`).else(row.ref("due_at")).end();
+}
+
+/**
+ * Ends what works on a subject: waiting flows at once (they are returned, for the caller to tell of them), the running one
+ * at its next step or sooner, when it is undone and then `Canceled`. A persistent flow, and one that is being undone already, goes on.
+ */
+export async function cancel(tx: Tx, subject: Subject, why: Omit<TaskError, "step">, now: number): Promise<Task[]> {
+  await lock(tx, lane(subject.kind, subject.id));
+  const error = JSON.stringify({ ...why, step: null } satisfies TaskError);
+  const waiting = await tx
+    .updateTable("task")
+    .set({ state: "Canceled", error, end_date: now })
+    .where("subject", "=", subject.kind)
+    .where("subject_id", "=", subject.id)
+    .where(isIn("Postponed"))
+    .returningAll()
+    .execute();
+  await tx
+    .updateTable("task")
+    .set((row) => ({ cancel: error, wake: row("wake", "+", 1), due_at: dueUnlessHeld(row, now) }))
+    .where("subject", "=", subject.kind)
+    .where("subject_id", "=", subject.id)
+    .where(isIn("InProgress"))
+    .where("ending", "is", null)
+    .execute();
+  touch(tx, "cancel");
+  return waiting.map(viewOf).sort((one, other) => one.id - other.id);
+}
+
+/** What works on a subject and what waits for it, in order. Inside a transaction it stays so until the commit. */
+export async function queue(db: Reader | Tx, subject: Subject): Promise<Task[]> {
+  if ("isWrite" in db) await lock(db, lane(subject.kind, subject.id));
+  const rows = await db
+    .selectFrom("task")
+    .selectAll()
+    .where("subject", "=", subject.kind)
+    .where("subject_id", "=", subject.id)
+    .where(sql<SqlBool>`state in ('InProgress', 'Postponed')`)
+    .orderBy("id")
+    .execute();
+  return rows.map(viewOf);
+}
+
+const findTask = prepare<{ id: number }>()((db, p) =>
+  db.selectFrom("task").selectAll().where("id", "=", p("id")).where("state", "!=", "Keeping"),
+);
+
+export async function find(db: Reader, id: number): Promise<Task | undefined> {
+  const row = await findTask.first(db, { id });
+  return row && viewOf(row);
+}
+
+/** Flows of a subject, newest first. */
+export async function list(db: Reader, subject: Subject, limit: number): Promise<Task[]> {
+  const rows = await db
+    .selectFrom("task")
+    .selectAll()
+    .where("subject", "=", subject.kind)
+    .where("subject_id", "=", subject.id)
+    .where("state", "!=", "Keeping")
+    .orderBy("id", "desc")
+    .limit(limit)
+    .execute();
+  return rows.map(viewOf);
+}
+
+/** Deletes what has ended of a subject, but for the newest `keep`. A flow that deletes its subject says 0 in `ended`. */
+export async function forget(tx: Tx, subject: Subject, keep: number): Promise<void> {
+  const oldest = tx
+    .selectFrom("task as kept")
+    .select("kept.id")
+    .where("kept.subject", "=", subject.kind)
+    .where("kept.subject_id", "=", subject.id)
+    .where("kept.end_date", "is not", null)
+    .orderBy("kept.id", "desc")
+    .offset(keep)
+    .limit(1);
+  await tx
+    .deleteFrom("task")
+    .where("subject", "=", subject.kind)
+    .where("subject_id", "=", subject.id)
+    .where("end_date", "is not", null)
+    .where("id", "<=", oldest)
+    .execute();
+}

@@ -1,0 +1,179 @@
+/**
+ * Where a flow goes from what has happened to it: a row and an outcome in, the row's next columns out. Pure, because the
+ * laws of the engine (undo in reverse, tries, deadlines, `Progress`) are decided here and nowhere else.
+ */
+
+import type { Done, Ending, Flow, Step, Wait } from "./flow.ts";
+import { pauseAfter, Trouble } from "./flow.ts";
+import type { Change } from "./lease.ts";
+import type { Row, StepRecord, TaskError } from "./view.ts";
+import { progressOf } from "./view.ts";
+
+/** A claimed row with its JSON read. */
+export interface Live {
+  readonly row: Row;
+  readonly records: readonly StepRecord[];
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly input: unknown;
+}
+
+export interface Move {
+  /** As it will be stored; `row.lease` is null when the worker lets go. */
+  readonly live: Live;
+  /** Set when this is the end. */
+  readonly ending: Ending | null;
+  /** The step whose rows belong to this move. */
+  readonly saves?: Step;
+  readonly unsaves?: Step;
+}
+
+export function readLive(row: Row): Live {
+  const records = JSON.parse(row.steps) as StepRecord[];
+  const facts = JSON.parse(row.facts) as Live["facts"];
+  const input: unknown = JSON.parse(row.input);
+  return { row, records, facts, input };
+}
+
+/** The columns of a move that its row's lease holder writes. */
+export function changeOf({ row }: Live): Change {
+  return row;
+}
+
+function place(live: Live): number {
+  return live.records.findIndex((each) => each.name === live.row.step);
+}
+
+/** The step that the row is in. Throws when this program does not know it: it was renamed, or is of a newer release. */
+export function stepOf(flow: Flow, live: Live): Step | undefined {
+  if (live.row.step === null) return undefined;
+  const step = flow.steps.find((each) => each.name === live.row.step);
+  if (step === undefined) throw new Error(`${flow.name} has no step ${live.row.step}: step names are never changed`);
+  return step;
+}
+
+function note(live: Live, index: number, record: Partial<StepRecord>): StepRecord[] {
+  return live.records.map((each, at) => (at === index ? { ...each, ...record } : each));
+}
+
+function moved(live: Live, change: Partial<Row>, records: readonly StepRecord[] = live.records): Live {
+  const steps = records === live.records ? live.row.steps : JSON.stringify(records);
+  return { ...live, records, row: { ...live.row, ...change, steps } };
+}
+
+function end(live: Live, ending: Ending, now: number): Move {
+  const progress = ending === "Completed" ? 100 : live.row.progress;
+  const over = { state: ending, ending: null, step: null, progress, end_date: now, due_at: null, lease: null };
+  return { live: moved(live, { ...over, begun_at: null, tries: 0 }), ending };
+}
+
+/** The step is done: on to the next one, or to the end. */
+export function advance(flow: Flow, live: Live, done: Done<object> | void, now: number): Move {
+  const { row } = live;
+  const saves = stepOf(flow, live);
+  const at = place(live);
+  const start = row.begun_at ?? now;
+  const detail = done?.detail ?? live.records[at]?.detail ?? "";
+  const records = note(live, at, { state: "Completed", start, end: now, detail });
+  const facts = done?.facts === undefined ? live.facts : { ...live.facts, ...done.facts };
+  const known = { ...live, facts, row: { ...row, facts: facts === live.facts ? row.facts : JSON.stringify(facts) } };
+  const step = records[at + 1]?.name ?? null;
+  const progress = Math.min(99, progressOf(records));
+  const next = moved(known, { step, progress, tries: 0, error: null, begun_at: now }, records);
+  const move = step === null ? end(next, "Completed", now) : { live: timed(flow, next, now), ending: null };
+  return saves === undefined ? move : { ...move, saves };
+}
+
+function timed(flow: Flow, live: Live, now: number): Live {
+  if (flow.persistent) return live;
+  return moved(live, { step_until: now + (stepOf(flow, live)?.time ?? flow.time) });
+}
+
+/** The flow has nothing left to do. */
+export function complete(live: Live, now: number): Move {
+  return end(live, "Completed", now);
+}
+
+/** Why the task must not go on, if so. Undoing and persistent flows always go on. */
+export function obstacle(
+  flow: Flow,
+  live: Live,
+  now: number,
+): { ending: "Failed" | "Canceled"; error: TaskError } | null {
+  const { row } = live;
+  if (flow.persistent || row.ending !== null) return null;
+  if (row.cancel !== null) {
+    return { ending: "Canceled", error: { ...(JSON.parse(row.cancel) as TaskError), step: row.step } };
+  }
+  if (row.deadline_at === null || now < row.deadline_at) return null;
+  const detail = `It was not done within ${Math.round(flow.deadline / 1000)} s.`;
+  const late = { code: "deadline_exceeded", title: "The time for this work is over.", detail, step: row.step };
+  return { ending: "Failed", error: row.error === null ? late : (JSON.parse(row.error) as TaskError) };
+}
+
+/** From here on everything is undone in reverse, beginning with the step it is in, which may be half done. */
+export function turnBack(live: Live, ending: "Failed" | "Canceled", error: TaskError, now: number): Move {
+  const at = place(live);
+  const begun = live.row.begun_at !== null && at >= 0;
+  const state = ending === "Failed" ? "Failed" : "InProgress";
+  const record = { state, start: live.row.begun_at, end: ending === "Failed" ? now : null } as const;
+  const detail = ending === "Failed" ? { detail: error.detail } : {};
+  const records = begun ? note(live, at, { ...record, ...detail }) : live.records;
+  const from = begun ? at : (at < 0 ? records.length : at) - 1;
+  const step = records[from]?.name ?? null;
+  const back = moved(live, { ending, error: JSON.stringify(error), step, tries: 0 }, records);
+  return step === null ? end(back, ending, now) : { live: back, ending: null };
+}
+
+/** The step is undone: on to the one before it, or to the end. */
+export function retreat(flow: Flow, live: Live, now: number): Move {
+  const unsaves = stepOf(flow, live);
+  const at = place(live);
+  const records = live.records[at]?.state === "Failed" ? live.records : note(live, at, { state: "Undone", end: now });
+  const step = records[at - 1]?.name ?? null;
+  const back = moved(live, { step, tries: 0 }, records);
+  const move = step === null ? end(back, live.row.ending ?? "Failed", now) : { live: back, ending: null };
+  return unsaves === undefined ? move : { ...move, unsaves };
+}
+
+/** The try went wrong: again after a pause, or, when tries or time are used up, back. Undoing is never given up. */
+export function fail(flow: Flow, live: Live, cause: unknown, now: number, random: number): Move {
+  const { row } = live;
+  const tries = row.tries + 1;
+  const due = now + pauseAfter(flow.pause, tries, random);
+  const paused = { tries, due_at: due, lease: null };
+  if (row.ending !== null) return { live: moved(live, paused), ending: null };
+  const error = errorOf(cause, row.step);
+  const final = cause instanceof Trouble && cause.final;
+  const most = stepOf(flow, live)?.tries ?? flow.tries;
+  const over = final || tries >= most || due >= Math.min(row.step_until ?? due + 1, row.deadline_at ?? due + 1);
+  if (over && !flow.persistent) return turnBack(live, "Failed", error, now);
+  return { live: moved(live, { ...paused, error: JSON.stringify(error) }), ending: null };
+}
+
+/** Nothing went wrong, but it is too early. A step whose time ends before that is told so at the end of its time. */
+export function postpone(live: Live, wait: Wait, now: number): Move {
+  const { row } = live;
+  const until = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
+  if (row.ending === null && now >= until) {
+    const late = wait.overdue ?? new Trouble("deadline_exceeded", "The time for this work is over.", wait.detail ?? "");
+    return turnBack(live, "Failed", errorOf(late, row.step), now);
+  }
+  const records = wait.detail === undefined ? live.records : note(live, place(live), { detail: wait.detail });
+  return { live: moved(live, { due_at: Math.min(now + wait.wait, until), lease: null }, records), ending: null };
+}
+
+/** Lets go of the row as it is, for somebody else to go on at once. */
+export function letGo(live: Live, now: number): Move {
+  return { live: moved(live, { due_at: now, lease: null }), ending: null };
+}
+
+/** What the caller is told. Only a `Trouble` speaks the caller's language; anything else is ours to read in the log. */
+export function errorOf(cause: unknown, step: string | null): TaskError {
+  if (cause instanceof Trouble) return { code: cause.code, title: cause.title, detail: cause.message, step };
+  return {
+    code: "internal",
+    title: "An unexpected error happened.",
+    detail: step ? `${step} did not succeed.` : "",
+    step,
+  };
+}
