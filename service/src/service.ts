@@ -98,6 +98,7 @@ export function createService(options: ServiceOptions): Service {
     audit: writeAudit,
     readiness,
     documents,
+    freshness: () => (store.kind === "sqlite" ? store.commits() + zones.steps() : null),
     veil,
     registry: figures.registry,
     lenient: options.lenientHttp,

@@ -1,6 +1,6 @@
 /**
  * From a token's text to who asks. Only hashes are stored; on a database that only this process writes the answer is kept
- * in memory until an account changes, so that a request costs a hash and a look-up.
+ * in memory until an account changes, so that a request costs a look-up.
  */
 import type { RateLimit } from "@brume/api/account.ts";
 import type { Scope } from "@brume/api/operation.ts";
@@ -53,9 +53,9 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
     return caller;
   };
 
-  const lookUp = async (hash: string, address: string): Promise<Caller> => {
+  const lookUp = async (value: string, address: string): Promise<Caller> => {
     const before = generation;
-    const row = await findTokenByHash.first(store.read, { hash });
+    const row = await findTokenByHash.first(store.read, { hash: hashToken(value) });
     if (row === undefined) throw new Fault("token_invalid", "The token is not known.");
     const rateLimit = row.rate_limit === null ? null : (JSON.parse(row.rate_limit) as RateLimit);
     const found: Known = {
@@ -85,17 +85,17 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
     };
     if (keeps && before === generation) {
       if (known.size >= mostKnown) known.clear();
-      known.set(hash, found);
+      known.set(value, found);
     }
     return admit(found, address);
   };
 
   return {
     authenticate(value, address) {
+      const found = known.get(value);
+      if (found !== undefined) return admit(found, address);
       if (!/^[0-9a-f]{64}$/.test(value)) throw new Fault("token_invalid", "The token is not known.");
-      const hash = hashToken(value);
-      const found = known.get(hash);
-      return found === undefined ? lookUp(hash, address) : admit(found, address);
+      return lookUp(value, address);
     },
     forget() {
       generation += 1;

@@ -148,6 +148,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
 
   return {
     readAccount: {
+      stable: true,
       async read({ caller }, db) {
         const own = await getProject(db, caller.projectId);
         const projects = isAdmin(caller) ? await table.listProjects(db) : [own];
@@ -172,12 +173,14 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
     },
     readBalance: { read: async () => ({ answer: 0 }) },
     readOwnProject: {
+      stable: true,
       async read({ caller }, db) {
         const row = await getProject(db, caller.projectId);
         return { answer: await showProject(db, row), tag: projectTag(row) };
       },
     },
     readProject: {
+      stable: true,
       async read({ params }, db) {
         const row = await getProject(db, params.id);
         return { answer: await showProject(db, row), tag: projectTag(row) };
@@ -250,6 +253,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
       },
     },
     listTokens: {
+      stable: true,
       async list({ query, caller }, db) {
         const project = query.project ?? caller.projectId;
         await getProject(db, project);
@@ -262,6 +266,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
       },
     },
     readToken: {
+      stable: true,
       async read({ params }, db) {
         const row = await getToken(db, params.id);
         return { answer: showToken(row), tag: tokenTag(row) };
@@ -329,6 +334,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
       },
     },
     listAudit: {
+      stable: true,
       async list({ query, caller }, db) {
         const [resource, resourceId] = query.resource?.toLowerCase().split(":") ?? [];
         if (resourceId !== undefined && !/^\d{1,10}$/.test(resourceId))

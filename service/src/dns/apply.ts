@@ -33,6 +33,8 @@ export interface By {
   readonly token: number;
   readonly request: string;
   readonly now: number;
+  /** May it hear of a record that is in the way? */
+  readonly sees: (record: StoredRecord) => boolean;
 }
 
 /** A step of a zone, in the shape of the name server's port. */
@@ -91,7 +93,7 @@ export async function applyWishes(
   if (growth > 0) holdQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
 
   const standing = await gather(tx, domain, real);
-  holdRules(domain, standing, real);
+  holdRules(domain, standing, real, by.sees);
 
   const visible = real.some((wish) => wish.op !== "Update" || isVisible(wish.row, wish.record));
   const serial = visible ? nextSerial(domain.serial, by.now) : domain.serial;
@@ -142,14 +144,20 @@ async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]):
   return [...rows.values()].filter((row) => !gone.has(row.id)).sort((a, b) => a.id - b.id);
 }
 
-function holdRules(domain: table.DomainRow, standing: readonly table.RecordRow[], wishes: readonly Wish[]): void {
+function holdRules(
+  domain: table.DomainRow,
+  standing: readonly table.RecordRow[],
+  wishes: readonly Wish[],
+  sees: By["sees"],
+): void {
   const judged = wishes.filter((wish) => wish.op !== "Delete");
   const records = [...standing.map(storedOf), ...judged.map((wish) => wish.record)];
   const faults = checkZone(records, standing.length).map(({ index, code, other }) => {
     const wish = judged[index - standing.length] as Exclude<Wish, { op: "Delete" }>;
     const stands = other === null ? null : (records[other] as StoredRecord);
     const id = other === null ? undefined : standing[other]?.id;
-    const conflict = { code, other: stands === null ? null : { ...stands, ...(id !== undefined && { id }) } };
+    const told = stands !== null && sees(stands) ? { ...stands, ...(id !== undefined && { id }) } : null;
+    const conflict = { code, other: told };
     return describeConflict(wish.record, conflict, domain, wish.pointer, wish.at);
   });
   const [first] = faults;

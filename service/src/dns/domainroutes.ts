@@ -113,6 +113,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
 
   return {
     listDomains: {
+      stable: true,
       async list({ query, caller }, db) {
         const rows = await table.listDomains(db, caller.projectId);
         const seen = rows.filter((row) => caller.restriction === null || caller.restriction.domainId === row.id);
@@ -132,6 +133,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
       },
     },
     readDomain: {
+      stable: true,
       async read({ params, caller, otherMedia }, db) {
         const row = await getDomain(db, caller, params.id);
         const records = (await table.listRecords(db, row.id)).filter((record) => sees(caller, record));

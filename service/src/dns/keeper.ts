@@ -15,6 +15,8 @@ import * as table from "./table.ts";
 export interface Zones {
   /** The serial that is served of a zone, by its ASCII name; 0: none. */
   served(ascii: string): number;
+  /** How often `served` has changed. */
+  steps(): number;
   /** Null when everything is served that was there at the start; else what is still missing. */
   trouble(): string | null;
   /** Resolves when the step is served or `ms` are over; the order of calls is the order of steps. */
@@ -48,7 +50,9 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
   let reconciling: Promise<void> | null = null;
   let tellLoaded = (): void => {};
 
+  let steps = 0;
   const note = (zone: string, serial: number | undefined): void => {
+    steps += 1;
     if (serial) serials.set(zone, serial);
     else serials.delete(zone);
   };
@@ -138,6 +142,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
   /** The name server has begun anew and knows nothing. */
   async function load(): Promise<void> {
     serials.clear();
+    steps += 1;
     missing = "The zones are being handed to the name server.";
     await publishAll();
     missing = null;
@@ -147,6 +152,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
 
   const zones: Zones = {
     served: (ascii) => serials.get(ascii) ?? 0,
+    steps: () => steps,
     trouble: () => missing,
     publish: (change, ms) => within(step(change), ms, change.zone),
     withdraw: (zone, serial, ms) =>
@@ -178,7 +184,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
       const [back] = await table.findByNames(store.read, [ascii]);
       if (back !== undefined) continue;
       await nameserver.withdraw(ascii, serial);
-      if (serials.get(ascii) === serial) serials.delete(ascii);
+      if (serials.get(ascii) === serial) note(ascii, 0);
     }
   }
 

@@ -4,12 +4,12 @@ import { type DnsRecord, type RecordFields, type RecordType, recordTypes } from 
 import type { Clock } from "../base/clock.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import type { ChangeHandler, Handlers, Happening, Outcome, Request } from "../http/handler.ts";
-import { type Applied, applyWishes, showChange } from "./apply.ts";
+import { type Applied, applyWishes, type By, showChange } from "./apply.ts";
 import type { Zones } from "./keeper.ts";
 import type { FetchZone } from "./migrate.ts";
 import { ownerField, readRecord } from "./record.ts";
 import { recordTag, showRow, storedOf } from "./show.ts";
-import { findSeenDomain, getDomain, getRecord, holdSight } from "./sight.ts";
+import { findSeenDomain, getDomain, getRecord, holdSight, sees } from "./sight.ts";
 import * as table from "./table.ts";
 
 export interface DnsTools {
@@ -49,10 +49,11 @@ export function hideNewIds(changes: Applied["changes"], dryRun: boolean): Applie
   );
 }
 
-const byOf = (request: Request, clock: Clock) => ({
-  token: request.caller.tokenId,
-  request: request.requestId,
+export const byOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId">, clock: Clock): By => ({
+  token: caller.tokenId,
+  request: requestId,
   now: clock.now(),
+  sees: (record) => sees(caller, record),
 });
 
 type RecordBody = RecordFields & { readonly DomainId?: number };
@@ -134,6 +135,7 @@ export function recordRoutes(tools: DnsTools): Handlers<"readRecord" | "deleteRe
   return {
     ...perType,
     readRecord: {
+      stable: true,
       async read({ params, caller }, db) {
         const row = await getRecord(db, caller, params.id);
         return { answer: showRow(row, row, tools.zones.served(row.ascii)), tag: recordTag(row) };

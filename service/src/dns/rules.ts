@@ -84,7 +84,9 @@ export function describeConflict(
 ): Fault {
   const nameOf = (one: StoredRecord) => absolute(servedOwner(one), domain.ascii);
   const name = nameOf(record);
-  const standing = other && `${other.id ? `record ${other.id}, ` : ""}${other.type} at ${nameOf(other)}`;
+  const standing = other
+    ? `${other.id ? `record ${other.id}, ` : ""}${other.type} at ${nameOf(other)}`
+    : "another record";
   if (code === "record_exists") {
     const which = other?.id ? `Record ${other.id} of domain ${domain.id}` : `Another record of domain ${domain.id}`;
     // Clients in the field search the body for this sentence and take it as success.

@@ -9,7 +9,7 @@ import type { Tx } from "../store/db.ts";
 import { applyWishes, showChange, type Wish } from "./apply.ts";
 import { compareRecords, type Difference } from "./difference.ts";
 import { ownerField, readRecord, type StoredRecord } from "./record.ts";
-import { type DnsTools, hideNewIds, settleStep, tellRecords } from "./recordroutes.ts";
+import { byOf, type DnsTools, hideNewIds, settleStep, tellRecords } from "./recordroutes.ts";
 import { checkZone, describeConflict } from "./rules.ts";
 import { domainTag, storedOf } from "./show.ts";
 import { getDomain, holdSight, holdWhole, sees } from "./sight.ts";
@@ -112,8 +112,7 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
     domain: table.OwnedDomain,
     wishes: readonly Wish[],
   ): Promise<Outcome<ChangesetResult>> {
-    const by = { token: request.caller.tokenId, request: request.requestId, now: tools.clock.now() };
-    const made = await applyWishes(tx, domain, wishes, by, tools.nameServers);
+    const made = await applyWishes(tx, domain, wishes, byOf(request, tools.clock), tools.nameServers);
     const applied = { ...made, changes: hideNewIds(made.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
     const answer: ChangesetResult = {
@@ -190,6 +189,7 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
       },
     },
     listVersions: {
+      stable: true,
       async list({ params, query, caller }, db) {
         const domain = await getDomain(db, caller, params.id);
         const total = await table.countVersions(db, domain.id);

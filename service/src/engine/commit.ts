@@ -11,6 +11,8 @@ export type Topic = "task" | "cancel" | "event";
 export interface HeardStore extends Store {
   /** Calls after every commit that touched the topic, before the writer itself goes on. Returns how to stop. */
   onCommit(topic: Topic, listener: () => void): () => void;
+  /** How many writes this process has committed. Raised before the writer itself goes on. */
+  commits(): number;
 }
 
 interface Marks {
@@ -35,7 +37,9 @@ export function doLast(tx: Tx, work: () => Promise<void>): boolean {
 /** Listeners must not throw. */
 export function hearCommits(store: Store): HeardStore {
   const listeners: Record<Topic, Set<() => void>> = { task: new Set(), cancel: new Set(), event: new Set() };
+  let commits = 0;
   return {
+    commits: () => commits,
     kind: store.kind,
     read: store.read,
     close: () => store.close(),
@@ -48,6 +52,7 @@ export function hearCommits(store: Store): HeardStore {
         for (const each of marks.last) await each();
         return value;
       });
+      commits += 1;
       for (const topic of marks?.topics ?? []) for (const listener of listeners[topic]) listener();
       return result;
     },

@@ -1,0 +1,104 @@
+/**
+ * The contract and its handlers, brought together once when the service starts: per operation what the pipeline would
+ * otherwise have to work out for every request.
+ */
+import type { FaultCode } from "@brume/api/errors.ts";
+import { isChange, type Operation } from "@brume/api/operation.ts";
+import { type TObject, Type } from "typebox";
+import { Fault } from "../base/fault.ts";
+import type { Reader, Tx } from "../store/db.ts";
+import type { Found, Outcome, Page, Request } from "./handler.ts";
+import type { Metrics, Timer } from "./metrics.ts";
+import { parseId } from "./path.ts";
+
+/** A handler as the pipeline sees it, which knows operations only as data. `Handlers` fits. */
+export interface AnyHandler {
+  readonly stable?: boolean;
+  read?(request: Request, db: Reader): Promise<Found<unknown>>;
+  list?(request: Request, db: Reader): Promise<Page<unknown>>;
+  prepare?(request: Request): Promise<unknown>;
+  change?(request: Request, tx: Tx, prepared: unknown): Promise<Outcome<unknown>>;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly missing: FaultCode;
+  /** `domain`, `public network`. */
+  readonly noun: string;
+}
+
+export interface Bound {
+  readonly name: string;
+  readonly operation: Operation;
+  readonly handler: AnyHandler;
+  readonly change: boolean;
+  /** Fields of the body; null: whatever comes is thrown away. */
+  readonly fields: TObject | null;
+  /** Whether it draws from the token's rate limit. */
+  readonly counted: boolean;
+  /** Whether it answers before the service is ready, and while it stops. */
+  readonly alwaysAnswers: boolean;
+  readonly parameters: readonly Parameter[];
+  /** What `Accept` may ask for instead of JSON. */
+  readonly otherMedia: string | null;
+  /** That other form is a stream of events. */
+  readonly streams: boolean;
+  readonly note: Timer;
+}
+
+const noFields = Type.Object({});
+
+/** `domain_not_found` → `domain`. */
+const nounOf = (missing: FaultCode): string => missing.replace("_not_found", "").replaceAll("_", " ");
+
+export function bindOperation(name: string, operation: Operation, handler: AnyHandler, metrics: Metrics): Bound {
+  const change = isChange(operation);
+  const verb = change ? "change" : operation.list === true ? "list" : "read";
+  if (handler[verb] === undefined) throw new Error(`operation ${name} has no handler with ${verb}()`);
+  const streams = operation.media === "text/event-stream";
+  return {
+    name,
+    operation,
+    handler,
+    change,
+    fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
+    // Waiting for work by asking again and again is what these are for (api section 1.12).
+    counted: !streams && !(operation.method === "GET" && /\/action\/\{[^/]+\}$/.test(operation.path)),
+    alwaysAnswers: operation.path === "/healthz" || operation.path === "/readyz",
+    parameters: [...operation.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = ""]) => {
+      const missing = operation.params?.[parameter];
+      if (missing === undefined) throw new Error(`operation ${name} does not say what a missing ${parameter} is`);
+      return { name: parameter, missing, noun: nounOf(missing) };
+    }),
+    otherMedia: operation.media ?? null,
+    streams,
+    note: metrics.timer(name),
+  };
+}
+
+export type Ids = Readonly<Record<string, number>>;
+
+const noIds: Ids = Object.freeze({});
+
+/** Ids of the path; what is no id names nothing and throws the 404 of its kind. */
+export function readIds(bound: Bound, texts: Readonly<Record<string, string>>): Ids {
+  if (bound.parameters.length === 0) return noIds;
+  const ids: Record<string, number> = {};
+  for (const { name, missing, noun } of bound.parameters) {
+    const id = parseId(texts[name] ?? "");
+    if (id === null)
+      throw new Fault(missing, `There is no ${noun} with such an ID: it must be a number from 1 to 2147483647.`);
+    ids[name] = id;
+  }
+  return ids;
+}
+
+/** What a request is about, as far as its path tells: the innermost object. For the audit of what did not come to a change. */
+export function subjectOf(
+  bound: Bound,
+  texts: Readonly<Record<string, string>>,
+): { resource: string | null; id: number | null } {
+  const last = bound.parameters.at(-1);
+  if (last === undefined) return { resource: null, id: null };
+  return { resource: last.noun.replaceAll(" ", ""), id: parseId(texts[last.name] ?? "") };
+}

@@ -1,0 +1,140 @@
+/**
+ * From bytes to fields, before anyone asks which fields there should be (api section 1.4, rules 1-7). What the body looks like
+ * decides how it is read, not what its media type claims: clients in the field send forms as JSON and JSON as forms.
+ */
+import { Fault } from "../base/fault.ts";
+import { type FormNode, parseForm, partsOf } from "./form.ts";
+import {
+  isJsonObject,
+  isList,
+  isWrittenNumber,
+  type Json,
+  type JsonObject,
+  maxDepth,
+  parseJson,
+  textOf,
+} from "./json.ts";
+import { asciiLower, quote } from "./text.ts";
+
+/** A decoded body. Names and values are as they came; `readFields` makes sense of them. */
+export type RawFields =
+  | {
+      readonly kind: "json";
+      readonly fields: JsonObject;
+      /** The body, if `JSON.parse` read it: that forgets which of two spellings of a name came last. */
+      readonly text: string | null;
+    }
+  | { readonly kind: "form"; readonly fields: FormNode };
+
+export interface BodyHeaders {
+  readonly contentType?: string | undefined;
+  readonly contentEncoding?: string | undefined;
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * What `JSON.parse` would lose: digits beyond a double, exponents beyond it, halves of surrogate pairs. It may match too often
+ * (a long number inside a text), which costs time only.
+ */
+const needsCare = /\d{16}|\d[eE][+-]?\d{3}|\\u[dD]/;
+
+/** Throws `media_type_not_supported`, `body_not_readable` or `body_not_object`. */
+export function decodeBody(bytes: Uint8Array, headers: BodyHeaders, strict: boolean): RawFields {
+  if (headers.contentEncoding !== undefined) holdEncoding(headers.contentEncoding);
+  const claimed = claimOf(headers.contentType ?? "");
+  const text = decodeText(bytes);
+  const first = /\S/.exec(text)?.[0];
+  if (first === undefined) return { kind: "json", fields: {}, text: null };
+  const looksJson = first === "{" || first === "[";
+  if (strict) {
+    const isJson = claimed === "any" ? looksJson : claimed === "json";
+    return isJson ? ofJson(parseJson(text, false), null) : ofForm(text, true);
+  }
+  if (!looksJson) return ofForm(text, false);
+  const plain = needsCare.test(text) ? undefined : parsePlain(text);
+  return plain === undefined ? ofJson(parseJson(text, true), null) : ofJson(plain, text);
+}
+
+/** The ways in which nearly every client writes it. */
+const usualClaims: ReadonlyMap<string, "json" | "form"> = new Map([
+  ["application/json", "json"],
+  ["application/json; charset=utf-8", "json"],
+  ["application/x-www-form-urlencoded", "form"],
+] as const);
+
+/** What a media type (RFC 9110 section 8.3.1) says the body is. */
+function claimOf(contentType: string): "json" | "form" | "any" {
+  const usual = usualClaims.get(contentType);
+  if (usual !== undefined) return usual;
+  const type = asciiLower(contentType.split(";", 1)[0] ?? "").trim();
+  if (type === "" || type === "text/plain") return "any";
+  if (type === "application/json" || type === "text/json" || type.endsWith("+json")) return "json";
+  if (type === "application/x-www-form-urlencoded") return "form";
+  throw new Fault("media_type_not_supported", `The media type ${quote(type)} is not supported; send application/json.`);
+}
+
+function holdEncoding(contentEncoding: string): void {
+  const encoding = asciiLower(contentEncoding).trim();
+  if (encoding !== "" && encoding !== "identity")
+    throw new Fault("media_type_not_supported", `The content encoding ${quote(encoding)} is not supported.`);
+}
+
+function decodeText(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new Fault("body_not_readable", "The body is not UTF-8.");
+  }
+}
+
+function ofForm(text: string, strict: boolean): RawFields {
+  return { kind: "form", fields: parseForm(text, strict) };
+}
+
+function ofJson(value: Json, text: string | null): RawFields {
+  if (!isJsonObject(value))
+    throw new Fault("body_not_object", `The body is ${isList(value) ? "a list" : "a single value"}.`);
+  return { kind: "json", fields: value, text };
+}
+
+/** Undefined: the text is for the careful reader, be it relaxed, too deep, or no JSON at all. */
+function parsePlain(text: string): Json | undefined {
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+  return isWithin(value, maxDepth) ? value : undefined;
+}
+
+function isWithin(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  if (levels === 0) return false;
+  if (isList(value)) return value.every((item) => isWithin(item, levels - 1));
+  for (const key in value) if (!isWithin((value as JsonObject)[key], levels - 1)) return false;
+  return true;
+}
+
+/** The body as read, names lower-cased and sorted: equal texts are the same request (api section 1.11). */
+export function canonicalBody(raw: RawFields): string {
+  return raw.kind === "json" ? canonicalJson(raw.fields) : canonicalForm(raw.fields);
+}
+
+function canonicalJson(value: unknown): string {
+  if (isWrittenNumber(value)) return textOf(value);
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  return canonicalPairs(Object.entries(value).map(([key, item]) => [asciiLower(key), canonicalJson(item)] as const));
+}
+
+function canonicalForm(node: FormNode): string {
+  const pairs = [...partsOf(node)].map(([name, part]) => [asciiLower(name), canonicalForm(part)] as const);
+  return `${JSON.stringify(node.values)}${canonicalPairs(pairs)}`;
+}
+
+function canonicalPairs(pairs: (readonly [string, string])[]): string {
+  pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return `{${pairs.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
+}

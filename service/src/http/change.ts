@@ -1,0 +1,145 @@
+/**
+ * A change from its transaction to its answer: what the handler does, its events, its audit and its idempotency key commit
+ * together, and only then the world outside is told and waited for. A dry run goes the same way and is rolled back at the end.
+ */
+import type { OperationName } from "@brume/api/contract.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { append, type NewEvent } from "../engine/event.ts";
+import type { Store } from "../store/db.ts";
+import type { WriteAudit } from "./audit.ts";
+import { type Bound, subjectOf } from "./bind.ts";
+import type { Exchange } from "./exchange.ts";
+import type { AuditRow, Caller, Found, Happening, Outcome, Request } from "./handler.ts";
+import type { Claim } from "./idempotency.ts";
+import { json, type Reply } from "./reply.ts";
+import type { Stop } from "./stop.ts";
+
+export interface ChangeTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly audit: WriteAudit;
+  readonly stop: Stop;
+}
+
+/** Thrown to undo a transaction that did all it should. */
+class DryRunEnd extends Error {
+  readonly outcome: Outcome<unknown>;
+  constructor(outcome: Outcome<unknown>) {
+    super("dry run");
+    this.outcome = outcome;
+  }
+}
+
+/** The answer to something found or changed. `undefined` stands for an operation that answers with nothing. */
+export function show(found: Found<unknown>): Reply {
+  const { answer, tag, text } = found;
+  const status = found.status ?? 200;
+  const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
+  if (text !== undefined) return { status, type: text.type, body: text.body, headers };
+  if (answer === undefined) return { status, type: null, body: "", headers };
+  return { status, type: json, body: JSON.stringify(answer), headers };
+}
+
+const resourceOf = (type: string): string => type.slice(0, type.indexOf("."));
+
+function tell(happenings: readonly Happening[], caller: Caller, requestId: string, now: number): NewEvent[] {
+  return happenings
+    .filter((happening) => happening.silent !== true)
+    .map(({ type, id, parent, after }) => ({
+      type,
+      date: now,
+      project: caller.projectId,
+      resource: resourceOf(type),
+      id,
+      parent,
+      token: caller.tokenId,
+      request: requestId,
+      data: after,
+    }));
+}
+
+const toJson = (value: unknown): string | null =>
+  value === null || value === undefined ? null : JSON.stringify(value);
+
+/** The audit's row of a request; `happening` is the first of a change that took place. */
+export function auditRow(
+  exchange: Exchange,
+  bound: Bound,
+  caller: Caller,
+  date: number,
+  status: number,
+  happening?: Happening,
+): AuditRow {
+  const subject = happening
+    ? { resource: resourceOf(happening.type), id: happening.id }
+    : subjectOf(bound, exchange.parameters);
+  return {
+    date,
+    caller,
+    address: exchange.address,
+    operation: bound.name as OperationName,
+    resource: subject.resource,
+    resourceId: subject.id,
+    status,
+    requestId: exchange.id,
+    before: toJson(happening?.before),
+    after: toJson(happening?.after),
+  };
+}
+
+/**
+ * Runs the change and waits up to `wait` milliseconds for its effect. `claim` is the request's idempotency key, if it has one.
+ * Whatever the handler throws undoes everything.
+ */
+export async function carryOut(
+  tools: ChangeTools,
+  exchange: Exchange,
+  bound: Bound,
+  request: Request,
+  claim: Claim | null,
+  wait: number,
+): Promise<Reply> {
+  const { store, clock, log, audit } = tools;
+  const { handler } = bound;
+  const { caller } = request;
+  const prepared = handler.prepare === undefined ? undefined : await handler.prepare(request);
+  let reply: Reply | undefined;
+  const write = store.write(async (tx) => {
+    const outcome = (await handler.change?.(request, tx, prepared)) as Outcome<unknown>;
+    if (request.dryRun) throw new DryRunEnd(outcome);
+    const now = clock.now();
+    await append(tx, tell(outcome.happenings, caller, exchange.id, now));
+    await audit(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0]));
+    if (claim !== null) {
+      reply = show(outcome);
+      await claim.keep(tx, reply, now);
+    }
+    return outcome;
+  });
+  let outcome: Outcome<unknown>;
+  try {
+    outcome = await write;
+  } catch (error) {
+    if (error instanceof DryRunEnd) return show(error.outcome);
+    throw error;
+  }
+  try {
+    // Nothing is awaited between the commit and this call, so that settling begins in the order of commits.
+    const settling = outcome.settle?.(wait);
+    const later = settling && (await (wait > 0 ? tools.stop.race(settling) : settling));
+    if (later !== undefined) {
+      reply = show({ ...outcome, answer: later });
+      await claim?.amend(reply);
+    }
+  } catch (error) {
+    // The change is stored and will be: the caller must hear 200 and nothing else.
+    log("error", "a change is stored, but bringing it into the world or its answer up to date failed", {
+      request: exchange.id,
+      operation: bound.name,
+      error,
+    });
+  }
+  return reply ?? show(outcome);
+}

@@ -1,0 +1,119 @@
+/**
+ * Events as answers (api sections 2.15 and 4.7): what a caller may hear of, what one event looks like, and the list of them.
+ * Restricted tokens see through a veil, which the feature that knows their restriction hands in.
+ */
+import { formatDate } from "@brume/api/common.ts";
+import { type Event, type eventOperations, eventResourceNames, eventResources } from "@brume/api/event.ts";
+import { grants, type Query } from "@brume/api/operation.ts";
+import { Fault, fieldFault } from "../base/fault.ts";
+import type { EventFilter, EventRow, Feed } from "../engine/event.ts";
+import type { Reader } from "../store/db.ts";
+import type { Caller, ListHandler, Page } from "./handler.ts";
+import { defaultLimit } from "./list.ts";
+import { decodeCursor, encodeCursor } from "./page.ts";
+
+export type EventQuery = Query<typeof eventOperations.listEvents>;
+
+/** What of an event a restricted token may see; null: nothing. */
+export type Veil = (caller: Caller, row: EventRow) => EventRow | null;
+
+/** One event as clients see it, on one line; its data is JSON already. */
+export function printEvent(row: EventRow): string {
+  const { id, type, date, project_id, resource, resource_id, parent_id, token_id, request_id, data } = row;
+  return (
+    `{"ID":${id},"Type":${JSON.stringify(type)},"Date":"${formatDate(date)}","ProjectID":${project_id},` +
+    `"Resource":${JSON.stringify(resource)},"ResourceID":${resource_id},"ParentID":${parent_id},"TokenID":${token_id},` +
+    `"RequestID":${JSON.stringify(request_id)},"Data":${data ?? "null"}}`
+  );
+}
+
+function queryFault(name: string, detail: string): Fault {
+  return new Fault("query_invalid", detail, [fieldFault(`?${name}`, "query_invalid", detail)]);
+}
+
+const words = (text: string): string[] =>
+  text
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
+
+/** What the caller may hear of, and of that what it asks for. Throws `query_invalid`. */
+export function filterOf(caller: Caller, query: EventQuery): EventFilter {
+  const resources = query.resource === undefined ? undefined : words(query.resource).map(readResource);
+  return {
+    project: caller.projectId,
+    kinds: eventResourceNames.filter((kind) => grants(caller.scopes, eventResources[kind].scope)),
+    ...(query.type !== undefined && { types: words(query.type) }),
+    ...(resources !== undefined && { resources }),
+    ...(caller.restriction !== null && { domain: caller.restriction.domainId }),
+  };
+}
+
+function readResource(text: string): { resource: string; id: number } {
+  const [, resource, digits] = /^([a-z]+):(\d{1,10})$/i.exec(text) ?? [];
+  if (resource === undefined)
+    throw queryFault("resource", `resource must be like domain:3, not ${JSON.stringify(text.slice(0, 40))}.`);
+  return { resource: resource.toLowerCase(), id: Number(digits) };
+}
+
+/** Rows read at once where all of them must be looked at. */
+const batch = 500;
+
+/** How many events match, for a token that is not restricted. */
+async function countEvents(db: Reader, filter: EventFilter, after: number): Promise<number> {
+  const { project, kinds = [], types, resources } = filter;
+  let query = db.selectFrom("event").where("project_id", "=", project).where("id", ">", after);
+  query = query.where((row) => row.or(kinds.map((kind) => row("resource", "=", kind))));
+  if (types !== undefined)
+    query = query.where((row) =>
+      row.or(
+        types.map((type) =>
+          type.endsWith("*")
+            ? row(row.fn<string>("substr", ["type", row.lit(1), row.lit(type.length - 1)]), "=", type.slice(0, -1))
+            : row("type", "=", type),
+        ),
+      ),
+    );
+  if (resources !== undefined)
+    query = query.where((row) =>
+      row.or(resources.map((each) => row.and({ resource: each.resource, resource_id: each.id }))),
+    );
+  const row = await query.select((all) => all.fn.countAll<number>().as("count")).executeTakeFirstOrThrow();
+  return row.count;
+}
+
+/** `GET /event` without a stream. */
+export function createEventList(feed: Feed, veil: Veil): ListHandler<typeof eventOperations.listEvents> {
+  /** All that match, since a veil is not SQL: for restricted tokens only, whose events are those of one domain. */
+  async function readVeiled(caller: Caller, filter: EventFilter, after: number): Promise<EventRow[]> {
+    const seen: EventRow[] = [];
+    for (let last = after; ; ) {
+      const rows = await feed.after(filter, last, batch);
+      for (const row of rows) {
+        const part = veil(caller, row);
+        if (part !== null) seen.push(part);
+      }
+      if (rows.length < batch) return seen;
+      last = rows[batch - 1]?.id ?? last;
+    }
+  }
+
+  return {
+    async list({ caller, query }, db): Promise<Page<Event>> {
+      const filter = filterOf(caller, query);
+      const limit = query.limit ?? defaultLimit;
+      const start = query.after ?? 0;
+      const from = query.cursor === undefined ? start : Math.max(start, decodeCursor(query.cursor).id);
+      const veiled = caller.restriction === null ? null : await readVeiled(caller, filter, start);
+      const total = veiled?.length ?? (await countEvents(db, filter, start));
+      const rows = veiled?.filter((row) => row.id > from) ?? (await feed.after(filter, from, limit + 1));
+      const items = rows.slice(0, limit);
+      const last = items.at(-1);
+      return {
+        items: items.map((row) => JSON.parse(printEvent(row)) as Event),
+        total,
+        next: rows.length > limit && last !== undefined ? encodeCursor({ id: last.id }) : null,
+      };
+    },
+  };
+}

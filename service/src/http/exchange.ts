@@ -1,0 +1,99 @@
+/**
+ * One request on its way to its answer, and the connection it came over. Node:http parses pipelined requests ahead and would
+ * run them side by side; a connection here runs them one after the other, so that a read sees the change sent before it.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Fault } from "../base/fault.ts";
+import type { Bound } from "./bind.ts";
+import type { Caller } from "./handler.ts";
+import type { Head } from "./head.ts";
+
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly connection: Connection;
+  readonly head: Head;
+  /** `X-Request-Id`. */
+  readonly id: string;
+  /** Where the request came from. */
+  readonly address: string;
+  /** Headers that every answer from here on has: names and values in turn. */
+  readonly headers: string[];
+  /** Set when the token is known. */
+  caller: Caller | null;
+  /** Set when the operation is known, with the texts in the path's parameters. */
+  bound: Bound | null;
+  parameters: Readonly<Record<string, string>>;
+  dryRun: boolean;
+  /** Which preferences were honoured, for `Preference-Applied`. */
+  applied: string;
+}
+
+export interface Connection {
+  readonly socket: Socket;
+  /** A request runs. */
+  busy: boolean;
+  /** Nothing that still comes is looked at. */
+  closed: boolean;
+  /** Requests that came ahead of their turn, with where their answers go. */
+  readonly waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[];
+  /** The request whose head was read last: the only one whose body may be under way. */
+  latest: IncomingMessage | null;
+  /** Why the rest of that body will never come, and who wants to hear of it. */
+  broken: Fault | null;
+  onBroken: (() => void) | null;
+  /** What is said after the last answer, before the connection closes: the syntax behind it was not HTTP. */
+  farewell: (() => string) | null;
+}
+
+const connections = new WeakMap<Socket, Connection>();
+
+export function connectionOf(socket: Socket): Connection {
+  const known = connections.get(socket);
+  if (known !== undefined) return known;
+  const made: Connection = {
+    socket,
+    busy: false,
+    closed: false,
+    waiting: [],
+    latest: null,
+    broken: null,
+    onBroken: null,
+    farewell: null,
+  };
+  connections.set(socket, made);
+  return made;
+}
+
+/** How long a client that is still sending may go on, in milliseconds, before the connection is cut. */
+const lingerTime = 2000;
+
+/**
+ * Ends the connection after what was written, and `text`, but reads on for a while: closing with unread bytes makes the kernel send a reset, which
+ * can wipe out the answer before the client reads it (RFC 9112 section 9.6).
+ */
+export function linger(socket: Socket, text = ""): void {
+  socket.end(text);
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), lingerTime);
+  timer.unref();
+  socket.once("close", () => clearTimeout(timer));
+}
+
+/** Makes node:http, which closes at once after a last answer, linger instead. */
+export function lingerAtEnd(socket: Socket): void {
+  socket.destroySoon = () => linger(socket);
+}
+
+/** Request ids that no other process gives: a random beginning, then counted. */
+export function createRequestIds(beginning: string): () => string {
+  let count = 0;
+  return () => `${beginning}-${(++count).toString(36)}`;
+}
+
+/** The peer's address; IPv4 in its own form also on a socket of both families. */
+export function addressOf(socket: Socket): string {
+  const address = socket.remoteAddress ?? "";
+  return address.startsWith("::ffff:") ? address.slice(7) : address;
+}

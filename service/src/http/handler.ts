@@ -1,0 +1,128 @@
+/**
+ * What a feature's `routes` hand to `http`: one handler per operation of the contract. A read gets committed state; a change gets
+ * the transaction in which everything it does, its events, its audit and its idempotency key commit together.
+ */
+import type { Contract, OperationName } from "@brume/api/contract.ts";
+import type { EventType } from "@brume/api/event.ts";
+import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/operation.ts";
+import type { Reader, Tx } from "../store/db.ts";
+
+/** What a token is limited to, besides its scopes. */
+export interface Restriction {
+  readonly domainId: number;
+  /** Its ASCII name. */
+  readonly domain: string;
+  /** Owners relative to the domain, `*` and `?` as wildcards; null: all. */
+  readonly pattern: string | null;
+  readonly types: readonly string[] | null;
+}
+
+/** Who asks. */
+export interface Caller {
+  readonly tokenId: number;
+  readonly tokenName: string;
+  readonly projectId: number;
+  readonly projectBlocked: boolean;
+  readonly scopes: readonly Scope[];
+  readonly restriction: Restriction | null;
+  readonly rateLimit: { readonly requests: number; readonly seconds: number } | null;
+  /** Milliseconds since 1970; null: never. */
+  readonly expiresAt: number | null;
+}
+
+export interface Request<Op extends Operation = Operation> {
+  readonly params: Params<Op>;
+  readonly query: Query<Op>;
+  readonly body: Body<Op>;
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly dryRun: boolean;
+  /** The media type that `Accept` asks for is the operation's second form. */
+  readonly otherMedia: boolean;
+  /** Holds `If-Match` against the object's present tag: `"server-17-3"` without the quotes. Throws `etag_mismatch`. */
+  expect(tag: string): void;
+}
+
+/** One page of a list. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** How many match the filters, on all pages. */
+  readonly total: number;
+  /** Where the next page begins; null: this is the last. */
+  readonly next: string | null;
+}
+
+export interface Found<A> {
+  readonly answer: A;
+  /** Entity tag without quotes. */
+  readonly tag?: string;
+  /** A body in the operation's second form instead of `answer`. */
+  readonly text?: { readonly type: string; readonly body: string };
+  /** Instead of 200, for the one answer that says with its body that something is not well. */
+  readonly status?: 503;
+}
+
+/** What happened to one object: told as an event and, the first of a change, kept in the audit. */
+export interface Happening {
+  readonly type: EventType;
+  readonly id: number;
+  readonly parent: number | null;
+  /** Whose it is, if not the caller's project. */
+  readonly project?: number;
+  /** As GET showed and shows it, secrets empty; null: not there. */
+  readonly before: unknown;
+  readonly after: unknown;
+  /** Kept in the audit only, because a larger event tells of it. */
+  readonly silent?: boolean;
+}
+
+export interface Outcome<A> extends Found<A> {
+  readonly happenings: readonly Happening[];
+  /**
+   * Called once after the commit, in order of commits. Brings the change into the world, waits at most `ms`, and
+   * resolves to the answer as it is then, or undefined if it is still the same.
+   */
+  settle?(ms: number): Promise<A | undefined>;
+}
+
+export interface ReadHandler<Op extends Operation> {
+  /** The answer shows nothing but what is stored, and what the service counts beside it: it may be kept until the next commit. */
+  readonly stable?: boolean;
+  read(request: Request<Op>, db: Reader): Promise<Found<Answer<Op>>>;
+}
+
+export interface ListHandler<Op extends Operation> {
+  /** The answer shows nothing but what is stored, and what the service counts beside it: it may be kept until the next commit. */
+  readonly stable?: boolean;
+  list(request: Request<Op>, db: Reader): Promise<Page<Answer<Op> extends readonly (infer T)[] ? T : never>>;
+}
+
+export interface ChangeHandler<Op extends Operation> {
+  /** Slow look-ups before the transaction; its result comes as the third parameter of `change`. */
+  prepare?(request: Request<Op>): Promise<unknown>;
+  change(request: Request<Op>, tx: Tx, prepared: unknown): Promise<Outcome<Answer<Op>>>;
+}
+
+export type Handler<Op extends Operation> = Op["method"] extends "GET"
+  ? Op["list"] extends true
+    ? ListHandler<Op>
+    : ReadHandler<Op>
+  : ChangeHandler<Op>;
+
+/** Handlers of some operations of the contract, by name. */
+export type Handlers<Name extends OperationName = OperationName> = { readonly [N in Name]: Handler<Contract[N]> };
+
+/** One row of the audit (api section 7.6). */
+export interface AuditRow {
+  readonly date: number;
+  readonly caller: Caller;
+  readonly address: string;
+  readonly operation: OperationName;
+  readonly resource: string | null;
+  readonly resourceId: number | null;
+  readonly status: number;
+  readonly requestId: string;
+  /** JSON. */
+  readonly before: string | null;
+  readonly after: string | null;
+}

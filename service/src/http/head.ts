@@ -1,0 +1,133 @@
+/**
+ * The head of a request: the few header fields that count, read in one pass over what the parser found, and the small
+ * grammars inside them. Pure, and on the way of every request.
+ */
+import { Fault } from "../base/fault.ts";
+
+const names = {
+  authorization: "authorization",
+  "x-request-id": "requestId",
+  prefer: "prefer",
+  "idempotency-key": "idempotencyKey",
+  "if-match": "ifMatch",
+  accept: "accept",
+  "content-type": "contentType",
+  "content-encoding": "contentEncoding",
+  "content-length": "contentLength",
+  "transfer-encoding": "transferEncoding",
+  "last-event-id": "lastEventId",
+  expect: "expect",
+} as const;
+
+type Field = (typeof names)[keyof typeof names];
+
+export type Head = { -readonly [F in Field]: string | undefined } & {
+  /** Bytes of all header lines. */
+  size: number;
+};
+
+const fields: ReadonlyMap<string, Field> = new Map(Object.entries(names));
+/** Most fields are none of ours, and most of those have another length. */
+const lengths = new Set([...fields.keys()].map((name) => name.length));
+
+/** `raw` is names and values in turn, as node:http has them. A field that comes twice is one with a comma (RFC 9110 section 5.2). */
+export function readHead(raw: readonly string[]): Head {
+  const head: Head = {
+    size: 0,
+    authorization: undefined,
+    requestId: undefined,
+    prefer: undefined,
+    idempotencyKey: undefined,
+    ifMatch: undefined,
+    accept: undefined,
+    contentType: undefined,
+    contentEncoding: undefined,
+    contentLength: undefined,
+    transferEncoding: undefined,
+    lastEventId: undefined,
+    expect: undefined,
+  };
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string;
+    const value = raw[i + 1] as string;
+    head.size += name.length + value.length + ": \r\n".length;
+    if (!lengths.has(name.length)) continue;
+    const field = fields.get(name.toLowerCase());
+    if (field === undefined) continue;
+    const before = head[field];
+    head[field] = before === undefined ? value : `${before}, ${value}`;
+  }
+  return head;
+}
+
+/** Whether bytes follow the head. */
+export function hasBody(head: Head): boolean {
+  return head.transferEncoding !== undefined || (head.contentLength !== undefined && Number(head.contentLength) > 0);
+}
+
+/** A body of two lengths, which somebody in between may have read as two requests (RFC 9112 section 6.3); only a lenient parser lets it in. */
+export function isAmbiguous(head: Head): boolean {
+  return head.transferEncoding !== undefined && head.contentLength !== undefined;
+}
+
+/** The token of `Authorization: Bearer …`; null for no header or another scheme. */
+export function readBearer(authorization: string | undefined): string | null {
+  if (authorization === undefined || authorization.length < 7) return null;
+  const scheme = authorization.slice(0, 7);
+  if (scheme !== "Bearer " && scheme.toLowerCase() !== "bearer ") return null;
+  return authorization.slice(7).trim();
+}
+
+/** What the client calls its request, if it may be called so. */
+export function readRequestId(sent: string | undefined): string | null {
+  return sent !== undefined && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : null;
+}
+
+export interface Preferences {
+  readonly strict: boolean;
+  /** Seconds asked for; null: not asked. */
+  readonly wait: number | null;
+}
+
+/** The longest wait that is granted, in seconds. */
+export const longestWait = 60;
+
+const noPreferences: Preferences = { strict: false, wait: null };
+
+/** `Prefer` (RFC 7240): of a preference that comes twice the first counts; what is not known or not readable is ignored. */
+export function readPreferences(prefer: string | undefined): Preferences {
+  if (prefer === undefined) return noPreferences;
+  const found = new Map<string, string>();
+  for (const part of prefer.split(",")) {
+    const [, name, value = ""] = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*(?:=\s*("[^"]*"|[^\s;"]*)\s*)?(?:;|$)/.exec(part) ?? [];
+    if (name === undefined || found.has(name.toLowerCase())) continue;
+    found.set(name.toLowerCase(), value.replace(/^"(.*)"$/, "$1"));
+  }
+  const wait = found.get("wait");
+  return {
+    strict: found.get("handling")?.toLowerCase() === "strict",
+    wait: wait !== undefined && /^\d{1,9}$/.test(wait) ? Math.min(Number(wait), longestWait) : null,
+  };
+}
+
+/** Whether `Accept` names `media`. */
+export function accepts(accept: string | undefined, media: string): boolean {
+  if (accept === undefined || accept.length < media.length) return false;
+  return accept.split(",").some((range) => {
+    const [type = "", ...parameters] = range.split(";");
+    return type.trim().toLowerCase() === media && !parameters.some((text) => /^\s*q\s*=\s*0(\.0*)?\s*$/i.test(text));
+  });
+}
+
+/** Outer quotes are not part of a key. Throws `idempotency_key_invalid`. */
+export function readIdempotencyKey(sent: string): string {
+  const key = sent.length >= 2 && sent.startsWith('"') && sent.endsWith('"') ? sent.slice(1, -1) : sent;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key))
+    throw new Fault("idempotency_key_invalid", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
+  return key;
+}
+
+/** `If-Match` against the present tag (without quotes), by strong comparison (RFC 9110 section 13.1.1). */
+export function matchesTag(ifMatch: string, tag: string): boolean {
+  return ifMatch.split(",").some((part) => part.trim() === "*" || part.trim() === `"${tag}"`);
+}

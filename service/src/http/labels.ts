@@ -1,0 +1,44 @@
+/** Reads a map of labels (api section 1.8). Its keys are the client's own, so they keep their letter case and count as they are. */
+import { repeatedKeys } from "./json.ts";
+import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
+import { count, refuse, type Schema } from "./scalar.ts";
+import { entriesOf, isBlank, toSource } from "./shape.ts";
+import { pointerStep, quote } from "./text.ts";
+
+type Read = (given: unknown, reading: Reading, parent: string, step: string) => unknown;
+
+const mismatch = refuse("type_mismatch", "must be an object of texts");
+const oddKey = refuse(
+  "format_invalid",
+  "must have keys of 1-63 letters, digits, dots, underscores and hyphens with a letter or digit at both ends, after an optional prefix and slash",
+);
+const oddValue = refuse("format_invalid", "must have values that are empty or formed like a key without prefix");
+
+/** `readText` reads a single value as text. */
+export function compileLabels(schema: Schema, speaker: Speaker, readText: Read): Read {
+  const { maxProperties = Number.POSITIVE_INFINITY } = schema;
+  const keyPattern = new RegExp(schema.propertyNames?.pattern ?? "", "u");
+  const valuePattern = new RegExp(schema.additionalProperties?.pattern ?? "", "u");
+  const many = refuse("too_long", `must have at most ${count(maxProperties, "label")}`);
+  return (given, reading, parent, step) => {
+    if (!reading.strict && isBlank(given)) return undefined;
+    const source = toSource(given);
+    if (source === null) return reportRefusal(reading, parent, step, speaker, mismatch, given);
+    const entries = entriesOf(source);
+    if (entries.length > maxProperties)
+      return reportRefusal(reading, parent, step, speaker, { ...many, came: String(entries.length) }, given);
+    const pointer = `${parent}/${step}`;
+    const labels: Record<string, unknown> = {};
+    for (const [key, entry] of entries) {
+      const at = pointerStep(key);
+      if (repeatedKeys(source).has(key) && reading.strict)
+        report(reading, pointer, at, "duplicate_field", `${speaker.name} has ${quote(key)} more than once.`);
+      const value = readText(entry, reading, pointer, at);
+      if (!keyPattern.test(key)) reportRefusal(reading, pointer, at, speaker, oddKey, key);
+      else if (typeof value === "string" && !valuePattern.test(value))
+        reportRefusal(reading, pointer, at, speaker, oddValue, value);
+      else if (value !== undefined) labels[key] = value;
+    }
+    return labels;
+  };
+}

@@ -1,0 +1,64 @@
+/**
+ * The bytes of a body, up to a limit and within a time. The pipeline asks for them only after everything that can be decided
+ * without; so a client that said `Expect: 100-continue` is told to go on only here.
+ */
+import { Fault } from "../base/fault.ts";
+import type { Exchange } from "./exchange.ts";
+
+export interface PayloadLimits {
+  /** Bytes. */
+  readonly body: number;
+  /** Milliseconds for the whole body. */
+  readonly bodyTime: number;
+}
+
+/** The client went away in the middle of its request: there is nobody to answer. */
+export class Gone extends Error {
+  override readonly name = "Gone";
+}
+
+export function tooLarge(limit: number): Fault {
+  return new Fault("body_too_large", `The body must not be longer than ${limit} bytes.`);
+}
+
+/**
+ * Reads a body that there is to its end; `keep: false` drops what comes. Rejects with `body_too_large`, `request_timeout`, `body_not_readable`
+ * (broken chunks) or `Gone`.
+ */
+export function receive(exchange: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
+  const { request, response, connection, head } = exchange;
+  if (head.expect !== undefined && request.httpVersionMinor > 0 && head.expect.toLowerCase() === "100-continue")
+    response.writeContinue();
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    const stop = (): void => {
+      clearTimeout(timer);
+      connection.onBroken = null;
+      request.off("data", take).off("end", finish).off("close", leave).off("error", leave);
+    };
+    const fail = (error: Error): void => {
+      stop();
+      // Whatever still comes is read into nothing, or the answer could not leave.
+      request.on("error", () => {}).resume();
+      reject(error);
+    };
+    const take = (chunk: Uint8Array): void => {
+      size += chunk.length;
+      if (size > limits.body) fail(tooLarge(limits.body));
+      else if (keep) chunks.push(chunk);
+    };
+    const finish = (): void => {
+      stop();
+      resolve(chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks));
+    };
+    const leave = (): void => fail(new Gone());
+    const timer = setTimeout(() => {
+      fail(new Fault("request_timeout", `The body did not arrive within ${limits.bodyTime / 1000} seconds.`));
+    }, limits.bodyTime);
+    connection.onBroken = () => fail(connection.broken ?? new Gone());
+    if (connection.broken !== null && connection.latest === request) return connection.onBroken();
+    if (request.destroyed && !request.complete) return leave();
+    request.on("data", take).on("end", finish).on("close", leave).on("error", leave);
+  });
+}

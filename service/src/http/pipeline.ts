@@ -1,0 +1,293 @@
+/**
+ * The way of every request, in the order that the API promises (section 1.2): the first check that fails decides the answer.
+ * `answer` is that order, readable from top to bottom; the rooms beside this one know how each check is done.
+ */
+import type { FieldFault } from "@brume/api/errors.ts";
+import { grants } from "@brume/api/operation.ts";
+import { Fault, invalidFields } from "../base/fault.ts";
+import type { Reader } from "../store/db.ts";
+import { type Bound, readIds } from "./bind.ts";
+import { canonicalBody, decodeBody, type RawFields } from "./body.ts";
+import { auditRow, type ChangeTools, carryOut, show } from "./change.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Streams } from "./feed.ts";
+import type { AuditRow, Caller, Page, Request } from "./handler.ts";
+import { accepts, hasBody, isAmbiguous, matchesTag, readBearer, readIdempotencyKey, readPreferences } from "./head.ts";
+import { type Claim, fingerprint, type IdempotencyKeys } from "./idempotency.ts";
+import type { Limiter } from "./limit.ts";
+import type { Memory, Remembered } from "./memory.ts";
+import { linkNext } from "./page.ts";
+import type { Route } from "./path.ts";
+import { type PayloadLimits, receive, tooLarge } from "./payload.ts";
+import { invalidQuery, readQuery } from "./query.ts";
+import { readFields } from "./read.ts";
+import { repeat, repeatLater } from "./replay.ts";
+import { json, preflight, type Reply, success } from "./reply.ts";
+
+export interface Limits extends PayloadLimits {
+  /** Bytes of all header lines. */
+  readonly headers: number;
+  /** Bytes of the request target. */
+  readonly target: number;
+}
+
+export interface PipelineTools extends ChangeTools {
+  readonly limits: Limits;
+  readonly route: (target: string) => Route;
+  readonly operations: ReadonlyMap<string, Bound>;
+  readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
+  readonly limiter: Limiter;
+  readonly keys: IdempotencyKeys;
+  readonly streams: Streams;
+  readonly memory: Memory;
+  /** What keeps the service from answering now; null: nothing. */
+  readonly unready: () => string | null;
+  readonly noteAudit: (row: AuditRow) => void;
+}
+
+type Known = Extract<Route, { found: true }>;
+
+const everything = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
+
+export function createPipeline(tools: PipelineTools): (exchange: Exchange) => Promise<Reply | null> {
+  const { limits, store } = tools;
+
+  /** Resolves to null when a stream has begun. Throws the fault that decides the answer otherwise. */
+  return async function answer(exchange: Exchange): Promise<Reply | null> {
+    const { head } = exchange;
+    const method = exchange.request.method ?? "";
+
+    const remembered = tools.memory.find(exchange);
+    if (remembered !== undefined) {
+      const reply = recall(tools, exchange, remembered);
+      if (reply !== null) return reply;
+    }
+
+    // 1. The head is small and readable, the body not announced too large.
+    const route = readTarget(tools, exchange);
+    if (Number(head.contentLength) > limits.body) throw tooLarge(limits.body);
+    if (isAmbiguous(head)) throw new Fault("body_not_readable", "The body has a length and chunks at once.");
+
+    // 2. The service is ready.
+    const bound = route === null || route === "*" ? undefined : findOperation(tools, route, method);
+    const unready = tools.unready();
+    if (unready !== null && bound?.alwaysAnswers !== true) throw new Fault("not_ready", unready);
+
+    // 3. The path is known.
+    if (route === null) throw new Fault("path_not_found", "Nothing is offered at this path.");
+    if (route === "*") return preflight(everything);
+
+    // 4. The method is allowed there.
+    if (method === "OPTIONS") return preflight(route.allow);
+    if (bound === undefined) {
+      exchange.headers.push("Allow", route.allow.join(", "));
+      throw new Fault("method_not_allowed", `This path takes ${route.allow.join(", ")}.`);
+    }
+    exchange.bound = bound;
+    exchange.parameters = route.params;
+
+    // Preferences and query are read before they are judged: a dry run leaves no trace, however it ends.
+    const { strict, wait } = readPreferences(head.prefer);
+    if (strict) exchange.applied = "handling=strict";
+    const query = readQuery(bound.operation.query, route.query, { strict, change: bound.change });
+    exchange.dryRun = query.dryRun;
+
+    // 5. The token is good. An open operation asks for none, and has no use for steps 6 and 7.
+    const token = readBearer(head.authorization);
+    const known = bound.operation.access === "open" ? nobody : identify(tools, exchange, token);
+    const caller = known instanceof Promise ? await known : known;
+    if (caller !== nobody) exchange.caller = caller;
+
+    // 6. The token's rate limit is not used up.
+    if (caller.rateLimit !== null)
+      tools.limiter.take(caller.tokenId, caller.rateLimit, tools.clock.now(), bound.counted, exchange.headers);
+
+    // 7. The token has the scope, and its project is not blocked.
+    if (bound.operation.access !== "open") permit(bound, caller, exchange);
+
+    // 8. The body is read and decoded.
+    const bytes = hasBody(head) ? await receive(exchange, limits, bound.fields !== null) : noBytes;
+    const raw = bound.fields === null ? null : decodeBody(bytes, head, strict);
+
+    // 9. The idempotency key is good, and this request the first that uses it.
+    const keyed = bound.change && head.idempotencyKey !== undefined;
+    const claim = keyed ? await claimKey(tools, exchange, bound, caller, route, raw) : null;
+    try {
+      // 10. Query and fields are valid.
+      const body = readAll(bound, query.faults, raw, strict);
+
+      // 11. The path names objects; whether they are there, and as If-Match says, the handler finds out as its first act.
+      const request: Request = {
+        params: readIds(bound, route.params),
+        query: query.value,
+        body: body as never,
+        caller,
+        requestId: exchange.id,
+        dryRun: query.dryRun,
+        otherMedia: bound.otherMedia !== null && accepts(head.accept, bound.otherMedia),
+        expect: head.ifMatch === undefined ? expectNothing : expectTag(exchange, head.ifMatch),
+      };
+      if (isStored(claim)) return await replay(tools, exchange, bound, request, claim, wait);
+
+      // 12 and 13. Reads see committed state; a change goes through its transaction to its effect.
+      if (bound.change) {
+        const seconds = wait ?? bound.operation.wait ?? 0;
+        const reply = await carryOut(tools, exchange, bound, request, claim, seconds * 1000);
+        if (wait !== null && !query.dryRun) nameWait(exchange, wait);
+        return reply;
+      }
+      if (bound.streams && request.otherMedia) {
+        await tools.streams.open(exchange, caller, token ?? "", query.value);
+        return null;
+      }
+      const moment = tools.memory.moment();
+      const reply = await readAnswer(bound, request, store.read, route);
+      if (bound.handler.stable === true) tools.memory.keep(exchange, moment, { caller, bound, reply });
+      return reply;
+    } finally {
+      if (claim !== null && !isStored(claim)) claim.release();
+    }
+  };
+}
+
+/**
+ * The steps that a request which was answered before can still fail at, or whose failing could tell it from before. Null: go the
+ * whole way.
+ */
+function recall(tools: PipelineTools, exchange: Exchange, { caller, bound, reply }: Remembered): Reply | null {
+  const { head } = exchange;
+  if (head.size > tools.limits.headers || tools.unready() !== null) return null;
+  const asking = tools.authenticate(readBearer(head.authorization) ?? "", exchange.address);
+  if (asking !== caller) return null;
+  exchange.caller = caller;
+  exchange.bound = bound;
+  if (caller.rateLimit !== null)
+    tools.limiter.take(caller.tokenId, caller.rateLimit, tools.clock.now(), bound.counted, exchange.headers);
+  return reply;
+}
+
+async function readAnswer({ name, handler }: Bound, request: Request, db: Reader, route: Known): Promise<Reply> {
+  if (handler.list !== undefined) return showPage(await handler.list(request, db), route);
+  if (handler.read !== undefined) return show(await handler.read(request, db));
+  throw new Error(`operation ${name} has no handler`);
+}
+
+/** Step 1. Null is a path that nobody knows, `*` the whole service. */
+function readTarget(tools: PipelineTools, { head, request }: Exchange): Known | "*" | null {
+  const { limits } = tools;
+  const target = request.url ?? "";
+  if (head.size > limits.headers)
+    throw new Fault("headers_too_large", `All headers together must not be longer than ${limits.headers} bytes.`);
+  if (target.length > limits.target)
+    throw new Fault("path_not_readable", `The request target must not be longer than ${limits.target} bytes.`);
+  if (target === "*" && request.method === "OPTIONS") return "*";
+  const route = tools.route(target);
+  if (route.found) return route;
+  if (route.reason === "path_not_found") return null;
+  throw new Fault("path_not_readable", "The request target is not a path in percent-encoded UTF-8.");
+}
+
+function findOperation(tools: PipelineTools, route: Known, method: string): Bound | undefined {
+  if (!route.allow.includes(method)) return undefined;
+  const name = route.operations.get(method === "HEAD" ? "GET" : (method as "GET"));
+  return name === undefined ? undefined : tools.operations.get(name);
+}
+
+/** Who asks where nobody is asked. No handler of an open operation looks at it. */
+const nobody: Caller = {
+  tokenId: 0,
+  tokenName: "",
+  projectId: 0,
+  projectBlocked: false,
+  scopes: [],
+  restriction: null,
+  rateLimit: null,
+  expiresAt: null,
+};
+
+/** Step 5. */
+function identify(tools: PipelineTools, exchange: Exchange, token: string | null): Caller | Promise<Caller> {
+  if (token === null || token === "") throw new Fault("token_missing", "The request has no bearer token.");
+  return tools.authenticate(token, exchange.address);
+}
+
+const noBytes = new Uint8Array(0);
+
+/** Step 7. */
+function permit({ operation, change }: Bound, caller: Caller, { parameters }: Exchange): void {
+  const { access, own } = operation;
+  const ownId = own === "project" ? caller.projectId : own === "token" ? caller.tokenId : null;
+  const isOwn = ownId !== null && Number(parameters["id"]) === ownId;
+  if (access !== "any" && access !== "open" && !isOwn && !grants(caller.scopes, access))
+    throw new Fault("scope_missing", `The token needs the scope ${access}.`);
+  if (change && caller.projectBlocked && operation.method !== "DELETE" && operation.whenBlocked !== true)
+    throw new Fault("project_blocked", "A blocked project can only be read and cleared.");
+}
+
+/** Step 9, where there is a key. Null: a dry run, which has no use for it. */
+async function claimKey(
+  tools: PipelineTools,
+  { head, dryRun }: Exchange,
+  bound: Bound,
+  caller: Caller,
+  route: Known,
+  raw: RawFields | null,
+): Promise<Claim | Reply | null> {
+  const key = readIdempotencyKey(head.idempotencyKey ?? "");
+  if (dryRun) return null;
+  // A restricted token must not get to see what another one was answered.
+  const whose = caller.restriction === null ? "" : String(caller.tokenId);
+  const body = raw === null ? "" : canonicalBody(raw);
+  const print = fingerprint(bound.operation.method, route.path, route.query, body, whose);
+  return tools.keys.claim(caller.projectId, key, print, tools.clock.now());
+}
+
+const isStored = (claim: Claim | Reply | null): claim is Reply => claim !== null && "status" in claim;
+
+/** Step 10: the faults of query and body together. */
+function readAll(bound: Bound, queryFaults: readonly FieldFault[], raw: RawFields | null, strict: boolean): unknown {
+  const alone = invalidQuery(queryFaults);
+  if (alone !== null) throw alone;
+  const read = bound.fields === null || raw === null ? null : readFields(bound.fields, raw, { strict });
+  const faults = read === null ? queryFaults : [...queryFaults, ...read.faults];
+  if (faults.length > 0) throw invalidFields(faults);
+  return read?.value;
+}
+
+const expectNothing = (): void => {};
+
+function expectTag(exchange: Exchange, ifMatch: string): (tag: string) => void {
+  return (tag) => {
+    if (matchesTag(ifMatch, tag)) return;
+    exchange.headers.push("ETag", `"${tag}"`);
+    throw new Fault("etag_mismatch", `The present ETag is "${tag}".`);
+  };
+}
+
+/** The answer names the seconds that were granted. */
+function nameWait(exchange: Exchange, seconds: number): void {
+  exchange.applied += `${exchange.applied === "" ? "" : ", "}wait=${seconds}`;
+}
+
+/** A repeated request changes nothing, but was asked for. */
+async function replay(
+  tools: PipelineTools,
+  exchange: Exchange,
+  bound: Bound,
+  request: Request,
+  stored: Reply,
+  wait: number | null,
+): Promise<Reply> {
+  tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), stored.status));
+  if (wait === null) return repeat(stored);
+  const reader = tools.operations.get(bound.operation.shows ?? "");
+  const reply = await repeatLater(stored, reader, request, tools.store.read, wait * 1000, tools.stop);
+  nameWait(exchange, wait);
+  return reply;
+}
+
+function showPage({ items, total, next }: Page<unknown>, route: Known): Reply {
+  const headers = ["X-Total-Count", String(total)];
+  if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
+  return success(json, JSON.stringify(items), headers);
+}

@@ -1,0 +1,91 @@
+/**
+ * The query of a request target: the few names that mean something there, read like the fields of a form (api sections 1.10, 1.11).
+ * Clients in the field repeat whole bodies in it, so everything else is ignored.
+ */
+import type { FieldFault } from "@brume/api/errors.ts";
+import { type Static, type TObject, Type } from "typebox";
+import { Fault } from "../base/fault.ts";
+import { createNode, decodePart, reach, splitPairs } from "./form.ts";
+import { readFields } from "./read.ts";
+import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
+
+export interface QueryReading<S extends TObject> {
+  readonly value: Static<S>;
+  readonly dryRun: boolean;
+  readonly faults: FieldFault[];
+}
+
+const dryRunOnly = Type.Object({ dryRun: Type.Optional(Type.Boolean()) });
+
+interface Plan {
+  readonly schema: TObject;
+  /** By name in lower case as the schema spells it. */
+  readonly names: ReadonlyMap<string, string>;
+}
+
+function planFor(schema: TObject): Plan {
+  return { schema, names: new Map(Object.keys(schema.properties).map((name) => [asciiLower(name), name])) };
+}
+
+const readPlans = new WeakMap<TObject, Plan>();
+const changePlans = new WeakMap<TObject, Plan>();
+const nothing = Type.Object({});
+
+function planOf(schema: TObject, change: boolean): Plan {
+  const plans = change ? changePlans : readPlans;
+  let plan = plans.get(schema);
+  if (plan === undefined) {
+    plan = planFor(change ? Type.Object({ ...schema.properties, ...dryRunOnly.properties }) : schema);
+    plans.set(schema, plan);
+  }
+  return plan;
+}
+
+/**
+ * `query` is raw, without `?`. Pointers of faults are `?limit`, in the schema's spelling. Of a name that comes twice the last one
+ * counts, but all of `label` do; an empty value is absent. An empty `dryRun` is refused, lest a change happens that nobody wanted.
+ */
+export function readQuery<S extends TObject>(
+  schema: S | undefined,
+  query: string,
+  options: { readonly strict: boolean; readonly change: boolean },
+): QueryReading<S> {
+  if (query === "" && schema === undefined) return { value: {} as Static<S>, dryRun: false, faults: [] };
+  const plan = planOf(schema ?? nothing, options.change);
+  const root = createNode();
+  const faults: FieldFault[] = [];
+  const unknown: FieldFault[] = [];
+  for (const [rawName, rawValue] of splitPairs(encodeHighBytes(query))) {
+    const shown = decodePart(rawName) ?? rawName;
+    const name = plan.names.get(asciiLower(shown));
+    if (name === undefined) {
+      if (options.strict) unknown.push(fault(shown, "unknown_field", `There is no parameter ${quote(shown)} here.`));
+      continue;
+    }
+    const value = decodePart(rawValue ?? "");
+    if (value === null) faults.push(fault(name, "format_invalid", `${name} is not percent-encoded UTF-8.`));
+    else if (value.trim() !== "") take(reach(root, name).values, name, value);
+    else if (name === "dryRun") faults.push(fault(name, "type_mismatch", "dryRun must be true or false, not empty."));
+  }
+  const read = readFields(plan.schema, { kind: "form", fields: root }, options);
+  for (const found of read.faults) faults.push({ ...found, pointer: `?${found.pointer.slice(1)}` });
+  const { dryRun = false, ...value } = read.value as Record<string, unknown>;
+  return { value: value as Static<S>, dryRun: dryRun === true, faults: [...faults, ...unknown] };
+}
+
+function take(values: string[], name: string, value: string): void {
+  if (name === "label" && values.length > 0) values[0] += `,${value}`;
+  else values.push(value);
+}
+
+function fault(name: string, code: FieldFault["code"], detail: string): FieldFault {
+  return { pointer: `?${pointerStep(name)}`, code, detail };
+}
+
+const ownCode: ReadonlySet<string> = new Set(["?limit", "?cursor", "?label"]);
+
+/** The fault that paging and selectors answer alone with, `query_invalid`; null if all `faults` are ordinary ones of fields. */
+export function invalidQuery(faults: readonly FieldFault[]): Fault | null {
+  const found = faults.find(({ pointer }) => ownCode.has(pointer));
+  return found ? new Fault("query_invalid", found.detail, [{ ...found, code: "query_invalid" }]) : null;
+}

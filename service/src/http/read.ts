@@ -1,0 +1,213 @@
+/**
+ * Fields of a body as the contract's schema wants them (api sections 1.4 to 1.6). One room does it for all operations, so that a
+ * client learns once how Brume reads; what a schema says is turned into functions when it is first met, and kept.
+ */
+import type { FieldFault } from "@brume/api/errors.ts";
+import type { Static, TObject } from "typebox";
+import type { RawFields } from "./body.ts";
+import { isFormNode, partsOf } from "./form.ts";
+import { type JsonObject, parseJson, repeatedKeys } from "./json.ts";
+import { compileLabels } from "./labels.ts";
+import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
+import { type Convert, compileScalar, count, refuse, type Schema } from "./scalar.ts";
+import { isBlank, type Source, toItems, toObjects, toSource } from "./shape.ts";
+import { asciiLower, pointerStep, quote } from "./text.ts";
+
+/** Undefined: absent, or refused with a fault. The value stands at `parent/step`. */
+type Read = (given: unknown, reading: Reading, parent: string, step: string) => unknown;
+
+interface Field {
+  readonly name: string;
+  readonly step: string;
+  readonly required: boolean;
+  readonly fallback: unknown;
+  /** Its names have the slots `from` up to but not including `to`, the first name first. */
+  readonly from: number;
+  readonly to: number;
+  readonly read: Read;
+}
+
+/** An object's schema, ready for reading. Each name under which a field may come has a slot. */
+interface Plan {
+  readonly fields: readonly Field[];
+  readonly exact: ReadonlyMap<string, number>;
+  /** By name in lower case. */
+  readonly loose: ReadonlyMap<string, number>;
+  readonly size: number;
+}
+
+const plans = new WeakMap<object, Plan>();
+
+/**
+ * Faults come in the schema's order, pointers in its spelling; then, in strict mode, the unknown fields. Absent fields are absent
+ * from the value, so the schema of an edit needs nothing special. With faults the value is only what could be read.
+ */
+export function readFields<S extends TObject>(
+  schema: S,
+  raw: RawFields,
+  options: { readonly strict: boolean },
+): { value: Static<S>; faults: FieldFault[] } {
+  let plan = plans.get(schema);
+  if (plan === undefined) {
+    plan = compileObject(schema, false);
+    plans.set(schema, plan);
+  }
+  const reading: Reading = { strict: options.strict, form: raw.kind === "form", faults: [], ambiguous: false };
+  const value = readObject(plan, raw.fields, reading, "");
+  if (reading.ambiguous && raw.kind === "json" && raw.text !== null) {
+    const fields = parseJson(raw.text, false) as JsonObject;
+    return readFields(schema, { kind: "json", fields, text: null }, options);
+  }
+  return { value: value as Static<S>, faults: reading.faults };
+}
+
+function compileObject(schema: Schema, secret: boolean): Plan {
+  const exact = new Map<string, number>();
+  const loose = new Map<string, number>();
+  const others: [string, number][] = [];
+  let size = 0;
+  const fields: Field[] = [];
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const from = size++;
+    exact.set(name, from);
+    loose.set(asciiLower(name), from);
+    for (const other of property["x-also"] ?? []) others.push([other, size++]);
+    fields.push({
+      name,
+      step: pointerStep(name),
+      required: schema.required?.includes(name) ?? false,
+      fallback: property.default,
+      from,
+      to: size,
+      read: compile(property, { name, secret }),
+    });
+  }
+  // A field's own name is never taken by another field's second one.
+  for (const [name, slot] of others) {
+    if (!exact.has(name)) exact.set(name, slot);
+    if (!loose.has(asciiLower(name))) loose.set(asciiLower(name), slot);
+  }
+  return { fields, exact, loose, size };
+}
+
+/** Throws where a schema wants what reading cannot do: a mistake of ours, found when the first request comes. */
+function compile(schema: Schema, { name, secret: within }: Speaker): Read {
+  const kinds = schema.anyOf?.filter((kind) => kind.type !== "null") ?? [];
+  const secret = within || schema["x-secret"] === true;
+  const speaker = { name, secret };
+  if (kinds.length === 1 && kinds[0]) return compile(kinds[0], speaker);
+  if (schema["x-labels"])
+    return compileLabels(schema, speaker, compileSingle(compileScalar({ type: "string" }), speaker));
+  if (schema.type === "array" && schema.items) return compileList(schema, schema.items, speaker);
+  if (schema.type === "object") return compileNested(compileObject(schema, secret), speaker);
+  return compileSingle(compileScalar(schema), speaker);
+}
+
+function readObject(plan: Plan, source: Source, reading: Reading, pointer: string): Record<string, unknown> {
+  const found = new Array<unknown>(plan.size).fill(undefined);
+  const unknown: string[] = [];
+  if (isFormNode(source)) for (const [name, part] of partsOf(source)) place(plan, name, part, found, unknown, reading);
+  else for (const name in source) place(plan, name, source[name], found, unknown, reading);
+
+  const value: Record<string, unknown> = {};
+  for (const field of plan.fields) {
+    const before = reading.faults.length;
+    if (reading.strict && isTwice(field, found, source))
+      report(reading, pointer, field.step, "duplicate_field", `${field.name} is given more than once.`);
+    const given = choose(found, field);
+    const result = given === undefined ? undefined : field.read(given, reading, pointer, field.step);
+    if (result !== undefined && (result !== "" || !field.required)) value[field.name] = result;
+    else if (reading.faults.length > before) continue;
+    else if (field.required) report(reading, pointer, field.step, "field_required", `${field.name} is required.`);
+    else if (field.fallback !== undefined) value[field.name] = field.fallback;
+  }
+  for (const name of unknown)
+    report(reading, pointer, pointerStep(name), "unknown_field", `There is no field ${quote(name)} here.`);
+  return value;
+}
+
+function place(plan: Plan, name: string, given: unknown, found: unknown[], unknown: string[], reading: Reading): void {
+  const slot = plan.exact.get(name) ?? (reading.strict ? undefined : plan.loose.get(asciiLower(name)));
+  if (slot === undefined) {
+    if (reading.strict) unknown.push(name);
+    return;
+  }
+  if (found[slot] !== undefined) reading.ambiguous = true;
+  found[slot] = given;
+}
+
+/** The first of a field's names that is present and not empty; else an empty one, since that may mean "clear it". */
+function choose(found: readonly unknown[], field: Field): unknown {
+  let empty: unknown;
+  for (let slot = field.from; slot < field.to; slot++) {
+    const given = found[slot];
+    if (given === undefined || given === null) continue;
+    if (field.to - field.from === 1 || !isBlank(given)) return given;
+    empty ??= given;
+  }
+  return empty;
+}
+
+function isTwice(field: Field, found: readonly unknown[], source: Source): boolean {
+  let times = repeatedKeys(source).has(field.name) ? 2 : 0;
+  for (let slot = field.from; slot < field.to; slot++) if (found[slot] !== undefined) times++;
+  return times > 1;
+}
+
+function compileSingle(convert: Convert, speaker: Speaker): Read {
+  return (given, reading, parent, step) => {
+    let single = given;
+    if (isFormNode(given)) {
+      if (reading.strict && given.values.length > 1)
+        return report(reading, parent, step, "duplicate_field", `${speaker.name} is given more than once.`);
+      // With parts below it, it is no single value; the converter says what it must be.
+      single = partsOf(given).size > 0 ? {} : given.values.at(-1);
+    }
+    if (single === undefined || single === null) return undefined;
+    const result = convert(single, reading);
+    return typeof result === "object" ? reportRefusal(reading, parent, step, speaker, result, single) : result;
+  };
+}
+
+function compileNested(plan: Plan, speaker: Speaker): Read {
+  const mismatch = refuse("type_mismatch", "must be an object");
+  return (given, reading, parent, step) => {
+    if (given === null || (!reading.strict && isBlank(given))) return undefined;
+    const source = toSource(given);
+    if (source === null) return reportRefusal(reading, parent, step, speaker, mismatch, given);
+    return readObject(plan, source, reading, `${parent}/${step}`);
+  };
+}
+
+function compileList(schema: Schema, item: Schema, speaker: Speaker): Read {
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
+  const readItem = compile(item, speaker);
+  const ofObjects = item.type === "object";
+  const skips = schema["x-skip"] === true;
+  const mismatch = refuse("type_mismatch", ofObjects ? "must be a list of objects" : "must be a list");
+  const withNull = refuse("type_mismatch", "must have values only");
+  const short = refuse("too_short", `must have at least ${count(minItems, "item")}`);
+  const long = refuse("too_long", `must have at most ${count(maxItems, "item")}`);
+  return (given, reading, parent, step) => {
+    if (!reading.strict && isBlank(given)) return undefined;
+    const items = ofObjects ? toObjects(given) : toItems(given, reading.strict);
+    if (items === null) return reportRefusal(reading, parent, step, speaker, mismatch, given);
+    if (items.length > maxItems)
+      return reportRefusal(reading, parent, step, speaker, { ...long, came: String(items.length) }, given);
+    const pointer = `${parent}/${step}`;
+    const atStart = reading.faults.length;
+    const values: unknown[] = [];
+    for (const [index, entry] of items.entries()) {
+      const before = reading.faults.length;
+      if (entry === null && (reading.strict || ofObjects))
+        reportRefusal(reading, pointer, String(index), speaker, withNull, entry);
+      const value = readItem(entry, reading, pointer, String(index));
+      if (value !== undefined) values.push(value);
+      else if (skips && !reading.strict && reading.faults[before]?.code === "type_mismatch")
+        reading.faults.length = before;
+    }
+    if (values.length < minItems && reading.faults.length === atStart)
+      return reportRefusal(reading, parent, step, speaker, { ...short, came: String(values.length) }, given);
+    return values;
+  };
+}

@@ -1,0 +1,140 @@
+/** Laws of reading: nothing that comes in makes it throw, and what is printed is read as itself. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { boolean, date, id, integer, Labels, list, optional, text, word } from "@brume/api/common.ts";
+import { contract } from "@brume/api/contract.ts";
+import type { Operation } from "@brume/api/operation.ts";
+import fc from "fast-check";
+import { type TObject, Type } from "typebox";
+import { Fault } from "../base/fault.ts";
+import { decodeBody } from "./body.ts";
+import { readFields } from "./read.ts";
+
+function read(schema: TObject, body: string, strict = false) {
+  return readFields(schema, decodeBody(new TextEncoder().encode(body), {}, strict), { strict });
+}
+
+/** What is read of a good body. */
+function value(schema: TObject, body: string, strict = false): unknown {
+  const { value, faults } = read(schema, body, strict);
+  assert.deepEqual(faults, [], body);
+  return value;
+}
+
+const number = optional(integer(1, 9));
+
+const bodies = Object.entries<Operation>(contract).flatMap(([name, { body }]) => (body ? [{ name, body }] : []));
+
+test("every body of the contract can be read", () => {
+  assert.ok(bodies.length > 10);
+  for (const { name, body } of bodies)
+    assert.ok(
+      read(body, "{}").faults.every(({ code }) => code === "field_required"),
+      name,
+    );
+});
+
+test("whatever the fields are, reading them throws nothing, and strict mode never takes more", () => {
+  const names = fc.constantFrom(...bodies.flatMap(({ body }) => Object.keys(body.properties)), "__proto__", "x");
+  const leaf = fc.oneof(fc.string({ unit: "grapheme" }), fc.integer(), fc.double(), fc.boolean(), fc.constant(null));
+  const some = fc.letrec((tie) => ({
+    any: fc.oneof(leaf, fc.array(tie("any"), { maxLength: 3 }), fc.dictionary(names, tie("any"), { maxKeys: 3 })),
+  })).any;
+  const json = fc.dictionary(names, some, { maxKeys: 6 }).map((fields) => JSON.stringify(fields));
+  const step = fc.constantFrom("[0]", "[]", ".Op", "[Name]", "[env]", "");
+  const pair = fc.tuple(names, step, step, fc.string({ unit: "grapheme" }));
+  const form = fc
+    .array(pair, { minLength: 1, maxLength: 6 })
+    .map((pairs) => pairs.map(([name, one, two, text]) => `${name}${one}${two}=${encodeURIComponent(text)}`).join("&"));
+  fc.assert(
+    fc.property(fc.oneof(json, form), fc.constantFrom(...bodies), (text, { body }) => {
+      try {
+        const relaxed = read(body, text);
+        for (const { pointer, detail } of relaxed.faults) assert.ok(pointer.startsWith("/") && !/[\r\n]/.test(detail));
+        if (read(body, text, true).faults.length === 0) assert.deepEqual(relaxed.faults, []);
+      } catch (error) {
+        assert.ok(error instanceof Fault, String(error));
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+const valid = fc.record(
+  {
+    Name: fc
+      .string({ unit: "grapheme", minLength: 1 })
+      .map((text) => text.trim().normalize("NFC"))
+      .filter((text) => text !== ""),
+    TTL: fc.integer({ min: 1, max: 2147483647 }),
+    On: fc.boolean(),
+    Type: fc.constantFrom("A" as const, "AAAA" as const),
+    When: fc.date({ min: new Date(0), max: new Date("9999-12-31"), noInvalidDate: true }).map((at) => at.toISOString()),
+    Raw: fc.string({ unit: "grapheme", minLength: 1 }),
+    Keys: fc.array(fc.integer({ min: 1, max: 99 }), { minLength: 1, maxLength: 4 }),
+    Labels: fc.dictionary(fc.stringMatching(/^[a-z]{1,5}$/), fc.stringMatching(/^[A-Z]{0,5}$/), {
+      minKeys: 1,
+      maxKeys: 4,
+      noNullPrototype: true,
+    }),
+    Quotas: fc.record(
+      { Servers: fc.integer({ min: 1, max: 9 }), CPU: fc.integer({ min: 1, max: 9 }) },
+      { noNullPrototype: true },
+    ),
+    Rules: fc.array(
+      fc.record(
+        { Source: fc.constantFrom("any", "10.0.0.1"), Port: fc.integer({ min: 1, max: 65535 }) },
+        { noNullPrototype: true },
+      ),
+      { minLength: 1, maxLength: 3 },
+    ),
+  },
+  { requiredKeys: ["Name"], noNullPrototype: true },
+);
+const everything = Type.Object({
+  Name: text(),
+  TTL: optional(integer(1, 2147483647)),
+  On: optional(boolean()),
+  Type: optional(word(["A", "AAAA"])),
+  When: optional(date()),
+  Raw: optional(text({ "x-verbatim": true })),
+  Keys: optional(list(id())),
+  Labels: optional(Labels),
+  Quotas: optional(Type.Object({ Servers: number, CPU: number })),
+  Rules: optional(list(Type.Object({ Source: text(), Port: integer(1, 65535) }))),
+});
+
+/** What Python prints. */
+function printRelaxed(given: unknown): string {
+  if (given === true) return "True";
+  if (given === false) return "False";
+  if (typeof given === "string")
+    return `'${JSON.stringify(given).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;
+  if (Array.isArray(given)) return `[${given.map(printRelaxed).join(", ")}]`;
+  if (typeof given !== "object" || given === null) return String(given);
+  return `{${Object.entries(given)
+    .map(([key, item]) => `${printRelaxed(key)}: ${printRelaxed(item)}`)
+    .join(", ")}}`;
+}
+
+function printForm(given: unknown, name = ""): string[] {
+  if (Array.isArray(given)) return given.flatMap((item, index) => printForm(item, `${name}[${index}]`));
+  if (typeof given !== "object" || given === null)
+    return [`${encodeURIComponent(name)}=${encodeURIComponent(String(given))}`];
+  return Object.entries(given).flatMap(([key, item]) => printForm(item, name === "" ? key : `${name}[${key}]`));
+}
+
+test("what is printed as JSON, relaxed JSON or a form is read as itself", () => {
+  fc.assert(
+    fc.property(valid, (fields) => {
+      const json = JSON.stringify(fields);
+      assert.deepEqual(value(everything, json), fields);
+      assert.deepEqual(value(everything, json, true), fields);
+      assert.deepEqual(value(everything, printRelaxed(fields)), fields);
+      const form = printForm(fields).join("&");
+      assert.deepEqual(value(everything, form), fields);
+      assert.deepEqual(value(everything, form, true), fields);
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,183 @@
+/** Filters of lists: the grammar of section 1.10. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { Fault } from "../base/fault.ts";
+import { matches, nameMatcher, parseSelector, type Requirement, stateMatcher } from "./selector.ts";
+
+/** Anything that a string can hold, halves of surrogate pairs too. */
+const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
+
+test("selectors that are read", () => {
+  const rows: [string, Requirement[]][] = [
+    ["env", [{ key: "env", op: "present" }]],
+    ["!env", [{ key: "env", op: "absent" }]],
+    [" ! env ", [{ key: "env", op: "absent" }]],
+    ["env=prod", [{ key: "env", op: "in", values: ["prod"] }]],
+    ["env == prod", [{ key: "env", op: "in", values: ["prod"] }]],
+    ["env=", [{ key: "env", op: "in", values: [""] }]],
+    ["env!=prod", [{ key: "env", op: "notin", values: ["prod"] }]],
+    ["env in (a,b)", [{ key: "env", op: "in", values: ["a", "b"] }]],
+    ["env in(a)", [{ key: "env", op: "in", values: ["a"] }]],
+    ["env in ( a , )", [{ key: "env", op: "in", values: ["a", ""] }]],
+    ["env notin (a,b)", [{ key: "env", op: "notin", values: ["a", "b"] }]],
+    ["in", [{ key: "in", op: "present" }]],
+    ["in in (in)", [{ key: "in", op: "in", values: ["in"] }]],
+    ["notin=in", [{ key: "notin", op: "in", values: ["in"] }]],
+    ["example.com/a_b-c.d=E", [{ key: "example.com/a_b-c.d", op: "in", values: ["E"] }]],
+    [
+      "a,!b , c in (x,y),d",
+      [
+        { key: "a", op: "present" },
+        { key: "b", op: "absent" },
+        { key: "c", op: "in", values: ["x", "y"] },
+        { key: "d", op: "present" },
+      ],
+    ],
+  ];
+  for (const [text, requirements] of rows) assert.deepEqual(parseSelector(text), requirements, text);
+});
+
+test("selectors that are refused, with the place", () => {
+  const rows: [string, number][] = [
+    ["", 1],
+    [",", 1],
+    ["a,", 3],
+    ["a b", 3],
+    ["a=b=c", 4],
+    ["!a=b", 3],
+    ["a in b", 6],
+    ["a in (b", 8],
+    ["a in (b c)", 9],
+    ["a in", 5],
+    ["a = = b", 5],
+    ["a=b/c", 3],
+    ["-a", 1],
+    ["a/b/c", 1],
+    ["(a)", 1],
+    ["a>b", 2],
+    ["a IN (b)", 3],
+    [`a=${"x".repeat(64)}`, 3],
+    ["ключ", 1],
+    ["a\u0000", 2],
+  ];
+  for (const [text, place] of rows)
+    assert.throws(
+      () => parseSelector(text),
+      (error) => {
+        assert.ok(error instanceof Fault);
+        assert.equal(error.code, "query_invalid", text);
+        assert.equal(error.errors[0]?.pointer, "?label");
+        assert.match(error.message, new RegExp(` at character ${place}, not `), `${text}: ${error.message}`);
+        return true;
+      },
+    );
+});
+
+test("what matches", () => {
+  const labels = { env: "prod", empty: "" };
+  const rows: [string, boolean][] = [
+    ["env", true],
+    ["other", false],
+    ["!env", false],
+    ["!other", true],
+    ["env=prod", true],
+    ["env=Prod", false],
+    ["ENV", false],
+    ["env!=prod", false],
+    ["env!=test", true],
+    ["other!=x", true],
+    ["env in (a,prod)", true],
+    ["other in (a)", false],
+    ["other in ()", false],
+    ["empty in ()", true],
+    ["empty=", true],
+    ["env notin (a)", true],
+    ["other notin (a)", true],
+    ["env,empty", true],
+    ["env,other", false],
+    ["constructor", false],
+    ["!toString", true],
+  ];
+  for (const [text, expected] of rows) assert.equal(matches(parseSelector(text), labels), expected, text);
+});
+
+const key = fc.stringMatching(/^(?:[a-z.]{1,9}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,9}[A-Za-z0-9])?$/);
+const value = fc.stringMatching(/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,9}[A-Za-z0-9])?)?$/);
+const plain = { noNullPrototype: true };
+const bare = fc.constantFrom("present" as const, "absent" as const);
+const among = fc.constantFrom("in" as const, "notin" as const);
+const requirement: fc.Arbitrary<Requirement> = fc.oneof(
+  fc.record({ key, op: bare }, plain),
+  fc.record({ key, op: among, values: fc.array(value, { minLength: 1, maxLength: 4 }) }, plain),
+);
+
+function print(requirement: Requirement): string {
+  if ("values" in requirement) return `${requirement.key} ${requirement.op} (${requirement.values.join(", ")})`;
+  return requirement.op === "present" ? requirement.key : `!${requirement.key}`;
+}
+
+test("a selector printed and read again is the same", () => {
+  const requirements = fc.array(requirement, { minLength: 1, maxLength: 5 });
+  fc.assert(fc.property(requirements, (all) => assert.deepEqual(parseSelector(all.map(print).join(",")), all)));
+});
+
+test("whatever the text, reading a selector throws nothing but query_invalid", () => {
+  const text = fc.oneof(
+    fc.string({ unit }),
+    fc.array(fc.constantFrom("a", "!", "=", "in", "notin", "(", ")", ",", " ")).map((parts) => parts.join("")),
+  );
+  fc.assert(
+    fc.property(text, (text) => {
+      try {
+        assert.ok(parseSelector(text).length > 0);
+      } catch (error) {
+        assert.ok(error instanceof Fault && error.code === "query_invalid");
+      }
+    }),
+  );
+});
+
+test("names with a run of characters", () => {
+  const rows: [string, string, boolean][] = [
+    ["web", "WEB", true],
+    ["web", "web1", false],
+    ["*", "", true],
+    ["", "", true],
+    ["", "a", false],
+    ["*.com", "example.COM", true],
+    ["*.com", ".com", true],
+    ["*.com", "com", false],
+    ["a*a", "a", false],
+    ["a*a", "aa", true],
+    ["a*b*c", "a-b-b-c", true],
+    ["a*b*c", "acb", false],
+    ["a**c", "abc", true],
+    ["*b*", "abc", true],
+    ["a.c", "abc", false],
+    ["(+", "(+", true],
+    ["ПОЧТА*", "почта.рф", true],
+    ["ΣΑ*", "σας", true],
+    ["*σ", "ΣΑΣ", true],
+    ["e\u0301*", "École", true],
+  ];
+  for (const [pattern, name, expected] of rows)
+    assert.equal(nameMatcher(pattern)(name), expected, `${pattern} ${name}`);
+});
+
+test("names match as a regular expression would", () => {
+  const text = fc.array(fc.constantFrom("a", "b", "."), { maxLength: 8 }).map((parts) => parts.join(""));
+  const pattern = fc.array(fc.constantFrom("a", "b", ".", "*"), { maxLength: 6 }).map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(pattern, text, (pattern, text) => {
+      const regex = new RegExp(`^${pattern.replaceAll(".", "\\.").replaceAll("*", ".*")}$`);
+      assert.equal(nameMatcher(pattern)(text), regex.test(text));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("states: one word or several, in any letter case", () => {
+  const wanted = stateMatcher("active, New");
+  assert.deepEqual(["Active", "New", "Failed", ""].map(wanted), [true, true, false, false]);
+});

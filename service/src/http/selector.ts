@@ -1,0 +1,113 @@
+/**
+ * Filters of lists that SQL does not know (api section 1.10): label selectors, names with `*`, words with commas. They come from
+ * strangers, so none of them may cost more than a walk along the text.
+ */
+import { labelKey, labelValue } from "@brume/api/common.ts";
+import { faultAt } from "../base/fault.ts";
+import { quote } from "./text.ts";
+
+/** One condition on one label. `=` is `in` with one value, `!=` is `notin` with one. */
+export type Requirement =
+  | { readonly key: string; readonly op: "present" | "absent" }
+  | { readonly key: string; readonly op: "in" | "notin"; readonly values: readonly string[] };
+
+/**
+ * selector = req *("," req); req = key / "!" key / key ("=" / "==" / "!=") value / key ("in" / "notin") "(" value *("," value) ")".
+ * Blanks around words and operators are free. Throws `query_invalid`.
+ */
+export function parseSelector(text: string): Requirement[] {
+  let at = 0;
+
+  function fail(wanted: string): never {
+    const found = at < text.length ? quote(text.slice(at)) : "nothing";
+    throw faultAt("query_invalid", "?label", `label must have ${wanted} at character ${at + 1}, not ${found}.`);
+  }
+
+  function match(pattern: RegExp): string {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text)?.[0] ?? "";
+    at += found.length;
+    return found;
+  }
+
+  function take(mark: string): boolean {
+    match(blanks);
+    if (!text.startsWith(mark, at)) return false;
+    at += mark.length;
+    return true;
+  }
+
+  function readWord(pattern: RegExp, wanted: string): string {
+    match(blanks);
+    const start = at;
+    const word = match(word63);
+    if (pattern.test(word)) return word;
+    at = start;
+    return fail(wanted);
+  }
+
+  const readKey = (): string => readWord(labelKey, "a key");
+  const readValue = (): string => readWord(labelValue, "a value");
+
+  function readRequirement(): Requirement {
+    if (take("!")) return { key: readKey(), op: "absent" };
+    const key = readKey();
+    if (take("!=")) return { key, op: "notin", values: [readValue()] };
+    if (take("==") || take("=")) return { key, op: "in", values: [readValue()] };
+    const op = match(operator);
+    if (op !== "in" && op !== "notin") return { key, op: "present" };
+    if (!take("(")) return fail('"("');
+    const values: string[] = [];
+    do values.push(readValue());
+    while (take(","));
+    return take(")") ? { key, op, values } : fail('"," or ")"');
+  }
+
+  const requirements: Requirement[] = [];
+  do requirements.push(readRequirement());
+  while (take(","));
+  return at === text.length ? requirements : fail('","');
+}
+
+const blanks = /[ \t]*/y;
+const word63 = /[A-Za-z0-9._/-]*/y;
+const operator = /(?:in|notin)(?![A-Za-z0-9._/-])/y;
+
+/** `!=` and `notin` also hold where the key is absent. */
+export function matches(requirements: readonly Requirement[], labels: Readonly<Record<string, string>>): boolean {
+  return requirements.every((requirement) => {
+    const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined;
+    if (!("values" in requirement)) return (value !== undefined) === (requirement.op === "present");
+    return (value !== undefined && requirement.values.includes(value)) === (requirement.op === "in");
+  });
+}
+
+/** Upper case knows no final sigma, so a letter folds alike wherever it stands. */
+function fold(text: string): string {
+  return text.normalize("NFC").toUpperCase();
+}
+
+/** The whole name in any letter case; `*` is any run of characters. */
+export function nameMatcher(pattern: string): (name: string) => boolean {
+  const [head = "", ...rest] = fold(pattern).split("*");
+  const tail = rest.pop();
+  if (tail === undefined) return (name) => fold(name) === head;
+  return (name) => {
+    const text = fold(name);
+    if (text.length < head.length + tail.length || !text.startsWith(head) || !text.endsWith(tail)) return false;
+    // The leftmost place is the best one for every part, so there is never a way back to take.
+    let at = head.length;
+    for (const part of rest) {
+      const found = text.indexOf(part, at);
+      if (found < 0) return false;
+      at = found + part.length;
+    }
+    return at <= text.length - tail.length;
+  };
+}
+
+/** One word or several with commas, in any letter case. */
+export function stateMatcher(words: string): (state: string) => boolean {
+  const wanted = new Set(words.split(",").map((word) => fold(word.trim())));
+  return (state) => wanted.has(fold(state));
+}

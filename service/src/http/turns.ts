@@ -1,0 +1,198 @@
+/**
+ * Between node:http and the pipeline: takes requests of a connection in turn, sends what the pipeline decides, and answers in the same
+ * form what the parser refused. Nothing thrown here reaches a socket handler.
+ */
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { StorageError } from "../store/db.ts";
+import { bodyFault, headFault, type ParserError, unknownMethod } from "./broken.ts";
+import { auditRow } from "./change.ts";
+import { addressOf, type Connection, connectionOf, type Exchange, linger, lingerAtEnd } from "./exchange.ts";
+import type { AuditRow } from "./handler.ts";
+import { isAmbiguous, readHead, readRequestId } from "./head.ts";
+import type { Timer } from "./metrics.ts";
+import type { Route } from "./path.ts";
+import { Gone } from "./payload.ts";
+import type { Limits } from "./pipeline.ts";
+import { print, type Reply, refusal, send, toFault } from "./reply.ts";
+import type { Stop } from "./stop.ts";
+
+export interface TurnTools {
+  readonly answer: (exchange: Exchange) => Promise<Reply | null>;
+  readonly route: (target: string) => Route;
+  readonly unready: () => string | null;
+  readonly limits: Limits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly stop: Stop;
+  readonly requestIds: () => string;
+  readonly noteAudit: (row: AuditRow) => void;
+  readonly noteUnknown: Timer;
+  /** One request more or less is running. */
+  readonly count: (change: 1 | -1) => void;
+}
+
+/** Pipelined requests that may wait; then the connection is read no further until half of them are gone. */
+const mostWaiting = 64;
+
+export function attend(server: Server, tools: TurnTools): void {
+  const { limits, clock, log, stop } = tools;
+
+  async function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const begun = performance.now();
+    const head = readHead(request.rawHeaders);
+    const exchange: Exchange = {
+      request,
+      response,
+      connection,
+      head,
+      id: readRequestId(head.requestId) ?? tools.requestIds(),
+      address: addressOf(connection.socket),
+      headers: [],
+      caller: null,
+      bound: null,
+      parameters: {},
+      dryRun: false,
+      applied: "",
+    };
+    let reply: Reply | null;
+    try {
+      reply = await tools.answer(exchange);
+    } catch (error) {
+      if (error instanceof Gone) return;
+      reply = refuse(exchange, error);
+    }
+    const note = exchange.bound?.note ?? tools.noteUnknown;
+    note(reply?.status ?? 200, (performance.now() - begun) / 1000);
+    if (reply !== null) finish(exchange, reply);
+    else if (!response.closed) await new Promise((resolve) => response.once("close", resolve));
+  }
+
+  function refuse(exchange: Exchange, error: unknown): Reply {
+    const fault = toFault(error);
+    const { caller, bound } = exchange;
+    if (!(error instanceof Fault)) {
+      const level = error instanceof StorageError ? "warn" : "error";
+      log(level, "a request failed", { request: exchange.id, operation: bound?.name, error });
+    }
+    if (caller !== null && bound?.change === true && !exchange.dryRun)
+      tools.noteAudit(auditRow(exchange, bound, caller, clock.now(), fault.status));
+    return refusal(fault, exchange.id);
+  }
+
+  function finish(exchange: Exchange, reply: Reply): void {
+    const { request, response, connection, head, headers } = exchange;
+    if (exchange.applied !== "") headers.push("Preference-Applied", exchange.applied);
+    if (exchange.dryRun) headers.push("X-Dry-Run", "true");
+    const unread = !request.complete;
+    // A body of unknown length, or one that the client may now never send, cannot be waited for.
+    const lost = isAmbiguous(head) || (unread && (head.transferEncoding !== undefined || head.expect !== undefined));
+    const { status } = reply;
+    if (request.httpVersion !== "1.1" || stop.asked || lost || status === 408 || status === 413 || status === 431)
+      response.shouldKeepAlive = false;
+    if (connection.broken !== null) response.shouldKeepAlive = false;
+    if (unread && !response.shouldKeepAlive) lingerAtEnd(connection.socket);
+    try {
+      send(request, response, exchange.id, reply, headers);
+    } catch (error) {
+      log("error", "an answer could not be written", { request: exchange.id, error });
+      connection.socket.destroy();
+    }
+  }
+
+  async function takeTurns(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket, waiting } = connection;
+    let last = response;
+    for (let turn: Connection["waiting"][number] | undefined = { request, response }; turn; turn = waiting.shift()) {
+      last = turn.response;
+      tools.count(1);
+      await serve(connection, turn.request, turn.response);
+      tools.count(-1);
+      if (socket.destroyed || !turn.response.shouldKeepAlive) {
+        connection.closed = true;
+        waiting.length = 0;
+      } else if (waiting.length === mostWaiting / 2) socket.resume();
+    }
+    // Node:http still holds an answer back while the one before it is on its way out.
+    if (connection.farewell !== null && !connection.closed) {
+      if (!last.closed) await new Promise((resolve) => last.once("close", resolve));
+      say(connection, connection.farewell());
+    }
+    connection.busy = false;
+  }
+
+  function take(request: IncomingMessage, response: ServerResponse): void {
+    const connection = connectionOf(request.socket);
+    if (connection.closed) return;
+    connection.latest = request;
+    if (connection.busy) {
+      connection.waiting.push({ request, response });
+      if (connection.waiting.length >= mostWaiting) connection.socket.pause();
+      return;
+    }
+    connection.busy = true;
+    takeTurns(connection, request, response).catch((error: unknown) => {
+      log("error", "a connection failed", { error });
+      connection.socket.destroy();
+    });
+  }
+
+  function say(connection: Connection, text: string): void {
+    connection.closed = true;
+    linger(connection.socket, text);
+  }
+
+  /** The last words on a connection, after the answers that are still due. */
+  function leave(connection: Connection, fault: Fault, headers: readonly string[] = []): void {
+    if (connection.closed || connection.farewell !== null) return;
+    connection.farewell = () => {
+      const id = tools.requestIds();
+      tools.noteUnknown(fault.status, 0);
+      return print(id, refusal(fault, id, headers), clock.now());
+    };
+    if (!connection.busy) say(connection, connection.farewell());
+  }
+
+  /** A method that the parser or node:http keeps for itself: no operation has it, but the path may be known. */
+  function leaveUnknown(connection: Connection, target: string): void {
+    const unready = tools.unready();
+    const route = tools.route(target);
+    if (!route.found && route.reason === "path_not_readable")
+      leave(connection, new Fault("path_not_readable", "The request target is not a path in percent-encoded UTF-8."));
+    else if (unready !== null) leave(connection, new Fault("not_ready", unready));
+    else if (!route.found) leave(connection, new Fault("path_not_found", "Nothing is offered at this path."));
+    else {
+      const allow = route.allow.join(", ");
+      leave(connection, new Fault("method_not_allowed", `This path takes ${allow}.`), ["Allow", allow]);
+    }
+  }
+
+  server.on("request", take);
+  server.on("checkContinue", take);
+  server.on("checkExpectation", take);
+
+  server.on("connect", (request: IncomingMessage, socket: Duplex) => {
+    socket.on("error", () => socket.destroy());
+    const connection = connectionOf(request.socket);
+    connection.latest = request;
+    leaveUnknown(connection, request.url ?? "");
+  });
+
+  server.on("clientError", (error: ParserError, socket: Duplex) => {
+    const connection = connectionOf(socket as Connection["socket"]);
+    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else if (connection.closed || connection.broken !== null) return;
+    else if (connection.latest !== null && !connection.latest.complete) {
+      connection.broken = bodyFault(error);
+      if (connection.onBroken !== null) connection.onBroken();
+      else if (!connection.busy) socket.destroy();
+    } else {
+      const unknown = unknownMethod(error);
+      if (unknown !== null) leaveUnknown(connection, unknown.target);
+      else leave(connection, headFault(error, limits));
+    }
+  });
+}

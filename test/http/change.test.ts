@@ -1,0 +1,369 @@
+/** Changes: committed whole, told once, repeated safely, tried without a trace (api sections 1.11 and 7.6), on both databases. */
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { StorageError } from "../../service/src/store/db.ts";
+import { databases } from "../postgres.ts";
+import { type Answered, createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
+
+for (const kind of databases)
+  describe(`changes on ${kind}`, () => {
+    let library: Library;
+    before(async () => {
+      library = await openLibrary({}, kind);
+    });
+    after(() => library.close());
+    beforeEach(() => {
+      library.settle = null;
+      library.prepare = null;
+      library.audit.length = 0;
+    });
+
+    async function ask(
+      method: string,
+      path: string,
+      body?: unknown,
+      headers: Record<string, string> = {},
+      token = "a",
+    ) {
+      const response = await fetch(library.url + path, {
+        method,
+        headers: { Authorization: `Bearer ${tokenOf(token)}`, "Content-Type": "application/json", ...headers },
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        json: text === "" ? ({} as Answered) : read(text),
+      };
+    }
+
+    const countEvents = async (): Promise<number> => Number((await ask("GET", "/event")).headers.get("X-Total-Count"));
+
+    /** Refusals are written a moment after their answer. */
+    async function audited(count: number) {
+      for (let i = 0; i < 200 && library.audit.length < count; i++) await sleep(5);
+      return library.audit;
+    }
+
+    describe("events and audit", () => {
+      test("a change leaves one event and one row of audit, with the same data", async () => {
+        const made = await ask("POST", "/book", { Name: "told" });
+        const events = await ask("GET", `/event?resource=domain:${made.json.ID}`);
+        const [event] = events.json;
+        assert.equal(events.json.length, 1);
+        assert.deepEqual(event, {
+          ID: event?.ID,
+          Type: "domain.created",
+          Date: "2026-11-20T09:15:00.000Z",
+          ProjectID: 1,
+          Resource: "domain",
+          ResourceID: made.json.ID,
+          ParentID: null,
+          TokenID: 1,
+          RequestID: made.headers.get("X-Request-Id"),
+          Data: made.json,
+        });
+        assert.equal(library.audit.length, 1);
+        const row = library.audit[0];
+        assert.equal(row?.operation, "createBook");
+        assert.equal(row?.address, "127.0.0.1");
+        assert.equal(row?.resource, "domain");
+        assert.equal(row?.resourceId, made.json.ID);
+        assert.equal(row?.status, 200);
+        assert.equal(row?.requestId, made.headers.get("X-Request-Id"));
+        assert.equal(row?.before, null);
+        assert.deepEqual(JSON.parse(row?.after ?? ""), made.json);
+      });
+
+      test("refused changes of a known token are audited too, with the object of the path", async () => {
+        library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, scopes: ["dns:read"] }));
+        await ask("PUT", "/book/77", {}, {}, "b");
+        await ask("PUT", "/book/78", { Pages: 0 });
+        await ask("POST", "/book", { Name: "explosive" });
+        await ask("DELETE", "/book/what");
+        await ask("POST", "/book", {}, {}, "unknown"[0]);
+        await ask("GET", "/book/999");
+        const rows = await audited(4);
+        assert.deepEqual(
+          rows.map((row) => [row.operation, row.status, row.resource, row.resourceId, row.before, row.after]),
+          [
+            ["updateBook", 403, "domain", 77, null, null],
+            ["updateBook", 400, "domain", 78, null, null],
+            ["createBook", 500, null, null, null, null],
+            ["deleteBook", 404, "domain", null, null, null],
+          ],
+        );
+      });
+
+      test("an edit that changes nothing makes no event, but was asked for", async () => {
+        const made = await ask("POST", "/book", { Name: "same" });
+        const before = await countEvents();
+        assert.equal((await ask("PUT", `/book/${made.json.ID}`, made.json)).status, 200);
+        assert.equal(await countEvents(), before);
+        assert.deepEqual(library.audit.at(-1)?.resourceId, made.json.ID);
+      });
+
+      test("what fails inside the transaction leaves nothing", async () => {
+        const [books, events] = [await library.countBooks(), await countEvents()];
+        assert.equal((await ask("POST", "/book", { Name: "explosive" })).status, 500);
+        assert.deepEqual([await library.countBooks(), await countEvents()], [books, events]);
+      });
+    });
+
+    describe("dry runs", () => {
+      test("answer what would have come and leave no trace", async () => {
+        const [books, events] = [await library.countBooks(), await countEvents()];
+        let settled = 0;
+        library.settle = async () => {
+          settled += 1;
+          return false;
+        };
+        const dry = await ask(
+          "POST",
+          "/book?DRYRUN=1",
+          { Name: "dry" },
+          { "Idempotency-Key": "dry", Prefer: "wait=5" },
+        );
+        assert.equal(dry.status, 200);
+        assert.equal(dry.json.ID, 0);
+        assert.equal(dry.headers.get("X-Dry-Run"), "true");
+        assert.equal(dry.headers.get("Preference-Applied"), null);
+        const refused = await ask("POST", "/book?dryRun=true", { Name: "forbidden" });
+        assert.equal(refused.json.code, "cname_conflict");
+        assert.equal(refused.headers.get("X-Dry-Run"), "true");
+        await sleep(30);
+        assert.deepEqual([await library.countBooks(), await countEvents(), settled], [books, events, 0]);
+        const ids = [dry, refused].map(({ headers }) => headers.get("X-Request-Id"));
+        assert.ok(!library.audit.some((row) => ids.includes(row.requestId)));
+        const real = await ask("POST", "/book?dryRun=false", { Name: "wet" }, { "Idempotency-Key": "dry" });
+        assert.equal(real.headers.get("X-Dry-Run"), null);
+        assert.equal(real.headers.get("Idempotency-Replayed"), null);
+        assert.equal(await library.countBooks(), books + 1);
+      });
+
+      test("dryRun is no business of a read", async () => {
+        assert.equal((await ask("GET", "/book?dryRun=true")).headers.get("X-Dry-Run"), null);
+      });
+    });
+
+    describe("If-Match", () => {
+      test("a change needs the present tag, or *, or none at all", async () => {
+        const made = await ask("POST", "/book", { Name: "tagged" });
+        const path = `/book/${made.json.ID}`;
+        const tag = made.headers.get("ETag") ?? "";
+        const stale = await ask("PUT", path, { Pages: 5 }, { "If-Match": '"book-0-0"' });
+        assert.equal(stale.status, 412);
+        assert.equal(stale.headers.get("ETag"), tag);
+        assert.equal((await ask("PUT", path, { Pages: 5 }, { "If-Match": `W/${tag}` })).status, 412);
+        const edited = await ask("PUT", path, { Pages: 5 }, { "If-Match": `"other", ${tag}` });
+        assert.equal(edited.status, 200);
+        assert.notEqual(edited.headers.get("ETag"), tag);
+        assert.equal((await ask("DELETE", path, undefined, { "If-Match": tag })).status, 412);
+        assert.equal((await ask("DELETE", path, undefined, { "If-Match": "*" })).status, 200);
+      });
+    });
+
+    describe("Prefer: wait", () => {
+      const granted: [prefer: string | null, ms: number, applied: string | null][] = [
+        [null, 2000, null],
+        ["wait=0", 0, "wait=0"],
+        ["wait=7", 7000, "wait=7"],
+        ['wait="7"', 7000, "wait=7"],
+        ["wait=100", 60_000, "wait=60"],
+        ["wait=-1", 2000, null],
+        ["wait=soon", 2000, null],
+        ["wait=3, wait=9, handling=strict", 3000, "handling=strict, wait=3"],
+      ];
+      for (const [prefer, ms, applied] of granted)
+        test(`${prefer ?? "nothing"} holds an edit for ${ms} ms at most`, async () => {
+          const made = await ask("POST", "/book", { Name: "waiting" });
+          const asked: number[] = [];
+          library.settle = async (most) => {
+            asked.push(most);
+            return true;
+          };
+          const path = `/book/${made.json.ID}`;
+          const edited = await ask("PUT", path, { Pages: 9 }, prefer === null ? {} : { Prefer: prefer });
+          assert.deepEqual(asked, [ms]);
+          assert.equal(edited.json.State, "Settled");
+          assert.equal(edited.headers.get("Preference-Applied"), applied);
+          assert.equal(edited.headers.get("ETag"), `"book-${made.json.ID}-2"`);
+        });
+
+      test("a stored change is answered with 200 even if its effect fails", async () => {
+        const made = await ask("POST", "/book", { Name: "torn" });
+        const before = library.logged.length;
+        assert.equal((await ask("POST", `/book/${made.json.ID}/tear`)).status, 200);
+        assert.equal(library.logged.length, before + 1);
+      });
+
+      test("changes settle in the order of their commits", async () => {
+        const order: number[] = [];
+        let next = 0;
+        library.settle = async () => {
+          order.push(next++);
+          return false;
+        };
+        const made = await Promise.all(Array.from({ length: 20 }, (_, i) => ask("POST", "/book", { Name: `n${i}` })));
+        assert.ok(made.every(({ status }) => status === 200));
+        assert.equal(order.length, 20);
+      });
+    });
+
+    describe("Idempotency-Key", () => {
+      test("the same request gets the same answer, byte for byte, and happens once", async () => {
+        const books = await library.countBooks();
+        const first = await ask("POST", "/book", '{"Name":"once","Pages":3}', { "Idempotency-Key": "k1" });
+        const again = await ask("POST", "/BOOK/", '{ "pages": 3, "NAME":"once" }', { "Idempotency-Key": '"k1"' });
+        assert.equal(again.text, first.text);
+        assert.equal(again.status, 200);
+        for (const name of ["ETag", "Content-Type"]) assert.equal(again.headers.get(name), first.headers.get(name));
+        assert.equal(first.headers.get("Idempotency-Replayed"), null);
+        assert.equal(again.headers.get("Idempotency-Replayed"), "true");
+        assert.equal(await library.countBooks(), books + 1);
+      });
+
+      test("an answer that changed while it was held up is the one to be repeated", async () => {
+        library.settle = async () => true;
+        const first = await ask("POST", "/book", { Name: "settling" }, { "Idempotency-Key": "k2", Prefer: "wait=1" });
+        assert.equal(first.json.State, "Settled");
+        const again = await ask("POST", "/book", { Name: "settling" }, { "Idempotency-Key": "k2" });
+        assert.equal(again.text, first.text);
+      });
+
+      test("another method, path, query or body is a conflict", async () => {
+        const made = await ask("POST", "/book", { Name: "base" }, { "Idempotency-Key": "k3" });
+        const path = `/book/${made.json.ID}`;
+        const others: [string, string, unknown][] = [
+          ["POST", "/book", { Name: "other" }],
+          ["POST", "/book?x=1", { Name: "base" }],
+          ["PUT", path, { Name: "base" }],
+          ["DELETE", path, undefined],
+        ];
+        for (const [method, at, body] of others) {
+          const refused = await ask(method, at, body, { "Idempotency-Key": "k3" });
+          assert.equal(refused.status, 409);
+          assert.equal(refused.json.code, "idempotency_key_conflict");
+        }
+      });
+
+      test("keys are valid per project, and a restricted token sees nobody else's answers", async () => {
+        library.callers.set(tokenOf("2"), createCaller({ tokenId: 22, projectId: 2 }));
+        const restriction = { domainId: 1, domain: "example.com", pattern: null, types: null };
+        library.callers.set(tokenOf("3"), createCaller({ tokenId: 23, restriction }));
+        library.callers.set(tokenOf("4"), createCaller({ tokenId: 24 }));
+        const body = { Name: "mine" };
+        const key = { "Idempotency-Key": "k4" };
+        await ask("POST", "/book", body, key);
+        const other = await ask("POST", "/book", body, key, "2");
+        assert.equal(other.headers.get("Idempotency-Replayed"), null);
+        assert.equal((await ask("POST", "/book", body, key, "3")).json.code, "idempotency_key_conflict");
+        assert.equal((await ask("POST", "/book", body, key, "4")).headers.get("Idempotency-Replayed"), "true");
+      });
+
+      test("while the first one runs its key is busy, and for another request in conflict", async () => {
+        let go = (): void => {};
+        let begun = (): void => {};
+        const running = new Promise<void>((resolve) => {
+          begun = resolve;
+        });
+        library.prepare = () =>
+          new Promise((resolve) => {
+            go = resolve;
+            begun();
+          });
+        const first = ask("POST", "/book", { Name: "slow" }, { "Idempotency-Key": "k5" });
+        await running;
+        const busy = await ask("POST", "/book", { Name: "slow" }, { "Idempotency-Key": "k5" });
+        assert.equal(busy.json.code, "idempotency_key_busy");
+        assert.equal(busy.headers.get("Retry-After"), "1");
+        const other = await ask("POST", "/book", { Name: "quick" }, { "Idempotency-Key": "k5" });
+        assert.equal(other.json.code, "idempotency_key_conflict");
+        library.prepare = null;
+        go();
+        assert.equal((await first).status, 200);
+        assert.equal(
+          (await ask("POST", "/book", { Name: "slow" }, { "Idempotency-Key": "k5" })).text,
+          (await first).text,
+        );
+      });
+
+      test("a refused request frees its key", async () => {
+        const key = { "Idempotency-Key": "k6" };
+        assert.equal((await ask("POST", "/book", { Name: "forbidden" }, key)).status, 400);
+        assert.equal((await ask("POST", "/book", { Pages: 0 }, key)).status, 400);
+        assert.equal((await ask("POST", "/book", { Name: "explosive" }, key)).status, 500);
+        const good = await ask("POST", "/book", { Name: "corrected" }, key);
+        assert.equal(good.status, 200);
+        assert.equal(good.headers.get("Idempotency-Replayed"), null);
+      });
+
+      test("a repeat that waits gets the object as it is when it has settled", async () => {
+        const key = { "Idempotency-Key": "k7" };
+        const made = await ask("POST", "/book", { Name: "growing", Pages: 1 }, key);
+        const path = `/book/${made.json.ID}`;
+        const waiting = ask("POST", "/book", { Name: "growing", Pages: 1 }, { ...key, Prefer: "wait=20" });
+        await sleep(30);
+        await ask("PUT", path, { Pages: 2 });
+        const shown = await waiting;
+        assert.equal(shown.json.Pages, 2);
+        assert.equal(shown.headers.get("ETag"), `"book-${made.json.ID}-2"`);
+        assert.equal(shown.headers.get("Idempotency-Replayed"), "true");
+        assert.equal(shown.headers.get("Preference-Applied"), "wait=20");
+        await ask("DELETE", path);
+        const gone = await ask("POST", "/book", { Name: "growing", Pages: 1 }, { ...key, Prefer: "wait=1" });
+        assert.equal(gone.text, made.text);
+      });
+
+      test("deletions repeat as deletions", async () => {
+        const made = await ask("POST", "/book", { Name: "twice deleted" });
+        const key = { "Idempotency-Key": "k8" };
+        const path = `/book/${made.json.ID}`;
+        for (const replayed of [null, "true"]) {
+          const gone = await ask("DELETE", path, undefined, key);
+          assert.equal(gone.status, 200);
+          assert.equal(gone.text, "");
+          assert.equal(gone.headers.get("Idempotency-Replayed"), replayed);
+        }
+      });
+
+      for (const [name, key] of [
+        ["a blank", "a b"],
+        ["nothing", '""'],
+        ["256 characters", "x".repeat(256)],
+        ["no ASCII", "é"],
+      ] as const)
+        test(`a key with ${name} is not valid`, async () => {
+          const { json } = await ask("POST", "/book", { Name: "x" }, { "Idempotency-Key": key });
+          assert.equal(json.code, "idempotency_key_invalid");
+        });
+
+      test("answers are kept for a day, under seal", async () => {
+        const key = { "Idempotency-Key": "k9" };
+        await ask("POST", "/book", { Name: "a day" }, key);
+        const rows = await library.store.read.selectFrom("idempotency").selectAll().where("key", "=", "k9").execute();
+        assert.equal(Buffer.from(rows[0]?.sealed ?? []).includes("a day"), false);
+        library.now += 24 * 3600_000 - 1;
+        assert.equal((await ask("POST", "/book", { Name: "a day" }, key)).headers.get("Idempotency-Replayed"), "true");
+        library.now += 1;
+        assert.equal((await ask("POST", "/book", { Name: "another" }, key)).status, 200);
+        assert.ok((await library.http.pruneKeys()) > 0);
+        assert.equal(
+          (await ask("POST", "/book", { Name: "another" }, key)).headers.get("Idempotency-Replayed"),
+          "true",
+        );
+      });
+    });
+
+    test("a database that cannot work is 503, and nothing of the change is there", async () => {
+      library.prepare = () => Promise.reject(new StorageError("the disk is full"));
+      const refused = await ask("POST", "/book", { Name: "unstored" });
+      assert.equal(refused.status, 503);
+      assert.equal(refused.json.code, "storage_unavailable");
+      assert.ok(Number(refused.headers.get("Retry-After")) > 0);
+      assert.ok(!refused.text.includes("disk is full"));
+    });
+  });

@@ -1,0 +1,256 @@
+/** Events as a stream and as a list (api section 4.7): without gap or double, for those who may, and never more than a reader takes. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { after, afterEach, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { databases } from "../postgres.ts";
+import { dial, type Line } from "./talk.ts";
+import { createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
+
+for (const kind of databases)
+  describe(`events on ${kind}`, () => {
+    let library: Library;
+    const lines: Line[] = [];
+    before(async () => {
+      library = await openLibrary(
+        {
+          limits: { ping: 60 },
+          veil: (_caller, row) => (row.resource === "record" && row.data?.includes("secret") === false ? row : null),
+        },
+        kind,
+      );
+    });
+    after(() => library.close());
+    afterEach(() => {
+      for (const line of lines.splice(0)) line.close();
+    });
+
+    async function open(query = "", headers: Record<string, string> = {}, token = "a"): Promise<Line> {
+      const line = await dial(library.port);
+      lines.push(line);
+      const all = { Authorization: `Bearer ${tokenOf(token)}`, Accept: "text/event-stream", ...headers };
+      const text = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+      line.say(`GET /event${query} HTTP/1.1\r\n${text.join("")}\r\n`);
+      return line;
+    }
+
+    /** Opens and waits until it stands. */
+    async function listen(...given: Parameters<typeof open>): Promise<Line> {
+      const line = await open(...given);
+      await line.until("retry: 2000\n\n");
+      return line;
+    }
+
+    async function hear(line: Line): Promise<{ id: number; event: string; data: Record<string, unknown> }> {
+      await line.until("id: ");
+      const id = Number((await line.until("\n")).trim());
+      await line.until("event: ");
+      const event = (await line.until("\n")).trim();
+      await line.until("data: ");
+      return { id, event, data: JSON.parse(await line.until("\n")) as Record<string, unknown> };
+    }
+
+    const say = (id: number, data: unknown = { n: id }, type = "domain.changed"): Promise<void> =>
+      library.append(type, type.split(".")[0] ?? "", id, data, type.startsWith("record") ? 3 : undefined);
+
+    async function list(query: string, token = "a") {
+      const response = await fetch(`${library.url}/event${query}`, {
+        headers: { Authorization: `Bearer ${tokenOf(token)}` },
+      });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, json: read(text) };
+    }
+
+    const newest = (): Promise<number> => library.feed.newest();
+
+    test("a stream begins with its form, goes on with what happens next, and pings", async () => {
+      await say(1);
+      const line = await open();
+      const head = await line.until("\r\n\r\n");
+      assert.match(head, /^HTTP\/1\.1 200 OK\r\n/);
+      assert.match(head, /\r\nContent-Type: text\/event-stream\r\n/);
+      assert.match(head, /\r\nCache-Control: no-store\r\n/);
+      assert.match(head, /\r\nX-Request-Id: /);
+      assert.doesNotMatch(head, /content-length/i);
+      await line.until("retry: 2000\n\n");
+      await say(2, { text: "two\nlines" });
+      const heard = await hear(line);
+      assert.equal(heard.event, "domain.changed");
+      assert.equal(heard.id, await newest());
+      assert.deepEqual(Object.keys(heard.data), [
+        "ID",
+        "Type",
+        "Date",
+        "ProjectID",
+        "Resource",
+        "ResourceID",
+        "ParentID",
+        "TokenID",
+        "RequestID",
+        "Data",
+      ]);
+      assert.equal(heard.data["ResourceID"], 2);
+      assert.deepEqual(heard.data["Data"], { text: "two\nlines" });
+      await line.until("\n: ping\n\n");
+    });
+
+    test("Last-Event-ID and after go on without gap or double; the header counts first", async () => {
+      for (let i = 10; i < 140; i++) await say(i);
+      const start = (await newest()) - 130;
+      for (const [query, headers] of [
+        [`?after=${start}`, {}],
+        ["", { "Last-Event-ID": String(start) }],
+        ["?after=0", { "Last-Event-ID": String(start) }],
+      ] as const) {
+        const line = await listen(query, headers);
+        const seen: unknown[] = [];
+        for (let i = 0; i < 130; i++) seen.push((await hear(line)).data["ResourceID"]);
+        assert.deepEqual(
+          seen,
+          Array.from({ length: 130 }, (_, i) => i + 10),
+        );
+        line.close();
+      }
+    });
+
+    test("events that come while a stream catches up arrive once and in order", async () => {
+      const start = await newest();
+      for (let i = 0; i < 60; i++) await say(i + 1);
+      const line = await listen(`?after=${start}`);
+      const later = (async () => {
+        for (let i = 60; i < 120; i++) await say(i + 1);
+      })();
+      for (let i = 0; i < 120; i++) assert.equal((await hear(line)).data["ResourceID"], i + 1);
+      await later;
+    });
+
+    test("a start that is no longer kept, or was never here, is told to read all again", async () => {
+      await library.store.write(async (tx) => void (await tx.deleteFrom("event").where("id", "<=", 20).execute()));
+      const oldest = await library.feed.oldest();
+      for (const start of ["1", "999999999"]) {
+        const line = await open("", { "Last-Event-ID": start });
+        await line.until(`retry: 2000\n\n`);
+        await line.until(`event: reset\ndata: {"Oldest":${oldest}}\n\n`);
+        assert.equal((await hear(line)).id, oldest);
+      }
+      const fine = await listen("", { "Last-Event-ID": String(oldest - 1) });
+      assert.equal((await hear(fine)).id, oldest);
+      const bad = await open("", { "Last-Event-ID": "yesterday" });
+      assert.equal((await bad.hear()).status, 400);
+    });
+
+    test("filters choose by type and resource, scopes by what may be read, projects always", async () => {
+      const start = await newest();
+      library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, scopes: ["dns:read"] }));
+      library.callers.set(tokenOf("c"), createCaller({ tokenId: 3, projectId: 2 }));
+      await say(1, {}, "domain.created");
+      await say(2, {}, "record.created");
+      await say(3, {}, "token.created");
+      await say(1, {}, "domain.deleted");
+      const seen = async (query: string, token?: string) =>
+        (await list(`?after=${start}${query}`, token)).json.map((event) => event.Type);
+      assert.deepEqual(await seen(""), ["domain.created", "record.created", "token.created", "domain.deleted"]);
+      assert.deepEqual(await seen("&type=domain.*"), ["domain.created", "domain.deleted"]);
+      assert.deepEqual(await seen("&type=record.created,token.*"), ["record.created", "token.created"]);
+      assert.deepEqual(await seen("&resource=domain:1"), ["domain.created", "domain.deleted"]);
+      assert.deepEqual(await seen("&resource=domain:1,record:2&type=*.created"), []);
+      assert.deepEqual(await seen("&resource=domain:9"), []);
+      assert.deepEqual(await seen("", "b"), ["domain.created", "record.created", "domain.deleted"]);
+      assert.deepEqual(await seen("", "c"), []);
+      assert.equal((await list("?resource=domain")).json.code, "query_invalid");
+      const line = await listen(`?after=${start}&type=token.*`);
+      assert.equal((await hear(line)).event, "token.created");
+    });
+
+    test("a restricted token sees through its veil, in stream, list and total", async () => {
+      const restriction = { domainId: 3, domain: "example.com", pattern: "www", types: null };
+      library.callers.set(tokenOf("d"), createCaller({ tokenId: 4, restriction }));
+      const start = await newest();
+      await say(3, { all: "records" });
+      await say(14, { name: "secret" }, "record.created");
+      await say(15, { name: "open" }, "record.created");
+      const listed = await list(`?after=${start}`, "d");
+      assert.deepEqual(
+        listed.json.map((event) => event.ResourceID),
+        [15],
+      );
+      assert.equal(listed.headers.get("X-Total-Count"), "1");
+      const line = await listen(`?after=${start}`, {}, "d");
+      assert.equal((await hear(line)).data["ResourceID"], 15);
+    });
+
+    test("a list is at most 100 long, and pages without end lose nothing", async () => {
+      const total = Number((await list("")).headers.get("X-Total-Count"));
+      assert.ok(total > 200);
+      assert.equal((await list("")).json.length, 100);
+      const ids: number[] = [];
+      let path: string | undefined = "?limit=90";
+      while (path !== undefined) {
+        const page = await list(path);
+        assert.equal(page.headers.get("X-Total-Count"), String(total));
+        ids.push(...page.json.map((event) => event.ID));
+        path = /^<\/event(.+)>; rel="next"$/.exec(page.headers.get("Link") ?? "")?.[1];
+      }
+      assert.equal(new Set(ids).size, total);
+      assert.deepEqual(
+        ids,
+        ids.toSorted((a, b) => a - b),
+      );
+    });
+
+    test("a token that is deleted or expires ends its streams", async () => {
+      library.callers.set(tokenOf("e"), createCaller({ tokenId: 5 }));
+      const deleted = await listen("", {}, "e");
+      library.callers.delete(tokenOf("e"));
+      await say(5, null, "token.deleted");
+      assert.doesNotMatch(await deleted.rest(), /token\.deleted/);
+      library.callers.set(tokenOf("f"), createCaller({ tokenId: 6, expiresAt: library.now + 100 }));
+      const expired = await listen("", {}, "f");
+      await expired.rest();
+    });
+
+    test("no more than 20 streams of one token, and a closed one makes room", async () => {
+      const many = await Promise.all(Array.from({ length: 20 }, () => listen()));
+      const refused = await (await open()).hear();
+      assert.equal(refused.status, 429);
+      assert.equal(read(refused.body).code, "rate_limited");
+      assert.ok(Number(refused.headers.get("retry-after")) > 0);
+      library.callers.set(tokenOf("0"), createCaller({ tokenId: 10 }));
+      await listen("", {}, "0");
+      many[0]?.close();
+      for (let i = 0; ; i++) {
+        const line = await open();
+        if ((await line.until(" ")) && (await line.until(" ")).startsWith("200")) break;
+        assert.ok(i < 50);
+        await sleep(10);
+      }
+    });
+
+    test("a reader that does not read costs no memory, and gets everything when it does", async () => {
+      const start = await newest();
+      const large = { text: "x".repeat(200_000) };
+      for (let i = 0; i < 100; i++) await say(i + 1, large);
+      const accepted = once(library.http.server, "connection");
+      const line = await open(`?after=${start}`);
+      const [socket] = (await accepted) as [Socket];
+      line.socket.pause();
+      while (socket.writableLength === 0) await sleep(5);
+      await sleep(100);
+      assert.ok(socket.writableLength > 0 && socket.writableLength < 2_000_000, `${socket.writableLength} bytes wait`);
+      line.socket.resume();
+      for (let i = 0; i < 100; i++) assert.equal((await hear(line)).data["ResourceID"], i + 1);
+    });
+
+    test("HTTP/1.0 gets a stream without chunks", async () => {
+      const line = await dial(library.port);
+      lines.push(line);
+      line.say(
+        `GET /event?after=0 HTTP/1.0\r\nAuthorization: Bearer ${tokenOf("a")}\r\nAccept: text/event-stream\r\n\r\n`,
+      );
+      const head = await line.until("\r\n\r\n");
+      assert.doesNotMatch(head, /chunked/);
+      assert.match(head, /Connection: close/);
+      await line.until("retry: 2000\n\n");
+    });
+  });

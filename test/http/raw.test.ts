@@ -1,0 +1,364 @@
+/** Bytes on a socket, as clients in the field and worse ones send them: what no HTTP client library would let a test do. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { dial, type Heard, shout } from "./talk.ts";
+import { type Library, openLibrary, read, tokenOf } from "./toy.ts";
+
+const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
+const get = (target: string, more = ""): string => `GET ${target} HTTP/1.1\r\n${auth}${more}\r\n`;
+const post = (target: string, body: string, more = ""): string =>
+  `POST ${target} HTTP/1.1\r\n${auth}Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n${body}`;
+
+let library: Library;
+before(async () => {
+  library = await openLibrary();
+  for (const title of ["one", "two", "three"]) await ask(post("/book", `{"Name":"${title}"}`));
+});
+after(() => library.close());
+
+async function ask(text: string, head?: "head", at = library): Promise<Heard> {
+  const line = await dial(at.port);
+  line.say(text);
+  const heard = await line.hear(head);
+  line.close();
+  return heard;
+}
+
+/** An answer in our form with this status and code, on a connection that then ends. */
+async function isRefused(text: string, status: number, code: string, at = library): Promise<void> {
+  const all = await shout(at.port, text);
+  const problem = read(all.slice(all.indexOf("\r\n\r\n") + 4));
+  assert.equal(problem.code, code, all);
+  assert.ok(all.startsWith(`HTTP/1.1 ${status} `), all);
+  const id = /^X-Request-Id: (.+)\r$/m.exec(all)?.[1];
+  assert.equal(problem.instance, `urn:brume:request:${id}`);
+  for (const header of [
+    "Content-Type: application/problem+json",
+    "Cache-Control: no-store",
+    "X-Content-Type-Options: nosniff",
+    "Access-Control-Allow-Origin: *",
+    "Access-Control-Expose-Headers: ",
+    "Connection: close",
+    "Date: ",
+    `Content-Length: ${Buffer.byteLength(all.slice(all.indexOf("\r\n\r\n") + 4))}`,
+  ])
+    assert.ok(all.includes(`\r\n${header}`), `${header} in ${all}`);
+}
+
+describe("paths", () => {
+  const same = [
+    "/book/2",
+    "//book///2/",
+    "/BOOK/2",
+    "/%62ook/2",
+    "/book/2?",
+    "/book/2?unknown=1&also",
+    "/book/0000000002",
+    "http://anything:1/book/2",
+    "HTTP://h/Book/2?",
+    "https://user@h//book/2",
+  ];
+  for (const target of same)
+    test(`${target} is book 2`, async () => {
+      const heard = await ask(get(target));
+      assert.equal(heard.status, 200);
+      assert.equal(read(heard.body).Name, "two");
+    });
+
+  const faults: [target: string, status: number, code: string][] = [
+    ["/nothing", 404, "path_not_found"],
+    ["/book/2/nothing", 404, "path_not_found"],
+    ["/book/two", 404, "domain_not_found"],
+    ["/book/2147483648", 404, "domain_not_found"],
+    ["/book/00000000002", 404, "domain_not_found"],
+    ["/book/999", 404, "domain_not_found"],
+    ["/book/%zz", 400, "path_not_readable"],
+    ["/book/%ff", 400, "path_not_readable"],
+    [`/book/${"x".repeat(8192)}`, 400, "path_not_readable"],
+    [`/book?name=${"x".repeat(8192)}`, 400, "path_not_readable"],
+  ];
+  for (const [target, status, code] of faults)
+    test(`${target.slice(0, 30)} is ${code}`, async () => {
+      const heard = await ask(get(target));
+      assert.equal(read(heard.body).code, code);
+      assert.equal(heard.status, status);
+    });
+
+  test("OPTIONS * asks about the whole service, without a token", async () => {
+    const heard = await ask("OPTIONS * HTTP/1.1\r\n\r\n");
+    assert.equal(heard.status, 200);
+    assert.equal(heard.headers.get("allow"), "GET, HEAD, POST, PUT, DELETE, OPTIONS");
+    assert.equal(heard.headers.get("content-length"), "0");
+  });
+});
+
+describe("what the parser refuses", () => {
+  const cases: [name: string, text: string, status: number, code: string][] = [
+    ["no HTTP at all", "hello there\r\n\r\n", 400, "path_not_readable"],
+    ["raw bytes in the target", "GET /b\xc3\xb6ok HTTP/1.1\r\n\r\n", 400, "path_not_readable"],
+    ["a blank in the target", get("/bo ok"), 400, "path_not_readable"],
+    ["a header name with a blank", get("/book/1", "Bad Name: x\r\n"), 400, "path_not_readable"],
+    ["a control character in a header", get("/book/1", "X: a\x01b\r\n"), 400, "path_not_readable"],
+    ["a bare LF", get("/book/1").replaceAll("\r\n", "\n"), 400, "path_not_readable"],
+    ["HTTP/2 without a word", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "path_not_readable"],
+    ["headers above 16 KiB", get("/book/1", `X: ${"x".repeat(17 * 1024)}\r\n`), 431, "headers_too_large"],
+    ["headers far above", get("/book/1", `X: ${"x".repeat(100 * 1024)}\r\n`), 431, "headers_too_large"],
+    ["many small headers", get("/book/1", "a:b\r\n".repeat(5000)), 431, "headers_too_large"],
+    ["an endless target", get(`/${"x".repeat(60_000)}`), 400, "path_not_readable"],
+    ["a method nobody knows on a known path", "BREW /book/1 HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
+    ["a method in lower case", "get /book/1 HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
+    ["a method nobody knows on no path", "BREW /coffee HTTP/1.1\r\n\r\n", 404, "path_not_found"],
+    ["CONNECT to an authority", "CONNECT host:443 HTTP/1.1\r\n\r\n", 400, "path_not_readable"],
+    ["CONNECT to a path", "CONNECT /book HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
+    ["length and chunks at once", post("/book", "{}", "Transfer-Encoding: chunked\r\n"), 400, "path_not_readable"],
+    ["a length beyond numbers", get("/book", "Content-Length: 99999999999999999999\r\n"), 413, "body_too_large"],
+    ["a length that is no number", get("/book", "Content-Length: -1\r\n"), 400, "path_not_readable"],
+    [
+      "broken chunks",
+      `POST /book HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
+      400,
+      "body_not_readable",
+    ],
+  ];
+  for (const [name, text, status, code] of cases)
+    test(`${name}: ${status} ${code}`, () => isRefused(Buffer.from(text, "latin1") as never, status, code));
+
+  test("405 for an unknown method says what the path takes", async () => {
+    const all = await shout(library.port, "BREW /book HTTP/1.1\r\n\r\n");
+    assert.match(all, /\r\nAllow: GET, HEAD, POST, OPTIONS\r\n/);
+  });
+
+  test("a broken request behind good ones waits for their answers", async () => {
+    const all = await shout(library.port, `${get("/book/1")}${get("/book/2")}garbage\r\n\r\n`);
+    const statuses = [...all.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    assert.deepEqual(statuses, ["200", "200", "400"]);
+  });
+
+  test("headers just within 16 KiB are fine", async () => {
+    const heard = await ask(get("/book/1", `X: ${"x".repeat(16 * 1024 - auth.length - 6)}\r\n`));
+    assert.equal(heard.status, 200);
+  });
+});
+
+describe("a lenient server", () => {
+  let lenient: Library;
+  before(async () => {
+    lenient = await openLibrary({ lenient: true });
+  });
+  after(() => lenient.close());
+
+  test("takes header lines that end in a bare LF", async () => {
+    const heard = await ask(get("/book").replaceAll("\r\n", "\n"), undefined, lenient);
+    assert.equal(heard.status, 200);
+    const mixed = `POST /book HTTP/1.1\n${auth}Content-Length: 12\n\n{"Name":"x"}`;
+    assert.equal((await ask(mixed, undefined, lenient)).status, 200);
+  });
+
+  test("still refuses two lengths, which a proxy might read otherwise", () =>
+    isRefused(post("/book", "0\r\n\r\n", "Transfer-Encoding: chunked\r\n"), 400, "body_not_readable", lenient));
+});
+
+describe("connections", () => {
+  test("pipelined requests are answered in order, a read seeing the change before it", async () => {
+    const line = await dial(library.port);
+    line.say(post("/book", '{"Name":"pipelined"}') + get("/book?name=pipelined") + get("/book/1") + get("/nothing"));
+    assert.equal(read((await line.hear()).body).Name, "pipelined");
+    assert.equal((await line.hear()).headers.get("x-total-count"), "1");
+    assert.equal(read((await line.hear()).body).ID, 1);
+    assert.equal((await line.hear()).status, 404);
+    line.close();
+  });
+
+  test("thousands of pipelined requests are all answered", async () => {
+    const line = await dial(library.port);
+    const count = 5000;
+    line.say(get("/book/1").repeat(count));
+    for (let i = 0; i < count; i++) assert.equal((await line.hear()).status, 200);
+    line.close();
+  });
+
+  test("a request may come byte by byte", async () => {
+    const line = await dial(library.port);
+    line.socket.setNoDelay(true);
+    for (const byte of post("/book", '{"Name":"drops"}')) {
+      line.say(byte);
+      await new Promise(setImmediate);
+    }
+    assert.equal((await line.hear()).status, 200);
+    line.close();
+  });
+
+  test("blank lines before a request are skipped, as are the answers' order and keep-alive", async () => {
+    const line = await dial(library.port);
+    for (let i = 0; i < 3; i++) {
+      line.say(`\r\n${get("/book/1")}`);
+      assert.equal((await line.hear()).headers.get("connection"), "keep-alive");
+    }
+    line.close();
+  });
+
+  test("HTTP/1.0 is answered and closed, whatever it asks", async () => {
+    for (const more of ["", "Connection: keep-alive\r\n"]) {
+      const all = await shout(library.port, `GET /book/1 HTTP/1.0\r\n${auth}${more}\r\n`);
+      assert.match(all, /^HTTP\/1\.1 200 OK\r\n/);
+      assert.match(all, /\r\nConnection: close\r\n/);
+      assert.match(all, /"Name":"one"/);
+    }
+  });
+
+  test("Connection: close closes, and what comes behind is not looked at", async () => {
+    const before = await library.countBooks();
+    const all = await shout(library.port, get("/book/1", "Connection: close\r\n") + post("/book", '{"Name":"late"}'));
+    assert.equal(all.match(/HTTP\/1\.1/g)?.length, 1);
+    assert.equal(await library.countBooks(), before);
+  });
+
+  test("a client that closes its side early still gets its answers", async () => {
+    const line = await dial(library.port);
+    line.socket.end(get("/book/1") + get("/book/2"));
+    assert.equal((await line.rest()).match(/HTTP\/1\.1 200/g)?.length, 2);
+  });
+
+  test("Host is neither needed nor checked", async () => {
+    assert.equal((await ask(get("/book/1", "Host: a\r\nHost: b\r\n"))).status, 200);
+  });
+
+  test("HEAD has the headers of GET and no body", async () => {
+    const line = await dial(library.port);
+    const full = await ask(get("/book/1"));
+    line.say(get("/book/1").replace("GET", "HEAD") + get("/book/1"));
+    const head = await line.hear("head");
+    assert.equal(head.status, 200);
+    for (const name of ["content-length", "content-type", "etag"])
+      assert.equal(head.headers.get(name), full.headers.get(name));
+    assert.equal((await line.hear()).body, full.body);
+    const missing = await ask(get("/book/999").replace("GET", "HEAD"), "head");
+    assert.equal(missing.status, 404);
+    assert.ok(Number(missing.headers.get("content-length")) > 100);
+    line.close();
+  });
+});
+
+describe("bodies", () => {
+  const chunked = (text: string, size: number): string => {
+    let out = "";
+    for (let at = 0; at < text.length; at += size) {
+      const part = text.slice(at, at + size);
+      out += `${part.length.toString(16)};ext=1\r\n${part}\r\n`;
+    }
+    return `POST /book HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\n${out}0\r\nTrailer: x\r\n\r\n`;
+  };
+
+  test("chunks of any size", async () => {
+    for (const size of [1, 3, 1000]) assert.equal((await ask(chunked('{"Name":"in pieces"}', size))).status, 200);
+  });
+
+  test("an announced length above the limit is refused at once, and the answer arrives although the client goes on", async () => {
+    const line = await dial(library.port);
+    line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n`);
+    const heard = await line.hear();
+    assert.equal(heard.status, 413);
+    assert.equal(heard.headers.get("connection"), "close");
+    line.close();
+    const all = await shout(
+      library.port,
+      `POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n${"x".repeat(5_000_000)}`,
+    );
+    assert.match(all, /^HTTP\/1\.1 413 /);
+    assert.match(all, /"code":"body_too_large"/);
+  });
+
+  test("chunks above the limit are refused when they pass it", () =>
+    isRefused(chunked(`{"Name":"${"x".repeat(1_100_000)}"}`, 60_000), 413, "body_too_large"));
+
+  test("the limit itself still fits", async () => {
+    const body = '{"Name":"large"}'.padEnd(1024 * 1024);
+    assert.equal((await ask(post("/book", body))).status, 200);
+  });
+
+  test("GET, HEAD, OPTIONS and DELETE read a body and throw it away", async () => {
+    const line = await dial(library.port);
+    for (const method of ["GET", "HEAD", "OPTIONS"]) {
+      line.say(`${method} /book/1 HTTP/1.1\r\n${auth}Content-Length: 9\r\nContent-Type: image/png\r\n\r\n{"broken"`);
+      assert.equal((await line.hear(method === "HEAD" ? "head" : undefined)).status, 200);
+    }
+    const made = await ask(post("/book", '{"Name":"short lived"}'));
+    line.say(
+      `DELETE /book/${read(made.body).ID} HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\n3\r\n???\r\n0\r\n\r\n`,
+    );
+    assert.equal((await line.hear()).status, 200);
+    line.say(get("/book/1"));
+    assert.equal((await line.hear()).status, 200);
+    line.say(`GET /book/1 HTTP/1.1\r\n${auth}Content-Length: 2000000\r\n\r\n`);
+    assert.equal((await line.hear()).status, 413);
+    line.close();
+  });
+
+  test("Expect: 100-continue is told to go on only when all else is well", async () => {
+    const body = '{"Name":"expected"}';
+    const asking = `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
+    const line = await dial(library.port);
+    line.say(`POST /book HTTP/1.1\r\n${auth}${asking}`);
+    assert.equal((await line.hear()).status, 100);
+    line.say(body);
+    assert.equal((await line.hear()).status, 200);
+    line.say(`POST /book HTTP/1.1\r\n${asking}`);
+    const refused = await line.hear();
+    assert.equal(refused.status, 401);
+    assert.equal(refused.headers.get("connection"), "close");
+    assert.equal(await line.rest(), "");
+    const odd = await ask(post("/book", body, "Expect: a miracle\r\n"));
+    assert.equal(odd.status, 200);
+  });
+
+  test("a refused request with a body leaves the connection in order", async () => {
+    const line = await dial(library.port);
+    line.say(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET ${get("/book/1")}`);
+    assert.equal((await line.hear()).status, 401);
+    assert.equal((await line.hear()).status, 200);
+    line.close();
+  });
+
+  test("a client that leaves in the middle of a body is nobody's trouble", async () => {
+    const before = library.logged.length;
+    const line = await dial(library.port);
+    line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`);
+    await sleep(20);
+    line.socket.resetAndDestroy();
+    await sleep(20);
+    assert.equal(library.logged.length, before);
+  });
+
+  test("a body cut short by the client's half-close is not readable", () => {
+    const half = (async () => {
+      const line = await dial(library.port);
+      line.socket.end(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`);
+      return line.rest();
+    })();
+    return half.then((all) => assert.match(all, /^HTTP\/1\.1 400 [\s\S]*body_not_readable/));
+  });
+});
+
+describe("slow clients", () => {
+  let slow: Library;
+  before(async () => {
+    slow = await openLibrary({ limits: { headersTime: 120, bodyTime: 120, idleTime: 150 } });
+  });
+  after(() => slow.close());
+
+  test("a head that never ends: 408", () => isRefused("GET /book/1 HTTP/1.1\r\nX: ", 408, "request_timeout", slow));
+  test("a connection that says nothing: 408", () => isRefused("", 408, "request_timeout", slow));
+  test("a body that never ends: 408", () =>
+    isRefused(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`, 408, "request_timeout", slow));
+  test("an ignored body that never ends is answered, and the connection ended", async () => {
+    const all = await shout(slow.port, "POST /book HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+    assert.match(all, /^HTTP\/1\.1 401 /);
+  });
+  test("an idle connection is closed without a word", async () => {
+    const line = await dial(slow.port);
+    line.say(get("/book"));
+    assert.equal((await line.hear()).status, 200);
+    assert.equal(await line.rest(), "");
+  });
+});
