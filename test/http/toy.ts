@@ -210,10 +210,12 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
       const { rows } = await sql<{ count: number }>`SELECT count(*) AS count FROM book`.execute(store.read);
       return Number(rows[0]?.count);
     },
-    append: (type: string, resource: string, id: number, data: unknown, parent: number | null = null) =>
-      store.write((tx) =>
+    append: (type: string, resource: string, id: number, shown: unknown, parent: number | null = null) => {
+      const data = shown === null ? null : JSON.stringify(shown);
+      return store.write((tx) =>
         append(tx, [{ type, date: library.now, project: 1, resource, id, parent, token: 1, request: "r1", data }]),
-      ),
+      );
+    },
     async close() {
       await http.close(200);
       feed.close();

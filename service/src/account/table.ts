@@ -164,7 +164,16 @@ export async function countAudit(db: Reader, filter: AuditFilter): Promise<numbe
   return Number(row.count);
 }
 
-/** Kept 365 days (api section 7.6). */
+/** Forgets all rows before the first one that is younger than `before`: ids are in order of time. */
 export async function pruneAudit(tx: Tx, before: number): Promise<void> {
-  await tx.deleteFrom("audit").where("date", "<", before).execute();
+  const kept = await tx
+    .selectFrom("audit")
+    .select("id")
+    .where("date", ">=", before)
+    .orderBy("id")
+    .limit(1)
+    .executeTakeFirst();
+  let gone = tx.deleteFrom("audit").where("date", "<", before);
+  if (kept !== undefined) gone = gone.where("id", "<", kept.id);
+  await gone.execute();
 }

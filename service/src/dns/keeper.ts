@@ -235,8 +235,12 @@ export function historyKeeper(store: Store, clock: Clock): Keeper {
     subject: "history",
     single: true,
     period: hour,
-    async run() {
-      await store.write((tx) => table.pruneVersions(tx, clock.now() - keptVersions.days * day, keptVersions.count));
+    async run({ signal }) {
+      const before = clock.now() - keptVersions.days * day;
+      for (const { id } of await table.listSerials(store.read)) {
+        if (signal.aborted) return;
+        await store.write((tx) => table.pruneVersions(tx, id, before, keptVersions.count));
+      }
     },
   });
 }

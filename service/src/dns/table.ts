@@ -258,29 +258,21 @@ export async function countVersions(db: Reader, domain: number): Promise<number>
   return Number(row.count);
 }
 
-/** Forgets versions that are older than `before` and not among the newest `keep` of their domain. */
-export async function pruneVersions(tx: Tx, before: number, keep: number): Promise<void> {
-  const old = await tx
+/** Forgets versions of a domain that are older than `before` and not among its newest `keep`. */
+export async function pruneVersions(tx: Tx, domain: number, before: number, keep: number): Promise<void> {
+  const last = await tx
     .selectFrom("domain_version")
-    .select((e) => ["domain_id", e.fn.countAll<number>().as("count")])
+    .select("serial")
+    .where("domain_id", "=", domain)
+    .orderBy("serial", "desc")
+    .offset(keep - 1)
+    .limit(1)
+    .executeTakeFirst();
+  if (last === undefined) return;
+  await tx
+    .deleteFrom("domain_version")
+    .where("domain_id", "=", domain)
+    .where("serial", "<", last.serial)
     .where("date", "<", before)
-    .groupBy("domain_id")
     .execute();
-  for (const { domain_id } of old) {
-    const oldest = await tx
-      .selectFrom("domain_version")
-      .select("serial")
-      .where("domain_id", "=", domain_id)
-      .orderBy("serial", "desc")
-      .offset(keep - 1)
-      .limit(1)
-      .executeTakeFirst();
-    if (oldest !== undefined)
-      await tx
-        .deleteFrom("domain_version")
-        .where("domain_id", "=", domain_id)
-        .where("serial", "<", oldest.serial)
-        .where("date", "<", before)
-        .execute();
-  }
 }

@@ -31,8 +31,8 @@ export interface NewEvent {
   /** Who caused it; nothing if the service itself. */
   readonly token?: number | null;
   readonly request?: string | null;
-  /** The object as GET shows it, secrets empty; null after deletion. */
-  readonly data: unknown;
+  /** JSON of the object as GET shows it, secrets empty; null after deletion. */
+  readonly data: string | null;
 }
 
 const insertEvent = prepare<Omit<EventRow, "id">>()((db, p) =>
@@ -77,7 +77,7 @@ async function insert(tx: Tx, events: readonly NewEvent[]): Promise<void> {
       parent_id: event.parent ?? null,
       token_id: event.token ?? null,
       request_id: event.request ?? null,
-      data: event.data === null ? null : JSON.stringify(event.data),
+      data: event.data,
     });
   }
 }

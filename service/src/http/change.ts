@@ -32,36 +32,55 @@ class DryRunEnd extends Error {
   }
 }
 
+/** An object as JSON; the same object is the answer, the event's and the audit's, and is written once. */
+export type Print = (value: unknown) => string | null;
+
+function createPrint(): Print {
+  const printed = new Map<unknown, string>();
+  return (value) => {
+    if (value === null || value === undefined) return null;
+    let text = printed.get(value);
+    if (text === undefined) {
+      text = JSON.stringify(value);
+      printed.set(value, text);
+    }
+    return text;
+  };
+}
+
 /** The answer to something found or changed. `undefined` stands for an operation that answers with nothing. */
-export function show(found: Found<unknown>): Reply {
+export function show(found: Found<unknown>, print: Print = JSON.stringify): Reply {
   const { answer, tag, text } = found;
   const status = found.status ?? 200;
   const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
   if (text !== undefined) return { status, type: text.type, body: text.body, headers };
   if (answer === undefined) return { status, type: null, body: "", headers };
-  return { status, type: json, body: JSON.stringify(answer), headers };
+  return { status, type: json, body: print(answer) ?? "null", headers };
 }
 
 const resourceOf = (type: string): string => type.slice(0, type.indexOf("."));
 
-function tell(happenings: readonly Happening[], caller: Caller, requestId: string, now: number): NewEvent[] {
+function tell(
+  happenings: readonly Happening[],
+  caller: Caller,
+  requestId: string,
+  now: number,
+  print: Print,
+): NewEvent[] {
   return happenings
     .filter((happening) => happening.silent !== true)
-    .map(({ type, id, parent, after }) => ({
+    .map(({ type, id, parent, project, after }) => ({
       type,
       date: now,
-      project: caller.projectId,
+      project: project ?? caller.projectId,
       resource: resourceOf(type),
       id,
       parent,
       token: caller.tokenId,
       request: requestId,
-      data: after,
+      data: print(after),
     }));
 }
-
-const toJson = (value: unknown): string | null =>
-  value === null || value === undefined ? null : JSON.stringify(value);
 
 /** The audit's row of a request; `happening` is the first of a change that took place. */
 export function auditRow(
@@ -71,6 +90,7 @@ export function auditRow(
   date: number,
   status: number,
   happening?: Happening,
+  print = createPrint(),
 ): AuditRow {
   const subject = happening
     ? { resource: resourceOf(happening.type), id: happening.id }
@@ -84,8 +104,8 @@ export function auditRow(
     resourceId: subject.id,
     status,
     requestId: exchange.id,
-    before: toJson(happening?.before),
-    after: toJson(happening?.after),
+    before: print(happening?.before),
+    after: print(happening?.after),
   };
 }
 
@@ -105,15 +125,16 @@ export async function carryOut(
   const { handler } = bound;
   const { caller } = request;
   const prepared = handler.prepare === undefined ? undefined : await handler.prepare(request);
+  const print = createPrint();
   let reply: Reply | undefined;
   const write = store.write(async (tx) => {
     const outcome = (await handler.change?.(request, tx, prepared)) as Outcome<unknown>;
     if (request.dryRun) throw new DryRunEnd(outcome);
     const now = clock.now();
-    await append(tx, tell(outcome.happenings, caller, exchange.id, now));
-    await audit(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0]));
+    await append(tx, tell(outcome.happenings, caller, exchange.id, now, print));
+    await audit(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0], print));
     if (claim !== null) {
-      reply = show(outcome);
+      reply = show(outcome, print);
       await claim.keep(tx, reply, now);
     }
     return outcome;
@@ -141,5 +162,5 @@ export async function carryOut(
       error,
     });
   }
-  return reply ?? show(outcome);
+  return reply ?? show(outcome, print);
 }

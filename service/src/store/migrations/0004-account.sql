@@ -45,4 +45,3 @@ CREATE TABLE audit (
   after {{text}}
 ) {{strict}};
 CREATE INDEX audit_project ON audit (project_id, id);
-CREATE INDEX audit_date ON audit (date);

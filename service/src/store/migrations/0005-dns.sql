@@ -41,7 +41,6 @@ CREATE TABLE domain_version (
   changes {{text}} NOT NULL,
   PRIMARY KEY (domain_id, serial)
 ) {{strict}};
-CREATE INDEX domain_version_date ON domain_version (date);
 
 -- The last serial of names that are no more: a name made again goes on from it.
 CREATE TABLE retired_zone (
