@@ -20,7 +20,7 @@ export interface Store {
   /**
    * Runs `work` in a write transaction and resolves with its result after the commit is durable; what `work` throws
    * undoes all of it and is thrown on. Other writers may share the commit (group commit), but never see or undo each other's part.
-   * On PostgreSQL `work` may run again after a deadlock, so it changes nothing but the database. A statement that failed
+   * `work` may run again (after a deadlock, or when a write beside it had to be undone), so it changes nothing but the database. A statement that failed
    * fails the whole transaction, caught or not: say `ON CONFLICT` where a conflict is expected. Rejects with
    * `StorageError` when the database cannot store (disk full, connection lost).
    */

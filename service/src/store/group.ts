@@ -1,7 +1,11 @@
 /**
  * Group commit: all writes queued in one turn of the event loop share one `BEGIN … COMMIT`, so that they share its wait for
- * the disk; a savepoint each keeps them apart. Nobody is answered before the commit is durable, and not even the error of
- * a part is told before, since it may rest on what another part wrote.
+ * the disk. Nobody is answered before the commit is durable, and not even the error of a part is told before, since it may rest
+ * on what another part wrote.
+ *
+ * Most parts succeed, and most that fail have not written yet; so a group runs without savepoints, below which SQLite would
+ * keep the former pages of every statement until the end. When a part fails after it wrote, the group is rolled back and runs
+ * once more with a savepoint for each.
  *
  * Parts run one after the other. They await nothing but the database, which answers within the turn, so a group takes one
  * turn; a part that waits for something else only holds up the writers behind it, and is told on.
@@ -35,16 +39,13 @@ interface Part {
   readonly reject: (error: unknown) => void;
 }
 
-/** What SQLite is told around a part. */
-interface Words {
-  readonly begin: string;
-  readonly end: string;
-  readonly undo: readonly string[];
+/** How a part ended: what to tell its caller, and whether there is something to undo first. */
+interface Outcome {
+  readonly tell: () => void;
+  readonly mustUndo: boolean;
 }
 
-/** A part alone needs no savepoint, below which SQLite would keep the former pages of every statement until the end. */
-const alone: Words = { begin: "BEGIN IMMEDIATE", end: "COMMIT", undo: ["ROLLBACK"] };
-const shared: Words = { begin: "SAVEPOINT part", end: "RELEASE part", undo: ["ROLLBACK TO part", "RELEASE part"] };
+const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
 /** One part's way to the connection, as long as the part runs. The first error sticks, as PostgreSQL has it. */
 class PartSession implements Session {
@@ -52,16 +53,19 @@ class PartSession implements Session {
   readonly #connection: Connection;
   failure: unknown = undefined;
   ended = false;
+  /** It ran something that may have changed rows. */
+  wrote = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  #act<T>(act: (connection: Connection) => T): T {
+  #act<T>(sql: string, act: (connection: Connection) => T): T {
     if (this.ended) throw new Error("this transaction has ended: await every statement inside it");
     if (this.failure !== undefined) {
       throw new Error("an earlier statement of this transaction failed", { cause: this.failure });
     }
+    if (!this.wrote && !isRead(sql)) this.wrote = true;
     try {
       return act(this.#connection);
     } catch (error) {
@@ -71,19 +75,19 @@ class PartSession implements Session {
   }
 
   async all(sql: string, values: readonly unknown[]): Promise<Row[]> {
-    return this.#act((connection) => connection.all(sql, values));
+    return this.#act(sql, (connection) => connection.all(sql, values));
   }
   async first(sql: string, values: readonly unknown[]): Promise<Row | undefined> {
-    return this.#act((connection) => connection.first(sql, values));
+    return this.#act(sql, (connection) => connection.first(sql, values));
   }
   async run(sql: string, values: readonly unknown[]): Promise<number> {
-    return this.#act((connection) => connection.run(sql, values));
+    return this.#act(sql, (connection) => connection.run(sql, values));
   }
   async execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
-    return this.#act((connection) => connection.execute(sql, values));
+    return this.#act(sql, (connection) => connection.execute(sql, values));
   }
   async script(sql: string): Promise<void> {
-    this.#act((connection) => connection.script(sql));
+    this.#act(sql, (connection) => connection.script(sql));
   }
 }
 
@@ -100,36 +104,55 @@ export function createWriter(connection: Connection, face: (session: Session) =>
   let busy: Promise<void> | undefined;
   let closed = false;
 
-  async function runPart({ work, resolve, reject }: Part, words: Words): Promise<() => void> {
+  async function runPart({ work, resolve, reject }: Part): Promise<Outcome> {
     const session = new PartSession(connection);
     const tx = Object.assign(face(session), { isWrite: true as const });
     try {
-      connection.run(words.begin, []);
       const value = await inside.run(session, work, tx);
       if (session.failure !== undefined) throw session.failure;
-      connection.run(words.end, []);
-      return () => resolve(value);
+      return { tell: () => resolve(value), mustUndo: false };
     } catch (error) {
       // A full disk or a broken one takes the whole group with it; so does anything that ended the transaction.
       if (error instanceof StorageError || session.failure instanceof StorageError) throw session.failure ?? error;
       if (!connection.inTransaction()) throw new StorageError("SQLite gave up the transaction", { cause: error });
-      for (const word of words.undo) connection.run(word, []);
-      return () => reject(error);
+      return { tell: () => reject(error), mustUndo: session.wrote };
     } finally {
       session.ended = true;
     }
   }
 
+  /** False: a part must be undone, and with it all were. */
+  async function runTogether(parts: readonly Part[], outcomes: Outcome[]): Promise<boolean> {
+    connection.run("BEGIN IMMEDIATE", []);
+    for (const part of parts) {
+      const outcome = await runPart(part);
+      outcomes.push(outcome);
+      if (!outcome.mustUndo) continue;
+      connection.run("ROLLBACK", []);
+      return parts.length === 1;
+    }
+    connection.run("COMMIT", []);
+    return true;
+  }
+
+  async function runApart(parts: readonly Part[], outcomes: Outcome[]): Promise<void> {
+    connection.run("BEGIN IMMEDIATE", []);
+    for (const part of parts) {
+      connection.run("SAVEPOINT part", []);
+      const outcome = await runPart(part);
+      outcomes.push(outcome);
+      if (outcome.mustUndo) connection.run("ROLLBACK TO part", []);
+      connection.run("RELEASE part", []);
+    }
+    connection.run("COMMIT", []);
+  }
+
   async function runGroup(parts: readonly Part[]): Promise<void> {
-    const outcomes: (() => void)[] = [];
-    const [first] = parts;
+    const outcomes: Outcome[] = [];
     try {
-      if (parts.length === 1 && first !== undefined) {
-        outcomes.push(await runPart(first, alone));
-      } else {
-        connection.run("BEGIN IMMEDIATE", []);
-        for (const part of parts) outcomes.push(await runPart(part, shared));
-        connection.run("COMMIT", []);
+      if (!(await runTogether(parts, outcomes))) {
+        outcomes.length = 0;
+        await runApart(parts, outcomes);
       }
     } catch (error) {
       for (const part of parts) part.reject(error);
@@ -137,7 +160,7 @@ export function createWriter(connection: Connection, face: (session: Session) =>
       if (connection.inTransaction()) connection.run("ROLLBACK", []);
       return;
     }
-    for (const answer of outcomes) answer();
+    for (const { tell } of outcomes) tell();
   }
 
   async function flush(): Promise<void> {
