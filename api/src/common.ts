@@ -78,7 +78,14 @@ export const labelFilter = optional(
   }),
 );
 
-/** Milliseconds since 1970 as answers show them. */
+let lastMs = 0;
+let lastText = new Date(0).toISOString();
+
+/** Milliseconds since 1970 as answers show them. What happens together is shown together, so the last text is kept. */
 export function formatDate(ms: number): string {
-  return new Date(ms).toISOString();
+  if (ms !== lastMs) {
+    lastText = new Date(ms).toISOString();
+    lastMs = ms;
+  }
+  return lastText;
 }

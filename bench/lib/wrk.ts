@@ -9,8 +9,8 @@ export interface Load {
   readonly url: string;
   readonly connections: number;
   readonly seconds: number;
-  /** Lua for wrk: `request` and the like. */
-  readonly script: string;
+  /** Lua for wrk: `request` and the like. `run` differs from run to run, for names that must be new. */
+  readonly script: (run: string) => string;
 }
 
 export interface Measured {
@@ -26,8 +26,16 @@ const toMs = (text: string): number => {
   return Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit as "us" | "ms" | "s"];
 };
 
+/** Seconds before the measurement: what is measured shall be compiled, cached and connected. */
+const warmUp = 2;
+
 /** Throws when an answer was an error: a rate of refusals is no rate. */
 export async function load({ url, connections, seconds, script }: Load): Promise<Measured> {
+  await run(url, connections, warmUp, script("w"));
+  return run(url, connections, seconds, script("m"));
+}
+
+async function run(url: string, connections: number, seconds: number, script: string): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), "brume-wrk-"));
   const file = join(folder, "load.lua");
   writeFileSync(file, script);

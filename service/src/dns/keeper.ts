@@ -93,20 +93,20 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     if (domain !== undefined) await publishWhole(domain.id);
   }
 
-  const within = async (work: Promise<void>, ms: number, zone: string): Promise<void> => {
-    let waiting: NodeJS.Timeout | undefined;
-    const guarded = work.catch((error: unknown) => {
-      log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
-      plan(retryAfter);
+  /** Resolves when `work` is done, has failed (then the zone is looked at again soon) or `ms` are over. */
+  const within = (work: Promise<void>, ms: number, zone: string): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      const done = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      work.then(done, (error: unknown) => {
+        log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
+        plan(retryAfter);
+        done();
+      });
     });
-    await Promise.race([
-      guarded,
-      new Promise<void>((resolve) => {
-        waiting = setTimeout(resolve, ms);
-      }),
-    ]);
-    clearTimeout(waiting);
-  };
 
   /** Whole zones in the order of their ids, many at a time. */
   async function publishAll(): Promise<void> {

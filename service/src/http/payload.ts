@@ -25,10 +25,24 @@ export function tooLarge(limit: number): Fault {
  * Reads a body that there is to its end; `keep: false` drops what comes. Rejects with `body_too_large`, `request_timeout`, `body_not_readable`
  * (broken chunks) or `Gone`.
  */
-export function receive(exchange: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
+export async function receive(exchange: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
   const { request, response, connection, head } = exchange;
   if (head.expect !== undefined && request.httpVersionMinor > 0 && head.expect.toLowerCase() === "100-continue")
     response.writeContinue();
+  // The parser has been through all that came with the head when this turn is over: most bodies are here then.
+  await undefined;
+  if (request.complete && connection.broken === null) {
+    const whole = request.read() as Uint8Array | null;
+    request.read();
+    if (whole !== null && whole.length > limits.body) throw tooLarge(limits.body);
+    return whole !== null && keep ? whole : nothing;
+  }
+  return gather(exchange, limits, keep);
+}
+
+const nothing = new Uint8Array();
+
+function gather({ request, connection }: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let size = 0;

@@ -25,7 +25,16 @@ export function createStop(): Stop {
         const give = (): void => resolve(undefined);
         waiting.add(give);
         // Not Promise.race with one lasting promise, which would remember every request for as long as the service runs.
-        work.then(resolve, reject).finally(() => waiting.delete(give));
+        work.then(
+          (value) => {
+            waiting.delete(give);
+            resolve(value);
+          },
+          (error: unknown) => {
+            waiting.delete(give);
+            reject(error);
+          },
+        );
         if (asked) give();
       });
     },
