@@ -10,6 +10,7 @@ import { createLog } from "./base/log.ts";
 import { createSealer } from "./base/secret.ts";
 import { keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
+import { listAllDomains } from "./dns/table.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin.ts";
 import { createService } from "./service.ts";
 import { migrate } from "./store/migrate.ts";
@@ -82,18 +83,31 @@ async function start(config: Config): Promise<void> {
 
   const address = await service.listen(config.listen.host, config.listen.port);
   const dns = (await nameserver.observe()).address;
-  process.stdout.write(greet(`${config.tls ? "https" : "http"}://${address}`, tokenInForce ? token : null, dns));
+  const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 });
+  const url = `${config.tls ? "https" : "http"}://${address}`;
+  process.stdout.write(greet(url, tokenInForce ? token : null, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
 
-/** What a person at the terminal needs to go on, with lines that can be pasted. */
-function greet(url: string, token: string | null, dns: string): string {
+/** What a person at the terminal needs to go on, with lines that can be pasted. `domain`: one that is served already. */
+function greet(url: string, token: string | null, dns: string, domain: string | null): string {
   const colon = dns.lastIndexOf(":");
-  const host = dns.slice(0, colon).replace(/[[\]]/g, "");
-  const port = dns.slice(colon + 1);
-  const bearer = token ?? "YOUR-TOKEN";
-  const post = (path: string, body: object) =>
-    `  curl -s -X POST ${url}${path} -H 'Authorization: Bearer ${bearer}' -d '${JSON.stringify(body)}'`;
+  const server = `@${dns.slice(0, colon).replace(/[[\]]/g, "")} -p ${dns.slice(colon + 1)}`;
+  const curl = `curl -s -H 'Authorization: Bearer ${token ?? "YOUR-TOKEN"}' ${url}`;
+  const lines =
+    domain === null
+      ? [
+          "A domain with an address, and its answer:",
+          "",
+          `  ${curl}/dns -d '{"Name":"example.com","Ip":"192.0.2.10"}'`,
+          `  dig +short ${server} example.com`,
+        ]
+      : [
+          "The domains, and an answer of the first:",
+          "",
+          `  ${curl}/dns`,
+          `  dig +noall +answer ${server} ${domain} SOA`,
+        ];
   return [
     "",
     "Brume is ready.",
@@ -102,11 +116,7 @@ function greet(url: string, token: string | null, dns: string): string {
     `  Token  ${token ?? "token 1 was deleted; use one of yours"}`,
     `  DNS    ${dns}, UDP and TCP`,
     "",
-    "A domain, a record, and its answer:",
-    "",
-    post("/dns", { Name: "example.com" }),
-    post("/dns/recorda", { DomainId: 1, Name: "www", IP: "192.0.2.10" }),
-    `  dig +short @${host} -p ${port} www.example.com`,
+    ...lines,
     "",
     "Ctrl-C stops it; what was answered is kept.",
     "",
@@ -117,9 +127,9 @@ function greet(url: string, token: string | null, dns: string): string {
 try {
   await start(loadConfig(process.env));
 } catch (error) {
-  const known = error instanceof ConfigError || (error instanceof Error && "hint" in error);
-  process.stderr.write(
-    `Brume did not start: ${known ? (error as Error).message : ((error as Error)?.stack ?? String(error))}\n`,
-  );
+  // What we throw on purpose is a sentence for people; anything else is a fault of the program and shows where.
+  const isSentence = error instanceof ConfigError || (error instanceof Error && error.constructor === Error);
+  const text = isSentence || !(error instanceof Error) ? String((error as Error)?.message ?? error) : error.stack;
+  process.stderr.write(`Brume did not start: ${text}\n`);
   process.exit(1);
 }
