@@ -1,0 +1,76 @@
+/**
+ * Domain names as the server holds them: the wire form of RFC 1035 section 3.1 without the final zero, one character per
+ * byte ("\x03www\x07example\x03com", the root is ""). Such a string is compact, a good key of a Map, unambiguous for any
+ * byte a query may carry, and its parents are its suffixes, so that looking upwards needs no parsing.
+ */
+
+/** Wire bytes a name may have, the final zero included (RFC 1035 section 2.3.4). */
+export const NAME_LIMIT = 255;
+const LABEL_LIMIT = 63;
+const DOT = 46;
+
+/**
+ * Writes a dotted ASCII name into `bytes` at `at`, in lower case and without the final zero; returns the position behind it.
+ * The caller leaves room for `text.length + 1` bytes. Throws a RangeError that names the fault.
+ */
+export function writeName(bytes: Uint8Array, at: number, text: string): number {
+  if (text === "") return at;
+  let label = at;
+  let pos = at + 1;
+  for (let i = 0; i <= text.length; i++) {
+    const code = i < text.length ? text.charCodeAt(i) : DOT;
+    if (code === DOT) {
+      const size = pos - label - 1;
+      if (size === 0) throw new RangeError(`name "${text}" has an empty label`);
+      if (size > LABEL_LIMIT) throw new RangeError(`name "${text}" has a label of more than ${LABEL_LIMIT} bytes`);
+      bytes[label] = size;
+      label = pos++;
+    } else if (code > 126 || code < 33) {
+      throw new RangeError(`name ${JSON.stringify(text)} has a character outside of printable ASCII`);
+    } else {
+      bytes[pos++] = code >= 65 && code <= 90 ? code + 32 : code;
+    }
+  }
+  if (label - at + 1 > NAME_LIMIT) throw new RangeError(`name "${text}" is longer than ${NAME_LIMIT} bytes`);
+  return label;
+}
+
+/** The name of a dotted ASCII text. Throws a RangeError as `writeName`. */
+export function nameOf(text: string): string {
+  const bytes = Buffer.allocUnsafe(text.length + 2);
+  return bytes.toString("latin1", 0, writeName(bytes, 0, text));
+}
+
+/** The dotted text of a name, for people and for the port; bytes that are no plain character as `\DDD` (RFC 1035 section 5.1). */
+export function textOf(name: string): string {
+  const labels: string[] = [];
+  for (let at = 0; at < name.length; at += 1 + name.charCodeAt(at)) {
+    const label = name.substring(at + 1, at + 1 + name.charCodeAt(at));
+    labels.push(label.replace(/[^!-~]|[.\\]/g, (c) => `\\${c.charCodeAt(0).toString().padStart(3, "0")}`));
+  }
+  return labels.join(".");
+}
+
+/** The name one label up. Not to be asked of the root. */
+export function parentOf(name: string): string {
+  return name.substring(1 + name.charCodeAt(0));
+}
+
+/** `name` without the `apex` it ends in, label by label: "" for the apex itself, null for a name outside. */
+export function relativeTo(name: string, apex: string): string | null {
+  let at = 0;
+  while (name.length - at > apex.length) at += 1 + name.charCodeAt(at);
+  return name.length - at === apex.length && name.endsWith(apex) ? name.substring(0, at) : null;
+}
+
+/** Where each label of the name starts, leftmost first. */
+export function labelStarts(name: string): number[] {
+  const starts: number[] = [];
+  for (let at = 0; at < name.length; at += 1 + name.charCodeAt(at)) starts.push(at);
+  return starts;
+}
+
+/** Lower case as RFC 4343 means it: ASCII letters only. Length bytes are at most 63 and therefore never letters. */
+export function lowerCase(name: string): string {
+  return /[A-Z]/.test(name) ? name.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()) : name;
+}

@@ -1,0 +1,81 @@
+/**
+ * What the service needs of an authoritative name server: data in, data out.
+ * A driver holds zones in memory as it was told, answers queries from them, and never asks anybody back.
+ * Names are ASCII, lower case, absolute, without the final dot (`www.example.com`); the root is `""`.
+ */
+
+/** The record types that the API stores. SOA is no record here: it is part of the zone. */
+export type RecordType = "A" | "AAAA" | "CNAME" | "MX" | "NS" | "SRV" | "TXT";
+
+/** Record data in presentation order (RFC 1035 section 3.3, RFC 2782, RFC 3596); a TXT is its strings, each at most 255 bytes of UTF-8. */
+export type RecordData =
+  | { readonly address: string }
+  | { readonly target: string }
+  | { readonly preference: number; readonly exchange: string }
+  | { readonly priority: number; readonly weight: number; readonly port: number; readonly target: string }
+  | { readonly strings: readonly string[] };
+
+/** All records of one owner and type (RFC 2181 section 5): they share a TTL in seconds. No data means: there is no such set. */
+export interface RecordSet {
+  readonly owner: string;
+  readonly type: RecordType;
+  readonly ttl: number;
+  readonly data: readonly RecordData[];
+}
+
+/** Timers of the SOA in seconds (RFC 1035 section 3.3.13); `minimum` is the negative TTL of RFC 2308. */
+export interface Soa {
+  readonly mname: string;
+  readonly rname: string;
+  readonly ttl: number;
+  readonly refresh: number;
+  readonly retry: number;
+  readonly expire: number;
+  readonly minimum: number;
+}
+
+/**
+ * A step of a zone to `serial`. With `base: null` the sets are the whole zone and replace what was there;
+ * else they replace just these sets of the zone at serial `base`. Applied at once: no answer ever mixes two serials.
+ */
+export interface ZoneChange {
+  readonly zone: string;
+  readonly base: number | null;
+  readonly serial: number;
+  readonly soa: Soa;
+  readonly sets: readonly RecordSet[];
+}
+
+/** What one zone looks like from outside; counters since the zone was first published to this process. */
+export interface ZoneStatus {
+  readonly zone: string;
+  readonly serial: number;
+  readonly queries: number;
+  readonly rcodes: Readonly<Record<string, number>>;
+}
+
+/** The server as a whole. `address` is `host:port` as bound. */
+export interface NameserverStatus {
+  readonly ready: boolean;
+  readonly address: string;
+  readonly detail: string;
+  readonly zones: readonly ZoneStatus[];
+  /** Microseconds from packet to answer, 99th percentile of the last minute. */
+  readonly p99: number;
+}
+
+export interface Nameserver {
+  /**
+   * Applies the changes in order and resolves, when queries are answered from them, to the serial now served of each zone (0: none).
+   * A change whose `base` is not the served serial, or whose `serial` is not newer (RFC 1982), is not applied: the caller sees
+   * it by the serial that comes back. Publishing what is served already changes nothing. Rejects when the server is not running or a set cannot be encoded.
+   */
+  publish(changes: readonly ZoneChange[]): Promise<readonly number[]>;
+  /** From now on the zone is refused. A zone whose served serial is newer than `serial` stays. Unknown zones are fine. */
+  withdraw(zone: string, serial: number): Promise<void>;
+  /** Everything at once, so that watching one zone costs as much as watching ten thousand. */
+  observe(): Promise<NameserverStatus>;
+  /** Called after each (re)start of the server with nothing published: the caller publishes everything again. */
+  onStart(listener: () => void): void;
+  close(): Promise<void>;
+}

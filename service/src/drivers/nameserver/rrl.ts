@@ -1,0 +1,84 @@
+/**
+ * Response rate limiting: a name server that answers forged queries is a cannon in somebody else's hands. Equal answers to one
+ * network (/24, /56) share a bucket of tokens; over the rate every second answer is an empty truncated one, so that a real
+ * client behind a forged address comes through by TCP, and the rest is silence.
+ */
+
+const BUCKETS = 1 << 16;
+/** Every n-th answer over the rate is sent, truncated. */
+const SLIP = 2;
+
+export type Verdict = "send" | "slip" | "drop";
+
+export interface Limiter {
+  /** Counts an answer of this `sameness` to an address as `dgram` writes it. */
+  admit(address: string, sameness: number): Verdict;
+}
+
+/**
+ * `rate` answers a second for each network and sameness, with one second's worth of burst. `now` is in milliseconds, `seed` a
+ * random number that keeps outsiders from choosing who shares a bucket.
+ */
+export function createLimiter(rate: number, now: () => number, seed: number): Limiter {
+  const tags = new Uint32Array(BUCKETS);
+  const tokens = new Float32Array(BUCKETS);
+  const seen = new Float64Array(BUCKETS);
+  const slips = new Uint8Array(BUCKETS);
+
+  return {
+    admit(address, sameness) {
+      const tag = mix(mix(seed, networkOf(address)), sameness) >>> 0;
+      const bucket = (tag ^ (tag >>> 16)) & (BUCKETS - 1);
+      const time = now();
+      // Whoever shares a bucket with a stranger gets a fresh one: wrong towards answering, and only by chance.
+      const fresh = tags[bucket] !== tag || seen[bucket] === 0;
+      const refilled = (tokens[bucket] as number) + ((time - (seen[bucket] as number)) * rate) / 1000;
+      const left = fresh ? rate : Math.min(rate, refilled);
+      tags[bucket] = tag;
+      seen[bucket] = time;
+      if (left >= 1) {
+        tokens[bucket] = left - 1;
+        return "send";
+      }
+      tokens[bucket] = left;
+      const slip = ((slips[bucket] as number) + 1) % SLIP;
+      slips[bucket] = slip;
+      return slip === 0 ? "slip" : "drop";
+    },
+  };
+}
+
+function mix(hash: number, value: number): number {
+  const mixed = Math.imul(hash ^ value, 0x9e3779b1);
+  return mixed ^ (mixed >>> 15);
+}
+
+/** An IPv4 address out of its IPv6 form (RFC 4291 section 2.5.5.2), any other as it is. */
+export function plainAddress(address: string): string {
+  return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
+}
+
+export function isLoopback(address: string): boolean {
+  const plain = plainAddress(address);
+  return plain.startsWith("127.") || plain === "::1";
+}
+
+/** A hash of the /24 of an IPv4 or the /56 of an IPv6 address. */
+export function networkOf(address: string): number {
+  const plain = plainAddress(address);
+  let hash = 0x811c9dc5;
+  if (!plain.includes(":")) {
+    const end = plain.lastIndexOf(".");
+    for (let i = 0; i < end; i++) hash = Math.imul(hash ^ plain.charCodeAt(i), 0x01000193);
+    return hash >>> 0;
+  }
+  const [head = "", tail] = (plain.split("%")[0] as string).split("::");
+  const left = head === "" ? [] : head.split(":");
+  const right = tail === undefined || tail === "" ? [] : tail.split(":");
+  for (let group = 0; group < 4; group++) {
+    const text = group < left.length ? left[group] : right[group - (8 - right.length)];
+    const value = Number.parseInt(text ?? "0", 16) & (group === 3 ? 0xff00 : 0xffff);
+    hash = Math.imul(hash ^ value, 0x01000193);
+  }
+  return hash >>> 0;
+}

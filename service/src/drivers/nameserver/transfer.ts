@@ -1,0 +1,84 @@
+/**
+ * Whole zones for secondaries (AXFR, RFC 5936): who may have them, and their messages one after the other. A transfer takes a copy
+ * of the zone's two columns at its start, which are strings shared with it, so that it shows one serial however long it takes.
+ */
+import { BlockList, isIPv6 } from "node:net";
+import { soaOf } from "./answer.ts";
+import { plainAddress } from "./rrl.ts";
+import { type Signer, sign, signatureSize } from "./tsig.ts";
+import { createWriter, HEADER, type Records, recordsOf } from "./wire.ts";
+import { SET_HEADER, u32, type Zone } from "./zone.ts";
+
+/** Large enough to be few, small enough that every name in it can be pointed to. */
+const MESSAGE_SIZE = 16_000;
+
+/** Whether an address as the socket writes it is in the list of addresses and blocks. Throws a TypeError for an entry that is neither. */
+export function createAccess(addresses: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const entry of addresses) {
+    const [address = "", prefix] = entry.split("/");
+    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return (address) => {
+    const plain = plainAddress(address).split("%")[0] as string;
+    return list.check(plain, isIPv6(plain) ? "ipv6" : "ipv4");
+  };
+}
+
+/**
+ * The messages of a transfer: SOA, everything else, SOA. `head` is the header and question of the first answer; `now`
+ * gives seconds for the signatures.
+ */
+export function* transferZone(
+  zone: Zone,
+  head: Buffer,
+  signer: Signer | null,
+  now: () => number,
+): Generator<Buffer, void> {
+  const soa = soaOf(zone, zone.authority.ttl);
+  const records = recordsIn([...zone.sets.keys()], [...zone.sets.values()], zone.name, soa);
+  const writer = createWriter();
+  const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
+  let prior = signer?.prior ?? null;
+  let message = head;
+  const finish = (): Buffer => {
+    const bytes = Buffer.allocUnsafe(writer.end);
+    message.copy(bytes);
+    writer.copy(bytes, message.length);
+    bytes.writeUInt16BE(writer.count, 6);
+    if (signer === null) return bytes;
+    const signed = sign(bytes, { key: signer.key, prior }, now(), message !== head);
+    prior = signed.mac;
+    return signed.bytes;
+  };
+
+  writer.start(zone.name, head.length);
+  for (const set of records) {
+    let start = set.start;
+    while (start < set.end) {
+      const rest = { ...set, start };
+      // A record larger than a usual message gets one of its own.
+      start = writer.add(rest, writer.count === 0 ? 0xffff - 512 : limit);
+      if (start === set.end) break;
+      if (writer.count === 0) throw new RangeError(`a record of ${zone.name} is too long to be transferred`);
+      yield finish();
+      if (message === head) {
+        message = Buffer.from(head.subarray(0, HEADER));
+        message.writeUInt16BE(0, 4);
+      }
+      writer.start(null, HEADER);
+    }
+  }
+  yield finish();
+}
+
+function* recordsIn(owners: string[], values: string[], zone: string, soa: Records): Generator<Records, void> {
+  yield soa;
+  for (const [i, sets] of values.entries()) {
+    const owner = (owners[i] as string) + zone;
+    for (let at = 0; at < sets.length; at += SET_HEADER + u32(sets, at + 6)) yield recordsOf(owner, sets, at);
+  }
+  yield soa;
+}

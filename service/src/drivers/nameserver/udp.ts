@@ -1,0 +1,53 @@
+/**
+ * DNS over UDP. At a hundred thousand packets a second the socket costs more than the answer, so this room is about not adding to
+ * it: no resolver for addresses that are numbers, one buffer that exists already, no look at the clock for every packet.
+ */
+import { createSocket, type Socket } from "node:dgram";
+import { isIPv6 } from "node:net";
+import type { Latency } from "./latency.ts";
+import type { Responder } from "./responder.ts";
+
+/** The kernel may give less; a burst waits there instead of being lost. */
+const SOCKET_BUFFER = 4 << 20;
+/** Bytes that the kernel did not take yet; beyond it answers are dropped, as a full network would. */
+const QUEUE_LIMIT = 4 << 20;
+/** A socket of the address's family, not bound. */
+export function openUdp(host: string): Socket {
+  return createSocket({
+    type: isIPv6(host) ? "udp6" : "udp4",
+    recvBufferSize: SOCKET_BUFFER,
+    sendBufferSize: SOCKET_BUFFER,
+    // The resolver that dgram asks by default takes as long as a whole answer.
+    lookup: (address, _options, done) => done(null, address, 0),
+  });
+}
+
+/** Resolves with the port when bound; rejects with the system's error. */
+export function bindUdp(socket: Socket, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    socket.once("error", reject);
+    socket.bind(port, host, () => {
+      socket.off("error", reject);
+      resolve(socket.address().port);
+    });
+  });
+}
+
+/** Answers every packet through `responder`; durations go to `latency`. */
+export function serveUdp(socket: Socket, responder: Pick<Responder, "udp" | "keep">, latency: Latency): void {
+  let clogged = false;
+  socket.on("message", (packet, { address, port }) => {
+    // Port 0 is nobody's: such a packet is forged, and dgram throws at it.
+    if (port === 0 || (clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) return;
+    const started = latency.due() ? performance.now() : 0;
+    const message = responder.udp(packet, address);
+    if (message === null) return;
+    socket.send(message, port, address);
+    // What the kernel did not take at once is sent later, from this very memory.
+    clogged = socket.getSendQueueCount() > 0;
+    if (clogged) responder.keep();
+    if (started === 0) return;
+    const ended = performance.now();
+    latency.add((ended - started) * 1000, ended);
+  });
+}
