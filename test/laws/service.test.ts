@@ -1,0 +1,193 @@
+/** The keepers that the service runs, held to the laws of keepers, and their names, which rows remember. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { auditKeeper } from "../../service/src/account/keeper.ts";
+import { silentLog } from "../../service/src/base/log.ts";
+import { delegationKeeper, historyKeeper } from "../../service/src/dns/keeper.ts";
+import { automaticNs, automaticSoa } from "../../service/src/dns/served.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import type { Keeper } from "../../service/src/engine/flow.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { proveKeeper } from "./keeper-laws.ts";
+
+const day = 86_400_000;
+const clock = { now: () => Date.UTC(2026, 10, 20) };
+const long = clock.now() - 400 * day;
+const nameServers = ["ns1.brume.internal"];
+let names = 0;
+
+/** Counts the runs that wrote something. */
+function counted(keeper: Keeper, count: () => void): Keeper {
+  return {
+    ...keeper,
+    async run(run) {
+      const kept = await keeper.run(run);
+      if (kept?.save !== undefined) count();
+      return kept;
+    },
+  };
+}
+
+async function insertDomain(store: Store): Promise<{ id: number; ascii: string }> {
+  await ensureFirst(store, clock, "0".repeat(64));
+  const ascii = `law-${++names}.example`;
+  return store.write((tx) =>
+    tx
+      .insertInto("domain")
+      .values({
+        project_id: 1,
+        name: ascii,
+        ascii,
+        subtree: `example.law-${names}.`,
+        serial: 1,
+        record_count: 0,
+        is_delegate: 0,
+        created: 0,
+        labels: "{}",
+        version: 1,
+      })
+      .returning(["id", "ascii"])
+      .executeTakeFirstOrThrow(),
+  );
+}
+
+proveKeeper("dns.delegation", async (store) => {
+  const domain = await insertDomain(store);
+  // It serves the zone, so to a resolver it is as good as the public tree.
+  const parent = await createBuiltin({
+    host: "127.0.0.1",
+    port: 0,
+    rateLimit: 0,
+    transfer: { addresses: [], keys: [], notify: [] },
+    log: silentLog,
+  });
+  const soa = automaticSoa(domain.ascii, nameServers);
+  await parent.publish([
+    { zone: domain.ascii, base: null, serial: 1, soa, sets: [automaticNs(domain.ascii, nameServers)] },
+  ]);
+  let changes = 0;
+  const own = delegationKeeper(store, clock, nameServers, [(await parent.observe()).address]);
+  return {
+    keeper: counted(own, () => {
+      changes += 1;
+    }),
+    subject: domain.id,
+    wish: async () => {},
+    async observe() {
+      const row = await store.read
+        .selectFrom("domain")
+        .select("is_delegate")
+        .where("id", "=", domain.id)
+        .executeTakeFirst();
+      return row?.is_delegate;
+    },
+    changes: () => changes,
+    close: () => parent.close(),
+  };
+});
+
+proveKeeper("dns.history", async (store) => {
+  const domain = await insertDomain(store);
+  const left = async (): Promise<number[]> => {
+    const rows = await store.read
+      .selectFrom("domain_version")
+      .select("serial")
+      .where("domain_id", "=", domain.id)
+      .orderBy("serial")
+      .execute();
+    return rows.map((row) => row.serial);
+  };
+  const total = 1010;
+  let present = total;
+  let changes = 0;
+  const own = historyKeeper(store, clock);
+  return {
+    keeper: {
+      ...own,
+      async run(run) {
+        const kept = await own.run(run);
+        const now = (await left()).length;
+        if (now !== present) changes += 1;
+        present = now;
+        return kept;
+      },
+    },
+    subject: 0,
+    async wish(tx) {
+      const rows = Array.from({ length: total }, (_, i) => ({
+        domain_id: domain.id,
+        serial: i + 1,
+        // The newest of the old and all of the young are kept.
+        date: i % 2 === 0 ? long : clock.now(),
+        changes: "[]",
+      }));
+      for (let from = 0; from < total; from += 200)
+        await tx
+          .insertInto("domain_version")
+          .values(rows.slice(from, from + 200))
+          .execute();
+    },
+    observe: async () => {
+      const serials = await left();
+      return [serials.length, serials.slice(0, 7)];
+    },
+    changes: () => changes,
+  };
+});
+
+proveKeeper("account.audit", async (store) => {
+  const subject = 0;
+  const token = ++names;
+  // Rows come in the order of time, so those of the stage before must not stand in front of the old ones of this one.
+  await store.write((tx) => tx.deleteFrom("audit").execute());
+  const count = async (): Promise<number> => {
+    const row = await store.read
+      .selectFrom("audit")
+      .select((e) => e.fn.countAll<number>().as("count"))
+      .where("token_id", "=", token)
+      .executeTakeFirstOrThrow();
+    return row.count;
+  };
+  let changes = 0;
+  const own = auditKeeper(store, clock);
+  return {
+    keeper: {
+      ...own,
+      async run(run) {
+        const before = await count();
+        const kept = await own.run(run);
+        if ((await count()) !== before) changes += 1;
+        return kept;
+      },
+    },
+    subject,
+    async wish(tx) {
+      const row = {
+        project_id: 1,
+        token_id: token,
+        token_name: "t",
+        address: "",
+        operation: "x",
+        status: 200,
+        request_id: "r",
+      };
+      for (const date of [long, long, clock.now()])
+        await tx
+          .insertInto("audit")
+          .values({ ...row, date })
+          .execute();
+    },
+    observe: count,
+    changes: () => changes,
+  };
+});
+
+test("names of keepers never change", () => {
+  const store = {} as Store;
+  const keepers = [delegationKeeper(store, clock, [], []), historyKeeper(store, clock), auditKeeper(store, clock)];
+  assert.deepEqual(
+    keepers.map(({ name, subject }) => `${subject} ${name}`),
+    ["domain dns.delegation", "history dns.history", "service account.audit"],
+  );
+});
