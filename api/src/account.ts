@@ -14,6 +14,7 @@ import {
   nameFilter,
   nullable,
   optional,
+  optionalId,
   text,
   word,
 } from "./common.ts";
@@ -224,7 +225,7 @@ export const accountOperations = operations({
     query: listQuery({
       name: nameFilter,
       label: labelFilter,
-      project: optional(id({ description: "Another project than the token's own." })),
+      project: optionalId({ description: "Another project than the token's own." }),
     }),
     answer: list(Token),
     list: true,
@@ -239,8 +240,8 @@ export const accountOperations = operations({
     body: Type.Object({
       Name: name(),
       Scopes: list(word(scopes), { minItems: 1 }),
-      ProjectID: optional(id()),
-      DomainID: optional(id()),
+      ProjectID: optionalId(),
+      DomainID: optionalId(),
       RecordPattern: optional(text({ minLength: 1, maxLength: 253 })),
       RecordTypes: optional(list(word(recordTypes), { minItems: 1 })),
       ExpiresAt: optional(date()),
@@ -287,7 +288,7 @@ export const accountOperations = operations({
     access: "account:admin",
     summary: "List every change asked for, refused ones too, newest first",
     query: listQuery({
-      token: optional(id()),
+      token: optionalId(),
       resource: optional(text({ description: "`domain`, or `domain:3`." })),
       operation: optional(text({ description: "Name of an operation, `*` at the end." })),
       from: optional(date()),

@@ -130,7 +130,7 @@ test("a refusal is an ApiError with everything the error object says", async () 
     assert.equal(error.detail, "1 field is not valid.");
     assert.deepEqual(error.errors, [fault]);
     assert.equal(error.requestId, "r1");
-    assert.deepEqual(error.problem, problem);
+    assert.deepEqual(error.problem, JSON.parse(JSON.stringify(problem)));
     assert.match(
       error.message,
       /^POST \/dns: 400 validation_failed: 1 field is not valid\.\n {2}\/Name: Name is required\.$/,

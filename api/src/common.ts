@@ -21,6 +21,8 @@ interface FieldOptions extends TSchemaOptions {
 }
 
 export const id = (options: FieldOptions = {}) => Type.Integer({ minimum: 1, maximum: maxId, ...options });
+/** An id that may be left out, also by 0. */
+export const optionalId = (options: FieldOptions = {}) => Type.Optional(id({ "x-id": true, ...options }));
 export const integer = (minimum: number, maximum: number, options: FieldOptions = {}) =>
   Type.Integer({ minimum, maximum, ...options });
 export const boolean = (options: FieldOptions = {}) => Type.Boolean({ ...options });

@@ -15,6 +15,7 @@ import {
   nameFilter,
   nullable,
   optional,
+  optionalId,
   stateFilter,
   text,
   word,
@@ -31,7 +32,7 @@ const number16 = integer(0, 65_535);
 const host = text({ maxLength: 1024 });
 
 const common = {
-  DomainId: optional(id({ description: "The domain; required to make a record." })),
+  DomainId: optionalId({ description: "The domain; required to make a record." }),
   Name: optional(host),
   HostName: optional(host),
   TTL: optional(integer(1, limits.maxTtl, { description: "Seconds. Default 3600." })),
@@ -136,7 +137,7 @@ const changeOps = ["Create", "Update", "Delete"] as const;
 const Change = Type.Object({
   Op: word(changeOps),
   TypeRecord: optional(word(recordTypes)),
-  ID: optional(id()),
+  ID: optionalId(),
   ...RecordFields.properties,
 });
 export type Change = Static<typeof Change>;

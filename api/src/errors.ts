@@ -120,7 +120,7 @@ export function describeProblem(
 ): Problem {
   const { status, message } = faults[code];
   // Without a prototype, so that a field may be called anything.
-  const state: Record<string, string[]> = Object.create(null);
+  const state = Object.create(null) as Record<string, string[]>;
   for (const fault of errors) (state[legacyPath(fault.pointer)] ??= []).push(fault.detail);
   return {
     Message: message,

@@ -28,10 +28,11 @@ export function faultsOf(op: Operation): FaultCode[] {
     if (when) for (const code of more) codes.add(code);
   };
   add(true, "path_not_readable", "headers_too_large", "body_too_large", "request_timeout", "internal");
-  add(!isOpen, "not_ready", "token_missing", "token_invalid", "token_expired", "rate_limited", "validation_failed");
+  add(true, "validation_failed");
+  add(!isOpen, "not_ready", "token_missing", "token_invalid", "token_expired", "rate_limited");
   add(!isOpen && op.access !== "any", "scope_missing");
   add(isChange(op) && op.method !== "DELETE" && op.whenBlocked !== true, "project_blocked");
-  add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported", "validation_failed");
+  add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported");
   add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
   add(isChange(op), "storage_unavailable");
   add(op.list === true, "query_invalid");

@@ -129,7 +129,8 @@ try {
 } catch (error) {
   // What we throw on purpose is a sentence for people; anything else is a fault of the program and shows where.
   const isSentence = error instanceof ConfigError || (error instanceof Error && error.constructor === Error);
-  const text = isSentence || !(error instanceof Error) ? String((error as Error)?.message ?? error) : error.stack;
+  const text =
+    isSentence || !(error instanceof Error) ? (error instanceof Error ? error.message : String(error)) : error.stack;
   process.stderr.write(`Brume did not start: ${text}\n`);
   process.exit(1);
 }

@@ -97,6 +97,7 @@ export function createService(options: ServiceOptions): Service {
     authenticate: authenticator.authenticate,
     audit: writeAudit,
     readiness,
+    look: figures.look,
     documents,
     freshness: () => (store.kind === "sqlite" ? store.commits() + zones.steps() : null),
     veil,
@@ -121,9 +122,11 @@ export function createService(options: ServiceOptions): Service {
     log,
     alone: store.kind === "sqlite",
   });
+  const noteUse = (): Promise<void> =>
+    authenticator.flush().catch((error: unknown) => log("error", "The last use of tokens was not written.", { error }));
   const heart = setInterval(() => {
     void figures.look();
-    authenticator.flush().catch((error: unknown) => log("error", "The last use of tokens was not written.", { error }));
+    void noteUse();
   }, beat);
   heart.unref();
 
@@ -143,7 +146,7 @@ export function createService(options: ServiceOptions): Service {
       await engine.drain(graceMs);
       zones.close();
       feed.close();
-      await authenticator.flush();
+      await noteUse();
     },
   };
 }

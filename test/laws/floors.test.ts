@@ -143,7 +143,7 @@ const floors: readonly Floor[] = [
   {
     name: "the service",
     rooms: /^service\/src\/service\.ts$/,
-    may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!port\.ts)/.test(to) && !/^service\/src\/main/.test(to),
+    may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!port\.ts)/.test(to) && !to.startsWith("service/src/main"),
   },
   { name: "the roof", rooms: /^service\/src\/main\.ts$/, may: () => true },
   { name: "what uses the API", rooms: /^(cli|console)\/src\//, may: (to) => !to.startsWith("service/") },

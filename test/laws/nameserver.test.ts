@@ -69,7 +69,8 @@ for (const [driver, open] of Object.entries(drivers)) {
     };
     const serialOf = async (zone: string): Promise<number> => {
       const { answers } = await answer(zone, SOA_TYPE);
-      return (answers[0]?.data as { serial: number }).serial;
+      const data = answers[0]?.data as { serial: number } | undefined;
+      return data?.serial ?? 0;
     };
 
     beforeEach(async () => {

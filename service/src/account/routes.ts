@@ -1,6 +1,13 @@
 /** Account, projects, tokens and audit as answers. */
-import { type Account, type AuditEntry, type Project, type Token, usageNames } from "@brume/api/account.ts";
-import { formatDate } from "@brume/api/common.ts";
+import {
+  type Account,
+  type AuditEntry,
+  type Project,
+  type RateLimit,
+  type Token,
+  usageNames,
+} from "@brume/api/account.ts";
+import { formatDate, type Labels } from "@brume/api/common.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
@@ -10,7 +17,7 @@ import { takePage } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/page.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { checkToken, holdQuota, mergeQuotas } from "./rules.ts";
+import { checkToken, holdQuota, mergeQuotas, type Quotas } from "./rules.ts";
 import * as table from "./table.ts";
 
 const noBalance = { Real: 0, Bonus: 0, Test: 0 };
@@ -22,10 +29,10 @@ async function showProject(db: Reader, row: table.ProjectRow): Promise<Project> 
     Name: row.name,
     IsBlocked: row.is_blocked === 1,
     Balances: noBalance,
-    Quotas: mergeQuotas(JSON.parse(row.quotas)),
+    Quotas: mergeQuotas(JSON.parse(row.quotas) as Partial<Quotas>),
     Usage: Object.fromEntries(usageNames.map((key) => [key, usage[key] ?? 0])) as Project["Usage"],
     DateCreate: formatDate(row.created),
-    Labels: JSON.parse(row.labels),
+    Labels: JSON.parse(row.labels) as Labels,
   };
 }
 
@@ -34,17 +41,17 @@ function showToken(row: table.TokenRow, value = ""): Token {
     ID: row.id,
     Name: row.name,
     Token: value,
-    Scopes: JSON.parse(row.scopes),
+    Scopes: JSON.parse(row.scopes) as Token["Scopes"],
     ProjectID: row.project_id,
     DomainID: row.domain_id,
     RecordPattern: row.record_pattern,
-    RecordTypes: row.record_types === null ? null : JSON.parse(row.record_types),
+    RecordTypes: row.record_types === null ? null : (JSON.parse(row.record_types) as Token["RecordTypes"]),
     ExpiresAt: row.expires_at === null ? null : formatDate(row.expires_at),
-    RateLimit: row.rate_limit === null ? null : JSON.parse(row.rate_limit),
+    RateLimit: row.rate_limit === null ? null : (JSON.parse(row.rate_limit) as RateLimit),
     DateCreate: formatDate(row.created),
     LastUsedAt: row.last_used === null ? null : formatDate(row.last_used),
-    AllowedFrom: row.allowed_from === null ? null : JSON.parse(row.allowed_from),
-    Labels: JSON.parse(row.labels),
+    AllowedFrom: row.allowed_from === null ? null : (JSON.parse(row.allowed_from) as string[]),
+    Labels: JSON.parse(row.labels) as Labels,
   };
 }
 
@@ -212,7 +219,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
         const row = await getProject(tx, params.id);
         expect(projectTag(row));
         if (body.Name !== undefined && body.Name !== row.name) await holdName(tx, body.Name, row.id);
-        const stored = JSON.parse(row.quotas);
+        const stored = JSON.parse(row.quotas) as Partial<Quotas>;
         const wish = {
           name: body.Name ?? row.name,
           is_blocked: body.IsBlocked === undefined ? row.is_blocked : Number(body.IsBlocked),
@@ -245,6 +252,10 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
             "project_in_use",
             `Project ${row.id} owns ${owned.map((key) => `${before.Usage[key]} ${key}`).join(", ")}.`,
           );
+        // The asking token may have gone with its own project since it was let in.
+        await table.lockAdmins(tx);
+        if (!(await table.hasOtherAdmin(tx, { project: row.id }, clock.now())))
+          throw new Fault("project_in_use", `Project ${row.id} has the only tokens with account:admin.`);
         await table.deleteProject(tx, row.id);
         return forgetting({
           answer: undefined,
@@ -260,7 +271,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
         const page = takePage(await table.listTokens(db, project), query, {
           id: (row) => row.id,
           name: (row) => row.name,
-          labels: (row) => JSON.parse(row.labels),
+          labels: (row) => JSON.parse(row.labels) as Labels,
         });
         return { ...page, items: page.items.map((row) => showToken(row)) };
       },
@@ -321,10 +332,10 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
     },
     deleteToken: {
       async change({ params, expect }, tx) {
-        await lock(tx, "admin-tokens");
+        await table.lockAdmins(tx);
         const row = await getToken(tx, params.id);
         expect(tokenTag(row));
-        if (row.is_admin === 1 && !(await table.hasOtherAdmin(tx, row.id, clock.now())))
+        if (row.is_admin === 1 && !(await table.hasOtherAdmin(tx, { token: row.id }, clock.now())))
           throw new Fault("last_admin_token", `Token ${row.id} is the only one left with account:admin.`);
         await table.deleteToken(tx, row.id);
         return forgetting({

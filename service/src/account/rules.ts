@@ -81,5 +81,5 @@ export function parseBlock(text: string): Block | null {
 export function isAllowedFrom(blocks: readonly Block[], address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const from = ipaddr.process(address);
-  return blocks.some(([network, bits]) => network.kind() === from.kind() && from.match(network as never, bits));
+  return blocks.some(([network, bits]) => network.kind() === from.kind() && from.match(network, bits));
 }

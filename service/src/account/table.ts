@@ -11,6 +11,9 @@ export type AuditRow = Selectable<AuditTable>;
 /** Holds the project's counts still until commit: taken before whatever a quota bounds is counted and added. */
 export const lockProject = (tx: Tx, id: number): Promise<void> => lock(tx, `project:${id}`);
 
+/** Orders all that take administrators away, so that one always stays. */
+export const lockAdmins = (tx: Tx): Promise<void> => lock(tx, "admin-tokens");
+
 export const findProject = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("project").selectAll().where("id", "=", p("id")),
 );
@@ -61,13 +64,17 @@ export async function deleteToken(tx: Tx, id: number): Promise<void> {
 export const touchToken = (tx: Tx, id: number, at: number): Promise<unknown> =>
   tx.updateTable("token").set({ last_used: at }).where("id", "=", id).execute();
 
-/** Is there an administrator's token besides this one that has not expired? */
-export async function hasOtherAdmin(db: Reader, id: number, now: number): Promise<boolean> {
+/** Is there an administrator's token besides these (one, or all of a project) that has not expired? Whoever asks holds `lockAdmins`. */
+export async function hasOtherAdmin(
+  db: Reader,
+  besides: { readonly token: number } | { readonly project: number },
+  now: number,
+): Promise<boolean> {
   const other = await db
     .selectFrom("token")
     .select("id")
     .where("is_admin", "=", 1)
-    .where("id", "!=", id)
+    .where((e) => ("token" in besides ? e("id", "!=", besides.token) : e("project_id", "!=", besides.project)))
     .where((e) => e.or([e("expires_at", "is", null), e("expires_at", ">", now)]))
     .limit(1)
     .execute();
@@ -80,7 +87,7 @@ export async function countTokens(db: Reader, project: number): Promise<number> 
     .select((e) => e.fn.countAll<number>().as("count"))
     .where("project_id", "=", project)
     .executeTakeFirstOrThrow();
-  return Number(row.count);
+  return row.count;
 }
 
 /** What the project owns, counted; kinds that are not there yet are absent. */
@@ -90,7 +97,7 @@ export async function countUsage(db: Reader, project: number): Promise<Partial<R
     .select((e) => e.fn.countAll<number>().as("count"))
     .where("project_id", "=", project)
     .executeTakeFirstOrThrow();
-  return { Domains: Number(row.count), Tokens: await countTokens(db, project) };
+  return { Domains: row.count, Tokens: await countTokens(db, project) };
 }
 
 export async function ownsDomain(db: Reader, project: number, domain: number): Promise<boolean> {
@@ -161,7 +168,7 @@ export async function countAudit(db: Reader, filter: AuditFilter): Promise<numbe
   const row = await filterAudit(db, filter)
     .select((e) => e.fn.countAll<number>().as("count"))
     .executeTakeFirstOrThrow();
-  return Number(row.count);
+  return row.count;
 }
 
 /** Forgets all rows before the first one that is younger than `before`: ids are in order of time. */

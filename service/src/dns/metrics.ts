@@ -13,57 +13,66 @@ const unseen: NameserverStatus = { ready: false, address: "", detail: "not looke
 export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
   const registry = new Registry();
   let seen = unseen;
-  const perZone = { labelNames: ["zone"] as const, registers: [registry] };
-  new Gauge({
-    name: "brume_dns_zones",
-    help: "Zones served.",
-    registers: [registry],
-    collect() {
-      this.set(seen.zones.length);
-    },
-  });
-  new Gauge({
-    name: "brume_dns_answer_seconds_p99",
-    help: "From packet to answer, 99th percentile of the last minute.",
-    registers: [registry],
-    collect() {
-      this.set(seen.p99 / 1e6);
-    },
-  });
-  new Gauge({
-    ...perZone,
-    name: "brume_dns_zone_serial",
-    help: "Serial served.",
-    collect() {
-      this.reset();
-      for (const { zone, serial } of seen.zones) this.set({ zone }, serial);
-    },
-  });
-  new Counter({
-    ...perZone,
-    name: "brume_dns_queries_total",
-    help: "Queries by zone.",
-    collect() {
-      this.reset();
-      for (const { zone, queries } of seen.zones) this.inc({ zone }, queries);
-    },
-  });
-  new Counter({
-    name: "brume_dns_answers_total",
-    help: "Answers by zone and response code.",
-    labelNames: ["zone", "rcode"],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { zone, rcodes } of seen.zones)
-        for (const [rcode, count] of Object.entries(rcodes)) this.inc({ zone, rcode }, count);
-    },
-  });
+  /** Whoever asks while somebody looks sees the same. */
+  let looking: Promise<NameserverStatus> | null = null;
+  const figures = [
+    new Gauge({
+      name: "brume_dns_zones",
+      help: "Zones served.",
+      registers: [],
+      collect() {
+        this.set(seen.zones.length);
+      },
+    }),
+    new Gauge({
+      name: "brume_dns_answer_seconds_p99",
+      help: "From packet to answer, 99th percentile of the last minute.",
+      registers: [],
+      collect() {
+        this.set(seen.p99 / 1e6);
+      },
+    }),
+    new Gauge({
+      name: "brume_dns_zone_serial",
+      help: "Serial served.",
+      labelNames: ["zone"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { zone, serial } of seen.zones) this.set({ zone }, serial);
+      },
+    }),
+    new Counter({
+      name: "brume_dns_queries_total",
+      help: "Queries by zone.",
+      labelNames: ["zone"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { zone, queries } of seen.zones) this.inc({ zone }, queries);
+      },
+    }),
+    new Counter({
+      name: "brume_dns_answers_total",
+      help: "Answers by zone and response code.",
+      labelNames: ["zone", "rcode"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { zone, rcodes } of seen.zones)
+          for (const [rcode, count] of Object.entries(rcodes)) this.inc({ zone, rcode }, count);
+      },
+    }),
+  ];
+  for (const figure of figures) registry.registerMetric(figure);
   return {
     registry,
     last: () => seen,
     async look() {
-      seen = await nameserver.observe();
+      looking ??= nameserver.observe().finally(() => {
+        looking = null;
+      });
+      seen = await looking;
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Domains and records as answers: rows of the table in the forms of the contract. */
-import { formatDate } from "@brume/api/common.ts";
-import type { DnsRecord, Domain, RecordType } from "@brume/api/dns.ts";
+import { formatDate, type Labels } from "@brume/api/common.ts";
+import type { DnsRecord, Domain, ImportReport, RecordType } from "@brume/api/dns.ts";
 import type { DomainName } from "./name.ts";
 import { type StoredRecord, showRecord } from "./record.ts";
 import type { DomainRow, RecordRow } from "./table.ts";
@@ -29,7 +29,7 @@ export function showRow(row: RecordRow, domain: DomainName, served: number): Dns
       domainId: row.domain_id,
       created: row.created,
       active: row.serial <= served,
-      labels: row.labels === "{}" ? noLabels : JSON.parse(row.labels),
+      labels: row.labels === "{}" ? noLabels : (JSON.parse(row.labels) as Labels),
     },
     domain,
   );
@@ -52,8 +52,8 @@ export function showDomain(
     LinkedRecords: records.map((record) => showRow(record, row, served)),
     NameServers: [...nameServers],
     Serial: row.serial,
-    Import: row.import_report === null ? null : JSON.parse(row.import_report),
-    Labels: JSON.parse(row.labels),
+    Import: row.import_report === null ? null : (JSON.parse(row.import_report) as ImportReport),
+    Labels: JSON.parse(row.labels) as Labels,
   };
 }
 

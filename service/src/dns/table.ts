@@ -54,7 +54,7 @@ export async function countDomains(db: Reader, project: number): Promise<number>
     .select((e) => e.fn.countAll<number>().as("count"))
     .where("project_id", "=", project)
     .executeTakeFirstOrThrow();
-  return Number(row.count);
+  return row.count;
 }
 
 /** Domains with one of these names (the name itself and those above it). */
@@ -255,7 +255,7 @@ export async function countVersions(db: Reader, domain: number): Promise<number>
     .select((e) => e.fn.countAll<number>().as("count"))
     .where("domain_id", "=", domain)
     .executeTakeFirstOrThrow();
-  return Number(row.count);
+  return row.count;
 }
 
 /** Forgets versions of a domain that are older than `before` and not among its newest `keep`. */

@@ -150,14 +150,14 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
   return {
     changeRecords: {
       async change(request, tx) {
-        const domain = await open(request as never, tx, request.params.id);
-        const wishes = await readWishes(tx, request as never, domain, request.body.Changes);
-        return carryOut(request as never, tx, domain, wishes);
+        const domain = await open(request, tx, request.params.id);
+        const wishes = await readWishes(tx, request, domain, request.body.Changes);
+        return carryOut(request, tx, domain, wishes);
       },
     },
     importZone: {
       async change(request, tx) {
-        const domain = await open(request as never, tx, request.params.id);
+        const domain = await open(request, tx, request.params.id);
         holdWhole(request.caller, "import zone files");
         const keep = request.body.Mode !== "Replace";
         const present = await table.listRecords(tx, domain.id);
@@ -167,12 +167,12 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
         const wanted = zone.records.map((record) => ({ record, labels: null }));
         const differences = compareRecords(compared, wanted, { keep });
         holdLines(domain, present, differences, zone.lines);
-        return carryOut(request as never, tx, domain, wishesOf(differences, { at: "/ZoneFile", pointer: "" }));
+        return carryOut(request, tx, domain, wishesOf(differences, { at: "/ZoneFile", pointer: "" }));
       },
     },
     restoreVersion: {
       async change(request, tx) {
-        const domain = await open(request as never, tx, request.params.id);
+        const domain = await open(request, tx, request.params.id);
         holdWhole(request.caller, "restore versions");
         const { Serial } = request.body;
         const state = await stateAt(tx, domain.id, Serial);
@@ -185,7 +185,7 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
           .filter((row) => row !== null)
           .map((row) => ({ record: storedOf(row), labels: row.labels }));
         const differences = compareRecords(present, wanted);
-        return carryOut(request as never, tx, domain, wishesOf(differences, { at: "", pointer: "/Serial" }));
+        return carryOut(request, tx, domain, wishesOf(differences, { at: "", pointer: "/Serial" }));
       },
     },
     listVersions: {

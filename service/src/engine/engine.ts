@@ -94,6 +94,8 @@ export function createEngine(options: EngineOptions): Engine {
     } catch (error) {
       log("error", "the engine cannot take its work, and tries again", { error });
       next = alarm.now() + retryAfter;
+      // Whatever is waiting waits until then, or this would turn in circles.
+      again = false;
     }
     passing = false;
     if (state === "running") {

@@ -100,5 +100,5 @@ export function subjectOf(
 ): { resource: string | null; id: number | null } {
   const last = bound.parameters.at(-1);
   if (last === undefined) return { resource: null, id: null };
-  return { resource: last.noun.replaceAll(" ", ""), id: parseId(texts[last.name] ?? "") };
+  return { resource: last.noun.replaceAll(" ", ""), id: parseId(texts[last.name] ?? "") || null };
 }

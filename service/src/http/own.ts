@@ -13,7 +13,7 @@ export interface Documents {
 }
 
 export function ownHandlers(
-  readiness: () => Readiness,
+  readiness: () => Promise<Readiness>,
   documents: Documents,
   metrics: () => Promise<string>,
 ): Handlers<keyof typeof serviceOperations> {
@@ -21,7 +21,7 @@ export function ownHandlers(
     readHealth: { read: async () => ({ answer: { Status: "ok" } }) },
     readReadiness: {
       async read() {
-        const answer = readiness();
+        const answer = await readiness();
         return answer.Status === "ready" ? { answer } : { answer, status: 503 };
       },
     },

@@ -30,7 +30,7 @@ export async function receive(exchange: Exchange, limits: PayloadLimits, keep: b
   if (head.expect !== undefined && request.httpVersionMinor > 0 && head.expect.toLowerCase() === "100-continue")
     response.writeContinue();
   // The parser has been through all that came with the head when this turn is over: most bodies are here then.
-  await undefined;
+  await parsed;
   if (request.complete && connection.broken === null) {
     const whole = request.read() as Uint8Array | null;
     request.read();
@@ -41,6 +41,7 @@ export async function receive(exchange: Exchange, limits: PayloadLimits, keep: b
 }
 
 const nothing = new Uint8Array();
+const parsed = Promise.resolve();
 
 function gather({ request, connection }: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {

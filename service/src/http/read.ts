@@ -68,6 +68,7 @@ function compileObject(schema: Schema, secret: boolean): Plan {
   let size = 0;
   const fields: Field[] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const required = schema.required?.includes(name) ?? false;
     const from = size++;
     exact.set(name, from);
     loose.set(asciiLower(name), from);
@@ -75,11 +76,11 @@ function compileObject(schema: Schema, secret: boolean): Plan {
     fields.push({
       name,
       step: pointerStep(name),
-      required: schema.required?.includes(name) ?? false,
+      required,
       fallback: property.default,
       from,
       to: size,
-      read: compile(property, { name, secret }),
+      read: compile(required ? { ...property, "x-required": true } : property, { name, secret }),
     });
   }
   // A field's own name is never taken by another field's second one.

@@ -31,6 +31,8 @@ export interface Schema {
   readonly default?: unknown;
   readonly "x-also"?: readonly string[];
   readonly "x-id"?: boolean;
+  /** Set while reading: the empty text is no text, and missing rather than too short. */
+  readonly "x-required"?: boolean;
   readonly "x-verbatim"?: boolean;
   readonly "x-word"?: boolean;
   readonly "x-labels"?: boolean;
@@ -189,6 +191,7 @@ function compileText(schema: Schema): Convert {
       if (normal === null) return overloaded;
       text = normal;
     }
+    if (text === "" && schema["x-required"] === true) return text;
     if (text.length > maxLength && countCharacters(text) > maxLength) return counted(long, text);
     if (text.length < 2 * minLength && countCharacters(text) < minLength) return counted(short, text);
     if (pattern !== null && !pattern.test(text)) return odd;

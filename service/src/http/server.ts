@@ -64,6 +64,8 @@ export interface HttpOptions {
   readonly audit: WriteAudit;
   /** Only `starting` keeps the service from answering; what fails says so by its own faults. */
   readonly readiness: () => Readiness;
+  /** Looks afresh before `/readyz` answers. */
+  readonly look?: () => Promise<void>;
   readonly documents: Documents;
   /** Counts commits and all else that stable answers show; null: others write too. Without it nothing is kept. */
   readonly freshness?: () => number | null;
@@ -118,8 +120,12 @@ export function createHttp(options: HttpOptions): Http {
 
   const readiness = (): Readiness =>
     stop.asked ? { ...options.readiness(), Status: "stopping" } : options.readiness();
+  const readAfresh = async (): Promise<Readiness> => {
+    await options.look?.();
+    return readiness();
+  };
   const handlers: Readonly<Record<string, AnyHandler>> = {
-    ...ownHandlers(readiness, options.documents, metrics.text),
+    ...ownHandlers(readAfresh, options.documents, metrics.text),
     listEvents: createEventList(feed, veil),
     ...options.handlers,
   };

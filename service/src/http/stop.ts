@@ -1,7 +1,10 @@
 /**
- * The wish to stop, known to whoever waits: a change that is stored and only held up for its effect is answered at once when the
+ * The wish to stop, known to whoever waits: a change that is stored and only held up for its effect is answered soon when the
  * service stops, instead of being cut off without a word.
  */
+/** Milliseconds that a change which is stored still gets for its effect: what acts at once acts in time. */
+const lastWait = 250;
+
 export interface Stop {
   readonly asked: boolean;
   ask(): void;
@@ -18,24 +21,17 @@ export function createStop(): Stop {
     },
     ask() {
       asked = true;
-      for (const give of waiting) give();
+      setTimeout(() => {
+        for (const give of waiting) give();
+      }, lastWait).unref();
     },
     race(work) {
       return new Promise((resolve, reject) => {
         const give = (): void => resolve(undefined);
         waiting.add(give);
         // Not Promise.race with one lasting promise, which would remember every request for as long as the service runs.
-        work.then(
-          (value) => {
-            waiting.delete(give);
-            resolve(value);
-          },
-          (error: unknown) => {
-            waiting.delete(give);
-            reject(error);
-          },
-        );
-        if (asked) give();
+        work.then(resolve, reject).finally(() => waiting.delete(give));
+        if (asked) setTimeout(give, lastWait).unref();
       });
     },
   };

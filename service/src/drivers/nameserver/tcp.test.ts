@@ -66,15 +66,15 @@ test("who asks without reading is not read from either", async () => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   socket.on("error", () => {});
-  const query = Buffer.concat([Buffer.from([0, 100]), Buffer.alloc(100)]);
-  const queries = 200_000;
-  socket.write(Buffer.concat(new Array<Buffer>(queries).fill(query)));
-  let last = -1;
-  while (last !== answered || answered === 0) {
-    last = answered;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+  const query = Buffer.concat([Buffer.from([0, 12]), Buffer.alloc(12)]);
+  socket.write(Buffer.concat(new Array<Buffer>(2_000_000).fill(query)));
+  const taken = (): number => answered * 1e9 + socket.bytesWritten - socket.writableLength;
+  for (let before = -1; before !== taken() || answered === 0; ) {
+    before = taken();
+    await new Promise((resolve) => setTimeout(resolve, 500));
   }
-  assert.ok(answered < queries / 10, `${answered} answered`);
+  // Far less than one piece of what came holds: it stops at what the kernel takes, not at the end of its input.
+  assert.ok(answered < 1000, `${answered} answered`);
   assert.ok(socket.writableLength > 0, "the rest waits at the client");
   socket.destroy();
   close();

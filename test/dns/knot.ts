@@ -1,0 +1,94 @@
+/** A Knot server on a free port of loopback, for comparing answers with those of somebody else's code. */
+import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
+import { openAsker, query } from "./ask.ts";
+import { zonefile } from "./zonefile.ts";
+
+export interface Knot {
+  readonly address: string;
+  readonly pid: number;
+  close(): Promise<void>;
+}
+
+/** A port that nobody holds by UDP or TCP, out of those that the kernel gives to nobody by itself. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const udp = createSocket("udp4");
+    const tcp = createServer();
+    const bound = await Promise.all([
+      new Promise<boolean>((resolve) => {
+        udp.once("error", () => resolve(false)).bind(port, "127.0.0.1", () => resolve(true));
+      }),
+      new Promise<boolean>((resolve) => {
+        tcp.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+      }),
+    ]);
+    udp.close();
+    if (tcp.listening) await new Promise((resolve) => tcp.close(resolve));
+    if (bound.every(Boolean)) return port;
+  }
+}
+
+/** Starts knotd with these zones; `prefix` is a command to start it with (taskset), `more` a port and more configuration. */
+export async function startKnot(
+  zones: readonly ZoneChange[],
+  prefix: readonly string[] = [],
+  more: { port?: number; config: string } = { config: "" },
+): Promise<Knot> {
+  const dir = await mkdtemp(join(tmpdir(), "brume-knot-"));
+  const port = more.port ?? (await freePort());
+  await mkdir(join(dir, "db"));
+  await Promise.all(zones.map((zone, i) => writeFile(join(dir, `${i}.zone`), zonefile(zone))));
+  const listed = zones.map((zone, i) => `  - domain: ${zone.zone}.\n    file: ${join(dir, `${i}.zone`)}\n`).join("");
+  const config = `server:
+    listen: 127.0.0.1@${port}
+    rundir: ${dir}
+    udp-workers: 1
+    tcp-workers: 1
+database:
+    storage: ${join(dir, "db")}
+log:
+  - target: stderr
+    any: warning
+${more.config}${listed === "" ? "" : `zone:\n${listed}`}`;
+  await writeFile(join(dir, "knot.conf"), config);
+  const [command, ...args] = [...prefix, "knotd", "-c", join(dir, "knot.conf")];
+  const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let log = "";
+  child.stderr.on("data", (text) => {
+    log += text;
+  });
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const failed = new Promise<never>((_, reject) => child.once("error", reject));
+  failed.catch(() => {});
+  const close = async (): Promise<void> => {
+    child.kill();
+    await ended;
+    await rm(dir, { recursive: true, force: true });
+  };
+  const address = `127.0.0.1:${port}`;
+  const asker = await openAsker(address);
+  try {
+    const last = zones.at(-1)?.zone ?? "";
+    for (let tries = 0; ; tries++) {
+      const answer = await Promise.race([asker.ask(query(last, 6), 200), failed]);
+      if (answer !== null && ((answer[3] as number) & 15) === (zones.length === 0 ? 5 : 0)) break;
+      if (tries === 100 || child.exitCode !== null) throw new Error(`knotd does not answer:\n${log}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  } catch (fault) {
+    if (child.pid === undefined) await rm(dir, { recursive: true, force: true });
+    else await close();
+    throw fault;
+  } finally {
+    asker.close();
+  }
+  return { address, pid: child.pid ?? 0, close };
+}

@@ -1,0 +1,142 @@
+/** The life of the server's thread: starting where it may not, dying, coming back, and what callers see of it. */
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { createServer } from "node:net";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import { decode, openAsker, query, target } from "./ask.ts";
+import { freePort } from "./knot.ts";
+import { openServer } from "./tools.ts";
+import { image, SOA, set } from "./zonefile.ts";
+
+const OPTIONS = {
+  host: "127.0.0.1",
+  port: 0,
+  rateLimit: 0,
+  transfer: { addresses: [], keys: [], notify: [] },
+  log: () => {},
+};
+const WORKER = new URL("../../service/src/drivers/nameserver/worker.ts", import.meta.url);
+
+test("a thread that dies is started again on its address, and the caller is asked to publish again", async () => {
+  const threads: Worker[] = [];
+  const said: string[] = [];
+  const log = (level: string, message: string): unknown => said.push(`${level}: ${message}`);
+  const port = await freePort();
+  const server = await createBuiltin({ ...OPTIONS, port, log }, (options) => {
+    const thread = new Worker(WORKER, { workerData: options });
+    threads.push(thread);
+    return thread;
+  });
+  const { address } = await server.observe();
+  let starts = 0;
+  let started = (): void => {};
+  server.onStart(() => {
+    starts++;
+    started();
+  });
+  await server.publish([image("example.com", 1, [set("a.example.com", "A", "192.0.2.1")])]);
+  for (let round = 1; round <= 3; round++) {
+    const before = starts;
+    const again = new Promise<void>((resolve) => {
+      started = resolve;
+    });
+    const pending = server.publish([{ zone: "example.com", base: 1, serial: 2, soa: SOA, sets: [] }]);
+    const ended = threads.at(-1)?.terminate();
+    const [outcome] = await Promise.allSettled([pending, ended]);
+    if (outcome.status === "rejected") assert.match(String(outcome.reason), /not running/);
+    const down = await server.observe();
+    assert.deepEqual([down.ready, down.address, down.zones], [false, address, []]);
+    await assert.rejects(server.publish([image("example.com", 3, [])]), /not running/);
+    await again;
+    assert.equal(starts, before + 1);
+    const up = await server.observe();
+    assert.deepEqual([up.ready, up.address, up.zones], [true, address, []]);
+    assert.deepEqual(await server.publish([image("example.com", 1, [set("a.example.com", "A", "192.0.2.1")])]), [1]);
+    const asker = await openAsker(address);
+    assert.equal(decode((await asker.ask(query("a.example.com", 1))) as Buffer).answers[0]?.data, "192.0.2.1");
+    asker.close();
+  }
+  assert.equal(said.filter((line) => line.startsWith("error:")).length, 3);
+  assert.equal(said.filter((line) => line.startsWith("info:")).length, 3);
+  await server.close();
+});
+
+test("a server that is closed while its thread is down stays down", async () => {
+  const threads: Worker[] = [];
+  const port = await freePort();
+  const server = await createBuiltin({ ...OPTIONS, port }, (options) => {
+    const thread = new Worker(WORKER, { workerData: options });
+    threads.push(thread);
+    return thread;
+  });
+  await threads[0]?.terminate();
+  for (let i = 0; i < 200 && threads.length < 2; i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(threads.length, 2);
+  await server.close();
+  await new Promise<void>((resolve) => threads[1]?.once("exit", () => resolve()));
+  assert.equal(threads.length, 2);
+  const again = await openServer({ port });
+  await again.close();
+});
+
+test("an address in use is said with what to do, for UDP and for TCP", async () => {
+  const port = await freePort();
+  const udp = createSocket("udp4");
+  await new Promise<void>((resolve) => udp.bind(port, "127.0.0.1", resolve));
+  await assert.rejects(openServer({ port }), /in use by another program.*choose another/);
+  await new Promise<void>((resolve) => udp.close(resolve));
+  const tcp = createServer();
+  await new Promise<void>((resolve) => tcp.listen(port, "127.0.0.1", resolve));
+  await assert.rejects(openServer({ port }), /in use by another program/);
+  await new Promise((resolve) => tcp.close(resolve));
+  const server = await openServer({ port });
+  assert.equal(target((await server.observe()).address).port, String(port), "nothing is left of the failed start");
+  await server.close();
+});
+
+test("an address of another machine is said with what to do", async () => {
+  await assert.rejects(openServer({ host: "192.0.2.1" }), /no address of this machine/);
+});
+
+test("a port that needs a right is said with what to do", async () => {
+  const denied = (options: object): Worker =>
+    new Worker(
+      `const { parentPort } = require("node:worker_threads");
+       parentPort.postMessage({ kind: "unable", code: "EACCES", message: "bind EACCES" });`,
+      { eval: true, workerData: options },
+    );
+  await assert.rejects(
+    createBuiltin({ ...OPTIONS, port: 53 }, denied),
+    /127\.0\.0\.1:53.*CAP_NET_BIND_SERVICE.*port from 1024/,
+  );
+});
+
+test("a zone of a hundred thousand records loads while others are answered", async () => {
+  const server = await openServer();
+  const asker = await openAsker((await server.observe()).address);
+  await server.publish([image("small.example", 1, [set("a.small.example", "A", "192.0.2.1")])]);
+  const sets = Array.from({ length: 100_000 }, (_, i) =>
+    set(`n${i}.big.example`, "A", `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`),
+  );
+  let loading = true;
+  const load = server.publish([image("big.example", 1, sets)]).finally(() => {
+    loading = false;
+  });
+  let during = 0;
+  while (loading) {
+    const answer = await asker.ask(query("a.small.example", 1));
+    assert.equal(decode(answer as Buffer).rcode, "NOERROR");
+    if (loading) {
+      const big = decode((await asker.ask(query("n1.big.example", 1))) as Buffer);
+      assert.ok(big.rcode === "REFUSED" || big.answers.length === 1, "all of the zone or none of it");
+      during++;
+    }
+  }
+  assert.deepEqual(await load, [1]);
+  assert.ok(during > 0);
+  assert.equal(decode((await asker.ask(query("n99999.big.example", 1))) as Buffer).answers[0]?.data, "10.1.134.159");
+  asker.close();
+  await server.close();
+});

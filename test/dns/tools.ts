@@ -1,0 +1,80 @@
+/** The field's own tools, run as people run them. */
+import { execFile } from "node:child_process";
+import { connect, type Socket } from "node:net";
+import { type BuiltinOptions, createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { target } from "./ask.ts";
+
+/** Output of dig or kdig against a server; what they print when they fail counts too. */
+export function run(tool: "dig" | "kdig", address: string, ...args: string[]): Promise<string> {
+  const { host, port } = target(address);
+  return new Promise((resolve, reject) => {
+    execFile(
+      tool,
+      [`@${host}`, "-p", port, ...args],
+      { timeout: 20_000, maxBuffer: 64 << 20 },
+      (fault, stdout, stderr) => {
+        if (fault !== null && fault.code === "ENOENT") reject(new Error(`${tool} is not installed`));
+        else resolve(stdout + stderr);
+      },
+    );
+  });
+}
+
+export function openServer(options: Partial<BuiltinOptions> = {}): Promise<Nameserver> {
+  return createBuiltin({
+    host: "127.0.0.1",
+    port: 0,
+    rateLimit: 0,
+    transfer: { addresses: [], keys: [], notify: [] },
+    log: () => {},
+    ...options,
+  });
+}
+
+export interface Stream {
+  readonly socket: Socket;
+  write(...messages: Uint8Array[]): void;
+  /** The next message, or null when the server has closed. */
+  next(): Promise<Buffer | null>;
+}
+
+/** A bare TCP connection that speaks messages behind their length (RFC 1035 section 4.2.2). */
+export async function openStream(address: string): Promise<Stream> {
+  const { host, port } = target(address);
+  const socket = connect(Number(port), host);
+  await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+  let data = Buffer.alloc(0);
+  let closed = false;
+  let wake = (): void => {};
+  socket.on("data", (chunk: Buffer) => {
+    data = Buffer.concat([data, chunk]);
+    wake();
+  });
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    closed = true;
+    wake();
+  });
+  return {
+    socket,
+    write(...messages) {
+      socket.write(
+        Buffer.concat(messages.flatMap((bytes) => [Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes])),
+      );
+    },
+    async next() {
+      for (;;) {
+        if (data.length >= 2 && data.length >= 2 + data.readUInt16BE(0)) {
+          const message = data.subarray(2, 2 + data.readUInt16BE(0));
+          data = data.subarray(2 + message.length);
+          return message;
+        }
+        if (closed) return null;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    },
+  };
+}

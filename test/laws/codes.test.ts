@@ -1,0 +1,284 @@
+/**
+ * Law 38, its second half: every code of the table of faults, and every code of a field, is produced by a request. The tables below are
+ * total by their types, so a new code does not compile before somebody says how to get it.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { type FaultCode, type FieldCode, type FieldFault, faults, fieldCodes } from "@brume/api/errors.ts";
+import { sql } from "kysely";
+import pg from "pg";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { dial } from "../http/talk.ts";
+import type { Kind } from "../postgres.ts";
+import { type Heard, onEveryDatabase, type Stage, type Voice } from "../story/stage.ts";
+
+/** What the requests are about. */
+interface Scene {
+  readonly stage: Stage;
+  /** Of a domain with an A record at `www`, a CNAME at `alias` and a delegation at `cut`. */
+  readonly domain: number;
+  readonly record: number;
+  readonly otherDomain: number;
+  /** In a project that may have one domain, has it, and is free to change. */
+  readonly neighbour: Voice & { readonly project: number };
+  readonly blocked: Voice;
+  readonly weak: Voice;
+  /** Closes the way to the name server until what it gives is called. */
+  shutGate(): () => void;
+}
+
+type Seen = Pick<Heard, "status" | "code" | "text">;
+type Produce = (scene: Scene) => Promise<Seen>;
+
+const asks =
+  (line: string, body?: object | string, headers?: Record<string, string>): Produce =>
+  ({ stage, domain, record }) =>
+    stage.ask(line.replace(":domain", String(domain)).replace(":record", String(record)), body, headers);
+const posts =
+  (type: string, body: object): Produce =>
+  ({ stage, domain }) =>
+    stage.ask(`POST /dns/record${type}`, { DomainId: domain, ...body });
+
+/** Bytes onto a socket, since no client would send them. */
+const says =
+  (text: string): Produce =>
+  async ({ stage }) => {
+    const line = await dial(Number(new URL(stage.world.url).port));
+    line.say(text.replace(":token", stage.token));
+    const { status, body } = await line.hear();
+    line.close();
+    return { status, code: (JSON.parse(body) as { code: FaultCode }).code, text: body };
+  };
+
+async function asExpired({ stage }: Scene): Promise<Seen> {
+  const ExpiresAt = new Date(Date.now() + 300).toISOString();
+  const made = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
+  await stage.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
+  return stage.voiceOf(made.Token).ask("GET /dns");
+}
+
+async function asTooEager({ stage }: Scene): Promise<Seen> {
+  const voice = await stage.as(["dns:read"], { RateLimit: { Requests: 1, Seconds: 3600 } });
+  await voice.ask("GET /dns");
+  return voice.ask("GET /dns");
+}
+
+async function asRestricted({ stage, domain }: Scene): Promise<Seen> {
+  const voice = await stage.as(["dns:write"], { DomainID: domain, RecordTypes: ["TXT"] });
+  return voice.ask("POST /dns/recorda", { DomainId: domain, IP: "192.0.2.1" });
+}
+
+async function withUsedKey({ stage }: Scene): Promise<Seen> {
+  const headers = { "Idempotency-Key": "used" };
+  await stage.ask("PUT /project/1", {}, headers);
+  return stage.ask("PUT /project/1", { Labels: {} }, headers);
+}
+
+async function withBusyKey({ stage, shutGate }: Scene): Promise<Seen> {
+  const send = (headers = {}) =>
+    stage.ask("POST /dns", { Name: "busy.example" }, { "Idempotency-Key": "busy", ...headers });
+  const open = shutGate();
+  const first = send({ Prefer: "wait=30" });
+  // The first is committed, and waits for the name server.
+  await stage.client.waitFor(
+    "listDomains",
+    { query: { name: "busy.example" } },
+    { until: (found) => found.length > 0 },
+  );
+  const second = await send();
+  open();
+  assert.equal((await first).status, 200);
+  return second;
+}
+
+/** A row that no migration and no request could write. */
+async function onBrokenRow({ stage, neighbour }: Scene): Promise<Seen> {
+  const setLabels = (labels: string) =>
+    stage.world.store.write((tx) =>
+      tx.updateTable("project").set({ labels }).where("id", "=", neighbour.project).execute(),
+    );
+  await setLabels("{");
+  const heard = await stage.ask(`GET /project/${neighbour.project}`);
+  await setLabels("{}");
+  return heard;
+}
+
+/** The database goes away in the middle of a change: on SQLite it takes none any more, on PostgreSQL the connection is cut. */
+async function withoutStorage({ stage }: Scene): Promise<Seen> {
+  const { kind, store, database } = stage.world;
+  const post = () => stage.ask("POST /dns", { Name: "unstored.example" });
+  if (kind === "sqlite") {
+    await store.write((tx) => sql`PRAGMA query_only = 1`.execute(tx));
+    return post();
+  }
+  const client = new pg.Client({ connectionString: database.address });
+  await client.connect();
+  await client.query("BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE");
+  const heard = post();
+  const cut = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()";
+  for (let found = 0; found === 0; ) found = (await client.query(cut)).rowCount ?? 0;
+  await client.end();
+  return heard;
+}
+
+/** The service is told to stop while a request is on its way, of which it has only the first bytes. */
+async function whileStopping({ stage }: Scene): Promise<Seen> {
+  const line = await dial(Number(new URL(stage.world.url).port));
+  const rest = `/dns HTTP/1.1\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`;
+  line.say(`GET ${rest}GET `);
+  assert.equal((await line.hear()).status, 200);
+  const closed = stage.world.service.close(1000);
+  line.say(rest);
+  const { status, body } = await line.hear();
+  line.close();
+  await closed;
+  return { status, code: (JSON.parse(body) as { code: FaultCode }).code, text: body };
+}
+
+const auth = "Authorization: Bearer :token\r\n";
+
+const wholes: Record<FaultCode, Produce> = {
+  validation_failed: asks("POST /dns", {}),
+  body_not_readable: asks("POST /dns", "{"),
+  body_not_object: asks("POST /dns", "[]"),
+  path_not_readable: asks("GET /dns/%zz"),
+  query_invalid: asks("GET /dns?limit=0"),
+  idempotency_key_invalid: asks("POST /dns", {}, { "Idempotency-Key": "a b" }),
+  record_exists: posts("a", { Name: "www", IP: "192.0.2.1" }),
+  cname_conflict: posts("a", { Name: "alias", IP: "192.0.2.1" }),
+  cname_at_apex: posts("cname", { MnemonicName: "@", Name: "a.b" }),
+  delegation_conflict: posts("txt", { Name: "x.cut", Text: "a" }),
+  name_outside_domain: posts("a", { Name: "other.org.", IP: "192.0.2.1" }),
+  record_type_mismatch: asks("PUT /dns/recordtxt/:record", {}),
+  record_in_other_domain: ({ stage, record, otherDomain }) =>
+    stage.ask(`PUT /dns/recorda/${record}`, { DomainId: otherDomain }),
+  zone_file_invalid: asks("PUT /dns/:domain/zonefile", { ZoneFile: "a A b\n" }),
+  token_missing: asks("GET /dns", undefined, { Authorization: "" }),
+  token_invalid: asks("GET /dns", undefined, { Authorization: `Bearer ${"0".repeat(64)}` }),
+  token_expired: asExpired,
+  scope_missing: ({ weak }) => weak.ask("GET /dns"),
+  token_restricted: asRestricted,
+  project_blocked: ({ blocked }) => blocked.ask("POST /dns", { Name: "blocked.example" }),
+  quota_exceeded: ({ neighbour }) => neighbour.ask("POST /dns", { Name: "more.example" }),
+  path_not_found: asks("GET /nothing"),
+  domain_not_found: asks("GET /dns/99999"),
+  record_not_found: asks("GET /dns/record/99999"),
+  token_not_found: asks("GET /token/99999"),
+  project_not_found: asks("GET /project/99999"),
+  method_not_allowed: asks("DELETE /dns"),
+  request_timeout: says(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
+  idempotency_key_conflict: withUsedKey,
+  idempotency_key_busy: withBusyKey,
+  domain_exists: asks("POST /dns", { Name: "codes.example" }),
+  domain_not_available: asks("POST /dns", { Name: "below.theirs.example" }),
+  title_taken: asks("POST /project", { Name: "default" }),
+  last_admin_token: ({ stage }) => stage.ask("DELETE /token/1"),
+  project_in_use: asks("DELETE /project/1"),
+  etag_mismatch: asks("DELETE /dns/:domain", undefined, { "If-Match": '"x"' }),
+  body_too_large: asks("POST /dns", " ".repeat(1024 * 1024 + 1)),
+  media_type_not_supported: asks("POST /dns", "<a/>", { "Content-Type": "text/xml" }),
+  rate_limited: asTooEager,
+  headers_too_large: says(`GET /dns HTTP/1.1\r\n${auth}X-Long: ${"x".repeat(16 * 1024)}\r\n\r\n`),
+  internal: onBrokenRow,
+  // The last two, for nothing is as before after them.
+  storage_unavailable: withoutStorage,
+  not_ready: whileStopping,
+};
+
+const strict = { Prefer: "handling=strict" };
+const parts: Record<FieldCode, Produce> = {
+  field_required: asks("POST /dns", {}),
+  type_mismatch: asks("POST /dns", { Name: [] }),
+  out_of_range: posts("a", { IP: "192.0.2.1", TTL: 0 }),
+  too_long: asks("POST /dns", { Name: `${"a".repeat(64)}.example` }),
+  too_short: asks("POST /token", { Name: "x", Scopes: [] }),
+  format_invalid: posts("a", { IP: "192.0.2" }),
+  value_not_allowed: asks("POST /token", { Name: "x", Scopes: ["all"] }),
+  unknown_field: asks("POST /dns", { Name: "strict.example", Extra: 1 }, strict),
+  duplicate_field: asks("POST /dns", '{"Name":"a","Name":"b"}', strict),
+  fields_conflict: asks("POST /dns", { Name: "both.example", Migrate: true, ZoneFile: "a A 192.0.2.1\n" }),
+  unknown_reference: asks("POST /dns/recorda", { DomainId: 99_999, IP: "192.0.2.1" }),
+};
+
+/** The name server behind a gate, per database. */
+const gates = new Map<Kind, () => () => void>();
+
+async function openGated(kind: Kind): Promise<Nameserver> {
+  const nameserver = await createBuiltin({
+    host: "127.0.0.1",
+    port: 0,
+    rateLimit: 0,
+    transfer: { addresses: [], keys: [], notify: [] },
+    log: () => {},
+  });
+  let gate = Promise.resolve();
+  gates.set(kind, () => {
+    let open = (): void => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    return open;
+  });
+  return {
+    ...nameserver,
+    async publish(changes) {
+      await gate;
+      return nameserver.publish(changes);
+    },
+  };
+}
+
+onEveryDatabase(
+  "codes",
+  (stage) => {
+    let scene: Scene;
+    before(async () => {
+      const { ID, LinkedRecords } = await stage.client.createDomain({
+        body: { Name: "codes.example", ZoneFile: "www A 192.0.2.1\nalias CNAME a.b.\ncut NS a.b.\n" },
+      });
+      // None of the others is an administrator, so that token 1 is the last one.
+      const { ID: project } = await stage.client.createProject({ body: { Name: "neighbour", Quotas: { Domains: 1 } } });
+      const { token, ask, client } = await stage.as(["dns:write"], { ProjectID: project });
+      await client.createDomain({ body: { Name: "theirs.example" } });
+      const other = await stage.client.createProject({ body: { Name: "blocked" } });
+      const blocked = await stage.as(["dns:write"], { ProjectID: other.ID });
+      await stage.client.updateProject({ path: { id: other.ID }, body: { IsBlocked: true } });
+      scene = {
+        stage,
+        domain: ID,
+        record: LinkedRecords[0]?.ID ?? 0,
+        otherDomain: (await stage.domain()).ID,
+        neighbour: { token, ask, client, project },
+        blocked,
+        weak: await stage.as(["server:read"]),
+        shutGate: () => gates.get(stage.kind)?.() ?? assert.fail("there is no gate"),
+      };
+    });
+
+    describe("of fields", () => {
+      for (const code of fieldCodes)
+        test(code, async () => {
+          const heard = await parts[code](scene);
+          const { errors } = JSON.parse(heard.text) as { errors: FieldFault[] };
+          assert.ok(
+            errors.some((one) => one.code === code),
+            heard.text,
+          );
+          assert.deepEqual([heard.status, heard.code], [400, "validation_failed"]);
+        });
+    });
+
+    describe("of answers", () => {
+      for (const [code, produce] of Object.entries(wholes) as [FaultCode, Produce][])
+        test(code, async () => {
+          const heard = await produce(scene);
+          assert.deepEqual([heard.code, heard.status], [code, faults[code].status], heard.text);
+          const problem = JSON.parse(heard.text) as { Message: string; detail: string };
+          assert.equal(problem.Message, faults[code].message);
+          assert.ok(problem.detail.endsWith("."), "the detail is a sentence");
+        });
+    });
+  },
+  async (kind) => ({ nameserver: await openGated(kind), limits: { bodyTime: 500 } }),
+);
