@@ -26,7 +26,9 @@ law("events are stored with their change or not at all, in order", async (store)
   await store.write(async (tx) => {
     await append(tx, [event({ id: 1 }), event({ id: 2 })]);
     await append(tx, []);
-    await append(tx, [event({ id: 3, data: JSON.stringify({ ID: 3, Name: "Zürich \u2603" }), token: 7, request: "abc", parent: 9 })]);
+    await append(tx, [
+      event({ id: 3, data: JSON.stringify({ ID: 3, Name: "Zürich \u2603" }), token: 7, request: "abc", parent: 9 }),
+    ]);
   });
   const refused = store.write(async (tx) => {
     await append(tx, [event({ id: 4 })]);
