@@ -214,6 +214,14 @@ describe("connections", () => {
     assert.equal(await library.countBooks(), before);
   });
 
+  test("an upgrade that is asked for is not given, and the connection ends with the answer", async () => {
+    for (const upgrade of ["Upgrade: websocket\r\nConnection: Upgrade\r\n", "Upgrade: h2c\r\n"]) {
+      const all = await shout(library.port, get("/book/2", upgrade));
+      assert.match(all, /^HTTP\/1\.1 200 /);
+      assert.match(all, /\r\nConnection: close\r\n/);
+    }
+  });
+
   test("a client that closes its side early still gets its answers", async () => {
     const line = await dial(library.port);
     line.socket.end(get("/book/1") + get("/book/2"));

@@ -17,6 +17,7 @@ const names = {
   "transfer-encoding": "transferEncoding",
   "last-event-id": "lastEventId",
   expect: "expect",
+  upgrade: "upgrade",
 } as const;
 
 type Field = (typeof names)[keyof typeof names];
@@ -46,6 +47,7 @@ export function readHead(raw: readonly string[]): Head {
     transferEncoding: undefined,
     lastEventId: undefined,
     expect: undefined,
+    upgrade: undefined,
   };
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] as string;

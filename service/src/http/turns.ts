@@ -93,7 +93,8 @@ export function attend(server: Server, tools: TurnTools): void {
     const { status } = reply;
     if (request.httpVersion !== "1.1" || stop.asked || lost || status === 408 || status === 413 || status === 431)
       response.shouldKeepAlive = false;
-    if (connection.broken !== null) response.shouldKeepAlive = false;
+    // The parser does not find its way back to HTTP behind an upgrade that was asked for and is not given.
+    if (connection.broken !== null || head.upgrade !== undefined) response.shouldKeepAlive = false;
     if (unread && !response.shouldKeepAlive) lingerAtEnd(connection.socket);
     try {
       send(request, response, exchange.id, reply, headers);
