@@ -1,6 +1,6 @@
 /**
- * Group commit: all writes queued in one turn of the event loop share one `BEGIN … COMMIT`, so that they share its wait for
- * the disk. Nobody is answered before the commit is durable, and not even the error of a part is told before, since it may rest
+ * Group commit: writes queued in one turn of the event loop, and in the turns right behind it, share one `BEGIN … COMMIT`, so that
+ * they share its wait for the disk. Nobody is answered before the commit is durable, and not even the error of a part is told before, since it may rest
  * on what another part wrote.
  *
  * Most parts succeed, and most that fail have not written yet; so a group runs without savepoints, below which SQLite would
@@ -20,6 +20,9 @@ import type { Row, Session } from "./session.ts";
 
 /** Parts in one commit at most, so that reads and sockets get their turn under any load. */
 const largestGroup = 512;
+
+/** Turns that a commit waits for more writers at most. */
+const mostTurns = 16;
 
 /** One connection. Each call runs one text to its end. */
 export interface Connection {
@@ -174,11 +177,21 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     clearImmediate(watch);
   }
 
+  /** Waits for the end of this turn, and for more turns while each brings more writers: a commit costs as much as many of them. */
+  async function gather(): Promise<void> {
+    for (let turn = 0, before = 0; turn < mostTurns && queue.length > before && queue.length < largestGroup; turn++) {
+      before = queue.length;
+      await new Promise<void>((resolve) => nextTurn(resolve));
+    }
+  }
+
   function schedule(): void {
-    busy ??= new Promise<void>((resolve) => nextTurn(resolve)).then(flush).finally(() => {
-      busy = undefined;
-      if (queue.length > 0) schedule();
-    });
+    busy ??= gather()
+      .then(flush)
+      .finally(() => {
+        busy = undefined;
+        if (queue.length > 0) schedule();
+      });
   }
 
   return {

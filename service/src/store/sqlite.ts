@@ -157,7 +157,7 @@ export async function openSqlite(file: string, { log }: { log: Log }): Promise<S
     const writing = connect(makePrivate(path), { readOnly: false });
     writing.script(`
       PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
-      PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32000`);
+      PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000`);
     const mode = writing.first("PRAGMA journal_mode", []);
     if (mode?.["journal_mode"] !== "wal") throw new StorageError(`${file}: this file system does not allow WAL`);
     const reading = connect(path, { readOnly: true });
