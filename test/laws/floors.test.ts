@@ -56,8 +56,7 @@ const base = under(`${s}/base`);
 const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
 
 /** Rooms of a feature that do no input or output; `node:module` only loads tables that are seldom needed. */
-const pureRooms =
-  /^(rules|name|address|record|served|text|zonefile|zonetext|zonetoken|generate|pattern|wire|difference)\.ts$/;
+const pureRooms = /^(rules|name|address|record|served|text|pattern|wire|difference)\.ts$|^zonefile$/;
 
 /** Features of which a feature may know more than nothing. */
 const below: Readonly<Record<string, readonly string[]>> = { server: ["network", "catalog"] };

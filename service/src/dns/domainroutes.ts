@@ -21,8 +21,8 @@ import { domainTag, showDomain, storedOf } from "./show.ts";
 import { getDomain, holdWhole, sees } from "./sight.ts";
 import * as table from "./table.ts";
 import { keepVersion } from "./version.ts";
-import { parseZone, zoneFileFault } from "./zonefile.ts";
-import { printZone } from "./zonetext.ts";
+import { parseZone, zoneFileFault } from "./zonefile/parse.ts";
+import { printZone } from "./zonefile/print.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
 

@@ -4,7 +4,7 @@ import type { FieldFault } from "@brume/api/errors.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Handlers, Outcome, Request } from "../http/handler.ts";
 import { defaultLimit } from "../http/list.ts";
-import { decodeCursor, encodeCursor } from "../http/page.ts";
+import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import type { Tx } from "../store/db.ts";
 import { applyWishes, showChange, type Wish } from "./apply.ts";
 import { compareRecords, type Difference } from "./difference.ts";
@@ -15,7 +15,7 @@ import { domainTag, storedOf } from "./show.ts";
 import { getDomain, holdSight, holdWhole, sees } from "./sight.ts";
 import * as table from "./table.ts";
 import { showVersion, stateAt } from "./version.ts";
-import { parseZone, zoneFileFault } from "./zonefile.ts";
+import { parseZone, zoneFileFault } from "./zonefile/parse.ts";
 
 type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
 

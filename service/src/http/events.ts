@@ -10,7 +10,7 @@ import type { EventFilter, EventRow, Feed } from "../engine/event.ts";
 import type { Reader } from "../store/db.ts";
 import type { Caller, ListHandler, Page } from "./handler.ts";
 import { defaultLimit } from "./list.ts";
-import { decodeCursor, encodeCursor } from "./page.ts";
+import { decodeCursor, encodeCursor } from "./read/page.ts";
 
 export type EventQuery = Query<typeof eventOperations.listEvents>;
 

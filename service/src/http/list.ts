@@ -3,8 +3,8 @@
  * that matches, and where the next page begins. Pages go by id, so what is made or deleted in between is never doubled or lost.
  */
 import type { Page } from "./handler.ts";
-import { decodeCursor, encodeCursor } from "./page.ts";
-import { matches, nameMatcher, parseSelector, stateMatcher } from "./selector.ts";
+import { decodeCursor, encodeCursor } from "./read/page.ts";
+import { matches, nameMatcher, parseSelector, stateMatcher } from "./read/selector.ts";
 
 export interface ListQuery {
   readonly name?: string;

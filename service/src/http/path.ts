@@ -3,7 +3,7 @@
  * is in nobody's hands, so reading a target never throws and costs one walk along it.
  */
 import type { Method, Operation } from "@brume/api/operation.ts";
-import { asciiLower, encodeHighBytes, percentDecode } from "./text.ts";
+import { asciiLower, encodeHighBytes, percentDecode } from "./read/text.ts";
 
 export type Route<Name extends string = string> =
   | { readonly found: false; readonly reason: "path_not_readable" | "path_not_found" }

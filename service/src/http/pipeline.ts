@@ -7,7 +7,6 @@ import { grants } from "@brume/api/operation.ts";
 import { Fault, invalidFields } from "../base/fault.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
-import { canonicalBody, decodeBody, type RawFields } from "./body.ts";
 import { auditRow, type ChangeTools, carryOut, show } from "./change.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
@@ -16,11 +15,12 @@ import { accepts, hasBody, isAmbiguous, matchesTag, readBearer, readIdempotencyK
 import { type Claim, fingerprint, type IdempotencyKeys } from "./idempotency.ts";
 import type { Limiter } from "./limit.ts";
 import type { Memory, Remembered } from "./memory.ts";
-import { linkNext } from "./page.ts";
 import type { Route } from "./path.ts";
 import { type PayloadLimits, receive, tooLarge } from "./payload.ts";
-import { invalidQuery, readQuery } from "./query.ts";
-import { readFields } from "./read.ts";
+import { canonicalBody, decodeBody, type RawFields } from "./read/body.ts";
+import { readFields } from "./read/fields.ts";
+import { linkNext } from "./read/page.ts";
+import { invalidQuery, readQuery } from "./read/query.ts";
 import { repeat, repeatLater } from "./replay.ts";
 import { json, preflight, type Reply, success } from "./reply.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../base/fault.ts";
+import { Fault } from "../../base/fault.ts";
 import { type FormNode, parseForm, partsOf, splitName } from "./form.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */

@@ -3,7 +3,7 @@
  * the structure: `SshKeys[]`, `Labels[env]`, `Rules[0].Name`. Here they become a tree that knows no schema; reading decides
  * which branch is a list, a map or an object.
  */
-import { Fault } from "../base/fault.ts";
+import { Fault } from "../../base/fault.ts";
 import { maxDepth } from "./json.ts";
 import { asciiLower, percentDecode } from "./text.ts";
 

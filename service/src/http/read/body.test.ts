@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { Type } from "typebox";
-import { Fault } from "../base/fault.ts";
+import { Fault } from "../../base/fault.ts";
 import { type BodyHeaders, canonicalBody, decodeBody } from "./body.ts";
-import { readFields } from "./read.ts";
+import { readFields } from "./fields.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const field = Type.Object({ a: Type.Optional(Type.String()) });

@@ -4,9 +4,9 @@
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import { type Static, type TObject, Type } from "typebox";
-import { Fault } from "../base/fault.ts";
+import { Fault } from "../../base/fault.ts";
+import { readFields } from "./fields.ts";
 import { createNode, decodePart, reach, splitPairs } from "./form.ts";
-import { readFields } from "./read.ts";
 import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
 
 export interface QueryReading<S extends TObject> {

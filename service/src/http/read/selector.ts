@@ -3,7 +3,7 @@
  * strangers, so none of them may cost more than a walk along the text.
  */
 import { labelKey, labelValue } from "@brume/api/common.ts";
-import { faultAt } from "../base/fault.ts";
+import { faultAt } from "../../base/fault.ts";
 import { quote } from "./text.ts";
 
 /** One condition on one label. `=` is `in` with one value, `!=` is `notin` with one. */

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { boolean, date, id, integer, Labels, list, name, optional, text, word } from "@brume/api/common.ts";
 import { type TObject, Type } from "typebox";
 import { decodeBody } from "./body.ts";
-import { readFields } from "./read.ts";
+import { readFields } from "./fields.ts";
 
 function read(schema: TObject, body: string, strict = false) {
   return readFields(schema, decodeBody(new TextEncoder().encode(body), {}, strict), { strict });

@@ -3,7 +3,7 @@
  * bodies where that matters (strict mode, odd numbers, escapes that could be half a character) and for relaxed JSON; plain bodies
  * go through `JSON.parse`, which is faster.
  */
-import { Fault } from "../base/fault.ts";
+import { Fault } from "../../base/fault.ts";
 
 const written = Symbol("written");
 

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { RecordType } from "@brume/api/dns.ts";
 import fc from "fast-check";
-import type { Fault } from "../base/fault.ts";
-import type { StoredRecord } from "./record.ts";
-import { checkZone } from "./rules.ts";
-import { automaticSoa } from "./served.ts";
-import { checkText } from "./text.ts";
-import { parseZone } from "./zonefile.ts";
-import { printZone } from "./zonetext.ts";
+import type { Fault } from "../../base/fault.ts";
+import type { StoredRecord } from "../record.ts";
+import { checkZone } from "../rules.ts";
+import { automaticSoa } from "../served.ts";
+import { checkText } from "../text.ts";
+import { parseZone } from "./parse.ts";
+import { printZone } from "./print.ts";
 
 const origin = "example.com";
 const lines = (text: string) =>

@@ -4,15 +4,15 @@
  * What a domain has by itself (SOA, NS at the top) is left out, types that are not kept here are skipped and listed.
  */
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
-import { Fault, fieldFault } from "../base/fault.ts";
-import { readIPv4, readIPv6 } from "./address.ts";
+import { Fault, fieldFault } from "../../base/fault.ts";
+import { readIPv4, readIPv6 } from "../address.ts";
+import { asciiName, maxName, quote, type Refusal, refuse } from "../name.ts";
+import type { StoredRecord } from "../record.ts";
+import { fromServed } from "../served.ts";
+import { checkText, decodeStrings } from "../text.ts";
+import { composeData, readGenericData, typeOf } from "../wire.ts";
 import { expand, readRange } from "./generate.ts";
-import { asciiName, maxName, quote, type Refusal, refuse } from "./name.ts";
-import type { StoredRecord } from "./record.ts";
-import { fromServed } from "./served.ts";
-import { checkText, decodeStrings } from "./text.ts";
-import { composeData, readGenericData, typeOf } from "./wire.ts";
-import { createLexer, type Entry } from "./zonetoken.ts";
+import { createLexer, type Entry } from "./token.ts";
 
 export interface LineFault {
   readonly line: number;

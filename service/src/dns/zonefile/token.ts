@@ -1,6 +1,6 @@
 /**
  * The outermost grammar of a master file (RFC 1035 section 5.1): text into entries, entries into tokens. Parentheses, quotes,
- * comments and escapes end here; what the tokens mean is for `zonefile.ts`. One pass, no backtracking, whatever comes.
+ * comments and escapes end here; what the tokens mean is for `parse.ts`. One pass, no backtracking, whatever comes.
  */
 
 /** One entry, on one line or in parentheses on several. The object is used again for the next. */

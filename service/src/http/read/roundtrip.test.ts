@@ -6,9 +6,9 @@ import { contract } from "@brume/api/contract.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import fc from "fast-check";
 import { type TObject, Type } from "typebox";
-import { Fault } from "../base/fault.ts";
+import { Fault } from "../../base/fault.ts";
 import { decodeBody } from "./body.ts";
-import { readFields } from "./read.ts";
+import { readFields } from "./fields.ts";
 
 function read(schema: TObject, body: string, strict = false) {
   return readFields(schema, decodeBody(new TextEncoder().encode(body), {}, strict), { strict });
