@@ -14,7 +14,7 @@ import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import { createTokenValue, hashToken } from "../base/secret.ts";
 import type { AuditRow as AuditEntryRow, Caller, Handlers, Happening, Outcome } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
-import { decodeCursor, encodeCursor } from "../http/page.ts";
+import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { checkToken, holdQuota, mergeQuotas, type Quotas } from "./rules.ts";

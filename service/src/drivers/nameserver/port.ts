@@ -46,7 +46,7 @@ export interface ZoneChange {
   readonly sets: readonly RecordSet[];
 }
 
-/** What one zone looks like from outside; counters since the zone was first published to this process. */
+/** What one zone looks like from outside; counters since the zone was first published to this run of the server. */
 export interface ZoneStatus {
   readonly zone: string;
   readonly serial: number;
@@ -75,7 +75,7 @@ export interface Nameserver {
   withdraw(zone: string, serial: number): Promise<void>;
   /** Everything at once, so that watching one zone costs as much as watching ten thousand. */
   observe(): Promise<NameserverStatus>;
-  /** Called after each (re)start of the server with nothing published: the caller publishes everything again. */
+  /** Called after each (re)start of the server with nothing published, and soon after registering if nothing is yet: publish everything. */
   onStart(listener: () => void): void;
   close(): Promise<void>;
 }
