@@ -53,6 +53,8 @@ const foreign = (to: string) => !isOurs(to) && !isNode(to);
 const s = "service/src";
 const apiFiles = under("api/src");
 const base = under(`${s}/base`);
+/** Shapes and one interface, no code. */
+const ports = (to: string) => /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to);
 const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
 
 /** Rooms of a feature that do no input or output; `node:module` only loads tables that are seldom needed. */
@@ -116,7 +118,8 @@ const floors: readonly Floor[] = [
       const room = from.split("/")[3] ?? "";
       const pure = pureRooms.test(room);
       const own = under(`${s}/${feature}`);
-      if (pure) return oneOf(own, apiFiles, base, packages("node:module", "node:buffer", "tr46", "ipaddr.js"))(to);
+      if (pure)
+        return oneOf(own, apiFiles, base, ports, packages("node:module", "node:buffer", "tr46", "ipaddr.js"))(to);
       const shared = oneOf(
         own,
         apiFiles,
@@ -128,7 +131,7 @@ const floors: readonly Floor[] = [
       );
       const neighbours = (below[feature] ?? []).map((name) => under(`${s}/${name}/table.ts`, `${s}/${name}/rules.ts`));
       if (room === "table.ts") return oneOf(own, apiFiles, storeDb, packages("kysely"))(to);
-      if (/^(flows|keeper|metrics)/.test(room))
+      if (/^(flows|keeper|metrics|apply)/.test(room))
         return (
           oneOf(shared, ...neighbours, under(`${s}/engine`))(to) || /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to)
         );

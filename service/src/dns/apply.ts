@@ -7,13 +7,14 @@ import type { DnsRecord } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { holdQuota } from "../account/rules.ts";
 import { Fault } from "../base/fault.ts";
+import type { RecordSet, ZoneChange } from "../drivers/nameserver/port.ts";
 import type { Tx } from "../store/db.ts";
 import type { StoredRecord } from "./record.ts";
-import { checkZone, describeConflict, questionsOf } from "./rules.ts";
-import { automaticNs, automaticSoa, type RecordSet, recordSets, type Soa, servedOwner, sortKey } from "./served.ts";
+import { checkZone, describeConflict, type Question, questionsOf } from "./rules.ts";
+import { automaticNs, automaticSoa, recordSets, servedOwner, sortKey } from "./served.ts";
 import { showRow, storedOf } from "./show.ts";
 import * as table from "./table.ts";
-import { keepVersion, type VersionChange } from "./version.ts";
+import { type Change, keepVersion } from "./version.ts";
 
 /** Where in the request a wish stands: `/Changes/17` or nothing, and the field to blame in it. */
 interface Place {
@@ -37,27 +38,12 @@ export interface By {
   readonly sees: (record: StoredRecord) => boolean;
 }
 
-/** A step of a zone, in the shape of the name server's port. */
-export interface ZoneStep {
-  readonly zone: string;
-  readonly base: number | null;
-  readonly serial: number;
-  readonly soa: Soa;
-  readonly sets: readonly RecordSet[];
-}
-
-export interface Change {
-  readonly op: "Create" | "Update" | "Delete";
-  readonly before: table.RecordRow | null;
-  readonly after: table.RecordRow | null;
-}
-
 export interface Applied {
   readonly domain: table.OwnedDomain;
   /** Wishes that changed something, in their order. */
   readonly changes: readonly Change[];
   /** Null: nothing that the name server shows has changed. */
-  readonly step: ZoneStep | null;
+  readonly step: ZoneChange | null;
 }
 
 /** Seconds since 1970, or one more than the last serial if that is larger (RFC 1982 arithmetic is not reached before 2106). */
@@ -107,8 +93,8 @@ export async function applyWishes(
   const changes: Change[] = [];
   for (const wish of real) changes.push(await write(tx, domain.id, wish, serial, by.now));
   if (!visible) return { domain: after, changes, step: null };
-  await keepVersion(tx, after, changes.map(versionOf), by);
-  const step: ZoneStep = {
+  await keepVersion(tx, after, changes, by);
+  const step: ZoneChange = {
     zone: domain.ascii,
     base: domain.serial,
     serial,
@@ -122,7 +108,7 @@ export async function applyWishes(
 async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]): Promise<table.RecordRow[]> {
   const nodes = new Set<string>();
   const gone = new Set<number>();
-  const rows = new Map<number, table.RecordRow>();
+  const ranges: Question[] = [];
   for (const wish of wishes) {
     if (wish.op !== "Create") {
       gone.add(wish.row.id);
@@ -130,16 +116,17 @@ async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]):
     }
     if (wish.op === "Delete") continue;
     nodes.add(nodeOf(wish.record));
-    for (const question of questionsOf(wish.record)) for (const key of question.keys) nodes.add(key);
-  }
-  for (const row of await table.listAtNodes(tx, domain.id, [...nodes])) rows.set(row.id, row);
-  for (const wish of wishes) {
-    if (wish.op === "Delete") continue;
-    for (const { between, types } of questionsOf(wish.record)) {
-      if (between === undefined) continue;
-      // One that stays is enough to refuse, and at most all that go can stand before it.
-      for (const row of await table.listBetween(tx, domain.id, between, types, gone.size + 1)) rows.set(row.id, row);
+    for (const question of questionsOf(wish.record)) {
+      for (const key of question.keys) nodes.add(key);
+      if (question.between !== undefined) ranges.push(question);
     }
+  }
+  const rows = new Map<number, table.RecordRow>();
+  for (const row of await table.listAtNodes(tx, domain.id, [...nodes])) rows.set(row.id, row);
+  for (const { between, types } of ranges) {
+    if (between === undefined) continue;
+    // One that stays is enough to refuse, and at most all that go can stand before it.
+    for (const row of await table.listBetween(tx, domain.id, between, types, gone.size + 1)) rows.set(row.id, row);
   }
   return [...rows.values()].filter((row) => !gone.has(row.id)).sort((a, b) => a.id - b.id);
 }
@@ -196,8 +183,6 @@ async function write(tx: Tx, domainId: number, wish: Wish, serial: number, now: 
   return { op: "Create", before: null, after: { ...row, id: made?.id ?? 0 } };
 }
 
-const versionOf = ({ op, before, after }: Change): VersionChange => ({ op, before, after });
-
 /** The sets that differ now, whole; one without data is gone. */
 function changedSets(
   zone: string,
@@ -229,7 +214,7 @@ export function wholeZone(
   domain: Pick<table.DomainRow, "ascii" | "serial">,
   records: readonly table.RecordRow[],
   nameServers: readonly string[],
-): ZoneStep {
+): ZoneChange {
   const sets = recordSets(records.map(storedOf), domain.ascii);
   if (!sets.some((set) => set.type === "NS" && set.owner === domain.ascii))
     sets.push(automaticNs(domain.ascii, nameServers));

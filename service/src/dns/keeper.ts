@@ -5,10 +5,10 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Nameserver } from "../drivers/nameserver/port.ts";
+import type { Nameserver, ZoneChange } from "../drivers/nameserver/port.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import type { Store } from "../store/db.ts";
-import { wholeZone, type ZoneStep } from "./apply.ts";
+import { wholeZone } from "./apply.ts";
 import { isDelegated } from "./delegation.ts";
 import * as table from "./table.ts";
 
@@ -20,7 +20,7 @@ export interface Zones {
   /** Null when everything is served that was there at the start; else what is still missing. */
   trouble(): string | null;
   /** Resolves when the step is served or `ms` are over; the order of calls is the order of steps. */
-  publish(step: ZoneStep, ms: number): Promise<void>;
+  publish(step: ZoneChange, ms: number): Promise<void>;
   withdraw(zone: string, serial: number, ms: number): Promise<void>;
   /** Resolves when every zone that was there at the start is served. */
   readonly loaded: Promise<void>;
@@ -85,7 +85,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     }
   }
 
-  async function step(change: ZoneStep): Promise<void> {
+  async function step(change: ZoneChange): Promise<void> {
     const [served = 0] = await nameserver.publish([change]);
     note(change.zone, served);
     if (served >= change.serial) return;

@@ -3,25 +3,10 @@
  * has without being asked. The shapes are those of the name server's port.
  */
 import type { RecordType } from "@brume/api/dns.ts";
+import type { RecordData, RecordSet, Soa } from "../drivers/nameserver/port.ts";
 import { absolute, maxName, quote, type Refusal, refuse, relativeTo } from "./name.ts";
 import { partsOf, type StoredRecord, takesWildcard } from "./record.ts";
 import { cutText } from "./text.ts";
-
-/** Record data in presentation order (RFC 1035 section 3.3, RFC 2782, RFC 3596). Names are absolute without final dot, the root is `""`. */
-export type RecordData =
-  | { readonly address: string }
-  | { readonly target: string }
-  | { readonly preference: number; readonly exchange: string }
-  | { readonly priority: number; readonly weight: number; readonly port: number; readonly target: string }
-  | { readonly strings: readonly string[] };
-
-/** All records of one owner and type (RFC 2181 section 5); the owner is absolute without final dot. */
-export interface RecordSet {
-  readonly owner: string;
-  readonly type: RecordType;
-  readonly ttl: number;
-  readonly data: readonly RecordData[];
-}
 
 /** The relative owner at which a record is served: of an SRV `_service._proto` before its own. */
 export function servedOwner({ type, owner, value }: Pick<StoredRecord, "type" | "owner" | "value">): string {
@@ -100,17 +85,6 @@ export function recordSets(records: Iterable<StoredRecord>, domain: string): Rec
     }
   }
   return [...sets.values()];
-}
-
-/** Timers of an SOA in seconds (RFC 1035 section 3.3.13, RFC 2308); names as in `RecordData`. */
-export interface Soa {
-  readonly mname: string;
-  readonly rname: string;
-  readonly ttl: number;
-  readonly refresh: number;
-  readonly retry: number;
-  readonly expire: number;
-  readonly minimum: number;
 }
 
 const automaticTtl = 3600;

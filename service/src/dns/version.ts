@@ -7,7 +7,8 @@ import type { DomainName } from "./name.ts";
 import { showRow } from "./show.ts";
 import * as table from "./table.ts";
 
-export interface VersionChange {
+/** One record before and after; null: it was not there. */
+export interface Change {
   readonly op: "Create" | "Update" | "Delete";
   readonly before: table.RecordRow | null;
   readonly after: table.RecordRow | null;
@@ -16,7 +17,7 @@ export interface VersionChange {
 export async function keepVersion(
   tx: Tx,
   domain: Pick<table.DomainRow, "id" | "serial">,
-  changes: readonly VersionChange[],
+  changes: readonly Change[],
   by: { readonly token: number; readonly request: string; readonly now: number },
 ): Promise<void> {
   await table.insertVersion.run(tx, {
@@ -29,7 +30,7 @@ export async function keepVersion(
   });
 }
 
-export const readChanges = (row: table.VersionRow): VersionChange[] => JSON.parse(row.changes) as VersionChange[];
+export const readChanges = (row: table.VersionRow): Change[] => JSON.parse(row.changes) as Change[];
 
 /** `sees` hides from a restricted token what it may not see. */
 export function showVersion(

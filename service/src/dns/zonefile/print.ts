@@ -1,7 +1,8 @@
 /** Writes a domain as a master file (RFC 1035 section 5): SOA, NS set, records by owner; all names absolute, pure ASCII, one record a line. */
+import type { Soa } from "../../drivers/nameserver/port.ts";
 import { absolute } from "../name.ts";
 import { partsOf, type StoredRecord } from "../record.ts";
-import { automaticNs, type Soa, servedOwner, sortKey } from "../served.ts";
+import { automaticNs, servedOwner, sortKey } from "../served.ts";
 import { printText } from "../text.ts";
 
 /** `nameServers` stand for the NS set if the records have none at the top. Reading it again gives all records but those. */
