@@ -2,6 +2,7 @@
  * The environment as one checked, frozen object: the only reader of `process.env`. Every setting has a default that works on a
  * fresh machine; a value that cannot be used stops the start with the name of the setting, what was expected and what came.
  */
+import { isIP, isIPv6 } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 
 export interface Endpoint {
@@ -73,6 +74,21 @@ const parseList = (value: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== "");
 
+/** An address, with or without port 53 said otherwise. */
+function parseAddress(name: string, value: string): Endpoint {
+  const endpoint = isIP(value) ? { host: value, port: 53 } : parseEndpoint(name, value, 53);
+  if (isIP(endpoint.host)) return endpoint;
+  throw new ConfigError(name, "addresses such as 192.0.2.54 or 192.0.2.54:5353, with commas", value);
+}
+
+function checkBlock(name: string, value: string): string {
+  const [address = "", bits, ...rest] = value.split("/");
+  const most = isIPv6(address) ? 128 : 32;
+  if (isIP(address) && rest.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most)))
+    return value;
+  throw new ConfigError(name, "addresses or blocks such as 192.0.2.0/24, with commas", value);
+}
+
 /** `name:algorithm:base64` as in `kdig -y`, with the algorithm first as there: `hmac-sha256:transfer.brume:c2VjcmV0`. */
 function parseKey(setting: string, value: string): TransferKey {
   const [algorithm, name, secret] = value.split(":");
@@ -127,7 +143,7 @@ export function loadConfig(environment: Environment): Config {
   const config: Config = {
     listen: parseEndpoint("BRUME_LISTEN", read("BRUME_LISTEN") ?? "127.0.0.1:8080"),
     tls: certificate !== undefined && tlsKey !== undefined ? { certificate, key: tlsKey } : null,
-    lenientHttp: read("BRUME_LENIENT_HTTP") === "1",
+    lenientHttp: readInteger("BRUME_LENIENT_HTTP", 0, 1) === 1,
     dataFolder: isAbsolute(data) ? data : resolve(data),
     databaseUrl: database,
     token: readHex("BRUME_TOKEN"),
@@ -138,11 +154,17 @@ export function loadConfig(environment: Environment): Config {
       names: readNames(),
       rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 200, 1_000_000),
       transfer: {
-        addresses: parseList(read("BRUME_DNS_TRANSFER") ?? ""),
+        addresses: parseList(read("BRUME_DNS_TRANSFER") ?? "").map((item) => checkBlock("BRUME_DNS_TRANSFER", item)),
         keys: parseList(read("BRUME_DNS_TRANSFER_KEYS") ?? "").map((item) => parseKey("BRUME_DNS_TRANSFER_KEYS", item)),
-        notify: parseList(read("BRUME_DNS_NOTIFY") ?? "").map((item) => parseEndpoint("BRUME_DNS_NOTIFY", item, 53)),
+        notify: parseList(read("BRUME_DNS_NOTIFY") ?? "").map((item) => parseAddress("BRUME_DNS_NOTIFY", item)),
       },
-      resolvers: resolvers === undefined ? null : parseList(resolvers),
+      resolvers:
+        resolvers === undefined
+          ? null
+          : parseList(resolvers).map((item) => {
+              const { host, port } = parseAddress("BRUME_DNS_RESOLVERS", item);
+              return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+            }),
     },
     unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
   };

@@ -81,12 +81,25 @@ async function start(config: Config): Promise<void> {
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
 
-  const address = await service.listen(config.listen.host, config.listen.port);
+  const address = await service.listen(config.listen.host, config.listen.port).catch((error: unknown) => {
+    throw explain(error as NodeJS.ErrnoException, config.listen);
+  });
   const dns = (await nameserver.observe()).address;
   const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 });
   const url = `${config.tls ? "https" : "http"}://${address}`;
   process.stdout.write(greet(url, tokenInForce ? token : null, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
+}
+
+/** Why the API cannot listen, and what to do. */
+function explain(error: NodeJS.ErrnoException, { host, port }: Config["listen"]): Error {
+  const why: Partial<Record<string, string>> = {
+    EADDRINUSE: "is in use by another program: stop it (who it is: ss -lntp) or choose another with BRUME_LISTEN",
+    EACCES: "needs more rights: a port below 1024 needs CAP_NET_BIND_SERVICE",
+    EADDRNOTAVAIL: "is no address of this machine",
+  };
+  const sentence = why[error.code ?? ""];
+  return sentence === undefined ? error : new Error(`${host}:${port} ${sentence}.`);
 }
 
 /** What a person at the terminal needs to go on, with lines that can be pasted. `domain`: one that is served already. */

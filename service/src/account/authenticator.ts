@@ -24,10 +24,12 @@ export interface Authenticator {
 interface Known {
   readonly caller: Caller;
   readonly allowedFrom: readonly Block[] | null;
-  usedMinute: number;
+  /** When its use was last noted. */
+  notedAt: number;
 }
 
-const minute = 60_000;
+/** Milliseconds between two notes of when a token was used: with the beat of `flush` it is exact to a minute. */
+const resolution = 30_000;
 /** More tokens than this are not kept at once: guesses must not fill the memory. */
 const mostKnown = 10_000;
 
@@ -45,9 +47,8 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
       throw new Fault("token_expired", `The token expired at ${new Date(caller.expiresAt).toISOString()}.`);
     if (allowedFrom !== null && !isAllowedFrom(allowedFrom, address))
       throw new Fault("scope_missing", `The token may not be used from ${address}.`);
-    const thisMinute = Math.floor(now / minute);
-    if (found.usedMinute !== thisMinute) {
-      found.usedMinute = thisMinute;
+    if (now - found.notedAt >= resolution) {
+      found.notedAt = now;
       used.set(caller.tokenId, now);
     }
     return caller;
@@ -59,7 +60,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
     if (row === undefined) throw new Fault("token_invalid", "The token is not known.");
     const rateLimit = row.rate_limit === null ? null : (JSON.parse(row.rate_limit) as RateLimit);
     const found: Known = {
-      usedMinute: -1,
+      notedAt: 0,
       allowedFrom:
         row.allowed_from === null
           ? null

@@ -284,9 +284,8 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
       },
     },
     createToken: {
+      check: (body) => checkToken(body, clock.now()),
       async change({ body, caller, dryRun }, tx) {
-        const errors = checkToken(body, clock.now());
-        if (errors.length > 0) throw invalidFields(errors);
         const projectId = body.ProjectID ?? caller.projectId;
         await table.lockProject(tx, projectId);
         const project = await table.findProject.first(tx, { id: projectId });

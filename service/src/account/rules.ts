@@ -20,7 +20,7 @@ export function holdQuota(stored: string, quota: Quota, used: number, wanted: nu
 }
 
 export interface TokenWish {
-  readonly Scopes: readonly string[];
+  readonly Scopes?: readonly string[];
   readonly DomainID?: number;
   readonly RecordPattern?: string;
   readonly RecordTypes?: readonly string[];
@@ -32,7 +32,7 @@ export interface TokenWish {
 export function checkToken(wish: TokenWish, now: number): FieldFault[] {
   const errors: FieldFault[] = [];
   if (wish.DomainID !== undefined) {
-    wish.Scopes.forEach((scope, index) => {
+    wish.Scopes?.forEach((scope, index) => {
       if (!scope.startsWith("dns:"))
         errors.push(
           fieldFault(
@@ -50,6 +50,17 @@ export function checkToken(wish: TokenWish, now: number): FieldFault[] {
   if (wish.ExpiresAt !== undefined && Date.parse(wish.ExpiresAt) <= now)
     errors.push(
       fieldFault("/ExpiresAt", "out_of_range", `ExpiresAt must lie in the future, not at ${wish.ExpiresAt}.`),
+    );
+  if (
+    wish.RecordPattern !== undefined &&
+    (/[\s<>/\\\p{Cc}]/u.test(wish.RecordPattern) || wish.RecordPattern.endsWith("."))
+  )
+    errors.push(
+      fieldFault(
+        "/RecordPattern",
+        "format_invalid",
+        "RecordPattern must be an owner relative to the domain such as www, @ or _acme-challenge*, without final dot.",
+      ),
     );
   wish.AllowedFrom?.forEach((text, index) => {
     if (parseBlock(text) === null)

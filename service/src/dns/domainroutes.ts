@@ -1,7 +1,7 @@
 /** Domains: list, create, read, edit, delete. */
 import { type Domain, type ImportReport, limits } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
-import { holdQuota } from "../account/rules.ts";
+import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Keeper } from "../engine/flow.ts";
@@ -46,6 +46,18 @@ async function holdName(tx: Tx, caller: Caller, { ascii }: DomainName): Promise<
     (await table.findForeignBelow(tx, sortKey(ascii), caller.projectId));
   if (foreign !== undefined)
     throw faultAt("domain_not_available", "/Name", `${ascii} is, contains or lies inside a domain that is taken.`);
+}
+
+/** What fields of a new domain cannot be, whatever there is already. */
+function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; ZoneFile?: string }): FieldFault[] {
+  const errors: FieldFault[] = [];
+  const domain = body.Name === undefined ? null : readDomainName(body.Name);
+  if (domain !== null && "reason" in domain) errors.push(fieldFault("/Name", domain.code, `Name ${domain.reason}.`));
+  if (body.Ip && readAddress(body.Ip) === null)
+    errors.push(fieldFault("/Ip", "format_invalid", `Ip must be an IPv4 or IPv6 address, not ${quote(body.Ip)}.`));
+  if (body.Migrate === true && body.ZoneFile !== undefined)
+    errors.push(fieldFault("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
+  return errors;
 }
 
 interface Content {
@@ -148,6 +160,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
       },
     },
     createDomain: {
+      check: checkDomain,
       async prepare({ body, caller }) {
         const name = readDomainName(body.Name);
         if (body.Migrate !== true || body.ZoneFile !== undefined || "reason" in name) return undefined;
@@ -156,17 +169,9 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
       },
       async change({ body, caller, requestId, dryRun }, tx, fetched) {
         holdWhole(caller, "make domains");
-        const errors: FieldFault[] = [];
         const domain = readDomainName(body.Name);
-        if ("reason" in domain) errors.push(fieldFault("/Name", domain.code, `Name ${domain.reason}.`));
+        if ("reason" in domain) throw invalidFields(checkDomain(body));
         const address = body.Ip ? readAddress(body.Ip) : null;
-        if (body.Ip && address === null)
-          errors.push(
-            fieldFault("/Ip", "format_invalid", `Ip must be an IPv4 or IPv6 address, not ${quote(body.Ip)}.`),
-          );
-        if (body.Migrate === true && body.ZoneFile !== undefined)
-          errors.push(fieldFault("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
-        if (errors.length > 0 || "reason" in domain) throw invalidFields(errors);
 
         await table.lockNames(tx);
         await lockProject(tx, caller.projectId);
@@ -176,7 +181,8 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         holdQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
-        const { records, report } = collect(body, first, domain, fetched as Fetched | undefined, 1_000_000);
+        const most = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
+        const { records, report } = collect(body, first, domain, fetched as Fetched | undefined, most);
         holdQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();

@@ -44,6 +44,8 @@ const retryAfter = 1000;
 
 export function createZones({ store, nameserver, nameServers, log }: ZonesOptions): Zones {
   const serials = new Map<string, number>();
+  /** Last serials of zones that were withdrawn: an image read before must not bring them back. A name made again begins above. */
+  const gone = new Map<string, number>();
   let missing: string | null = "The zones are being handed to the name server.";
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -80,8 +82,23 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
       const records = await table.listRecords(store.read, id);
       const again = await table.findAnyDomain.first(store.read, { id });
       if (again?.serial !== domain.serial) continue;
-      const [served] = await nameserver.publish([wholeZone(domain, records, nameServers)]);
-      return note(domain.ascii, served);
+      return hand([wholeZone(domain, records, nameServers)]);
+    }
+  }
+
+  /**
+   * Hands over whole zones. One that cannot be encoded, which no rule lets in, is told of and left out, so that it keeps no other from
+   * being served.
+   */
+  async function hand(images: readonly ZoneChange[]): Promise<void> {
+    const alive = images.filter(({ zone, serial }) => (gone.get(zone) ?? -1) < serial);
+    try {
+      const served = await nameserver.publish(alive);
+      alive.forEach(({ zone }, index) => note(zone, served[index]));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      if (alive.length > 1) for (const image of alive) await hand([image]);
+      else log("error", "A zone cannot be served.", { zone: alive[0]?.zone, error });
     }
   }
 
@@ -91,6 +108,11 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     if (served >= change.serial) return;
     const [domain] = await table.findByNames(store.read, [change.zone]);
     if (domain !== undefined) await publishWhole(domain.id);
+  }
+
+  async function takeOut(zone: string, serial: number): Promise<void> {
+    await nameserver.withdraw(zone, serial);
+    if ((serials.get(zone) ?? 0) <= serial) note(zone, 0);
   }
 
   /** Resolves when `work` is done, has failed (then the zone is looked at again soon) or `ms` are over. */
@@ -135,9 +157,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     const recordsOf = new Map<number, table.RecordRow[]>(domains.map(({ id }) => [id, []]));
     for (const record of await table.listRecordsOf(store.read, first, last))
       recordsOf.get(record.domain_id)?.push(record);
-    const steps = domains.map((domain) => wholeZone(domain, recordsOf.get(domain.id) ?? [], nameServers));
-    const served = await nameserver.publish(steps);
-    domains.forEach(({ ascii }, index) => note(ascii, served[index]));
+    await hand(domains.map((domain) => wholeZone(domain, recordsOf.get(domain.id) ?? [], nameServers)));
   }
 
   /** The name server has begun anew and knows nothing. */
@@ -156,12 +176,10 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     steps: () => steps,
     trouble: () => missing,
     publish: (change, ms) => within(step(change), ms, change.zone),
-    withdraw: (zone, serial, ms) =>
-      within(
-        nameserver.withdraw(zone, serial).then(() => note(zone, 0)),
-        ms,
-        zone,
-      ),
+    withdraw(zone, serial, ms) {
+      gone.set(zone, serial);
+      return within(takeOut(zone, serial), ms, zone);
+    },
     loaded: new Promise((resolve) => {
       tellLoaded = resolve;
     }),
@@ -178,15 +196,17 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
   };
 
   async function compare(): Promise<void> {
+    const past = [...gone.keys()];
     const wished = new Map((await table.listSerials(store.read)).map((row) => [row.ascii, row]));
     for (const { id, ascii, serial } of wished.values()) if (serials.get(ascii) !== serial) await publishWhole(id);
     for (const [ascii, serial] of serials) {
       if (wished.has(ascii)) continue;
       const [back] = await table.findByNames(store.read, [ascii]);
       if (back !== undefined) continue;
-      await nameserver.withdraw(ascii, serial);
-      if (serials.get(ascii) === serial) note(ascii, 0);
+      await takeOut(ascii, serial);
     }
+    // Whatever was read before those were withdrawn has arrived by now.
+    for (const ascii of past) gone.delete(ascii);
   }
 
   nameserver.onStart(() => {
@@ -238,10 +258,12 @@ export function historyKeeper(store: Store, clock: Clock): Keeper {
     period: hour,
     async run({ signal }) {
       const before = clock.now() - keptVersions.days * day;
-      for (const { id } of await table.listSerials(store.read)) {
+      for (const id of await table.listDomainsWithOldVersions(store.read, before)) {
         if (signal.aborted) return;
         await store.write((tx) => table.pruneVersions(tx, id, before, keptVersions.count));
       }
+      // A serial in the past is below what a new domain begins with anyway.
+      await store.write((tx) => table.pruneRetired(tx, Math.floor((clock.now() - day) / 1000)));
     },
   });
 }

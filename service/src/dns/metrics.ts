@@ -1,6 +1,10 @@
 /** The name server's own figures for Prometheus, looked at once in a while and shown as last seen. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, Registry } from "prom-client";
 import type { Nameserver, NameserverStatus } from "../drivers/nameserver/port.ts";
+
+/** Milliseconds. */
+const patience = 1000;
 
 export interface DnsMetrics {
   readonly registry: Registry;
@@ -72,7 +76,11 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       looking ??= nameserver.observe().finally(() => {
         looking = null;
       });
-      seen = await looking;
+      const silence = new AbortController();
+      const silent = sleep(patience, null, { signal: silence.signal }).catch(() => null);
+      const answer = await Promise.race([looking, silent]);
+      silence.abort();
+      seen = answer ?? { ...seen, ready: false, detail: `no answer within ${patience} ms` };
     },
   };
 }

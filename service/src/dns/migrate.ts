@@ -6,6 +6,7 @@
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
+import ipaddr from "ipaddr.js";
 import { ask, converse, type Server } from "./exchange.ts";
 import { asciiName } from "./name.ts";
 import type { StoredRecord } from "./record.ts";
@@ -113,7 +114,11 @@ async function findServers(domain: string, resolver: NameResolver | null, signal
   const found = await Promise.all(
     hosts.map(async (name) => {
       const [v4, v6] = await Promise.all([within(resolver.resolve4(name)), within(resolver.resolve6(name))]);
-      return [...v4.slice(0, 2), ...v6.slice(0, 1)].map((address) => ({ name, address, port: 53 }));
+      // Whoever names servers of a domain must not make us look around inside our own network.
+      const open = [...v4.slice(0, 2), ...v6.slice(0, 1)].filter(
+        (address) => ipaddr.process(address).range() === "unicast",
+      );
+      return open.map((address) => ({ name, address, port: 53 }));
     }),
   );
   return found.flat().slice(0, maxServers);

@@ -101,6 +101,34 @@ export function readRecord(
   return { type, owner, ttl: fields.TTL ?? previous?.ttl ?? limits.ttl, value };
 }
 
+/** Values that say nothing: an edit starts from them when nobody has looked yet what it really starts from. */
+const blank: Record<RecordType, string> = {
+  A: "0.0.0.0",
+  AAAA: "::",
+  CNAME: "a",
+  MX: "0 a",
+  NS: "a",
+  SRV: "_a._a 0 0 0 a",
+  TXT: "a",
+};
+
+/** A domain that no name can be in: `~` is in none. */
+const nowhere = { ascii: "~" };
+
+/**
+ * The faults of fields that can be told without knowing the domain, or what an edit changes. What is read only decides which
+ * fields there are; `at` as in `readRecord`.
+ */
+export function checkFields(type: RecordType, fields: RecordFields, isEdit: boolean, at = ""): readonly FieldFault[] {
+  try {
+    readRecord(type, fields, nowhere, isEdit ? { type, owner: "@", ttl: 1, value: blank[type] } : undefined, at);
+    return [];
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    return error.errors.filter(({ code }) => code !== "name_outside_domain");
+  }
+}
+
 /** A name outside stands alone, and only where every field can be read. */
 function blame(faults: readonly FieldFault[]): Fault {
   const fields = faults.filter(({ code }) => code !== "name_outside_domain");

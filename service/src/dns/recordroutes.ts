@@ -7,7 +7,7 @@ import type { ChangeHandler, Handlers, Happening, Outcome, Request } from "../ht
 import { type Applied, applyWishes, type By, showChange } from "./apply.ts";
 import type { Zones } from "./keeper.ts";
 import type { FetchZone } from "./migrate.ts";
-import { ownerField, readRecord } from "./record.ts";
+import { checkFields, ownerField, readRecord } from "./record.ts";
 import { recordTag, showRow, storedOf } from "./show.ts";
 import { findSeenDomain, getDomain, getRecord, holdSight, sees } from "./sight.ts";
 import * as table from "./table.ts";
@@ -60,6 +60,7 @@ type RecordBody = RecordFields & { readonly DomainId?: number };
 
 function createOf<Op extends Contract["createRecordA"]>(type: RecordType, tools: DnsTools): ChangeHandler<Op> {
   return {
+    alsoCheck: (body) => checkFields(type, body, false),
     async change(request, tx) {
       const { caller, dryRun } = request;
       const body = request.body as RecordBody;
@@ -86,6 +87,7 @@ function createOf<Op extends Contract["createRecordA"]>(type: RecordType, tools:
 
 function updateOf<Op extends Contract["updateRecordA"]>(type: RecordType, tools: DnsTools): ChangeHandler<Op> {
   return {
+    alsoCheck: (body) => checkFields(type, body, true),
     async change(request, tx) {
       const { caller, params } = request;
       const body = request.body as RecordBody;

@@ -36,12 +36,7 @@ export const listDomains = (db: Reader, project: number): Promise<DomainRow[]> =
 
 /** All domains after `id` in order of id, at most `limit`: for walks over everything. */
 export const listAllDomains = prepare<{ after: number; limit: number }>()((db, p) =>
-  db
-    .selectFrom("domain")
-    .selectAll()
-    .where("id", ">", p("after"))
-    .orderBy("id")
-    .limit(p("limit") as never),
+  db.selectFrom("domain").selectAll().where("id", ">", p("after")).orderBy("id").limit(p("limit")),
 );
 
 /** Id, name and serial of every domain: what should be served. */
@@ -246,7 +241,7 @@ export const listVersions = prepare<{ domain: number; before: number; limit: num
     .where("domain_id", "=", p("domain"))
     .where("serial", "<", p("before"))
     .orderBy("serial", "desc")
-    .limit(p("limit") as never),
+    .limit(p("limit")),
 );
 
 export async function countVersions(db: Reader, domain: number): Promise<number> {
@@ -256,6 +251,22 @@ export async function countVersions(db: Reader, domain: number): Promise<number>
     .where("domain_id", "=", domain)
     .executeTakeFirstOrThrow();
   return row.count;
+}
+
+/** Domains with a version older than `before`. */
+export async function listDomainsWithOldVersions(db: Reader, before: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom("domain_version")
+    .select("domain_id")
+    .distinct()
+    .where("date", "<", before)
+    .execute();
+  return rows.map((row) => row.domain_id);
+}
+
+/** Forgets serials of deleted domains below `before`. */
+export async function pruneRetired(tx: Tx, before: number): Promise<void> {
+  await tx.deleteFrom("retired_zone").where("serial", "<", before).execute();
 }
 
 /** Forgets versions of a domain that are older than `before` and not among its newest `keep`. */

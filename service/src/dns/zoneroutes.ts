@@ -1,6 +1,7 @@
 /** Many records of a domain at once: changesets, zone files, history and restore (api section 7.1). */
 import type { Change as ChangeField, ChangesetResult } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
+import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Handlers, Outcome, Request } from "../http/handler.ts";
 import { defaultLimit } from "../http/list.ts";
@@ -8,7 +9,7 @@ import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import type { Tx } from "../store/db.ts";
 import { applyWishes, showChange, type Wish } from "./apply.ts";
 import { compareRecords, type Difference } from "./difference.ts";
-import { ownerField, readRecord, type StoredRecord } from "./record.ts";
+import { checkFields, ownerField, readRecord, type StoredRecord } from "./record.ts";
 import { byOf, type DnsTools, hideNewIds, settleStep, tellRecords } from "./recordroutes.ts";
 import { checkZone, describeConflict } from "./rules.ts";
 import { domainTag, storedOf } from "./show.ts";
@@ -18,6 +19,24 @@ import { showVersion, stateAt } from "./version.ts";
 import { parseZone, zoneFileFault } from "./zonefile/parse.ts";
 
 type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
+
+/** What an element needs to say which record is meant. */
+function missingIn({ Op, ID, TypeRecord }: Partial<ChangeField>, at: string): FieldFault | null {
+  if (Op === "Create" && TypeRecord === undefined)
+    return fieldFault(`${at}/TypeRecord`, "field_required", "TypeRecord is required to create a record.");
+  if ((Op === "Update" || Op === "Delete") && ID === undefined)
+    return fieldFault(`${at}/ID`, "field_required", `ID is required to ${Op.toLowerCase()} a record.`);
+  return null;
+}
+
+/** What an element of a changeset cannot be, whatever there is already. */
+function checkChange(change: ChangeField, at: string): FieldFault[] {
+  const missing = missingIn(change, at);
+  const { Op, TypeRecord } = change;
+  const fields =
+    Op === "Delete" || TypeRecord === undefined ? [] : checkFields(TypeRecord, change, Op === "Update", at);
+  return missing === null ? [...fields] : [missing, ...fields];
+}
 
 /** Reads the elements of a changeset; every fault of every element is told. */
 async function readWishes(
@@ -36,22 +55,20 @@ async function readWishes(
 
   const readOne = (change: ChangeField, at: string): Wish | FieldFault => {
     const { Op, ID, TypeRecord, DomainId } = change;
+    const missing = missingIn(change, at);
+    if (missing !== null) return missing;
     const fault = (field: string, code: FieldFault["code"], detail: string) =>
       fieldFault(`${at}/${field}`, code, detail);
     if (DomainId !== undefined && DomainId !== domain.id)
       return fault("DomainId", "record_in_other_domain", `DomainId must be ${domain.id}, not ${DomainId}.`);
-    if (Op === "Create") {
-      if (TypeRecord === undefined)
-        return fault("TypeRecord", "field_required", "TypeRecord is required to create a record.");
+    if (Op === "Create" && TypeRecord !== undefined) {
       const record = readRecord(TypeRecord, change, domain, undefined, at);
       holdSight(caller, record);
       const labels = JSON.stringify(change.Labels ?? {});
       return { op: "Create", record, labels, at, pointer: `/${ownerField(TypeRecord, change)}` };
     }
-    if (ID === undefined)
-      return fault("ID", "field_required", `ID is required to ${Op === "Update" ? "update" : "delete"} a record.`);
-    const row = rows.get(ID);
-    if (row === undefined || !sees(caller, row))
+    const row = ID === undefined ? undefined : rows.get(ID);
+    if (ID === undefined || row === undefined || !sees(caller, row))
       return fault("ID", "unknown_reference", `There is no record ${ID} in domain ${domain.id}.`);
     if (used.has(ID)) return fault("ID", "fields_conflict", `Record ${ID} may occur once in a changeset.`);
     used.add(ID);
@@ -149,6 +166,7 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
 
   return {
     changeRecords: {
+      alsoCheck: ({ Changes = [] }) => Changes.flatMap((change, index) => checkChange(change, `/Changes/${index}`)),
       async change(request, tx) {
         const domain = await open(request, tx, request.params.id);
         const wishes = await readWishes(tx, request, domain, request.body.Changes);
@@ -161,7 +179,10 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
         holdWhole(request.caller, "import zone files");
         const keep = request.body.Mode !== "Replace";
         const present = await table.listRecords(tx, domain.id);
-        const zone = parseZone(request.body.ZoneFile, domain.ascii);
+        const most = mergeQuotas(JSON.parse(domain.quotas) as Partial<Quotas>).RecordsPerDomain;
+        const zone = parseZone(request.body.ZoneFile, domain.ascii, most);
+        // The parser stops behind as many as there may be: what it gave up on must not pass for the whole file.
+        if (zone.records.length > most) holdQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
         // The file has no say over the NS set at the top, so what stands there stays.
         const compared = present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: null }));
@@ -192,15 +213,30 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
       stable: true,
       async list({ params, query, caller }, db) {
         const domain = await getDomain(db, caller, params.id);
-        const total = await table.countVersions(db, domain.id);
-        const limit = query.limit ?? (query.cursor === undefined ? total : defaultLimit);
+        const count = await table.countVersions(db, domain.id);
+        const limit = query.limit ?? (query.cursor === undefined ? count : defaultLimit);
         const before = query.cursor === undefined ? Number.MAX_SAFE_INTEGER : decodeCursor(query.cursor).id;
+        const show = (row: table.VersionRow) => showVersion(row, domain, (record) => sees(caller, record));
+        if (caller.restriction !== null) {
+          // What it may not see has not happened for a restricted token, so all must be looked at to count.
+          const all = await table.listVersions.all(db, {
+            domain: domain.id,
+            before: Number.MAX_SAFE_INTEGER,
+            limit: count,
+          });
+          const seen = all.map(show).filter(({ Changes }) => Changes.length > 0);
+          const rest = seen.filter(({ Serial }) => Serial < before);
+          const items = rest.slice(0, limit);
+          const last = items.at(-1);
+          const next = rest.length > items.length && last !== undefined ? encodeCursor({ id: last.Serial }) : null;
+          return { items, total: seen.length, next };
+        }
         const rows = await table.listVersions.all(db, { domain: domain.id, before, limit: limit + 1 });
         const items = rows.slice(0, limit);
         const last = items.at(-1);
         return {
-          items: items.map((row) => showVersion(row, domain, (record) => sees(caller, record))),
-          total,
+          items: items.map(show),
+          total: count,
           next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.serial }) : null,
         };
       },

@@ -2,7 +2,7 @@
  * The contract and its handlers, brought together once when the service starts: per operation what the pipeline would
  * otherwise have to work out for every request.
  */
-import type { FaultCode } from "@brume/api/errors.ts";
+import type { FaultCode, FieldFault } from "@brume/api/errors.ts";
 import { isChange, type Operation } from "@brume/api/operation.ts";
 import { type TObject, Type } from "typebox";
 import { Fault } from "../base/fault.ts";
@@ -16,6 +16,8 @@ export interface AnyHandler {
   readonly stable?: boolean;
   read?(request: Request, db: Reader): Promise<Found<unknown>>;
   list?(request: Request, db: Reader): Promise<Page<unknown>>;
+  check?(body: object): readonly FieldFault[];
+  alsoCheck?(body: object): readonly FieldFault[];
   prepare?(request: Request): Promise<unknown>;
   change?(request: Request, tx: Tx, prepared: unknown): Promise<Outcome<unknown>>;
 }
@@ -34,6 +36,8 @@ export interface Bound {
   readonly change: boolean;
   /** Fields of the body; null: whatever comes is thrown away. */
   readonly fields: TObject | null;
+  /** Fields that only its answers have: ignored in a body, in strict mode too. */
+  readonly answered: ReadonlySet<string>;
   /** Whether it draws from the token's rate limit. */
   readonly counted: boolean;
   /** Whether it answers before the service is ready, and while it stops. */
@@ -62,6 +66,7 @@ export function bindOperation(name: string, operation: Operation, handler: AnyHa
     handler,
     change,
     fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
+    answered: new Set(Object.keys((operation.answer as TObject | null)?.properties ?? {})),
     // Waiting for work by asking again and again is what these are for (api section 1.12).
     counted: !streams && !(operation.method === "GET" && /\/action\/\{[^/]+\}$/.test(operation.path)),
     alwaysAnswers: operation.path === "/healthz" || operation.path === "/readyz",

@@ -3,6 +3,7 @@
  * the transaction in which everything it does, its events, its audit and its idempotency key commit together.
  */
 import type { Contract, OperationName } from "@brume/api/contract.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
 import type { EventType } from "@brume/api/event.ts";
 import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/operation.ts";
 import type { Reader, Tx } from "../store/db.ts";
@@ -98,6 +99,13 @@ export interface ListHandler<Op extends Operation> {
 }
 
 export interface ChangeHandler<Op extends Operation> {
+  /**
+   * What a schema cannot say of the fields and no stored object is needed for. Told together with what the schema found, so fields
+   * may be missing that were refused already; a second fault of the same field is left out.
+   */
+  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
+  /** The same where what is stored counts first: told only beside faults that the schema found. */
+  alsoCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
   /** Slow look-ups before the transaction; its result comes as the third parameter of `change`. */
   prepare?(request: Request<Op>): Promise<unknown>;
   change(request: Request<Op>, tx: Tx, prepared: unknown): Promise<Outcome<Answer<Op>>>;

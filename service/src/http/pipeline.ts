@@ -158,6 +158,8 @@ function recall(tools: PipelineTools, exchange: Exchange, { caller, bound, reply
   const { head } = exchange;
   if (head.size > tools.limits.headers || tools.unready() !== null) return null;
   const asking = tools.authenticate(readBearer(head.authorization) ?? "", exchange.address);
+  // The whole way asks again, and says what is wrong.
+  if (asking instanceof Promise) asking.catch(() => {});
   if (asking !== caller) return null;
   exchange.caller = caller;
   exchange.bound = bound;
@@ -248,10 +250,21 @@ const isStored = (claim: Claim | Reply | null): claim is Reply => claim !== null
 function readAll(bound: Bound, queryFaults: readonly FieldFault[], raw: RawFields | null, strict: boolean): unknown {
   const alone = invalidQuery(queryFaults);
   if (alone !== null) throw alone;
-  const read = bound.fields === null || raw === null ? null : readFields(bound.fields, raw, { strict });
-  const faults = read === null ? queryFaults : [...queryFaults, ...read.faults];
+  if (bound.fields === null || raw === null) {
+    if (queryFaults.length > 0) throw invalidFields(queryFaults);
+    return undefined;
+  }
+  const read = readFields(bound.fields, raw, { strict, ignored: bound.answered });
+  const faults = [...queryFaults, ...read.faults];
+  const blamed = new Set(faults.map(({ pointer }) => pointer));
+  const { handler } = bound;
+  const more = [
+    ...(handler.check?.(read.value) ?? []),
+    ...((faults.length > 0 && handler.alsoCheck?.(read.value)) || []),
+  ];
+  faults.push(...more.filter(({ pointer }) => !blamed.has(pointer)));
   if (faults.length > 0) throw invalidFields(faults);
-  return read?.value;
+  return read.value;
 }
 
 const expectNothing = (): void => {};

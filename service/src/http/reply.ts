@@ -59,7 +59,10 @@ export function refusal(fault: Fault, requestId: string, headers: readonly strin
 export function toFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   if (error instanceof StorageError)
-    return new Fault("storage_unavailable", "The database cannot work at the moment. Nothing was changed.");
+    return new Fault(
+      "storage_unavailable",
+      "The database cannot work at the moment. Ask again, with the same Idempotency-Key if there was one.",
+    );
   return new Fault("internal", "The service failed on this request and has written down why.");
 }
 

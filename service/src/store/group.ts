@@ -150,6 +150,15 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     connection.run("COMMIT", []);
   }
 
+  /** After an error that may have ended the transaction or not; what fails here has failed before. */
+  function rollBack(): void {
+    try {
+      if (connection.inTransaction()) connection.run("ROLLBACK", []);
+    } catch (error) {
+      log("error", "a transaction could not be rolled back", { error });
+    }
+  }
+
   async function runGroup(parts: readonly Part[]): Promise<void> {
     const outcomes: Outcome[] = [];
     try {
@@ -160,7 +169,7 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     } catch (error) {
       for (const part of parts) part.reject(error);
       log("error", "a commit failed, nothing of it is stored", { writes: parts.length, error });
-      if (connection.inTransaction()) connection.run("ROLLBACK", []);
+      rollBack();
       return;
     }
     for (const { tell } of outcomes) tell();

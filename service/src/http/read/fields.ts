@@ -45,14 +45,16 @@ const plans = new WeakMap<object, Plan>();
 export function readFields<S extends TObject>(
   schema: S,
   raw: RawFields,
-  options: { readonly strict: boolean },
+  options: { readonly strict: boolean; readonly ignored?: ReadonlySet<string> },
 ): { value: Static<S>; faults: FieldFault[] } {
   let plan = plans.get(schema);
   if (plan === undefined) {
     plan = compileObject(schema, false);
     plans.set(schema, plan);
   }
-  const reading: Reading = { strict: options.strict, form: raw.kind === "form", faults: [], ambiguous: false };
+  const { strict, ignored } = options;
+  const form = raw.kind === "form";
+  const reading: Reading = { strict, form, faults: [], ambiguous: false, ...(ignored && { ignored }) };
   const value = readObject(plan, raw.fields, reading, "");
   if (reading.ambiguous && raw.kind === "json" && raw.text !== null) {
     const fields = parseJson(raw.text, false) as JsonObject;
@@ -122,8 +124,10 @@ function readObject(plan: Plan, source: Source, reading: Reading, pointer: strin
     else if (field.required) report(reading, pointer, field.step, "field_required", `${field.name} is required.`);
     else if (field.fallback !== undefined) value[field.name] = field.fallback;
   }
-  for (const name of unknown)
+  for (const name of unknown) {
+    if (pointer === "" && reading.ignored?.has(name)) continue;
     report(reading, pointer, pointerStep(name), "unknown_field", `There is no field ${quote(name)} here.`);
+  }
   return value;
 }
 

@@ -86,6 +86,8 @@ const ownCode: ReadonlySet<string> = new Set(["?limit", "?cursor", "?label"]);
 
 /** The fault that paging and selectors answer alone with, `query_invalid`; null if all `faults` are ordinary ones of fields. */
 export function invalidQuery(faults: readonly FieldFault[]): Fault | null {
-  const found = faults.find(({ pointer, code }) => ownCode.has(pointer) && code !== "unknown_field");
+  const found = faults.find(
+    ({ pointer, code }) => ownCode.has(pointer) && code !== "unknown_field" && code !== "duplicate_field",
+  );
   return found ? new Fault("query_invalid", found.detail, [{ ...found, code: "query_invalid" }]) : null;
 }

@@ -13,6 +13,8 @@ export interface Reading extends Mode {
   readonly faults: FieldFault[];
   /** Two spellings of one name were met. */
   ambiguous: boolean;
+  /** Names that strict mode does not know and lets pass, of the whole object only. */
+  readonly ignored?: ReadonlySet<string>;
 }
 
 /** How a field speaks of itself in faults. */
