@@ -189,6 +189,9 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
         rule({ protocol: "icmp", sourcePort: [{ first: 1, last: 1 }] }),
       ])
         await assert.rejects(apply({ firewall: firewall(web, wrong) }));
+      await assert.rejects(apply({ edgeAddress: "10.0.0.1 dev lo" }));
+      await assert.rejects(apply({ v4: { cidr: "10.64.0.9/29", gateway: "10.64.0.9" } }));
+      await assert.rejects(apply({ bandwidth: 0.5 }));
       assert.equal((await status())?.generation, before);
       assert.deepEqual(await subject.send(7, null, [http(), packet({})], one), [true, false]);
     });

@@ -1,0 +1,225 @@
+/**
+ * Networks against what the kernel's own tools need for the same: rules replaced against a bare `nft -f` of the same text, a whole
+ * network against the bare batches, 200 networks at once, and what a packet pays for 10,000 rules. `npm run bench -- nft`, as root.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { firewallText } from "../service/src/drivers/router/nft.ts";
+import type { Firewall, Image } from "../service/src/drivers/router/port.ts";
+import { renderTexts } from "../service/src/drivers/router/texts.ts";
+import { firewall, image, open, port, rule } from "../test/host/image.ts";
+import { createLab, hindrance } from "../test/host/lab.ts";
+
+if (hindrance !== null) throw new Error(`no networks can be made here: ${hindrance}`);
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
+async function time(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+const ms = (value: number): string => value.toFixed(1);
+
+const lab = await createLab();
+const children: ChildProcess[] = [];
+const rows: Record<string, object> = {};
+try {
+  const router = lab.open();
+  const wide = { cidr: "10.64.0.0/16", gateway: "10.64.0.1" };
+  const one = port(1, "10.64.0.10");
+  let generation = 0;
+  const apply = (wish: Partial<Image>) =>
+    router.apply(image({ generation: ++generation, v4: wide, ports: [one], ...wish }));
+  await apply({});
+  const guest = await lab.guest(image({ v4: wide }), one);
+  await apply({});
+  const space = `brume-${lab.tag}-7`;
+
+  /** Every rule with addresses and ports of its own, as rules for many servers are. `turn` makes each set another. */
+  const rules = (count: number, turn: number): Firewall =>
+    firewall(
+      ...Array.from({ length: count }, (_, index) =>
+        rule({
+          allow: (index + turn) % 3 > 0,
+          protocol: "tcp",
+          source: index % 5 === 0 ? [`198.51.${index % 100}.0/24`] : "any",
+          destination: [`10.64.${128 + (index >> 8)}.${index & 255}`],
+          destinationPort: [{ first: 1 + (index % 60_000), last: 1 + (index % 60_000) }],
+        }),
+      ),
+    );
+  for (const count of [10, 100, 1000, 10_000]) {
+    const sets = [rules(count, 0), rules(count, 1)];
+    const texts = sets.map((set) => firewallText(set, [wide.cidr]));
+    const rounds = count > 1000 ? 6 : 12;
+    const [bare, ours]: [number[], number[]] = [[], []];
+    // In turns, so that both meet the same neighbours on this machine.
+    for (let round = 0; round < rounds; round++) {
+      bare.push(await time(() => lab.run(space, ["nft", "-f", "-"], texts[round % 2])));
+      ours.push(await time(() => apply({ firewall: sets[(round + 1) % 2] ?? open })));
+    }
+    rows[`replace ${count} rules`] = {
+      "bare ms": ms(median(bare)),
+      "ours ms": ms(median(ours)),
+      ratio: (median(ours) / median(bare)).toFixed(2),
+    };
+  }
+
+  // What a packet pays: the first of a connection meets the rules, the others only the connection.
+  const flood = async (wish: Firewall) => {
+    await apply({ firewall: wish });
+    const flood = join(import.meta.dirname, "lib/flood.ts");
+    return Number(await lab.run(lab.internet, [process.execPath, flood, "10.64.200.1", "30000"]));
+  };
+  const talk = join(import.meta.dirname, "../test/host/talk.ts");
+  const talker = (space: string, ...args: string[]) => {
+    const child = spawn("ip", ["netns", "exec", space, process.execPath, talk, ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    children.push(child);
+    return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
+  };
+  const throughput = async (wish: Firewall) => {
+    await apply({ firewall: wish });
+    const sink = talker(guest.space, "sink", "5201");
+    await sink.lines.next();
+    talker(lab.internet, "pour", "10.64.0.10", "5201", "2.5");
+    const [, rate] = String((await sink.lines.next()).value).split(" ");
+    sink.child.kill();
+    await once(sink.child, "exit");
+    return Number(rate);
+  };
+  const udp = rule({ protocol: "udp", source: "internal" });
+  const linear = (count: number): Firewall =>
+    firewall(
+      ...Array.from({ length: count }, (_, index) =>
+        rule({
+          protocol: "udp",
+          source: [`198.51.${index % 200}.0-198.51.${index % 200}.${index % 100}`],
+          destination: [`10.64.${index >> 8}.${index & 255}-10.64.255.255`],
+          destinationPort: [{ first: 60_500 + (index % 1000), last: 65_000 }],
+        }),
+      ),
+    );
+  for (const [name, wish] of [
+    ["off", open],
+    ["1 rule", firewall(udp)],
+    ["10,000 rules", rules(10_000, 0)],
+    ["2,000 rules that all overlap", linear(2000)],
+  ] as const)
+    rows[`packets, firewall ${name}`] = {
+      "first packet ns": Math.round(await flood(wish.enabled ? { ...wish, allow: false } : wish)),
+      "Mbit/s": Math.round(await throughput({ ...wish, rules: [...wish.rules, rule({ protocol: "tcp" })] })),
+    };
+  await router.remove(7);
+
+  // A whole network, against the same commands one after the other.
+  const wish = (id: number): Image =>
+    image({
+      id,
+      v4: { cidr: `10.64.${id & 255}.0/24`, gateway: `10.64.${id & 255}.1` },
+      edgeAddress: `10.65.${id >> 8}.${id & 255}`,
+      bandwidth: 100,
+      firewall: rules(10, 0),
+    });
+  const bareUp = async (id: number) => {
+    const { v4, edgeAddress } = wish(id);
+    const [edge, uplink] = [`lab-${lab.tag}-b`, `lb${lab.tag}`];
+    await lab.ip(null, [
+      `netns add ${edge}`,
+      `link add ${uplink} netns ${lab.machine} type veth peer name up0 netns ${edge}`,
+    ]);
+    await lab.ip(edge, [
+      "link set lo up",
+      "link add br0 type bridge",
+      `addr add ${v4.gateway}/24 dev br0`,
+      "link set br0 up",
+      `addr add ${edgeAddress}/32 dev up0`,
+      "link set up0 up",
+      `route add default via 169.254.1.1 dev up0 onlink src ${edgeAddress}`,
+    ]);
+    await lab.run(edge, [
+      "sysctl",
+      "-eqw",
+      "net.ipv4.ip_forward=1",
+      "net.ipv4.conf.all.rp_filter=0",
+      "net.bridge.bridge-nf-call-iptables=0",
+      "net.bridge.bridge-nf-call-ip6tables=0",
+    ]);
+    const texts = renderTexts(wish(id), false);
+    await lab.run(edge, ["nft", "-f", "-"], texts.edge + texts.guard + texts.lock);
+    await lab.run(
+      edge,
+      ["tc", "-batch", "-"],
+      "qdisc replace dev up0 root tbf rate 100mbit burst 20000 latency 50ms\nqdisc replace dev br0 root tbf rate 100mbit burst 20000 latency 50ms\n",
+    );
+    await lab.ip(lab.machine, [
+      `addr add 169.254.1.1/32 dev ${uplink}`,
+      `link set ${uplink} up`,
+      `route replace ${edgeAddress}/32 dev ${uplink}`,
+      `route replace ${v4.cidr} via ${edgeAddress} dev ${uplink} onlink`,
+    ]);
+    return async () => {
+      await lab.ip(lab.machine, [`link del ${uplink}`]);
+      await lab.ip(null, [`netns del ${edge}`]);
+    };
+  };
+  const [bare, ours, same, gone]: [number[], number[], number[], number[]] = [[], [], [], []];
+  for (let round = 0; round < 10; round++) {
+    let undo = async () => {};
+    bare.push(
+      await time(async () => {
+        undo = await bareUp(20);
+      }),
+    );
+    await undo();
+    ours.push(await time(() => router.apply(wish(20))));
+    same.push(await time(() => router.apply(wish(20))));
+    gone.push(await time(() => router.remove(20)));
+  }
+  rows["network up"] = {
+    "bare ms": ms(median(bare)),
+    "ours ms": ms(median(ours)),
+    ratio: (median(ours) / median(bare)).toFixed(2),
+  };
+  rows["network applied again, nothing to do"] = { "ours ms": ms(median(same)) };
+  rows["network removed"] = { "ours ms": ms(median(gone)) };
+
+  const many = 200;
+  const available = () => Number(/MemAvailable:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
+  const memory = available();
+  const ids = Array.from({ length: many }, (_, index) => index + 30);
+  // As the work engine does it: some at a time.
+  const inParallel = async (work: (id: number) => Promise<unknown>) => {
+    const left = [...ids];
+    await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        for (let id = left.pop(); id !== undefined; id = left.pop()) await work(id);
+      }),
+    );
+  };
+  const up = await time(() => inParallel((id) => router.apply(wish(id))));
+  const used = memory - available();
+  const look = median([
+    await time(() => router.observe()),
+    await time(() => router.observe()),
+    await time(() => router.observe()),
+  ]);
+  const whole = (await router.observe()).networks.filter((network) => network.whole).length;
+  rows[`${many} networks up`] = {
+    "ours ms": ms(up),
+    "each ms": ms(up / many),
+    "each MiB": (used / many).toFixed(2),
+    whole,
+  };
+  rows[`${many} networks observed`] = { "ours ms": ms(look), "each ms": (look / many).toFixed(2) };
+  const down = await time(() => inParallel((id) => router.remove(id)));
+  rows[`${many} networks removed`] = { "ours ms": ms(down), "each ms": ms(down / many) };
+} finally {
+  for (const child of children) child.kill("SIGKILL");
+  await lab.close();
+}
+console.table(rows);

@@ -1,0 +1,170 @@
+/**
+ * IPsec tunnels against strongSwan's own tool in the same run: from the wish to packets that pass, and the status of 100 tunnels.
+ * The far end is a strongSwan of its own; needs root.
+ *
+ *     node bench/vpn.ts
+ */
+import { randomBytes } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exec } from "../service/src/drivers/exec.ts";
+import { findDaemons } from "../service/src/drivers/router/daemon.ts";
+import { createIpsec } from "../service/src/drivers/router/ipsec.ts";
+import { renderPeerConfig } from "../service/src/drivers/router/peerconfig.ts";
+import type { IpsecTunnel } from "../service/src/drivers/router/port.ts";
+import { startStrongswan } from "../test/host/strongswan.ts";
+import { createScene, type Scene, until, whyNot } from "../test/host/vpnscene.ts";
+
+const reason = whyNot("ip", "charon-systemd", "swanctl", "ping");
+if (reason) {
+  console.log(`vpn: skipped, ${reason}`);
+  process.exit();
+}
+
+const rounds = 5;
+const many = 100;
+const key = "Very-Secret-Key-0123456789-abcdef";
+
+const tunnelOf = (id: number, peerSubnet: string): IpsecTunnel => ({
+  type: "ipsec",
+  id,
+  enabled: true,
+  mtu: 1400,
+  localSubnets: ["10.24.1.0/24"],
+  peerSubnets: [peerSubnet],
+  ikeVersion: 2,
+  encryption: "aes256",
+  digest: "sha256",
+  dhGroup: 14,
+  perfectForwardSecrecy: true,
+  sharedKey: key,
+  localIdentity: "192.0.2.1",
+  peer: "192.0.2.2",
+  peerIdentity: `n${id}.example`,
+});
+const farText = (tunnels: readonly IpsecTunnel[]): string =>
+  tunnels
+    .map((each) => renderPeerConfig(each, { edgeAddress: "192.0.2.1", wireguard: null }))
+    .join("")
+    .replaceAll("<SharedKey>", key);
+
+const median = (times: readonly number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1] ?? Number.NaN;
+async function measure(work: () => Promise<unknown>): Promise<number> {
+  const before = performance.now();
+  await work();
+  return performance.now() - before;
+}
+
+async function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
+  const scene = await createScene();
+  try {
+    await work(scene);
+  } finally {
+    await scene.end();
+  }
+}
+
+await withScene(async (scene) => {
+  const far = await startStrongswan(scene);
+  const ipsec = createIpsec({
+    exec,
+    runFolder: scene.folder,
+    kernelEsp: false,
+    now: Date.now,
+    random: randomBytes,
+    lookup: async (host) => host,
+    log: () => {},
+  });
+  const { namespace } = scene.here;
+  const statuses = async () => (await ipsec.observe()).get(namespace) ?? [];
+  const allUp = async () => (await statuses()).every(({ state }) => state === "up");
+  const tunnel = tunnelOf(1, "10.24.2.0/24");
+  await far.load(farText([tunnel]));
+
+  const cold: number[] = [];
+  const warm: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    await ipsec.remove(namespace);
+    await far.terminate("brume-1");
+    const up = async () => {
+      await until("up", allUp);
+      await until("packets", () => scene.ping("10.24.2.2"));
+    };
+    cold.push(
+      await measure(async () => {
+        await ipsec.apply(scene.here.edge, [tunnel]);
+        await up();
+      }),
+    );
+    const changed: IpsecTunnel = { ...tunnel, localIdentity: `r${round}.example` };
+    await far.load(farText([changed]));
+    warm.push(
+      await measure(async () => {
+        await ipsec.apply(scene.here.edge, [changed]);
+        await up();
+      }),
+    );
+    await far.load(farText([tunnel]));
+  }
+
+  // The same by strongSwan's own tool, in the daemon that runs already.
+  const conf = join(scene.folder, namespace, "ipsec", "strongswan.conf");
+  const uri = `unix://${join(scene.folder, namespace, "ipsec", "charon.vici")}`;
+  const swanctl = (...argv: readonly string[]) =>
+    exec.run(["swanctl", ...argv, "--uri", uri], { environment: { STRONGSWAN_CONF: conf } });
+  await ipsec.remove(namespace);
+  await ipsec.apply(scene.here.edge, [{ ...tunnel, id: 99, peer: null, peerIdentity: "nobody.example" }]);
+  ipsec.close();
+  const bare: number[] = [];
+  const file = join(scene.folder, "bare.conf");
+  const text = farText([tunnel])
+    .replace("remote_addrs = 192.0.2.1", "remote_addrs = 192.0.2.2")
+    .replace("local_ts = 10.24.2.0/24", "local_ts = 10.24.1.0/24")
+    .replace("remote_ts = 10.24.1.0/24", "remote_ts = 10.24.2.0/24")
+    .replace(/(local \{[^}]*id = )n1\.example/, "$1192.0.2.1")
+    .replace(/(remote \{[^}]*id = )192\.0\.2\.1/, "$1n1.example");
+  writeFileSync(file, text);
+  for (let round = 0; round < rounds; round++) {
+    await far.terminate("brume-1");
+    await swanctl("--terminate", "--ike", "brume-1", "--force", "--timeout", "1").catch(() => "");
+    bare.push(
+      await measure(async () => {
+        await swanctl("--load-all", "--clear", "--noprompt", "--file", file);
+        await swanctl("--initiate", "--child", "brume-1", "--timeout", "5");
+        await until("packets", () => scene.ping("10.24.2.2"));
+      }),
+    );
+  }
+  console.log(
+    `tunnel up and passing after the wish: ${median(cold).toFixed(0)} ms with a new daemon, ${median(warm).toFixed(0)} ms changed, swanctl in a running daemon ${median(bare).toFixed(0)} ms (ratio of changed ${(median(warm) / median(bare)).toFixed(2)})`,
+  );
+
+  const tunnels = Array.from({ length: many }, (_, index) =>
+    tunnelOf(index + 1, `10.${100 + (index >> 6)}.${index & 63}.0/24`),
+  );
+  // libipsec at the far end wants an address in each of its networks.
+  const addresses = tunnels.map(({ peerSubnets }) => `addr add ${peerSubnets[0]?.replace(".0/24", ".1/32")} dev lo\n`);
+  await exec.run(["ip", "-n", scene.far.namespace, "-batch", "-"], { stdin: addresses.join("") });
+  await far.load(farText(tunnels));
+  await ipsec.remove(namespace);
+  const loaded = await measure(async () => {
+    await ipsec.apply(scene.here.edge, tunnels);
+    await until("all up", allUp, 60_000);
+  });
+  const own: number[] = [];
+  const tool: number[] = [];
+  for (let round = 0; round < 20; round++) {
+    own.push(await measure(statuses));
+    tool.push(await measure(() => swanctl("--list-sas", "--raw")));
+  }
+  const again = await measure(() => ipsec.apply(scene.here.edge, tunnels));
+  const [child] = await findDaemons(exec, namespace, "charon-systemd");
+  const memory = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child?.pid}/status`, "utf8"))?.[1];
+  console.log(
+    `${many} tunnels: up in ${loaded.toFixed(0)} ms, status ${median(own).toFixed(1)} ms against swanctl --list-sas ${median(tool).toFixed(1)} ms (ratio ${(median(own) / median(tool)).toFixed(2)}), the same list again ${again.toFixed(0)} ms, daemon ${(Number(memory) / 1024).toFixed(0)} MiB`,
+  );
+  await ipsec.remove(namespace);
+  ipsec.close();
+  await sleep(100);
+});

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CommandError, exec } from "./exec.ts";
+
+const failure = (promise: Promise<unknown>): Promise<CommandError> =>
+  promise.then(
+    () => assert.fail("it worked"),
+    (error: unknown) => {
+      assert.ok(error instanceof CommandError);
+      return error;
+    },
+  );
+
+test("text goes in and comes out", async () => {
+  const text = "é".repeat(200_000);
+  assert.equal(await exec.run(["cat"], { stdin: text }), text);
+});
+
+test("arguments are no shell's business", async () => {
+  assert.equal(await exec.run(["printf", "%s", "$(id); `id` > /dev/null"]), "$(id); `id` > /dev/null");
+});
+
+test("a failure carries what the child said, and its code", async () => {
+  const error = await failure(exec.run(["sh", "-c", "echo broken >&2; exit 3"]));
+  assert.equal(error.code, 3);
+  assert.match(error.message, /^sh -c .*: broken$/);
+});
+
+test("a failure does not carry what the child was told in secret", async () => {
+  const error = await failure(exec.run(["sh", "-c", "cat >/dev/null; exit 1"], { stdin: "secret" }));
+  assert.doesNotMatch(error.message + error.stderr, /secret/);
+});
+
+test("a program that is not there is a failure like others", async () => {
+  const error = await failure(exec.run(["brume-no-such-program"]));
+  assert.equal(error.code, null);
+  assert.match(error.message, /ENOENT/);
+  const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
+  await failure(exec.startDetached(["brume-no-such-program"], { output: join(folder, "log") }));
+  rmSync(folder, { recursive: true });
+});
+
+test("a child that never reads its input does no harm", async () => {
+  assert.equal(await exec.run(["true"], { stdin: "x".repeat(1_000_000) }), "");
+});
+
+test("a child that takes too long is killed with its children", async () => {
+  const error = await failure(exec.run(["sh", "-c", "sleep 60 & echo $!; wait"], { timeout: 100 }));
+  assert.match(error.message, /longer than 100 ms/);
+});
+
+test("a child gets no environment of ours", async () => {
+  process.env["BRUME_SECRET"] = "1";
+  const seen = await exec.run(["env"], { environment: { WANTED: randomUUID() } });
+  delete process.env["BRUME_SECRET"];
+  assert.deepEqual(seen.match(/^\w+(?==)/gm)?.sort(), ["LC_ALL", "PATH", "WANTED"]);
+});
+
+test("a detached child is known by its birth, and ends only when it is meant", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
+  const output = join(folder, "log");
+  const child = await exec.startDetached(["sh", "-c", "echo up; exec sleep 60"], { output });
+  assert.ok(exec.isAlive(child));
+  assert.deepEqual(exec.find(child.pid), child);
+  assert.equal(exec.signal({ ...child, born: child.born + 1 }, "SIGKILL"), false);
+  assert.ok(exec.isAlive(child));
+  while (readFileSync(output, "utf8") !== "up\n") await sleep(5);
+  assert.equal(statSync(output).mode & 0o777, 0o600);
+  assert.ok(exec.signal(child, "SIGKILL"));
+  while (exec.isAlive(child)) await sleep(5);
+  assert.equal(exec.signal(child, "SIGKILL"), false);
+  rmSync(folder, { recursive: true });
+});

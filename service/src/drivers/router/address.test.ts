@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import {
+  complement,
+  contains,
+  everything,
+  formatAddresses,
+  join,
+  parseAddress,
+  parseAddresses,
+  prefixLength,
+} from "./address.ts";
+
+test("canonical text is what was parsed", () => {
+  for (const text of [
+    "0.0.0.0",
+    "10.64.0.9",
+    "255.255.255.255",
+    "10.64.0.8/29",
+    "0.0.0.0/0",
+    "10.0.0.5-10.0.0.9",
+    "::",
+    "::1",
+    "fd24:1::",
+    "fd24:1::a",
+    "2001:db8:0:1:1:1:1:1",
+    "2001:db8::1:0:0:1",
+    "fd24:1::/64",
+    "::/0",
+    "fd24::5-fd24::9",
+  ]) {
+    const { family, ...range } = parseAddresses(text);
+    assert.equal(formatAddresses(family, range), text);
+  }
+});
+
+test("other ways of writing mean the same", () => {
+  const same = (text: string, canonical: string) => {
+    const { family, ...range } = parseAddresses(text);
+    assert.equal(formatAddresses(family, range), canonical);
+  };
+  same("FD24:0001:0:0:0:0:0:000A", "fd24:1::a");
+  same("::ffff:10.0.0.1", "::ffff:a00:1");
+  same("10.0.0.1/32", "10.0.0.1");
+  same("10.0.0.8-10.0.0.15", "10.0.0.8/29");
+  same("10.0.0.0-10.0.0.0", "10.0.0.0");
+});
+
+test("anything else is refused", () => {
+  for (const text of [
+    "",
+    "any",
+    "10.0.0",
+    "10.0.0.256",
+    "010.0.0.1",
+    "10.0.0.1/33",
+    "10.0.0.1/24",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "10.0.0.0/+8",
+    "10.0.0.9-10.0.0.5",
+    "10.0.0.1-",
+    "10.0.0.1-::1",
+    "10.0.0.1-10.0.0.2-10.0.0.3",
+    "fe80::1%eth0",
+    "::/129",
+    ":::",
+    "10.0.0.1; drop",
+    "10.0.0.1\n",
+  ])
+    assert.throws(() => parseAddresses(text), Error, JSON.stringify(text));
+  assert.throws(() => parseAddress("10.0.0.0/8"));
+  assert.equal(prefixLength("10.64.0.8/29"), 29);
+});
+
+const range = fc
+  .tuple(fc.bigInt({ min: 0n, max: 300n }), fc.bigInt({ min: 0n, max: 40n }))
+  .map(([first, more]) => ({ first, last: first + more }));
+
+test("joined ranges and their complement hold every value exactly once", () => {
+  const whole = { first: 0n, last: 400n };
+  fc.assert(
+    fc.property(fc.array(range, { maxLength: 20 }), (ranges) => {
+      const joined = join(ranges);
+      const others = complement(ranges, whole);
+      for (let value = 0n; value <= 400n; value++) {
+        assert.equal(contains(joined, value), contains(ranges, value));
+        assert.equal(contains(others, value), !contains(ranges, value));
+      }
+      for (const [index, { first }] of joined.entries())
+        assert.ok(index === 0 || first > (joined[index - 1]?.last ?? 0n) + 1n);
+    }),
+  );
+  assert.deepEqual(complement([], everything(4)), [everything(4)]);
+});

@@ -1,0 +1,120 @@
+/**
+ * Addresses, blocks and ranges as numbers. Whatever reaches the text of another program goes through here first: parsed, and
+ * printed again from the number, so that no text of a user is ever passed on.
+ */
+import { isIPv4, isIPv6 } from "node:net";
+
+export type Family = 4 | 6;
+
+/** Both ends included. */
+export interface Range {
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+export interface Addresses extends Range {
+  readonly family: Family;
+}
+
+const bits = (family: Family): number => (family === 4 ? 32 : 128);
+export const everything = (family: Family): Range => ({ first: 0n, last: (1n << BigInt(bits(family))) - 1n });
+
+function parse6(text: string): bigint {
+  // The last 32 bits may be written as IPv4 (RFC 4291 section 2.2).
+  const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
+  const v4 = dotted ? parse4(dotted[2] ?? "") : 0n;
+  const hex = dotted ? `${dotted[1]}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}` : text;
+  const [head = "", tail] = hex.split("::");
+  const groups = (part: string) => (part === "" ? [] : part.split(":"));
+  const front = groups(head);
+  const back = tail === undefined ? [] : groups(tail);
+  const middle = new Array<string>(8 - front.length - back.length).fill("0");
+  return [...front, ...middle, ...back].reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+const parse4 = (text: string): bigint => BigInt(text.split(".").reduce((sum, part) => sum * 256 + Number(part), 0));
+
+/** One address. Throws on anything else. */
+export function parseAddress(text: string): { readonly family: Family; readonly value: bigint } {
+  if (isIPv4(text)) return { family: 4, value: parse4(text) };
+  if (isIPv6(text) && !text.includes("%")) return { family: 6, value: parse6(text) };
+  throw new Error(`"${text}" is no address`);
+}
+
+/** An address, a block or a range `first-last`. Throws on anything else, host bits in a block included. */
+export function parseAddresses(text: string): Addresses {
+  const [start = "", end, ...more] = text.split("-");
+  if (end !== undefined) {
+    const [first, last] = [parseAddress(start), parseAddress(end)];
+    if (more.length > 0 || first.family !== last.family || first.value > last.value)
+      throw new Error(`"${text}" is no range of addresses`);
+    return { family: first.family, first: first.value, last: last.value };
+  }
+  const [address = "", length, ...rest] = text.split("/");
+  const { family, value } = parseAddress(address);
+  if (length === undefined) return { family, first: value, last: value };
+  const size = bits(family) - Number(length);
+  if (rest.length > 0 || !/^\d{1,3}$/.test(length) || size < 0) throw new Error(`"${text}" is no block`);
+  const last = value | ((1n << BigInt(size)) - 1n);
+  if (value & ((1n << BigInt(size)) - 1n)) throw new Error(`"${text}" is no block: it has host bits`);
+  return { family, first: value, last };
+}
+
+export function prefixLength(cidr: string): number {
+  parseAddresses(cidr);
+  return Number(cidr.split("/")[1]);
+}
+
+function formatAddress(family: Family, value: bigint): string {
+  if (family === 4) {
+    const number = Number(value);
+    return `${number >>> 24}.${(number >>> 16) & 255}.${(number >>> 8) & 255}.${number & 255}`;
+  }
+  const groups = Array.from({ length: 8 }, (_, i) => ((value >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));
+  // The longest run of zero groups becomes "::" (RFC 5952 section 4.2).
+  const runs = [...groups.join(":").matchAll(/(?<![0-9a-f])0(:0)+(?![0-9a-f])/g)];
+  const longest = runs.reduce<RegExpExecArray | null>(
+    (best, run) => (run[0].length > (best?.[0].length ?? 0) ? run : best),
+    null,
+  );
+  const text = groups.join(":");
+  if (longest === null) return text;
+  const before = text.slice(0, longest.index).replace(/:$/, "");
+  const after = text.slice(longest.index + longest[0].length).replace(/^:/, "");
+  return `${before}::${after}`;
+}
+
+/** The shortest of address, block and range that says it. */
+export function formatAddresses(family: Family, { first, last }: Range): string {
+  if (first === last) return formatAddress(family, first);
+  const size = last - first + 1n;
+  if ((size & (size - 1n)) === 0n && first % size === 0n)
+    return `${formatAddress(family, first)}/${bits(family) + 1 - size.toString(2).length}`;
+  return `${formatAddress(family, first)}-${formatAddress(family, last)}`;
+}
+
+/** Sorted, without overlap, neighbours joined. */
+export function join(ranges: readonly Range[]): Range[] {
+  const joined: Range[] = [];
+  for (const range of [...ranges].sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
+    const before = joined.at(-1);
+    if (before === undefined || range.first > before.last + 1n) joined.push(range);
+    else if (range.last > before.last) joined[joined.length - 1] = { first: before.first, last: range.last };
+  }
+  return joined;
+}
+
+/** What of `whole` is in none of the ranges. */
+export function complement(ranges: readonly Range[], whole: Range): Range[] {
+  const left: Range[] = [];
+  let next = whole.first;
+  for (const { first, last } of join(ranges)) {
+    if (first > next) left.push({ first: next, last: first - 1n });
+    next = last + 1n;
+  }
+  if (next <= whole.last) left.push({ first: next, last: whole.last });
+  return left;
+}
+
+export const contains = (ranges: readonly Range[], value: bigint): boolean =>
+  ranges.some(({ first, last }) => first <= value && value <= last);

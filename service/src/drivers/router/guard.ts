@@ -1,0 +1,77 @@
+/**
+ * What holds at an edge whatever the firewall says: who may speak with the edge itself, that nobody outside poses as somebody
+ * inside, and that nothing for the far side of a tunnel leaves or comes in the open, also while the tunnel is down.
+ */
+import { formatAddresses, join, parseAddresses } from "./address.ts";
+import { BRIDGE, UPLINK } from "./name.ts";
+import { tableText } from "./nft.ts";
+import type { Image } from "./port.ts";
+
+function input(image: Image): string[] {
+  const live = image.tunnels.filter((tunnel) => tunnel.enabled);
+  const called = live.some((tunnel) => tunnel.type === "ipsec");
+  const edge = image.edgeAddress !== null;
+  return [
+    "chain input {",
+    "  type filter hook input priority filter; policy accept;",
+    '  iifname "lo" accept',
+    "  ct state invalid drop",
+    "  ct state established,related accept",
+    ...(edge ? ["  meta l4proto icmp accept", "  meta l4proto ipv6-icmp accept"] : []),
+    ...(image.dhcp.enabled ? [`  iifname "${BRIDGE}" udp dport 67 accept`] : []),
+    ...(image.dnsForwarders.length > 0
+      ? ["udp", "tcp"].map((protocol) => `  iifname "${BRIDGE}" ${protocol} dport 53 accept`)
+      : []),
+    ...(called
+      ? [
+          `  iifname "${UPLINK}" udp dport 500 accept`,
+          `  iifname "${UPLINK}" udp dport 4500 accept`,
+          `  iifname "${UPLINK}" meta l4proto esp accept`,
+        ]
+      : []),
+    ...(image.wireguard === null ? [] : [`  iifname "${UPLINK}" udp dport ${image.wireguard.listenPort} accept`]),
+    "  drop",
+    "}",
+  ];
+}
+
+/** Table `guard`. `kernelEsp`: the kernel does ESP itself, so what it protects crosses the uplink like the rest. */
+export function guardText(image: Image, kernelEsp: boolean): string {
+  const forward = (body: readonly string[]) => [
+    "chain forward {",
+    // Before the firewall's own chain.
+    "  type filter hook forward priority filter - 10; policy accept;",
+    ...body.map((line) => `  ${line}`),
+    "}",
+  ];
+  const output = (body: readonly string[]) => [
+    "chain output {",
+    "  type filter hook output priority filter; policy accept;",
+    ...body.map((line) => `  ${line}`),
+    "}",
+  ];
+  if (image.edgeAddress === null)
+    return tableText("inet", "guard", [...input(image), ...forward(["drop"]), ...output([])]);
+  const live = image.tunnels.filter((tunnel) => tunnel.enabled);
+  const far = join(live.flatMap((tunnel) => tunnel.peerSubnets.map(parseAddresses)));
+  const peers = far.map((range) => formatAddresses(4, range)).join(", ");
+  const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
+  const { cidr } = image.v4;
+  return tableText("inet", "guard", [
+    ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
+    ...input(image),
+    ...forward([
+      `iifname != "${BRIDGE}" oifname != "${BRIDGE}" drop`,
+      ...(image.v6 === null ? ["meta nfproto ipv6 drop"] : [`iifname "${UPLINK}" ip6 saddr ${image.v6.cidr} drop`]),
+      `iifname "${UPLINK}" ip saddr ${cidr} drop`,
+      ...(far.length > 0
+        ? [
+            `iifname "${UPLINK}" ip saddr @peers ${came}drop`,
+            `oifname "${UPLINK}" ip daddr @peers ${goes}drop`,
+            "tcp flags syn tcp option maxseg size set rt mtu",
+          ]
+        : []),
+    ]),
+    ...output(far.length > 0 ? [`oifname "${UPLINK}" ip saddr ${cidr} ip daddr @peers ${goes}drop`] : []),
+  ]);
+}

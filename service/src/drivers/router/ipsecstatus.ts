@@ -1,0 +1,134 @@
+/**
+ * What charon says of its security associations, as the status of a tunnel. A tunnel is up when every pair of networks that it is
+ * to join has a child. Rekeying replaces children: since when the tunnel is up and how much went through it outlive that, and so
+ * are kept beside what charon knows.
+ */
+import type { Reason } from "./diagnosis.ts";
+import type { IpsecTunnel, TunnelStatus } from "./port.ts";
+import { espProposal, ikeProposal } from "./proposals.ts";
+import { childrenOf } from "./strongswan.ts";
+import { type Message, sections, text, texts } from "./vici.ts";
+
+/** What is remembered of one loaded tunnel. */
+export interface Memory {
+  wasUp: boolean;
+  establishedAt: number | null;
+  lastSeen: number | null;
+  /** Of children that were replaced. */
+  bytesIn: number;
+  bytesOut: number;
+  reason: Reason | null;
+}
+
+export const createMemory = (): Memory => ({
+  wasUp: false,
+  establishedAt: null,
+  lastSeen: null,
+  bytesIn: 0,
+  bytesOut: 0,
+  reason: null,
+});
+
+/** A child carries packets also while it is being replaced. */
+const carrying = new Set(["INSTALLED", "REKEYING", "UPDATING"]);
+
+const numberOf = (section: Message, key: string): number => Number(text(section, key)) || 0;
+
+/** Children that carry packets, of all associations of a tunnel. */
+export function childrenUp(associations: readonly Message[]): readonly Message[] {
+  return associations
+    .filter((association) => text(association, "state") === "ESTABLISHED" || text(association, "state") === "REKEYING")
+    .flatMap((association) => sections(association["child-sas"] as Message | undefined).map(([, child]) => child))
+    .filter((child) => carrying.has(text(child, "state")));
+}
+
+/** Names of the children that should carry packets and do not. */
+export function childrenMissing(tunnel: IpsecTunnel, associations: readonly Message[]): readonly string[] {
+  const up = new Set(childrenUp(associations).map((child) => text(child, "name")));
+  return childrenOf(tunnel)
+    .map(({ name }) => name)
+    .filter((name) => !up.has(name));
+}
+
+function proposalText(child: Message, association: Message | undefined): string {
+  const cipher = [text(child, "encr-alg"), text(child, "encr-keysize")].filter((part) => part !== "").join("_");
+  const group = text(child, "dh-group") || text(association, "dh-group");
+  return [cipher, text(child, "integ-alg"), group].filter((part) => part !== "").join("/");
+}
+
+/** The engine's sentence with our own side's values behind it. */
+function explain({ fault, detail }: Reason, tunnel: IpsecTunnel): Reason {
+  const ours = {
+    authentication_failed: `Here we are ${tunnel.localIdentity} and the peer is ${tunnel.peerIdentity}.`,
+    no_proposal_chosen: `Here IKEv${tunnel.ikeVersion} is set to ${ikeProposal(tunnel)}, ESP to ${espProposal(tunnel)}.`,
+    selectors_refused: `Here ${tunnel.localSubnets.join(", ")} and the peer's ${tunnel.peerSubnets.join(", ")} are set.`,
+    peer_unreachable: `It is called at ${tunnel.peer ?? tunnel.peerIdentity} on UDP 500 and 4500.`,
+    engine_unavailable: "",
+  }[fault];
+  return { fault, detail: `${detail} ${ours}`.trim() };
+}
+
+const idle = {
+  bytesIn: 0,
+  bytesOut: 0,
+  establishedAt: null,
+  localSubnets: [],
+  peerSubnets: [],
+  proposal: "",
+} as const;
+
+/**
+ * Brings `memory` up to what charon says at `now` (ms) and tells the status. `associations` are the tunnel's sections of `list-sa`,
+ * or a sentence that says why charon tells nothing.
+ */
+export function statusOf(
+  tunnel: IpsecTunnel,
+  associations: readonly Message[] | string,
+  memory: Memory,
+  now: number,
+): TunnelStatus {
+  const base = { id: tunnel.id, ...idle, lastSeen: memory.lastSeen, peerAddress: tunnel.peer ?? "" };
+  if (!tunnel.enabled) return { ...base, state: "disabled", reason: null };
+  if (typeof associations === "string")
+    return { ...base, state: "unknown", reason: { fault: "engine_unavailable", detail: associations } };
+
+  const up = childrenUp(associations);
+  const [first] = up;
+  const idleFor = up.map((child) => text(child, "use-in")).filter((seconds) => seconds !== "");
+  if (idleFor.length > 0)
+    memory.lastSeen = Math.max(memory.lastSeen ?? 0, now - 1000 * Math.min(...idleFor.map(Number)));
+  if (first === undefined || childrenMissing(tunnel, associations).length > 0) {
+    Object.assign(memory, { establishedAt: null, bytesIn: 0, bytesOut: 0 });
+    const reason = memory.reason && explain(memory.reason, tunnel);
+    return { ...base, state: memory.wasUp ? "down" : "connecting", lastSeen: memory.lastSeen, reason };
+  }
+
+  memory.wasUp = true;
+  memory.reason = null;
+  memory.establishedAt ??= now - 1000 * Math.max(...up.map((child) => numberOf(child, "install-time")));
+  const sum = (key: string): number => up.reduce((total, child) => total + numberOf(child, key), 0);
+  const blocks = (key: string): readonly string[] => [...new Set(up.flatMap((child) => texts(child, key)))];
+  return {
+    id: tunnel.id,
+    state: "up",
+    reason: null,
+    establishedAt: memory.establishedAt,
+    bytesIn: memory.bytesIn + sum("bytes-in"),
+    bytesOut: memory.bytesOut + sum("bytes-out"),
+    lastSeen: memory.lastSeen,
+    localSubnets: blocks("local-ts"),
+    peerSubnets: blocks("remote-ts"),
+    peerAddress: text(associations[0], "remote-host"),
+    proposal: proposalText(first, associations[0]),
+  };
+}
+
+/** The event `child-rekey`: what went through the old child is added to the tunnel's own count. */
+export function noteRekey(association: Message, memory: Memory): void {
+  for (const [, child] of sections(association["child-sas"] as Message | undefined)) {
+    const old = child["old"] as Message | undefined;
+    if (old === undefined) continue;
+    memory.bytesIn += numberOf(old, "bytes-in");
+    memory.bytesOut += numberOf(old, "bytes-out");
+  }
+}

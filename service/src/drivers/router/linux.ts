@@ -1,0 +1,322 @@
+/**
+ * Networks on this machine, one namespace each. Nothing is remembered that the kernel does not hold: before anything is done the
+ * driver looks, and does only what differs, so a service that was killed anywhere goes on where it was and a finished network is
+ * not touched. The firewall and the source lock are loaded before a port goes up; the mark that says which generation is in force
+ * comes last.
+ */
+import { mkdirSync, readdirSync } from "node:fs";
+import type { Exec } from "../exec.ts";
+import type { Capabilities } from "./detect.ts";
+import { createDhcp } from "./dhcp.ts";
+import { namespaceOf, networkOf, uplinkOf, wireguardOf } from "./name.ts";
+import { natRemoval, natTable, natText } from "./nat.ts";
+import {
+  aliasLine,
+  arriving,
+  birthLines,
+  finishLines,
+  folderOf,
+  forwardingArguments,
+  leavingLines,
+  machineLines,
+  machineSettings,
+  moveLines,
+  portLines,
+  type Site,
+  settingArguments,
+  settings,
+  spaceLines,
+} from "./netns.ts";
+import { digestOf, firstText } from "./nft.ts";
+import { createObserver } from "./observer.ts";
+import type { Image, Router } from "./port.ts";
+import { shapeLines } from "./shape.ts";
+import {
+  type Found,
+  type Link,
+  lookLines,
+  markText,
+  readLinks,
+  readMark,
+  readRoutes,
+  readSettings,
+  readSnapshot,
+  tally,
+} from "./snapshot.ts";
+import {
+  type Active,
+  activeOf,
+  generationLine,
+  type Kind,
+  kinds,
+  listingOf,
+  removalLines,
+  staleOf,
+  swap,
+} from "./swap.ts";
+import { renderTexts, type Texts } from "./texts.ts";
+import type { TunnelEngine } from "./tunnels.ts";
+
+export interface LinuxOptions extends Site {
+  readonly exec: Exec;
+  /** Short, on a file system that a reboot empties; made with mode 700. */
+  readonly runFolder: string;
+  readonly capabilities: Capabilities;
+  readonly tunnels: readonly TunnelEngine[];
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+const lines = (list: readonly string[]): string => list.map((line) => `${line}\n`).join("");
+
+interface Machine {
+  readonly links: ReadonlyMap<string, Link>;
+  readonly routes: ReadonlySet<string>;
+  /** Listing of the network's own table, "" without. */
+  readonly nat: string;
+  readonly settings: ReadonlyMap<string, string>;
+}
+
+export function createLinux(options: LinuxOptions): Router {
+  const { exec, tag, machine, runFolder, capabilities, tunnels } = options;
+  mkdirSync(runFolder, { recursive: true, mode: 0o700 });
+  const spaceOf = (network: number) => namespaceOf(tag, network);
+  const dhcp = createDhcp(exec, (network) => folderOf(runFolder, network));
+  const onMachine = machine === null ? [] : ["-n", machine];
+  const enter = (namespace: string | null) => (namespace === null ? [] : ["ip", "netns", "exec", namespace]);
+
+  async function ip(namespace: string | null, batch: readonly string[]): Promise<void> {
+    if (batch.length === 0) return;
+    const argv = ["ip", ...(namespace === null ? [] : ["-n", namespace]), "-batch", "-"];
+    await exec.run(argv, { stdin: lines(batch) }).catch((error: unknown) => {
+      const [, number = ""] = /Command failed -:(\d+)/.exec((error as Error).message) ?? [];
+      throw new Error(`ip, at "${batch[Number(number) - 1] ?? ""}"`, { cause: error });
+    });
+  }
+  async function nft(namespace: string | null, text: string): Promise<void> {
+    if (text !== "") await exec.run([...enter(namespace), "nft", "-f", "-"], { stdin: text, timeout: 60_000 });
+  }
+  const isMissing = (error: unknown) =>
+    /No such file|Cannot find device|does not exist/.test(
+      ((error as Error).cause as Error | undefined)?.message ?? (error as Error).message,
+    );
+  const unlessMissing = (error: unknown) => {
+    if (!isMissing(error)) throw error;
+  };
+
+  const spaces = (): Set<string> => {
+    try {
+      return new Set(readdirSync("/run/netns"));
+    } catch {
+      return new Set();
+    }
+  };
+
+  async function look(image: Image): Promise<Found | null> {
+    const batch = lookLines(spaceOf(image.id), true, Object.keys(settings(image)));
+    // A namespace that vanished meanwhile says nothing; its output is missing, which is the answer.
+    const output = await exec.run(["ip", "-force", "-batch", "-"], {
+      stdin: lines(batch),
+      codes: [0, 1],
+      timeout: 60_000,
+    });
+    return readSnapshot(output)[0] ?? null;
+  }
+
+  async function lookMachine(image: Image, fresh: boolean): Promise<Machine> {
+    const links = () => exec.run(["ip", ...onMachine, "-j", "-s", "-d", "addr"]).then(readLinks);
+    if (image.edgeAddress === null) return { links: await links(), routes: new Set(), nat: "", settings: new Map() };
+    const routes = (family: string) => exec.run(["ip", ...onMachine, "-j", family, "route"]).then(readRoutes);
+    const table = ["nft", "-s", "list", "table", "inet", natTable(tag, image.id)];
+    const [there, four, six, nat, values] = await Promise.all([
+      links(),
+      fresh ? [] : routes("-4"),
+      fresh || image.v6 === null ? [] : routes("-6"),
+      exec.run([...enter(machine), ...table], { codes: [0, 1] }),
+      exec.run([...enter(machine), "sysctl", "-e", ...machineSettings]),
+    ]);
+    return { links: there, routes: new Set([...four, ...six]), nat, settings: readSettings(values) };
+  }
+
+  /** The tables that are not as the texts say. */
+  function stale(texts: Texts, found: Found | null): readonly Kind[] {
+    return kinds.filter((kind) => {
+      const active = found === null ? null : activeOf(found, kind);
+      if (found === null || active === null || active.digest !== digestOf(texts[kind])) return true;
+      // The wish is the one that was loaded, but somebody may have changed a rule since.
+      return tally(listingOf(found, active.name)) !== tally(texts[kind]);
+    });
+  }
+
+  /** Brings the tables into force, all in one step, and removes those that no packet asks any more. */
+  async function load(space: string, texts: Texts, found: Found | null): Promise<Active | null> {
+    const active = (kind: Kind) => (found === null ? null : activeOf(found, kind));
+    const replaced = stale(texts, found);
+    const idle = (kind: Kind) => (found === null ? [] : staleOf(found, kind));
+    const swaps = replaced.map((kind) => swap(kind, texts[kind], active(kind), idle(kind)));
+    const tidy = kinds.filter((kind) => !replaced.includes(kind)).flatMap((kind) => removalLines(kind, idle(kind)));
+    await nft(space, swaps.map(({ first }) => first).join("") + lines(tidy));
+    await nft(space, swaps.map(({ second }) => second).join(""));
+    const left = replaced.flatMap((kind) =>
+      removalLines(kind, active(kind) === null ? [] : [active(kind)?.name ?? ""]),
+    );
+    await nft(space, lines(left));
+    return swaps[replaced.indexOf("edge")]?.active ?? active("edge");
+  }
+
+  async function translate(image: Image, here: Machine): Promise<void> {
+    const wanted = natText(image, tag);
+    if (wanted === null) return nft(machine, here.nat === "" ? "" : natRemoval(tag, image.id));
+    if (!here.nat.includes(` d_${digestOf(wanted)} `)) await nft(machine, here.nat === "" ? firstText(wanted) : wanted);
+  }
+
+  async function set(namespace: string | null, settings: readonly string[]): Promise<void> {
+    if (settings.length > 0) await exec.run([...enter(namespace), "sysctl", "-eqw", ...settings]);
+  }
+
+  /**
+   * The short way for the most frequent change: after an image of this process that differs in its rules only, they are all there is
+   * to do. False when it is not that, or did not work; then the long way finds out what is.
+   */
+  async function replaceRules(image: Image, texts: Texts): Promise<boolean> {
+    const { image: before, edge = null } = known.get(image.id) ?? {};
+    const rest = (one: Image) => JSON.stringify({ ...one, generation: 0, firewall: null });
+    if (before === undefined || before.generation >= image.generation || rest(before) !== rest(image)) return false;
+    const space = spaceOf(image.id);
+    const same = edge?.digest === digestOf(texts.edge);
+    const next = swap("edge", texts.edge, edge, null);
+    try {
+      const [links] = await Promise.all([
+        exec.run(["ip", ...onMachine, "-j", "addr"]).then(readLinks),
+        same ? null : nft(space, next.first),
+      ]);
+      if (arriving(image, links).length > 0) return false;
+      if (!same) await nft(space, next.second + generationLine(next.active, image.generation));
+      else await ip(space, [aliasLine(markText(image.id, image.generation))]);
+      known.set(image.id, { image, edge: same ? edge : next.active });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async function ensure(image: Image, texts: Texts, found: Found | null): Promise<void> {
+    const space = spaceOf(image.id);
+    const here = await lookMachine(image, found === null);
+    const uplink = uplinkOf(tag, image.id);
+    const coming = arriving(image, here.links);
+
+    const joined = image.edgeAddress === null || (here.links.has(uplink) && found?.links.has("up0") === true);
+    if (found === null || !joined) {
+      // A namespace that was deleted lives on for a moment, and its uplink with it.
+      if (here.links.has(uplink)) await ip(machine, [`link del ${uplink}`]).catch(unlessMissing);
+      if (found === null || image.edgeAddress !== null) await ip(null, birthLines(image, options, found !== null));
+    }
+    const base =
+      joined || found === null
+        ? found
+        : { ...found, links: new Map([...found.links].filter(([name]) => name !== "up0")), routes: new Set<string>() };
+    if (found !== null) await ip(space, leavingLines(image, found, coming));
+    const [edge] = await Promise.all([
+      load(space, texts, found),
+      translate(image, here),
+      ip(space, spaceLines(image, base)),
+    ]);
+    await ip(machine, moveLines(image, options, coming));
+    await Promise.all([
+      ip(space, portLines(image, base, coming)),
+      set(space, settingArguments(image, base)),
+      set(machine, forwardingArguments(image, here.settings, [...here.links.keys()])),
+      joined || image.edgeAddress === null
+        ? ip(machine, machineLines(image, options, here.links.get(uplink), here.routes))
+        : ip(machine, machineLines(image, options, undefined, new Set())),
+    ]);
+    const shape = capabilities.bandwidth ? shapeLines(image, base, new Set(coming.map(({ id }) => id))) : [];
+    if (shape.length > 0) await exec.run([...enter(space), "tc", "-batch", "-"], { stdin: lines(shape) });
+    if (capabilities.dhcp) await dhcp.ensure(image, space);
+    if (image.edgeAddress !== null && image.v4.gateway !== null) {
+      const { gateway, cidr } = image.v4;
+      const ends = { namespace: space, device: wireguardOf(tag, image.id), address: image.edgeAddress, cidr, gateway };
+      await Promise.all(tunnels.map((engine) => engine.apply(ends, image)));
+    }
+    await ip(space, finishLines(image, base, coming));
+    known.set(image.id, { image, edge });
+  }
+
+  async function erase(network: number): Promise<void> {
+    const space = spaceOf(network);
+    await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device: wireguardOf(tag, network) })));
+    await dhcp.stop(network);
+    await ip(machine, [`link del ${uplinkOf(tag, network)}`]).catch(unlessMissing);
+    await nft(machine, natRemoval(tag, network));
+    if (!spaces().has(space)) return;
+    // Whatever still runs in there would keep it alive without a name.
+    const pids = await exec.run(["ip", "netns", "pids", space]).catch((error: unknown) => {
+      unlessMissing(error);
+      return "";
+    });
+    for (const pid of pids.split("\n").filter(Boolean)) {
+      const child = exec.find(Number(pid));
+      if (child !== null) exec.signal(child, "SIGKILL");
+    }
+    await ip(null, [`netns del ${space}`]).catch(unlessMissing);
+  }
+
+  /** What this process has applied. */
+  const known = new Map<number, { readonly image: Image; readonly edge: Active | null }>();
+
+  // One thing at a time per network: two writers of one namespace would not see each other's half-done work.
+  const queues = new Map<number, Promise<unknown>>();
+  function inTurn<Result>(network: number, work: () => Promise<Result>): Promise<Result> {
+    const turn = (queues.get(network) ?? Promise.resolve()).then(work, work);
+    queues.set(network, turn);
+    const leave = () => {
+      if (queues.get(network) === turn) queues.delete(network);
+    };
+    turn.then(leave, leave);
+    return turn;
+  }
+
+  const observer = createObserver({
+    ...options,
+    dhcpRuns: dhcp.isRunning,
+    networks: () =>
+      [...spaces()].flatMap((space) => {
+        const network = networkOf(tag, space);
+        return network === null ? [] : [{ network, space }];
+      }),
+  });
+
+  return {
+    apply: (image) =>
+      inTurn(image.id, async () => {
+        const texts = renderTexts(image, capabilities.kernelEsp);
+        if (!(await replaceRules(image, texts))) {
+          const found = spaces().has(spaceOf(image.id)) ? await look(image) : null;
+          const generation = found === null ? 0 : readMark(found).generation;
+          if (generation > image.generation) return generation;
+          known.delete(image.id);
+          try {
+            await ensure(image, texts, found);
+          } catch (error) {
+            // What never worked leaves nothing; what worked goes on as it was.
+            if (generation === 0) await erase(image.id).catch(() => {});
+            throw error;
+          }
+        }
+        observer.know(image, digestOf(texts.edge));
+        return image.generation;
+      }),
+    remove: (network) =>
+      inTurn(network, async () => {
+        known.delete(network);
+        await erase(network);
+        observer.forget(network);
+      }),
+    observe: () => observer.observe(),
+    async close() {
+      await Promise.allSettled(queues.values());
+      for (const engine of tunnels) engine.close();
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/**
+ * Networks without a kernel, for tests and for machines where nothing may be changed: the same images, refusals, generations and
+ * counters, and packets that are judged as the real rules would. Whoever holds the object plugs servers in, sends packets and
+ * breaks things.
+ */
+import { dnsmasqArguments } from "./dhcp.ts";
+import type { Count, Image, NetworkStatus, Router, RuleCount, TunnelStatus } from "./port.ts";
+import { blocksOf, renderTexts } from "./texts.ts";
+import { createJudge, type Packet, staysInside } from "./verdict.ts";
+
+export interface SimulatedRouter extends Router {
+  /** A device of that name is on the machine; the next `apply` that wants it takes it in. */
+  plug(device: string): void;
+  /** Whether the packet arrives. `from`: the port whose server sends it, null for somebody outside. */
+  send(network: number, from: number | null, packet: Packet): boolean;
+  /** From now on something is missing, until the network is applied again. */
+  damage(network: number, what: string): void;
+  /** What a tunnel says of itself, until its network is applied with other tunnels. */
+  report(network: number, status: TunnelStatus): void;
+  /** While true nothing works, as if the machine refused everything. */
+  broken: boolean;
+}
+
+interface Network {
+  image: Image;
+  missing: string[];
+  rules: RuleCount[];
+  rest: Count;
+  spoofed: Count;
+  attached: Set<number>;
+  tunnels: Map<number, TunnelStatus>;
+  /** Connections that were let in, by their five values. */
+  flows: Map<string, Packet>;
+}
+
+const nothing: Count = { packets: 0, bytes: 0 };
+/** Every packet counts as one of this length. */
+const LENGTH = 64;
+const more = (count: Count): Count => ({ packets: count.packets + 1, bytes: count.bytes + LENGTH });
+
+const keyOf = (packet: Packet): string =>
+  [packet.protocol, packet.source, packet.sourcePort, packet.destination, packet.destinationPort].join(" ");
+const answerTo = (packet: Packet): Packet => ({
+  protocol: packet.protocol,
+  source: packet.destination,
+  sourcePort: packet.destinationPort,
+  destination: packet.source,
+  destinationPort: packet.sourcePort,
+});
+
+/** `now` gives milliseconds since 1970. */
+export function createSim(now: () => number): SimulatedRouter {
+  const networks = new Map<number, Network>();
+  const devices = new Set<string>();
+
+  const tunnelStatus = (image: Image): Map<number, TunnelStatus> =>
+    new Map(
+      image.tunnels.map((tunnel) => [
+        tunnel.id,
+        {
+          id: tunnel.id,
+          state: tunnel.enabled ? "up" : "disabled",
+          reason: null,
+          establishedAt: tunnel.enabled && tunnel.type === "ipsec" ? now() : null,
+          bytesIn: 0,
+          bytesOut: 0,
+          lastSeen: tunnel.enabled ? now() : null,
+          localSubnets: tunnel.enabled ? tunnel.localSubnets : [],
+          peerSubnets: tunnel.enabled ? tunnel.peerSubnets : [],
+          peerAddress: (tunnel.type === "ipsec" ? tunnel.peer : tunnel.endpoint) ?? "",
+          proposal: tunnel.enabled ? "simulated" : "",
+        },
+      ]),
+    );
+
+  const sim: SimulatedRouter = {
+    broken: false,
+    async apply(image) {
+      if (sim.broken) throw new Error("the simulated machine refuses");
+      renderTexts(image, false);
+      dnsmasqArguments(image, "/");
+      const before = networks.get(image.id);
+      if (before !== undefined && before.image.generation > image.generation) return before.image.generation;
+      const same = (part: (image: Image) => unknown) =>
+        before !== undefined && JSON.stringify(part(before.image)) === JSON.stringify(part(image));
+      const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
+      const judge = createJudge(image.firewall, blocksOf(image));
+      const attached = new Set(before?.attached);
+      for (const id of attached) if (!image.ports.some((port) => port.id === id)) attached.delete(id);
+      for (const { id, device } of image.ports) if (devices.delete(device)) attached.add(id);
+      networks.set(image.id, {
+        image,
+        missing: [],
+        rules: kept
+          ? (before?.rules ?? [])
+          : image.firewall.enabled
+            ? image.firewall.rules.map(() => ({ ...nothing, lastHit: null }))
+            : [],
+        rest: kept ? (before?.rest ?? nothing) : nothing,
+        spoofed: before?.spoofed ?? nothing,
+        attached,
+        tunnels: same((one) => one.tunnels)
+          ? (before?.tunnels ?? new Map<number, TunnelStatus>())
+          : tunnelStatus(image),
+        flows: new Map([...(before?.flows ?? [])].filter(([, flow]) => judge(flow).allow)),
+      });
+      return image.generation;
+    },
+    async remove(id) {
+      if (sim.broken) throw new Error("the simulated machine refuses");
+      networks.delete(id);
+    },
+    async observe() {
+      const status = ({ image, missing, attached, rules, rest, spoofed, tunnels }: Network): NetworkStatus => ({
+        id: image.id,
+        generation: image.generation,
+        whole: missing.length === 0,
+        missing,
+        rules: [...rules],
+        rest,
+        spoofed,
+        ports: image.ports.map(({ id }) => ({
+          id,
+          attached: attached.has(id),
+          carrier: attached.has(id),
+          sent: nothing,
+          received: nothing,
+        })),
+        tunnels: [...tunnels.values()].sort((a, b) => a.id - b.id),
+        sent: nothing,
+        received: nothing,
+      });
+      const all = [...networks.values()].map(status).sort((a, b) => a.id - b.id);
+      return { ready: !sim.broken, detail: sim.broken ? "simulated, and broken" : "simulated", networks: all };
+    },
+    async close() {},
+    plug: (device) => void devices.add(device),
+    send(id, from, packet) {
+      const network = networks.get(id);
+      if (network === undefined) return false;
+      const { image, attached, flows } = network;
+      const sender = image.ports.find((port) => port.id === from);
+      if (from !== null && !(sender !== undefined && attached.has(from))) return false;
+      if (sender !== undefined && !sender.addresses.includes(packet.source)) {
+        network.spoofed = more(network.spoofed);
+        return false;
+      }
+      const blocks = blocksOf(image);
+      const inside = (address: string) => staysInside({ ...packet, source: address, destination: address }, blocks);
+      // Nobody outside poses as somebody inside.
+      if (sender === undefined && inside(packet.source)) return false;
+      const arrives =
+        !inside(packet.destination) ||
+        image.ports.some((port) => attached.has(port.id) && port.addresses.includes(packet.destination));
+      if (staysInside(packet, blocks)) return arrives;
+      if (image.edgeAddress === null) return false;
+      if (flows.has(keyOf(packet)) || flows.has(keyOf(answerTo(packet)))) return arrives;
+      const verdict = createJudge(image.firewall, blocks)(packet);
+      const counted = verdict.rule === null ? undefined : network.rules[verdict.rule];
+      if (counted !== undefined && verdict.rule !== null)
+        network.rules[verdict.rule] = { ...more(counted), lastHit: now() };
+      else if (image.firewall.enabled) network.rest = more(network.rest);
+      if (verdict.allow) flows.set(keyOf(packet), packet);
+      return verdict.allow && arrives;
+    },
+    damage: (id, what) => void networks.get(id)?.missing.push(what),
+    report: (id, status) => void networks.get(id)?.tunnels.set(status.id, status),
+  };
+  return sim;
+}

@@ -1,0 +1,284 @@
+/**
+ * The WireGuard tunnels of all networks: per network that has any, one device held by wireguard-go in its namespace, told over its
+ * socket what differs from the wish. The device goes with its process; then the process is started again with all its peers. A peer
+ * may move: where it was last heard of counts more than where it was said to be, until it falls silent.
+ */
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
+import { isIPv4 } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Log } from "../../base/log.ts";
+import type { Exec } from "../exec.ts";
+import { endDaemons } from "./daemon.ts";
+import type { TunnelStatus, WireguardTunnel } from "./port.ts";
+import { ensureRoutes, removeRoutes } from "./tunnelroutes.ts";
+import { askDevice, type PeerState, parseDevice, renderDevice, type WireguardPeer, watchDevice } from "./uapi.ts";
+import { isAlive, type Memory, splitEndpoint, statusOf } from "./wireguardstatus.ts";
+
+export interface WireguardEdge {
+  readonly namespace: string;
+  readonly cidr: string;
+  /** Unique on the machine, at most 15 characters: the folder of the sockets is everybody's. */
+  readonly device: string;
+}
+
+/** The edge's own end. */
+export interface WireguardEnd {
+  readonly privateKey: string;
+  readonly listenPort: number;
+}
+
+export interface WireguardOptions {
+  readonly exec: Exec;
+  /** Each namespace gets a folder in it, for what the program says when it fails. */
+  readonly runFolder: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** The IPv4 address of a host name. */
+  readonly lookup: (host: string) => Promise<string>;
+  readonly log: Log;
+}
+
+export interface Wireguard {
+  /** Makes the network's tunnels these, all of them; `end` null means none. Unchanged peers keep their sessions. */
+  apply(edge: WireguardEdge, end: WireguardEnd | null, tunnels: readonly WireguardTunnel[]): Promise<void>;
+  /** Nothing of WireGuard is left of the namespace. An unknown one is fine. */
+  remove(edge: Pick<WireguardEdge, "namespace" | "device">): Promise<void>;
+  /** Of all networks that were applied, by namespace, within about two seconds. */
+  observe(): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
+  /** Forgets all; devices and tunnels go on. */
+  close(): void;
+}
+
+/** The most that fits into WireGuard's packets over IPv4 and IPv6. */
+export const wireguardMtu = 1420;
+const program = "wireguard-go";
+const routingTable = 221;
+const startLimit = 5000;
+const retryAfter = 5000;
+const silenceAfter = 2000;
+
+export const socketOf = (device: string): string => `/var/run/wireguard/${device}.sock`;
+
+interface Net {
+  edge: WireguardEdge;
+  end: WireguardEnd | null;
+  tunnels: readonly WireguardTunnel[];
+  fault: string;
+  readonly memories: Map<number, Memory>;
+  /** What each tunnel's endpoint was when it was last told to the device. */
+  readonly told: Map<number, string | null>;
+  timer: NodeJS.Timeout | undefined;
+  unwatch: () => void;
+  last: Promise<unknown>;
+}
+
+const enabledOf = (net: Net): readonly WireguardTunnel[] =>
+  net.end === null ? [] : net.tunnels.filter(({ enabled }) => enabled);
+
+export function createWireguard({ exec, runFolder, now, lookup, log }: WireguardOptions): Wireguard {
+  const nets = new Map<string, Net>();
+  const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
+
+  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => {
+    const mine = net.last.then(work, work);
+    net.last = mine.catch(() => {});
+    return mine;
+  };
+
+  const schedule = (net: Net, after: number): void => {
+    clearTimeout(net.timer);
+    if (nets.get(net.edge.namespace) !== net) return;
+    net.timer = setTimeout(() => {
+      inTurn(net, () => tend(net)).catch((error: unknown) =>
+        log("warn", "WireGuard tunnels could not be set up; they are tried again", {
+          namespace: net.edge.namespace,
+          error,
+        }),
+      );
+    }, after).unref();
+  };
+
+  const read = async ({ device }: WireguardEdge, limit?: number) =>
+    parseDevice(await askDevice(socketOf(device), "get=1\n\n", limit));
+
+  const start = async ({ namespace, device }: WireguardEdge): Promise<void> => {
+    await endDaemons(exec, namespace, program, "SIGKILL");
+    const folder = folderOf(namespace);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const output = join(folder, "wireguard.out");
+    await Promise.all([rm(output, { force: true }), rm(socketOf(device), { force: true })]);
+    const child = await exec.startDetached(["ip", "netns", "exec", namespace, program, "-f", device], {
+      environment: { WG_PROCESS_FOREGROUND: "1", LOG_LEVEL: "error" },
+      output,
+    });
+    for (let waited = 0; waited < startLimit && exec.isAlive(child); waited += 20) {
+      if (await askDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
+      await sleep(20);
+    }
+    const said = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
+    exec.signal(child, "SIGKILL");
+    throw new Error(`${program} in ${namespace} does not start: ${said || "it is silent"}`);
+  };
+
+  const stop = async ({ namespace, device }: Pick<WireguardEdge, "namespace" | "device">): Promise<void> => {
+    await endDaemons(exec, namespace, program, "SIGTERM");
+    await rm(socketOf(device), { force: true });
+    await rm(folderOf(namespace), { recursive: true, force: true });
+    // Shared with other engines of the namespace; the last one takes it away.
+    await rmdir(join(runFolder, namespace)).catch(() => {});
+    await removeRoutes(exec, namespace, routingTable);
+  };
+
+  /** A name without an address leaves the endpoint as it is; it is looked up again. */
+  const resolve = async (endpoint: string): Promise<string | null> => {
+    const { host, port } = splitEndpoint(endpoint);
+    if (isIPv4(host)) return endpoint;
+    return lookup(host).then(
+      (address) => `${address}:${port}`,
+      () => null,
+    );
+  };
+
+  const wishOf = async (net: Net, tunnel: WireguardTunnel, present: PeerState | undefined): Promise<WireguardPeer> => {
+    const isTold = !net.told.has(tunnel.id) || net.told.get(tunnel.id) === tunnel.endpoint;
+    const keep = isTold && isAlive(present, now());
+    return {
+      publicKey: tunnel.peerPublicKey,
+      presharedKey: tunnel.presharedKey,
+      endpoint: keep || tunnel.endpoint === null ? (present?.endpoint ?? null) : await resolve(tunnel.endpoint),
+      keepAlive: tunnel.keepAlive,
+      allowed: tunnel.peerSubnets,
+    };
+  };
+
+  const checkRoutes = (net: Net): Promise<unknown> => {
+    const { namespace, cidr, device } = net.edge;
+    const routes = enabledOf(net).flatMap(({ peerSubnets, mtu }) =>
+      peerSubnets.map((subnet) => ({ subnet, mtu: Math.min(mtu, wireguardMtu) })),
+    );
+    return ensureRoutes(exec, { namespace, cidr, table: routingTable, device, routes });
+  };
+
+  const tend = async (net: Net): Promise<void> => {
+    const { edge, end } = net;
+    if (nets.get(edge.namespace) !== net) return;
+    net.unwatch();
+    const wished = enabledOf(net);
+    try {
+      if (end === null || wished.length === 0) {
+        await stop(edge);
+        return;
+      }
+      let present = await read(edge).catch(() => null);
+      if (present === null) {
+        await start(edge);
+        present = await read(edge);
+      }
+      const found = present;
+      const peers = await Promise.all(
+        wished.map((tunnel) =>
+          wishOf(
+            net,
+            tunnel,
+            found.peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey),
+          ),
+        ),
+      );
+      const request = renderDevice({ ...end, peers }, found);
+      if (request !== "") await askDevice(socketOf(edge.device), request);
+      await exec.run(["ip", "-n", edge.namespace, "link", "set", edge.device, "mtu", String(wireguardMtu), "up"]);
+      await checkRoutes(net);
+      for (const { id, endpoint } of wished) net.told.set(id, endpoint);
+      net.fault = "";
+      net.unwatch = watchDevice(socketOf(edge.device), () => {
+        log("warn", "wireguard-go ended and is started again", { namespace: edge.namespace });
+        schedule(net, 100);
+      });
+      const isNamed = (endpoint: string | null): boolean => endpoint !== null && !isIPv4(splitEndpoint(endpoint).host);
+      const silent = wished.filter(
+        ({ peerPublicKey }) =>
+          !isAlive(
+            found.peers.find(({ publicKey }) => publicKey === peerPublicKey),
+            now(),
+          ),
+      );
+      if (silent.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
+    } catch (error) {
+      net.fault = (error as Error).message;
+      schedule(net, retryAfter);
+      throw error;
+    }
+  };
+
+  const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
+    const asked =
+      enabledOf(net).length === 0 ? null : await read(net.edge, silenceAfter).catch((error: unknown) => error as Error);
+    return net.tunnels.map((tunnel) => {
+      const memory = net.memories.get(tunnel.id) ?? { since: now(), wasUp: false };
+      net.memories.set(tunnel.id, memory);
+      const silence = net.fault || (asked instanceof Error ? asked.message : "The device does not know this peer yet.");
+      const peers = asked === null || asked instanceof Error ? [] : asked.peers;
+      const peer = peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey);
+      return statusOf(tunnel, peer ?? silence, memory, now());
+    });
+  };
+
+  return {
+    async apply(edge, end, tunnels) {
+      const { namespace } = edge;
+      // Most networks have no tunnels and never had.
+      if (tunnels.length === 0 && !nets.has(namespace) && !existsSync(folderOf(namespace))) return;
+      const known = nets.get(namespace);
+      const net: Net = known ?? {
+        edge,
+        end,
+        tunnels,
+        fault: "",
+        memories: new Map(),
+        told: new Map(),
+        timer: undefined,
+        unwatch: () => {},
+        last: Promise.resolve(),
+      };
+      nets.set(namespace, net);
+      await inTurn(net, async () => {
+        const before = new Map(net.tunnels.map((tunnel) => [tunnel.id, JSON.stringify(tunnel)]));
+        Object.assign(net, { edge, end, tunnels });
+        for (const id of [...net.memories.keys(), ...net.told.keys()])
+          if (!tunnels.some((tunnel) => tunnel.id === id)) {
+            net.memories.delete(id);
+            net.told.delete(id);
+          }
+        for (const tunnel of tunnels)
+          if (known === undefined || before.get(tunnel.id) !== JSON.stringify(tunnel))
+            net.memories.set(tunnel.id, { since: now(), wasUp: false });
+        await tend(net);
+        if (tunnels.length === 0) nets.delete(namespace);
+      });
+    },
+    async remove({ namespace, device }) {
+      const net = nets.get(namespace);
+      if (net === undefined && !existsSync(folderOf(namespace))) return;
+      nets.delete(namespace);
+      clearTimeout(net?.timer);
+      net?.unwatch();
+      await net?.last;
+      await stop({ namespace, device });
+    },
+    async observe() {
+      const all = await Promise.all(
+        [...nets].map(async ([namespace, net]) => [namespace, await observeNet(net)] as const),
+      );
+      return new Map(all);
+    },
+    close() {
+      for (const net of nets.values()) {
+        clearTimeout(net.timer);
+        net.unwatch();
+      }
+      nets.clear();
+    },
+  };
+}

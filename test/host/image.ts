@@ -1,0 +1,49 @@
+/** Images of networks for tests: a small public network with what the test says otherwise. */
+import type { Firewall, Image, Port, Rule } from "../../service/src/drivers/router/port.ts";
+
+export const open: Firewall = { enabled: false, allow: false, rules: [] };
+
+export const rule = (wish: Partial<Rule> = {}): Rule => ({
+  allow: true,
+  protocol: "any",
+  source: "any",
+  sourcePort: "any",
+  destination: "any",
+  destinationPort: "any",
+  ...wish,
+});
+
+export const firewall = (...rules: Rule[]): Firewall => ({ enabled: true, allow: false, rules });
+
+export function image(wish: Partial<Image> = {}): Image {
+  const v4 = wish.v4 ?? { cidr: "10.64.0.8/29", gateway: "10.64.0.9" };
+  return {
+    id: 7,
+    generation: 1,
+    kind: "public",
+    v4,
+    v6: null,
+    edgeAddress: "10.64.255.2",
+    nat: false,
+    mtu: 1500,
+    bandwidth: null,
+    firewall: open,
+    tunnels: [],
+    wireguard: null,
+    ports: [],
+    dhcp: { enabled: false, router: v4.gateway, dns: [] },
+    dnsForwarders: [],
+    ...wish,
+  };
+}
+
+/** Port `id` with this address; its hardware address is made of the id. */
+export const port = (id: number, address: string, wish: Partial<Port> = {}): Port => ({
+  id,
+  device: `lt${id}`,
+  mac: `02:42:00:00:00:${id.toString(16).padStart(2, "0")}`,
+  addresses: [address],
+  bandwidth: null,
+  name: `server-${id}`,
+  ...wish,
+});

@@ -1,0 +1,157 @@
+/** The scene of the IPsec tests: a driver here, an independent strongSwan at the far end, and two tunnels that could join them. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Child, exec } from "../../service/src/drivers/exec.ts";
+import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
+import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec.ts";
+import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
+import type { IpsecTunnel, TunnelStatus } from "../../service/src/drivers/router/port.ts";
+import { connectVici, type Message, sections, text } from "../../service/src/drivers/router/vici.ts";
+import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
+import { createScene, type Scene, until, whyNot } from "./vpnscene.ts";
+
+/** Why none of this can run here; false when it can. */
+export const skip = whyNot("ip", "charon-systemd", "swanctl", "ping");
+export const key = "Very-Secret-Key-0123456789-abcdef";
+
+export const tunnel: IpsecTunnel = {
+  type: "ipsec",
+  id: 7,
+  enabled: true,
+  mtu: 1400,
+  localSubnets: ["10.24.1.0/24"],
+  peerSubnets: ["10.24.2.0/24"],
+  ikeVersion: 2,
+  encryption: "aes256",
+  digest: "sha256",
+  dhGroup: 14,
+  perfectForwardSecrecy: true,
+  sharedKey: key,
+  localIdentity: "192.0.2.1",
+  peer: "192.0.2.2",
+  peerIdentity: "192.0.2.2",
+};
+/** To the other network behind the far end, which has a second address for it. */
+export const second: IpsecTunnel = {
+  ...tunnel,
+  id: 8,
+  sharedKey: "Another-Secret-Key-0123456789-abcd",
+  peerSubnets: ["10.24.3.0/24"],
+  peer: "192.0.2.3",
+  peerIdentity: "192.0.2.3",
+};
+
+/** What the owner of each tunnel is given, with the key filled in. */
+export const farText = (...tunnels: readonly IpsecTunnel[]): string =>
+  tunnels
+    .map((each) => {
+      const text = renderPeerConfig(each, { edgeAddress: "192.0.2.1", wireguard: null });
+      assert.ok(text !== null && !text.includes(each.sharedKey));
+      return text.replace("<SharedKey>", each.sharedKey);
+    })
+    .join("");
+
+export interface IpsecScene {
+  readonly scene: Scene;
+  readonly far: FarStrongswan;
+  /** What every host name leads to; "": to nothing. */
+  readonly names: { address: string };
+  apply(...tunnels: readonly IpsecTunnel[]): Promise<void>;
+  remove(): Promise<void>;
+  /** The service ends and another takes its place. */
+  restart(): void;
+  statusOf(id?: number): Promise<TunnelStatus>;
+  isUp(id?: number): Promise<TunnelStatus>;
+  /** The one charon here. */
+  daemon(): Promise<Child>;
+  /** The number that packets of a tunnel carry: the same as long as nobody set it up anew. */
+  association(id: number): Promise<string>;
+  /** No tunnel at either end. */
+  reset(): Promise<void>;
+  end(): Promise<void>;
+}
+
+export async function createIpsecScene(): Promise<IpsecScene> {
+  const scene = await createScene();
+  const far = await startStrongswan(scene);
+  const names = { address: "192.0.2.2" };
+  const create = (): Ipsec =>
+    createIpsec({
+      exec,
+      runFolder: scene.folder,
+      kernelEsp: false,
+      now: Date.now,
+      random: randomBytes,
+      lookup: async () => {
+        if (names.address === "") throw new Error("ENOTFOUND");
+        return names.address;
+      },
+      retryAfter: 500,
+      log: () => {},
+    });
+  let ipsec = create();
+  const statusOf = async (id = 7): Promise<TunnelStatus> => {
+    const found = (await ipsec.observe()).get(scene.here.namespace)?.find((status) => status.id === id);
+    assert.ok(found, `tunnel ${id} has no status`);
+    return found;
+  };
+  const isUp = (id = 7, limit?: number): Promise<TunnelStatus> => {
+    let last: TunnelStatus | undefined;
+    return until(
+      `tunnel ${id} up`,
+      async () => {
+        last = await statusOf(id);
+        return last.state === "up" && last;
+      },
+      limit,
+    ).catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}; last seen ${JSON.stringify(last)}`);
+    });
+  };
+  const daemon = async () => {
+    const found = await findDaemons(exec, scene.here.namespace, "charon-systemd");
+    assert.equal(found.length, 1);
+    const [child] = found;
+    assert.ok(child);
+    return child;
+  };
+
+  const association = async (id: number): Promise<string> => {
+    const vici = await connectVici(join(scene.folder, scene.here.namespace, "ipsec", "charon.vici"));
+    try {
+      const [found] = await vici.stream("list-sas", "list-sa", { ike: `t-${id}` });
+      const [[, ike] = []] = sections(found);
+      const [[, child] = []] = sections(ike?.["child-sas"] as Message);
+      return text(child, "spi-in");
+    } finally {
+      vici.close();
+    }
+  };
+
+  const remove = (): Promise<void> => ipsec.remove(scene.here.namespace);
+  return {
+    scene,
+    far,
+    names,
+    apply: (...tunnels) => ipsec.apply(scene.here.edge, tunnels),
+    remove,
+    restart() {
+      ipsec.close();
+      ipsec = create();
+    },
+    statusOf,
+    isUp,
+    daemon,
+    association,
+    async reset() {
+      await remove();
+      await far.terminate("brume-7");
+      await far.terminate("brume-8");
+    },
+    async end() {
+      ipsec.close();
+      await scene.end();
+    },
+  };
+}

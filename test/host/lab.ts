@@ -1,0 +1,212 @@
+/**
+ * A small world of namespaces for tests with real packets: one plays the machine, one the internet, one each server, and between
+ * them stands the driver under test. The machine that runs the test sees none of it but a few names, which go at the end.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Exec, exec } from "../../service/src/drivers/exec.ts";
+import { type Capabilities, detect } from "../../service/src/drivers/router/detect.ts";
+import { createLinux } from "../../service/src/drivers/router/linux.ts";
+import type { Image, Port, Router } from "../../service/src/drivers/router/port.ts";
+import type { TunnelEngine } from "../../service/src/drivers/router/tunnels.ts";
+import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+
+/** Reason why no real packets can be sent here, else null. */
+export const hindrance: string | null =
+  process.platform !== "linux" ? "not Linux" : process.getuid?.() !== 0 ? "not root" : null;
+
+export interface Guest {
+  readonly space: string;
+  readonly port: Port;
+}
+
+export interface Lab {
+  readonly tag: string;
+  readonly machine: string;
+  readonly internet: string;
+  readonly runFolder: string;
+  readonly capabilities: Capabilities;
+  /** A new driver on what is there, as after a restart of the service. */
+  open(wish?: { readonly tunnels?: readonly TunnelEngine[]; readonly exec?: Exec }): Router;
+  run(space: string, argv: readonly string[], stdin?: string): Promise<string>;
+  /** Whether the command succeeds. */
+  works(space: string, argv: readonly string[]): Promise<boolean>;
+  ip(space: string | null, lines: readonly string[]): Promise<void>;
+  /** A server plugged into the image's port: its addresses and routes are set, its other end waits on the machine. */
+  guest(image: Image, port: Port): Promise<Guest>;
+  /** Like `guest`, but without any address. */
+  bareGuest(port: Port): Promise<Guest>;
+  /** Sends first packets of connections from where their sources are. */
+  send(space: string, packets: readonly Packet[]): Promise<void>;
+  /** All that the driver could leave behind, as text. */
+  traces(): Promise<string>;
+  /** Which packets have come to the space since the last call. */
+  seen(space: string): Promise<Set<string>>;
+  close(): Promise<void>;
+}
+
+export const keyOf = (packet: Packet): string =>
+  `${packet.protocol} ${packet.source} ${packet.sourcePort} ${packet.destination} ${packet.destinationPort}`;
+
+/** Notes every packet that comes in, by its five values. */
+const watch = `add table inet watch
+delete table inet watch
+table inet watch {
+  set four { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; size 65535; flags dynamic; }
+  set six { type ipv6_addr . ipv6_addr . inet_proto . inet_service . inet_service; size 65535; flags dynamic; }
+  set pings { type ipv4_addr . ipv4_addr; size 65535; flags dynamic; }
+  chain input {
+    type filter hook prerouting priority raw; policy accept;
+    meta l4proto { tcp, udp } add @four { ip saddr . ip daddr . meta l4proto . th sport . th dport }
+    meta l4proto { tcp, udp } add @six { ip6 saddr . ip6 daddr . meta l4proto . th sport . th dport }
+    icmp type echo-request add @pings { ip saddr . ip daddr }
+  }
+}
+`;
+
+const sender = join(import.meta.dirname, "sender.ts");
+const numbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17 };
+
+export async function createLab(): Promise<Lab> {
+  const tag = BigInt(`0x${randomBytes(4).toString("hex")}`)
+    .toString(36)
+    .padStart(3, "0")
+    .slice(-3);
+  const runFolder = mkdtempSync(join(tmpdir(), "brl-"));
+  const capabilities = await detect(exec, `brume-${tag}-trial`);
+  const machine = `lab-${tag}-m`;
+  const internet = `lab-${tag}-i`;
+  const spaces: string[] = [];
+  const routers: Router[] = [];
+
+  const run: Lab["run"] = (space, argv, stdin) =>
+    exec.run(["ip", "netns", "exec", space, ...argv], { timeout: 60_000, ...(stdin !== undefined && { stdin }) });
+  const ip: Lab["ip"] = async (space, lines) => {
+    await exec.run(["ip", ...(space === null ? [] : ["-n", space]), "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
+  };
+  const add = async (space: string) => {
+    await exec.run(["ip", "netns", "add", space]);
+    spaces.push(space);
+    await ip(space, ["link set lo up"]);
+    await run(space, ["nft", "-f", "-"], watch);
+    await run(space, ["sysctl", "-eqw", "net.ipv4.icmp_ratelimit=0", "net.ipv4.conf.all.rp_filter=0"]);
+  };
+
+  await add(machine);
+  await add(internet);
+  await ip(null, [`link add w0 netns ${machine} type veth peer name w1 netns ${internet}`]);
+  await ip(machine, ["addr add 198.18.0.1/24 dev w0", "addr add fd18::1/64 dev w0 nodad", "link set w0 up"]);
+  await ip(internet, ["addr add 198.18.0.2/24 dev w1", "addr add fd18::2/64 dev w1 nodad", "link set w1 up"]);
+  await ip(internet, [
+    "route add default via 198.18.0.1",
+    "route add default via fd18::1",
+    // Many strangers at once.
+    "route add local 198.51.100.0/24 dev lo",
+    "route add local 203.0.113.0/24 dev lo",
+    "addr add fd51::1/128 dev lo nodad",
+    "addr add fd51::2/128 dev lo nodad",
+  ]);
+  await ip(machine, [
+    "route add 198.51.100.0/24 via 198.18.0.2",
+    "route add 203.0.113.0/24 via 198.18.0.2",
+    "route add fd51::/64 via fd18::2",
+  ]);
+
+  const bareGuest: Lab["bareGuest"] = async (port) => {
+    const space = `lab-${tag}-g${port.id}`;
+    if (!spaces.includes(space)) await add(space);
+    await ip(null, [
+      `link add ${port.device} netns ${machine} type veth peer name eth0 address ${port.mac} netns ${space}`,
+    ]);
+    await ip(space, ["link set eth0 up"]);
+    return { space, port };
+  };
+
+  return {
+    tag,
+    machine,
+    internet,
+    runFolder,
+    capabilities,
+    open(wish = {}) {
+      const router = createLinux({ exec, tag, machine, runFolder, capabilities, tunnels: [], now: Date.now, ...wish });
+      routers.push(router);
+      return router;
+    },
+    run,
+    works: (space, argv) =>
+      run(space, argv).then(
+        () => true,
+        () => false,
+      ),
+    ip,
+    bareGuest,
+    async guest(image, port) {
+      const guest = await bareGuest(port);
+      const lengthOf = (cidr: string) => cidr.split("/")[1];
+      await ip(
+        guest.space,
+        port.addresses.flatMap((address) => {
+          const block = address.includes(":") ? image.v6 : image.v4;
+          if (block === null) return [];
+          const noDad = address.includes(":") ? " nodad" : "";
+          return [
+            `addr add ${address}/${lengthOf(block.cidr)} dev eth0${noDad}`,
+            ...(block.gateway === null ? [] : [`route add default via ${block.gateway}`]),
+          ];
+        }),
+      );
+      return guest;
+    },
+    async send(space, packets) {
+      if (packets.length > 0) await run(space, [process.execPath, sender], JSON.stringify(packets));
+    },
+    async traces() {
+      const looks = await Promise.all([
+        run(machine, ["ip", "-o", "link"]),
+        run(machine, ["ip", "route"]),
+        run(machine, ["ip", "-6", "route"]),
+        run(machine, ["nft", "list", "ruleset"]),
+        exec.run(["ip", "netns", "list"]),
+        exec.run(["ps", "-eo", "args"]),
+      ]);
+      const named = looks
+        .slice(4)
+        .map((text) => text.split("\n").filter((line) => line.includes(`brume-${tag}-`) || line.includes(runFolder)));
+      return JSON.stringify([looks.slice(0, 4), named, readdirSync(runFolder)], null, 1);
+    },
+    async seen(space) {
+      const keys = new Set<string>();
+      for (const set of ["four", "six", "pings"]) {
+        const json = JSON.parse(await run(space, ["nft", "-j", "list", "set", "inet", "watch", set])) as {
+          nftables: { set?: { elem?: unknown[] } }[];
+        };
+        for (const element of json.nftables.find((row) => row.set)?.set?.elem ?? []) {
+          const wrapped = (element as { elem?: { val: { concat: unknown[] } } }).elem?.val ?? element;
+          const [source, destination, protocol, sourcePort, destinationPort] = (wrapped as { concat: unknown[] })
+            .concat;
+          keys.add(
+            set === "pings"
+              ? `1 ${String(source)} 0 ${String(destination)} 0`
+              : `${numbers[String(protocol)] ?? Number(protocol)} ${String(source)} ${Number(sourcePort)} ${String(destination)} ${Number(destinationPort)}`,
+          );
+        }
+      }
+      await run(space, ["nft", "-f", "-"], watch);
+      return keys;
+    },
+    async close() {
+      for (const router of routers) await router.close();
+      const last = createLinux({ exec, tag, machine, runFolder, capabilities, tunnels: [], now: Date.now });
+      for (const { id } of (await last.observe()).networks) await last.remove(id);
+      for (const space of spaces) {
+        for (const pid of (await exec.run(["ip", "netns", "pids", space])).split("\n").filter(Boolean))
+          process.kill(Number(pid), "SIGKILL");
+        await exec.run(["ip", "netns", "del", space]);
+      }
+      rmSync(runFolder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * IPsec against the second implementation: Libreswan at the far end, configured from the text that the API hands out. It has no ESP of
+ * its own: on a kernel without ESP the exchange is taken as far as it goes, to where Libreswan has chosen both proposals and known
+ * our key, and its kernel refuses the rest.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec.ts";
+import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
+import type { IpsecTunnel } from "../../service/src/drivers/router/port.ts";
+import { createScene, type Scene, until, whyNot } from "./vpnscene.ts";
+
+/** Debian does not install it beside strongSwan, so it is only unpacked. */
+const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");
+const programs = "usr/libexec/ipsec";
+const skip =
+  whyNot("ip", "charon-systemd", "ping") ||
+  (!existsSync(join(unpacked, programs, "pluto")) && `needs Libreswan, unpacked in ${unpacked}`);
+
+const key = "Very-Secret-Key-0123456789-abcdef";
+const tunnel: IpsecTunnel = {
+  type: "ipsec",
+  id: 7,
+  enabled: true,
+  mtu: 1400,
+  localSubnets: ["10.24.1.0/24"],
+  peerSubnets: ["10.24.2.0/24"],
+  ikeVersion: 2,
+  encryption: "aes256",
+  digest: "sha256",
+  dhGroup: 14,
+  perfectForwardSecrecy: true,
+  sharedKey: key,
+  localIdentity: "192.0.2.1",
+  peer: "192.0.2.2",
+  peerIdentity: "192.0.2.2",
+};
+
+describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
+  let scene: Scene;
+  let ipsec: Ipsec;
+  let kernelEsp = false;
+  const libraries = `${unpacked}/usr/lib/x86_64-linux-gnu`;
+  const environment = { LD_LIBRARY_PATH: libraries };
+  const folder = (): string => join(scene.folder, "pluto");
+  const said = (): string => readFileSync(join(folder(), "log"), "latin1");
+
+  /** Starts Libreswan with this as its whole configuration. */
+  const start = async (wished: IpsecTunnel): Promise<void> => {
+    const text = renderPeerConfig(wished, { edgeAddress: "192.0.2.1", wireguard: null }, "libreswan");
+    assert.ok(text !== null);
+    const policy = wished.ikeVersion === 1 ? "    ikev1-policy=accept\n" : "";
+    const secrets = /^# In ipsec\.secrets: (.*)$/m.exec(text)?.[1] ?? "";
+    // This namespace has no default route.
+    const conn = text.replace("left=%defaultroute", "left=192.0.2.2");
+    for (const name of ["", "nss", "run"]) mkdirSync(join(folder(), name), { recursive: true });
+    writeFileSync(join(folder(), "ipsec.conf"), `config setup\n${policy}${conn}`);
+    writeFileSync(join(folder(), "secrets"), `${secrets.replace("<SharedKey>", wished.sharedKey)}\n`);
+    const nss = `sql:${folder()}/nss`;
+    await exec.run([`${unpacked}/usr/bin/certutil`, "-N", "-d", nss, "--empty-password"], { environment });
+    // It calls its own programs where they would be installed; each process in a namespace has mounts of its own.
+    const script = `mount --bind ${unpacked}/usr/libexec /usr/libexec && exec /${programs}/pluto "$@"`;
+    const files = ["--config", `${folder()}/ipsec.conf`, "--secretsfile", `${folder()}/secrets`];
+    const folders = ["--rundir", `${folder()}/run`, "--nssdir", `${folder()}/nss`, "--ipsecdir", folder()];
+    await exec.startDetached(
+      [
+        "ip",
+        "netns",
+        "exec",
+        scene.far.namespace,
+        "sh",
+        "-c",
+        script,
+        "pluto",
+        "--nofork",
+        "--stderrlog",
+        ...files,
+        ...folders,
+      ],
+      { environment, output: join(folder(), "log") },
+    );
+    await until("Libreswan listens", async () => said().includes("loading secrets from"));
+  };
+
+  before(async () => {
+    scene = await createScene();
+    const esp = ["proto", "esp", "spi", "0x7777", "mode", "tunnel", "enc", "cbc(aes)", `0x${"11".repeat(16)}`];
+    const state = ["src", "127.0.0.9", "dst", "127.0.0.8", ...esp, "auth", "hmac(sha256)", `0x${"22".repeat(32)}`];
+    kernelEsp = await scene.inSite(scene.far, "ip", "xfrm", "state", "add", ...state).then(
+      () => true,
+      () => false,
+    );
+    if (kernelEsp) await scene.inSite(scene.far, "ip", "xfrm", "state", "flush");
+  });
+  after(() => scene.end());
+
+  const suites: readonly Partial<IpsecTunnel>[] = [
+    {},
+    { encryption: "aes128gcm", digest: "sha384", dhGroup: 20 },
+    { encryption: "aes128", digest: "sha512", dhGroup: 31, perfectForwardSecrecy: false },
+    { encryption: "aes256", digest: "sha1", dhGroup: 5, ikeVersion: 1 },
+    { encryption: "3des", digest: "sha1", dhGroup: 15, ikeVersion: 1, perfectForwardSecrecy: false },
+    { localIdentity: "here.example", peerIdentity: "office@far.example" },
+    { sharedKey: "Quite-Another-Key-0123456789" },
+  ];
+  for (const change of suites)
+    test(`agrees on ${JSON.stringify(change)}`, async (t) => {
+      const changed = { ...tunnel, ...change };
+      await scene.end();
+      scene = await createScene();
+      ipsec = createIpsec({
+        exec,
+        runFolder: scene.folder,
+        kernelEsp: false,
+        now: Date.now,
+        random: randomBytes,
+        lookup: async (host) => host,
+        retryAfter: 500,
+        log: () => {},
+      });
+      try {
+        await start(changed);
+        // The last of the suites is one that must not work.
+        await ipsec.apply(scene.here.edge, [{ ...changed, sharedKey: key }]);
+        const status = async () => (await ipsec.observe()).get(scene.here.namespace)?.[0];
+        if (changed.sharedKey !== key) {
+          const reason = await until("a reason", async () => (await status())?.reason);
+          assert.equal(reason.fault, "authentication_failed", reason.detail);
+        } else if (kernelEsp) {
+          await until("tunnel up", async () => (await status())?.state === "up");
+          assert.ok(await scene.ping("10.24.2.2"));
+        } else {
+          t.diagnostic("this kernel has no ESP: both proposals and the key are agreed on, no packet goes through");
+          await until("Libreswan knows our key", async () =>
+            /established IKE SA; authenticated peer|IKE SA established|ISAKMP SA established/.test(said()),
+          );
+          await until("Libreswan takes the proposal for ESP", async () =>
+            /Add SA esp\.\S+: (Protocol not supported|Function not implemented)/.test(said()),
+          );
+        }
+      } catch (error) {
+        throw new Error(`${(error as Error).message}\n${said().split("\n").slice(-25).join("\n")}`, { cause: error });
+      } finally {
+        await ipsec.remove(scene.here.namespace);
+        ipsec.close();
+      }
+    });
+});

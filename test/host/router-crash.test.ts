@@ -1,0 +1,137 @@
+/**
+ * The service killed at every command of the driver: after none, one, two … of them nothing more is done, and a new driver comes.
+ * Whatever was left half done, applying again makes it whole, and removing leaves the machine as it was before.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type Exec, exec } from "../../service/src/drivers/exec.ts";
+import type { Image, Router } from "../../service/src/drivers/router/port.ts";
+import { firewall, image, port, rule } from "./image.ts";
+import { createLab, hindrance, type Lab } from "./lab.ts";
+
+if (hindrance !== null) console.log(`router driver, killed: not tried, ${hindrance}`);
+
+/** Carries out so many commands and then, as the dead do, none. */
+function mortal(commands: number): { readonly exec: Exec; readonly died: () => boolean } {
+  let left = commands;
+  const live = () => {
+    if (left-- <= 0) throw new Error("killed");
+  };
+  return {
+    died: () => left < 0,
+    exec: {
+      ...exec,
+      async run(argv, options) {
+        live();
+        return exec.run(argv, options);
+      },
+      async startDetached(argv, options) {
+        live();
+        return exec.startDetached(argv, options);
+      },
+    },
+  };
+}
+
+describe("router driver, killed at every command", { skip: hindrance ?? false }, () => {
+  let lab: Lab;
+  before(async () => {
+    lab = await createLab();
+  });
+  after(() => lab.close());
+
+  const v6 = { cidr: "fd24:1::/64", gateway: "fd24:1::1" };
+  const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
+  const small = image({ nat: true, v6, dhcp, bandwidth: 100 });
+  const ports = [{ ...port(1, "10.64.0.10", { bandwidth: 100 }), addresses: ["10.64.0.10", "fd24:1::a"] }];
+  const large = image({ ...small, generation: 2, ports, bandwidth: 50, firewall: firewall(rule({ protocol: "udp" })) });
+
+  /** What is there, but for what differs from one making to the next: numbers of links, hardware addresses, ages, counts. */
+  async function state(): Promise<string> {
+    const edge = `brume-${lab.tag}-7`;
+    const looks = await Promise.all([
+      lab.run(edge, ["ip", "-br", "-d", "addr"]),
+      lab.run(edge, ["ip", "route"]),
+      lab.run(edge, ["ip", "-6", "route"]),
+      lab.run(edge, ["tc", "qdisc"]),
+      // Tables take turns with their names.
+      lab.run(edge, ["nft", "-s", "list", "ruleset"]).then((rules) =>
+        rules
+          .replaceAll(/(edge|guard|lock)[012]/g, "$1")
+          .split(/^(?=table )/m)
+          .sort()
+          .join(""),
+      ),
+      lab.run(lab.machine, ["ip", "route"]),
+      lab.run(lab.machine, ["ip", "-6", "route"]),
+      lab.run(lab.machine, ["nft", "-s", "list", "ruleset"]),
+    ]);
+    // Last, since each look is a process in there too.
+    const pids = (await exec.run(["ip", "netns", "pids", edge])).trim().split("\n");
+    return [...looks, `${pids.length} processes`]
+      .join("\n")
+      .replaceAll(/@if\d+/g, "")
+      .replaceAll(/\bfe80::(?![12]\/64)\S+/g, "")
+      .replaceAll(/qdisc (\w+) \w+:/g, "qdisc $1")
+      .replaceAll(/[ \t]+/g, " ");
+  }
+
+  async function whole(router: Router, wish: Image): Promise<string> {
+    assert.equal(await router.apply(wish), wish.generation);
+    const status = (await router.observe()).networks.find(({ id }) => id === wish.id);
+    assert.deepEqual([status?.generation, status?.missing], [wish.generation, []]);
+    return state();
+  }
+
+  const works: Record<
+    string,
+    { readonly prepare: (router: Router) => Promise<unknown>; readonly work: (router: Router) => Promise<unknown> }
+  > = {
+    "making a network": { prepare: async () => {}, work: (router) => router.apply(small) },
+    "changing it": {
+      prepare: async (router) => {
+        await router.apply(small);
+        for (const each of ports) await lab.guest(large, each);
+      },
+      work: (router) => router.apply(large),
+    },
+    "removing it": { prepare: (router) => router.apply(small), work: (router) => router.remove(7) },
+  };
+
+  for (const [name, { prepare, work }] of Object.entries(works))
+    test(name, async () => {
+      const router = lab.open();
+      const clean = await lab.traces();
+      const wish = name === "changing it" ? large : small;
+      await prepare(router);
+      const right = await whole(router, wish);
+      await router.remove(7);
+      assert.equal(await lab.traces(), clean);
+      let deaths = 0;
+      for (let commands = 0; ; commands++) {
+        await prepare(router);
+        const victim = mortal(commands);
+        const outcome = await work(lab.open({ exec: victim.exec })).then(
+          () => "done",
+          () => "failed",
+        );
+        if (!victim.died()) {
+          assert.equal(outcome, "done");
+          break;
+        }
+        deaths++;
+        const next = lab.open();
+        if (name === "removing it") {
+          // What is half removed is still to be seen, so that somebody removes it again.
+          const left = (await next.observe()).networks.length;
+          if ((await lab.traces()) !== clean && left === 0)
+            assert.fail(`after ${commands} commands something is left, and unseen`);
+        } else assert.equal(await whole(next, wish), right, `after ${commands} commands`);
+        await next.remove(7);
+        assert.equal(await lab.traces(), clean, `after ${commands} commands`);
+      }
+      assert.ok(deaths >= 4, `${deaths} deaths`);
+      await lab.open().remove(7);
+      assert.equal(await lab.traces(), clean);
+    });
+});

@@ -1,0 +1,337 @@
+/** The router driver with real packets: locks, connections, bandwidth, leases, translation, and going on after a restart. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exec } from "../../service/src/drivers/exec.ts";
+import type { Image, IpsecTunnel, Router } from "../../service/src/drivers/router/port.ts";
+import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import { firewall, image, open, port, rule } from "./image.ts";
+import { createLab, type Guest, hindrance, keyOf, type Lab } from "./lab.ts";
+
+if (hindrance !== null) console.log(`router driver: not tried, ${hindrance}`);
+
+const talk = join(import.meta.dirname, "talk.ts");
+const one = port(1, "10.64.0.10");
+const two = port(2, "10.64.0.11");
+const ports = [one, two];
+const OUTSIDE = "198.51.100.5";
+const tcp = (first: number) => rule({ protocol: "tcp", destinationPort: [{ first, last: first }] });
+
+describe("router driver", { skip: hindrance ?? false }, () => {
+  let lab: Lab;
+  let router: Router;
+  let first: Guest;
+  let second: Guest;
+  let generation = 0;
+  const children = new Set<ChildProcess>();
+  const apply = (wish: Partial<Image> = {}) => router.apply(image({ generation: ++generation, ports, ...wish }));
+  const status = async () => {
+    const found = (await router.observe()).networks.find(({ id }) => id === 7);
+    assert.ok(found);
+    return found;
+  };
+  const edge = () => `brume-${lab.tag}-7`;
+
+  /** A talker in a namespace; `line` resolves to its next line of output. */
+  function talker(space: string, ...args: string[]) {
+    const child = spawn("ip", ["netns", "exec", space, process.execPath, talk, ...args], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    children.add(child);
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    return {
+      line: async (): Promise<string> => (await lines.next()).value as string,
+      say: (text: string) => void child.stdin.write(`${text}\n`),
+      end: () => child.kill("SIGKILL"),
+    };
+  }
+
+  before(async () => {
+    lab = await createLab();
+    router = lab.open();
+    await apply();
+    first = await lab.guest(image(), one);
+    second = await lab.guest(image(), two);
+    await apply();
+  });
+  beforeEach(() => apply());
+  after(async () => {
+    for (const child of children) child.kill("SIGKILL");
+    await lab.close();
+  });
+
+  test("a foreign hardware address, ARP for another, a foreign source: all dropped and counted", async () => {
+    const pings = (target: string) => ["ping", "-c", "1", "-W", "0.5", target];
+    assert.ok(await lab.works(first.space, pings("10.64.0.11")));
+    let count = (await status()).spoofed.packets;
+    const grown = async (what: string) => {
+      const now = (await status()).spoofed.packets;
+      assert.ok(now > count, what);
+      count = now;
+    };
+    await lab.ip(first.space, ["link set eth0 address 02:42:00:00:00:99"]);
+    assert.equal(await lab.works(first.space, pings("10.64.0.9")), false);
+    await grown("hardware address");
+    await lab.ip(first.space, [`link set eth0 address ${one.mac}`]);
+    // An address of nobody, then that of the neighbour, who goes on.
+    await lab.ip(first.space, ["addr add 10.64.0.13/29 dev eth0"]);
+    assert.equal(
+      await lab.works(first.space, ["ping", "-c", "1", "-W", "0.5", "-I", "10.64.0.13", "10.64.0.9"]),
+      false,
+    );
+    await grown("network address");
+    await lab.ip(first.space, ["addr del 10.64.0.13/29 dev eth0", "addr add 10.64.0.11/29 dev eth0"]);
+    await lab.works(first.space, ["ping", "-c", "1", "-W", "0.5", "-I", "10.64.0.11", "10.64.0.9"]);
+    await grown("the neighbour's address");
+    await lab.ip(first.space, ["addr del 10.64.0.11/29 dev eth0"]);
+    assert.ok(await lab.works(second.space, pings("10.64.0.9")));
+    assert.ok(await lab.works(first.space, pings("10.64.0.11")));
+  });
+
+  test("nobody outside poses as somebody inside", async () => {
+    await lab.ip(lab.internet, ["addr add 10.64.0.12/32 dev lo"]);
+    await lab.seen(first.space);
+    const packet: Packet = {
+      protocol: 17,
+      source: "10.64.0.12",
+      sourcePort: 7000,
+      destination: "10.64.0.10",
+      destinationPort: 53,
+    };
+    await lab.send(lab.internet, [packet, { ...packet, source: OUTSIDE }]);
+    await lab.ip(lab.internet, ["addr del 10.64.0.12/32 dev lo"]);
+    assert.deepEqual([...(await lab.seen(first.space))], [keyOf({ ...packet, source: OUTSIDE })]);
+  });
+
+  test("a live connection goes on while rules admit it, and is cut when they do not", async () => {
+    await apply({ firewall: firewall(tcp(7000)) });
+    const echo = talker(first.space, "echo", "7000");
+    assert.equal(await echo.line(), "ready");
+    const client = talker(lab.internet, "say", "10.64.0.10", "7000");
+    assert.equal(await client.line(), "connected");
+    const answers = async (word: string) => {
+      client.say(word);
+      return Promise.race([client.line().then((line) => line === word), sleep(700).then(() => false)]);
+    };
+    assert.ok(await answers("one"));
+    await apply({ firewall: firewall(rule({ allow: false, protocol: "udp" }), tcp(7000), tcp(80)), bandwidth: 50 });
+    assert.ok(await answers("two"));
+    await apply({ firewall: open });
+    assert.ok(await answers("three"));
+    // Servers may still go out: even so no packet of the old connection passes, in either direction.
+    await apply({ firewall: firewall(rule({ source: "internal", destination: "external" })) });
+    await lab.seen(first.space);
+    assert.equal(await answers("four"), false);
+    assert.equal([...(await lab.seen(first.space))].filter((key) => key.endsWith("10.64.0.10 7000")).length, 0);
+    echo.end();
+    client.end();
+  });
+
+  test("packets meet the old rules or the new ones, never none and never a mixture", async () => {
+    // Both sets admit UDP to the first server and to no other, each by a rule of its own at another end of many.
+    const udp = rule({ protocol: "udp", destination: ["10.64.0.10"] });
+    const many = Array.from({ length: 300 }, (_, index) => rule({ source: [`192.0.${index >> 8}.${index & 255}`] }));
+    const sets = [firewall(...many, udp), firewall(udp, ...many.slice(5))];
+    await apply({ firewall: firewall(udp) });
+    const counted = async ({ space }: Guest) => {
+      const listing = await lab.run(space, ["nft", "list", "counters", "table", "inet", "tally"]);
+      return Number(/packets (\d+)/.exec(listing)?.[1]);
+    };
+    const tally =
+      "table inet tally {\n counter c { }\n chain i {\n type filter hook prerouting priority raw; policy accept;\n meta l4proto udp counter name c\n }\n}\n";
+    for (const { space } of [first, second]) await lab.run(space, ["nft", "-f", "-"], tally);
+    let changing = true;
+    const changes = (async () => {
+      let done = 0;
+      for (; changing; done++) await apply({ firewall: sets[done % 2] ?? open });
+      return done;
+    })();
+    const sent = Number(
+      await lab.run(lab.internet, [process.execPath, talk, "strew", "3", "10.64.0.10", "10.64.0.11"]),
+    );
+    changing = false;
+    assert.ok((await changes) > 5);
+    assert.ok(sent > 10_000);
+    assert.deepEqual([await counted(first), await counted(second)], [sent / 2, 0]);
+  });
+
+  /** Mbit/s of useful bytes; on the wire it is 1514/1448 of it. */
+  async function measure(from: string, to: string, address: string): Promise<number> {
+    const sink = talker(to, "sink", "5201");
+    assert.equal(await sink.line(), "ready");
+    const source = talker(from, "pour", address, "5201", "2.5");
+    const [, rate] = /^rate (.*)$/.exec(await sink.line()) ?? [];
+    sink.end();
+    source.end();
+    return (Number(rate) * 1514) / 1448;
+  }
+  const near = (rate: number, limit: number) =>
+    assert.ok(rate > limit * 0.9 && rate < limit * 1.1, `${rate.toFixed(2)} of ${limit} Mbit/s`);
+
+  test("the network's bandwidth holds both ways, is changed live, and does not slow servers among themselves", async () => {
+    await apply({ bandwidth: 20 });
+    near(await measure(first.space, lab.internet, "198.18.0.2"), 20);
+    near(await measure(lab.internet, first.space, "10.64.0.10"), 20);
+    assert.ok((await measure(first.space, second.space, "10.64.0.11")) > 100);
+    await apply({ bandwidth: 50 });
+    near(await measure(lab.internet, first.space, "10.64.0.10"), 50);
+  });
+
+  test("a port's bandwidth holds both ways, and goes away again", async () => {
+    const limited = [{ ...one, bandwidth: 10 }, two];
+    await apply({ ports: limited });
+    near(await measure(first.space, second.space, "10.64.0.11"), 10);
+    near(await measure(second.space, first.space, "10.64.0.10"), 10);
+    await apply();
+    assert.ok((await measure(first.space, second.space, "10.64.0.11")) > 100);
+  });
+
+  test("a server that asks by DHCP gets its own lease", async () => {
+    const guest = port(3, "10.64.0.12", { name: "third" });
+    const dhcp = { enabled: true, router: "10.64.0.9", dns: ["9.9.9.9", "1.1.1.1"] };
+    await apply({ dhcp, mtu: 1400, ports: [...ports, guest] });
+    const { space } = await lab.bareGuest(guest);
+    await apply({ dhcp, mtu: 1400, ports: [...ports, guest] });
+    await lab.ip(space, ["route add 255.255.255.255 dev eth0"]);
+    const lease = JSON.parse(await lab.run(space, [process.execPath, talk, "lease", guest.mac])) as object;
+    assert.deepEqual(lease, {
+      address: "10.64.0.12",
+      options: {
+        ...(lease as { options: object }).options,
+        1: "255.255.255.248",
+        3: "10.64.0.9",
+        6: "9.9.9.9.1.1.1.1",
+        12: "third",
+        26: "1400",
+      },
+    });
+    // A private network hands out leases from an address outside of its block.
+    const inner = port(4, "172.16.0.4");
+    const wish = image({
+      id: 9,
+      kind: "private",
+      v4: { cidr: "172.16.0.0/24", gateway: null },
+      edgeAddress: null,
+      ports: [inner],
+      dhcp: { enabled: true, router: "172.16.0.1", dns: [] },
+    });
+    const { space: room } = await lab.bareGuest(inner);
+    await router.apply(wish);
+    await lab.ip(room, ["route add 255.255.255.255 dev eth0"]);
+    const offer = JSON.parse(await lab.run(room, [process.execPath, talk, "lease", inner.mac])) as { address: string };
+    assert.equal(offer.address, "172.16.0.4");
+    await router.remove(9);
+  });
+
+  test("the shared network's servers meet only through the edge", async () => {
+    const inner = [port(5, "10.63.0.5"), port(6, "10.63.0.6")] as const;
+    const wish = image({
+      id: 10,
+      kind: "shared",
+      v4: { cidr: "10.63.0.0/24", gateway: "10.63.0.1" },
+      edgeAddress: "10.63.255.1",
+      ports: inner,
+    });
+    const [five] = [await lab.guest(wish, inner[0]), await lab.guest(wish, inner[1])];
+    await router.apply(wish);
+    assert.ok(await lab.works(five.space, ["ping", "-c", "1", "-W", "2", "10.63.0.6"]));
+    // The answer to "who has .6" is the edge, not the neighbour.
+    assert.match(await lab.run(five.space, ["ip", "neigh", "show", "10.63.0.6"]), /06:00:00:00:00:0a/);
+    await router.remove(10);
+  });
+
+  test("private ranges go out under the machine's address, and are reached from it", async () => {
+    await apply({ nat: true });
+    await Promise.all([lab.internet, first.space].map(lab.seen));
+    const packet: Packet = {
+      protocol: 17,
+      source: "10.64.0.10",
+      sourcePort: 8000,
+      destination: OUTSIDE,
+      destinationPort: 53,
+    };
+    await lab.send(first.space, [packet]);
+    assert.deepEqual([...(await lab.seen(lab.internet))], [keyOf({ ...packet, source: "198.18.0.1" })]);
+    await lab.send(lab.machine, [{ ...packet, source: "198.18.0.1", destination: "10.64.0.10" }]);
+    assert.equal((await lab.seen(first.space)).size, 1);
+  });
+
+  test("nothing for the far side of a tunnel leaves or comes in the open", async () => {
+    const tunnel: IpsecTunnel = {
+      id: 1,
+      type: "ipsec",
+      enabled: true,
+      mtu: 1400,
+      localSubnets: ["10.64.0.8/29"],
+      peerSubnets: ["203.0.113.0/24"],
+      ikeVersion: 2,
+      encryption: "aes256",
+      digest: "sha256",
+      dhGroup: 14,
+      perfectForwardSecrecy: true,
+      sharedKey: "x".repeat(16),
+      localIdentity: "a",
+      peer: null,
+      peerIdentity: "b",
+    };
+    const out: Packet = {
+      protocol: 17,
+      source: "10.64.0.10",
+      sourcePort: 8100,
+      destination: "203.0.113.9",
+      destinationPort: 53,
+    };
+    const back: Packet = {
+      protocol: 17,
+      source: "203.0.113.9",
+      sourcePort: 8101,
+      destination: "10.64.0.10",
+      destinationPort: 53,
+    };
+    const passed = async () => {
+      await Promise.all([lab.internet, first.space].map(lab.seen));
+      await Promise.all([lab.send(first.space, [out]), lab.send(lab.internet, [back])]);
+      return [(await lab.seen(lab.internet)).has(keyOf(out)), (await lab.seen(first.space)).has(keyOf(back))];
+    };
+    assert.deepEqual(await passed(), [true, true]);
+    await apply({ tunnels: [tunnel] });
+    assert.deepEqual(await passed(), [false, false]);
+    await apply({ tunnels: [{ ...tunnel, enabled: false }] });
+    assert.deepEqual(await passed(), [true, true]);
+  });
+
+  test("the next driver finds everything, changes nothing, and connections go on", async () => {
+    const wish = image({
+      generation: ++generation,
+      ports: [{ ...one, bandwidth: 500 }, two],
+      firewall: firewall(tcp(7000)),
+      bandwidth: 100,
+      nat: true,
+      dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
+    });
+    await router.apply(wish);
+    const ran: string[] = [];
+    const next = lab.open({
+      exec: {
+        ...exec,
+        run: (argv, options) => (ran.push([...argv, options?.stdin ?? ""].join(" ")), exec.run(argv, options)),
+      },
+    });
+    const seen = (await next.observe()).networks;
+    assert.deepEqual(
+      seen.map(({ id, whole, missing }) => ({ id, whole, missing })),
+      [{ id: 7, whole: true, missing: [] }],
+    );
+    assert.equal(seen[0]?.generation, generation);
+    assert.equal(seen[0]?.ports.filter(({ attached }) => attached).length, 2);
+    const before = await lab.run(edge(), ["nft", "list", "ruleset"]);
+    assert.equal(await next.apply({ ...wish, generation: 1 }), generation);
+    assert.equal(await next.apply(wish), generation);
+    assert.equal(await lab.run(edge(), ["nft", "list", "ruleset"]), before);
+    const changing = ran.filter((line) => /\b(add|del|delete|set|replace|-f|-qw|-R)\b/.test(line));
+    assert.deepEqual(changing, []);
+  });
+});

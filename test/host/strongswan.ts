@@ -1,0 +1,57 @@
+/** An independent strongSwan at the far end: its own daemon, configured by `swanctl` from the text that owners of tunnels are given. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exec } from "../../service/src/drivers/exec.ts";
+import type { Scene } from "./vpnscene.ts";
+
+export interface FarStrongswan {
+  /** Replaces the whole configuration: swanctl.conf(5). */
+  load(text: string): Promise<void>;
+  initiate(child: string): Promise<void>;
+  terminate(ike: string): Promise<void>;
+  rekey(child: string): Promise<void>;
+}
+
+export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
+  const folder = join(scene.folder, "far");
+  mkdirSync(folder);
+  const conf = join(folder, "strongswan.conf");
+  const uri = `unix://${join(folder, "vici")}`;
+  writeFileSync(
+    conf,
+    `charon-systemd {
+      load = random nonce openssl sha1 sha2 hmac kdf pem x509 revocation constraints pubkey gmp kernel-libipsec kernel-netlink socket-default vici
+      install_virtual_ip = no
+      dos_protection = no
+      plugins { vici { socket = ${uri} } kernel-libipsec { allow_peer_ts = yes } }
+      filelog { f { path = ${join(folder, "log")} } }
+    }`,
+  );
+  const environment = { STRONGSWAN_CONF: conf };
+  await exec.startDetached(["ip", "netns", "exec", scene.far.namespace, "charon-systemd"], {
+    environment,
+    output: join(folder, "out"),
+  });
+  const swanctl = (...argv: readonly string[]) => exec.run(["swanctl", ...argv, "--uri", uri], { environment });
+  for (let tries = 0; tries < 250; tries++) {
+    if (await swanctl("--stats").catch(() => null)) break;
+    await sleep(20);
+  }
+  return {
+    async load(text) {
+      const file = join(folder, "swanctl.conf");
+      writeFileSync(file, text);
+      await swanctl("--load-all", "--clear", "--noprompt", "--file", file);
+    },
+    async initiate(child) {
+      await swanctl("--initiate", "--child", child, "--timeout", "5");
+    },
+    async rekey(child) {
+      await swanctl("--rekey", "--child", child);
+    },
+    async terminate(ike) {
+      await swanctl("--terminate", "--ike", ike, "--force", "--timeout", "1").catch(() => {});
+    },
+  };
+}

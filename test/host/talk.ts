@@ -1,0 +1,111 @@
+/**
+ * Ends of connections for tests, run inside a namespace. `echo PORT` answers what it hears, `say HOST PORT` sends each line of its
+ * input and prints what comes back, `sink PORT` prints how many bytes came between the first and the last second of a transfer,
+ * `pour HOST PORT SECONDS` sends as fast as it goes, `strew SECONDS HOST…` begins connections to all in turn and prints how many,
+ * `lease MAC` asks for an address by DHCP and prints what it is offered.
+ */
+import { createSocket } from "node:dgram";
+import { connect, createServer } from "node:net";
+
+const [mode, ...args] = process.argv.slice(2);
+
+/** DHCPDISCOVER (RFC 2131 section 2), with the broadcast bit, since the asker has no address to be answered at. */
+function discover(mac: string): Buffer {
+  const packet = Buffer.alloc(300);
+  packet.set([1, 1, 6, 0], 0);
+  packet.writeUInt32BE(0x62727565, 4);
+  packet.writeUInt16BE(0x8000, 10);
+  packet.set(Buffer.from(mac.replaceAll(":", ""), "hex"), 28);
+  packet.writeUInt32BE(0x63825363, 236);
+  // Message type DISCOVER; wants mask, router, DNS, name and MTU.
+  packet.set([53, 1, 1, 55, 5, 1, 3, 6, 12, 26, 255], 240);
+  return packet;
+}
+
+function options(packet: Buffer): Record<string, string> {
+  const found: Record<string, string> = {};
+  const dotted = (bytes: Buffer) => [...bytes].join(".");
+  for (let at = 240; packet[at] !== 255 && at < packet.length; at += 2 + (packet[at + 1] ?? 0)) {
+    const value = packet.subarray(at + 2, at + 2 + (packet[at + 1] ?? 0));
+    const code = packet[at] ?? 0;
+    found[code] = code === 12 ? value.toString() : code === 26 ? String(value.readUInt16BE()) : dotted(value);
+  }
+  return found;
+}
+
+switch (mode) {
+  case "echo":
+    createServer((socket) => socket.on("error", () => {}).pipe(socket)).listen(Number(args[0]), () =>
+      console.log("ready"),
+    );
+    break;
+  case "say": {
+    const socket = connect(Number(args[1]), args[0], () => console.log("connected"));
+    socket.on("error", () => {}).pipe(process.stdout);
+    process.stdin.pipe(socket);
+    break;
+  }
+  case "sink":
+    createServer((socket) => {
+      // The first half second is the bucket's, not the rate's.
+      let [from, bytes, last] = [0, 0, 0];
+      const start = performance.now();
+      socket
+        .on("error", () => {})
+        .on("data", (chunk) => {
+          last = performance.now();
+          if (last - start < 500) return;
+          if (from === 0) from = last;
+          else bytes += chunk.length;
+        });
+      socket.on("close", () => console.log(`rate ${(bytes * 8) / (last - from) / 1000}`));
+    }).listen(Number(args[0]), () => console.log("ready"));
+    break;
+  case "pour": {
+    const socket = connect(Number(args[1]), args[0]);
+    const block = Buffer.alloc(65_536);
+    const pour = () => {
+      while (socket.write(block));
+    };
+    socket
+      .on("connect", pour)
+      .on("drain", pour)
+      .on("error", () => {});
+    setTimeout(() => process.exit(), Number(args[2]) * 1000);
+    break;
+  }
+  case "strew": {
+    const [seconds, ...hosts] = args;
+    const socket = createSocket("udp4");
+    const end = performance.now() + Number(seconds) * 1000;
+    let sent = 0;
+    const send = (host: string) =>
+      new Promise<void>((resolve) => socket.send("x", 1 + (sent++ % 60_000), host, () => resolve()));
+    while (performance.now() < end)
+      await Promise.all(
+        Array.from({ length: 20 }, () => hosts)
+          .flat()
+          .map(send),
+      );
+    console.log(sent);
+    socket.close();
+    break;
+  }
+  case "lease": {
+    const socket = createSocket({ type: "udp4", reuseAddr: true });
+    socket.on("message", (packet) => {
+      console.log(JSON.stringify({ address: [...packet.subarray(16, 20)].join("."), options: options(packet) }));
+      process.exit();
+    });
+    socket.bind(68, "0.0.0.0", () => {
+      socket.setBroadcast(true);
+      const ask = () => socket.send(discover(args[0] ?? ""), 67, "255.255.255.255");
+      ask();
+      setInterval(ask, 500);
+    });
+    setTimeout(() => process.exit(1), 8000);
+    break;
+  }
+  default:
+    throw new Error(`unknown mode ${mode}`);
+}

@@ -1,0 +1,179 @@
+/**
+ * IPsec as somebody at the far end sees it: the driver's charon here, an independent strongSwan there, configured from the text that
+ * the API hands out, real packets between the servers behind both.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/port.ts";
+import { createIpsecScene, farText, type IpsecScene, key, second, skip, tunnel } from "./ipsecscene.ts";
+import { until } from "./vpnscene.ts";
+
+describe("IPsec against an independent strongSwan", { skip, concurrency: false }, () => {
+  let at: IpsecScene;
+  before(async () => {
+    at = await createIpsecScene();
+  });
+  beforeEach(() => at.reset());
+  after(() => at.end());
+
+  test("servers reach each other, and the status tells what runs", async () => {
+    await at.far.load(farText(tunnel));
+    assert.equal(await at.scene.ping("10.24.2.2"), false);
+    const start = Date.now();
+    await at.apply(tunnel);
+    await at.isUp();
+    assert.ok(await at.scene.ping("10.24.2.2"));
+    const status = await at.statusOf();
+    assert.equal(status.proposal, "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048");
+    assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
+    assert.deepEqual([status.peerAddress, status.reason], ["192.0.2.2", null]);
+    assert.deepEqual([status.bytesIn, status.bytesOut], [84, 84]);
+    assert.ok(status.establishedAt !== null && status.establishedAt >= start - 1000);
+    assert.ok(status.lastSeen !== null && status.lastSeen >= start - 1000);
+  });
+
+  const suites: readonly Partial<IpsecTunnel>[] = [
+    { encryption: "aes128", digest: "sha1", dhGroup: 2 },
+    { encryption: "aes128gcm", digest: "sha384", dhGroup: 20 },
+    { encryption: "aes256", digest: "sha512", dhGroup: 31, perfectForwardSecrecy: false },
+    { encryption: "3des", digest: "sha1", dhGroup: 5, ikeVersion: 1 },
+    { encryption: "aes256", digest: "sha384", dhGroup: 15, ikeVersion: 1, perfectForwardSecrecy: false },
+    { ikeVersion: 1, peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"], dhGroup: 19 },
+    { peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"], dhGroup: 16 },
+    { localIdentity: "here.example", peerIdentity: "office@far.example" },
+  ];
+  for (const change of suites)
+    test(`comes up with ${JSON.stringify(change)}`, async () => {
+      const changed = { ...tunnel, ...change };
+      await at.far.load(farText(changed));
+      await at.apply(changed);
+      const { peerSubnets } = await at.isUp();
+      assert.deepEqual(peerSubnets.toSorted(), changed.peerSubnets);
+      for (const subnet of peerSubnets) assert.ok(await at.scene.ping(subnet.replace(".0/24", ".2")), subnet);
+    });
+
+  test("a peer without a known address calls", async () => {
+    const called: IpsecTunnel = { ...tunnel, peer: null, peerIdentity: "roaming.example" };
+    await at.apply(called);
+    await at.far.load(farText(called));
+    const status = await at.isUp();
+    assert.equal(status.peerAddress, "192.0.2.2");
+    assert.ok(await at.scene.ping("10.24.2.2"));
+  });
+
+  const mistakes: readonly (readonly [string, Partial<IpsecTunnel>, TunnelFault, RegExp])[] = [
+    ["another key", { sharedKey: "Quite-Another-Key-0123456789" }, "authentication_failed", /192\.0\.2\.2/],
+    ["another name", { localIdentity: "x.example" }, "authentication_failed", /192\.0\.2\.1/],
+    ["other encryption", { encryption: "aes128gcm" }, "no_proposal_chosen", /aes256-sha256-modp2048/],
+    ["another group", { dhGroup: 19 }, "no_proposal_chosen", /modp2048/],
+    ["other networks", { localSubnets: ["10.99.0.0/24"] }, "selectors_refused", /10\.24\.1\.0\/24/],
+    ["another key, IKEv1", { ikeVersion: 1, sharedKey: "Quite-Another-Key-0123" }, "authentication_failed", /key/],
+    ["other encryption, IKEv1", { ikeVersion: 1, encryption: "3des" }, "no_proposal_chosen", /aes256/],
+    ["other networks, IKEv1", { ikeVersion: 1, localSubnets: ["10.99.0.0/24"] }, "selectors_refused", /10\.24\.1\.0/],
+  ];
+  for (const [name, change, fault, detail] of mistakes)
+    test(`the far end has ${name}: the reason says so, and when mended it comes up by itself`, async () => {
+      const wished = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
+      await at.far.load(farText({ ...wished, ...change }));
+      await at.apply(wished);
+      const { state, reason } = await until("a reason", async () => {
+        const status = await at.statusOf();
+        return status.reason && status;
+      });
+      assert.equal(state, "connecting");
+      assert.equal(reason?.fault, fault, reason?.detail);
+      assert.match(reason.detail, detail);
+      assert.ok(!reason.detail.includes(key));
+      await at.far.load(farText(wished));
+      await at.isUp();
+    });
+
+  test("a peer that calls with mistakes is told apart too", async () => {
+    const called: IpsecTunnel = { ...tunnel, peer: null, peerIdentity: "roaming.example" };
+    await at.apply(called);
+    const faultOf = async (change: Partial<IpsecTunnel>): Promise<TunnelFault | undefined> => {
+      await at.far.load(farText({ ...called, ...change, peer: "192.0.2.2" }));
+      await at.far.initiate("brume-7").catch(() => {});
+      const { reason } = await until("a reason", async () => {
+        const status = await at.statusOf();
+        return status.reason && status;
+      });
+      return reason?.fault;
+    };
+    assert.equal(await faultOf({ sharedKey: "Quite-Another-Key-0123456789" }), "authentication_failed");
+    await at.remove();
+    await at.apply(called);
+    assert.equal(await faultOf({ localSubnets: ["10.99.0.0/24"] }), "selectors_refused");
+  });
+
+  test("a peer that is not there is unreachable, a name without address too", async () => {
+    await at.apply({ ...tunnel, peer: "192.0.2.77", peerIdentity: "192.0.2.77" });
+    const silent = await until("a reason", async () => (await at.statusOf()).reason);
+    assert.equal(silent.fault, "peer_unreachable");
+    assert.match(silent.detail, /192\.0\.2\.77/);
+    await at.remove();
+    await at.far.load(farText({ ...tunnel, peerIdentity: "office.example" }));
+    at.names.address = "";
+    await at.apply({ ...tunnel, peer: "office.example", peerIdentity: "office.example" });
+    const nameless = await until("a reason", async () => (await at.statusOf()).reason);
+    assert.equal(nameless.fault, "peer_unreachable");
+    assert.match(nameless.detail, /office\.example has no address: ENOTFOUND/);
+    // The name is looked up again for each attempt.
+    at.names.address = "192.0.2.77";
+    await until("another reason", async () => !/ENOTFOUND/.test((await at.statusOf()).reason?.detail ?? "ENOTFOUND"));
+    at.names.address = "192.0.2.2";
+    await at.isUp();
+  });
+
+  test("the MTU of the tunnel is told to who sends too much", async () => {
+    await at.far.load(farText(tunnel));
+    await at.apply({ ...tunnel, mtu: 1300 });
+    await at.isUp();
+    assert.equal(await at.scene.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
+    assert.ok(await at.scene.ping("10.24.2.2", "-M", "do", "-s", "1272"));
+  });
+
+  test("a single server may be the whole local network, and keeps its address", async () => {
+    const single = { ...tunnel, localSubnets: ["10.24.1.2/32"] };
+    await at.far.load(farText(single));
+    await at.apply(single);
+    await at.isUp();
+    assert.ok(await at.scene.ping("10.24.2.2"));
+    // The answers come from the server itself: its edge does not answer for it.
+    await exec.run(["ip", "-n", at.scene.here.server, "link", "set", "eth0", "down"]);
+    const fromFar = ["ip", "netns", "exec", at.scene.far.server, "ping", "-c", "1", "-W", "1", "10.24.1.2"];
+    await assert.rejects(exec.run(fromFar));
+    await exec.run(["ip", "-n", at.scene.here.server, "link", "set", "eth0", "up"]);
+    await exec.run(["ip", "-n", at.scene.here.server, "route", "replace", "default", "via", "10.24.1.1"]);
+    await until("the server is back", () => exec.run(fromFar).catch(() => null));
+  });
+
+  test("no key is in arguments, files or errors, and nothing is left behind", async () => {
+    const look = async () => [
+      await at.scene.inSite(at.scene.here, "ip", "rule"),
+      await at.scene.inSite(at.scene.here, "ip", "-o", "addr"),
+      await at.scene.inSite(at.scene.here, "ip", "route", "show", "table", "main"),
+    ];
+    const before = await look();
+    await at.far.load(farText(tunnel));
+    await at.apply(tunnel, { ...second, localSubnets: ["10.24.1.2/32"] });
+    await at.isUp();
+    const child = await at.daemon();
+    assert.ok(!readFileSync(`/proc/${child.pid}/cmdline`, "latin1").includes(key));
+    assert.ok(!readFileSync(`/proc/${child.pid}/environ`, "latin1").includes(key));
+    const folder = join(at.scene.folder, at.scene.here.namespace, "ipsec");
+    for (const name of readdirSync(folder)) {
+      const file = statSync(join(folder, name));
+      if (!file.isFile()) continue;
+      assert.equal(file.mode & 0o777, 0o600, name);
+      assert.ok(!readFileSync(join(folder, name), "latin1").includes(key), name);
+    }
+    await at.remove();
+    assert.deepEqual(await look(), before);
+    assert.ok(!existsSync(join(at.scene.folder, at.scene.here.namespace)));
+    assert.equal(exec.isAlive(child), false);
+  });
+});

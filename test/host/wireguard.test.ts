@@ -1,0 +1,254 @@
+/**
+ * WireGuard as somebody at the far end sees it: the driver's device here, a wireguard-go there that is configured from the text that
+ * the API hands out, real packets between the servers behind both.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
+import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
+import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/port.ts";
+import { askDevice, hexOf } from "../../service/src/drivers/router/uapi.ts";
+import { createWireguard, socketOf, type Wireguard } from "../../service/src/drivers/router/wireguard.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import { createScene, type Scene, until, whyNot } from "./vpnscene.ts";
+
+const skip = whyNot("ip", "wireguard-go", "ping");
+
+/** What wg-quick(8) does with its file, as far as the socket is concerned. */
+function requestOf(text: string): string {
+  const valueOf = (name: string): string => new RegExp(`^${name} = (.*)$`, "m").exec(text)?.[1] ?? "";
+  return [
+    "set=1",
+    `private_key=${hexOf(valueOf("PrivateKey"))}`,
+    `listen_port=${valueOf("ListenPort") || "0"}`,
+    "replace_peers=true",
+    `public_key=${hexOf(valueOf("PublicKey"))}`,
+    ...(valueOf("PresharedKey") === "" ? [] : [`preshared_key=${hexOf(valueOf("PresharedKey"))}`]),
+    `endpoint=${valueOf("Endpoint")}`,
+    `persistent_keepalive_interval=${valueOf("PersistentKeepalive") || "0"}`,
+    ...valueOf("AllowedIPs")
+      .split(", ")
+      .map((block) => `allowed_ip=${block}`),
+    "\n",
+  ].join("\n");
+}
+
+describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
+  const end = { privateKey: createPrivate(randomBytes), listenPort: 51_820 };
+  const farKey = createPrivate(randomBytes);
+  const secret = randomBytes(32).toString("base64");
+  const id = process.pid.toString(36);
+  const [device, farDevice] = [`bvw${id}`, `bvf${id}`];
+  const tunnel: WireguardTunnel = {
+    type: "wireguard",
+    id: 3,
+    enabled: true,
+    mtu: 1420,
+    localSubnets: ["10.24.1.0/24"],
+    peerSubnets: ["10.24.2.0/24"],
+    peerPublicKey: publicKeyOf(farKey),
+    presharedKey: secret,
+    endpoint: "192.0.2.2:51821",
+    keepAlive: 1,
+  };
+  const other: WireguardTunnel = {
+    ...tunnel,
+    id: 4,
+    peerSubnets: ["10.77.0.0/24"],
+    peerPublicKey: publicKeyOf(createPrivate(randomBytes)),
+    presharedKey: null,
+    endpoint: null,
+  };
+
+  let scene: Scene;
+  let wireguard: Wireguard;
+  /** How far the driver's clock is ahead, for what would take minutes. */
+  let ahead = 0;
+  const create = (): Wireguard =>
+    createWireguard({
+      exec,
+      runFolder: scene.folder,
+      now: () => Date.now() + ahead,
+      lookup: async (host) => {
+        assert.equal(host, "office.example");
+        return "192.0.2.2";
+      },
+      log: () => {},
+    });
+  const edge = () => ({ ...scene.here.edge, device });
+  const apply = (...tunnels: readonly WireguardTunnel[]): Promise<void> => wireguard.apply(edge(), end, tunnels);
+  const statusOf = async (id = 3): Promise<TunnelStatus> => {
+    const found = (await wireguard.observe()).get(scene.here.namespace)?.find((status) => status.id === id);
+    assert.ok(found, `tunnel ${id} has no status`);
+    return found;
+  };
+  const isUp = (): Promise<TunnelStatus> =>
+    until("tunnel up", async () => {
+      const status = await statusOf();
+      return status.state === "up" && status;
+    });
+  const startFar = async (): Promise<void> => {
+    const { namespace } = scene.far;
+    await exec.startDetached(["ip", "netns", "exec", namespace, "wireguard-go", "-f", farDevice], {
+      environment: { WG_PROCESS_FOREGROUND: "1" },
+      output: join(scene.folder, "far.out"),
+    });
+    await until("the far device", () => askDevice(socketOf(farDevice), "get=1\n\n").catch(() => null));
+    await exec.run(["ip", "-n", namespace, "link", "set", farDevice, "up"]);
+    await exec.run(["ip", "-n", namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
+  };
+  /** Tells the far end what the owner of `wished` is given. */
+  const configureFar = async (wished: WireguardTunnel): Promise<void> => {
+    const near = {
+      edgeAddress: "192.0.2.1",
+      wireguard: { publicKey: publicKeyOf(end.privateKey), listenPort: end.listenPort },
+    };
+    const text = renderPeerConfig(wished, near);
+    assert.ok(text !== null && !text.includes(end.privateKey) && !text.includes(secret));
+    const filled = text.replace("<private key>", farKey).replace("<SharedKey>", wished.presharedKey ?? "");
+    await askDevice(socketOf(farDevice), requestOf(filled));
+  };
+
+  before(async () => {
+    scene = await createScene();
+    wireguard = create();
+    await startFar();
+  });
+  beforeEach(async () => {
+    ahead = 0;
+    await wireguard.remove(edge());
+  });
+  after(async () => {
+    wireguard.close();
+    await wireguard.remove(edge());
+    await scene.end();
+    rmSync(socketOf(farDevice), { force: true });
+  });
+
+  test("servers reach each other, and the status tells what runs", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    const { proposal } = await isUp();
+    assert.ok(await scene.ping("10.24.2.2"));
+    const status = await statusOf();
+    assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
+    assert.deepEqual([status.peerAddress, status.reason, status.establishedAt], ["192.0.2.2", null, null]);
+    assert.ok(status.bytesIn > 0 && status.bytesOut > 0 && status.lastSeen !== null && proposal !== "");
+  });
+
+  test("a peer without an address calls, and its address is learned", async () => {
+    const called = { ...tunnel, endpoint: null };
+    await apply(called);
+    assert.deepEqual(await statusOf().then(({ state, reason }) => [state, reason]), ["connecting", null]);
+    await configureFar(called);
+    assert.equal((await isUp()).peerAddress, "192.0.2.2");
+    assert.ok(await scene.ping("10.24.2.2"));
+    await apply(called);
+    assert.ok(await scene.ping("10.24.2.2"), "what was learned stays");
+  });
+
+  test("a host name is looked up", async () => {
+    await configureFar(tunnel);
+    await apply({ ...tunnel, endpoint: "office.example:51821" });
+    await isUp();
+  });
+
+  test("changes of one tunnel leave the others' sessions alone", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    const before = await isUp();
+    const [child] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+    const pinging = exec.run(
+      ["ip", "netns", "exec", scene.here.server, "ping", "-i", "0.02", "-c", "40", "-W", "2", "-q", "10.24.2.2"],
+      { timeout: 20_000 },
+    );
+    await apply(tunnel, other);
+    await apply(tunnel, { ...other, peerSubnets: ["10.78.0.0/24"], presharedKey: secret });
+    await apply({ ...tunnel, mtu: 1300 }, { ...other, enabled: false });
+    assert.equal((await statusOf(4)).state, "disabled");
+    await apply(tunnel);
+    assert.match(await pinging, / 0% packet loss/);
+    assert.equal((await isUp()).lastSeen, before.lastSeen);
+    assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), [child]);
+  });
+
+  test("a restarted service finds its device and changes only what differs", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel, other);
+    const before = await isUp();
+    const [child] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+    wireguard.close();
+    wireguard = create();
+    await apply(tunnel);
+    assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), [child]);
+    assert.equal((await isUp()).lastSeen, before.lastSeen);
+    assert.ok(!(await askDevice(socketOf(device), "get=1\n\n")).includes(hexOf(other.peerPublicKey)));
+  });
+
+  test("a killed wireguard-go is back by itself with its tunnels", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    await isUp();
+    const [child] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+    assert.ok(child);
+    exec.signal(child, "SIGKILL");
+    await until("another process", async () => {
+      const [found] = await findDaemons(exec, scene.here.namespace, "wireguard-go");
+      return found !== undefined && found.pid !== child.pid;
+    });
+    await isUp();
+    assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
+  });
+
+  test("a wrong preshared key is silence, and says so after a while", async () => {
+    await configureFar({ ...tunnel, presharedKey: randomBytes(32).toString("base64") });
+    await apply(tunnel);
+    assert.deepEqual(await statusOf().then(({ state, reason }) => [state, reason]), ["connecting", null]);
+    ahead = 20_000;
+    const { state, reason } = await statusOf();
+    assert.deepEqual([state, reason?.fault], ["connecting", "peer_unreachable"]);
+    assert.match(reason?.detail ?? "", /192\.0\.2\.2:51821/);
+  });
+
+  test("a peer that was not heard of for three minutes is down", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    await isUp();
+    ahead = 181_000;
+    const { state, reason } = await statusOf();
+    assert.deepEqual([state, reason?.fault], ["down", "peer_unreachable"]);
+    ahead = 0;
+    assert.equal((await statusOf()).state, "up");
+  });
+
+  test("the MTU of the tunnel is told to who sends too much", async () => {
+    await configureFar(tunnel);
+    await apply({ ...tunnel, mtu: 1300 });
+    await isUp();
+    assert.equal(await scene.ping("10.24.2.2", "-M", "do", "-s", "1280"), false);
+    assert.ok(await scene.ping("10.24.2.2", "-M", "do", "-s", "1272"));
+  });
+
+  test("a device that cannot be made is told", async () => {
+    const taken = wireguard.apply({ ...edge(), device: "a-name-that-is-too-long" }, end, [tunnel]);
+    await assert.rejects(taken, /wireguard-go in .* does not start/);
+    assert.deepEqual((await statusOf()).reason?.fault, "engine_unavailable");
+  });
+
+  test("nothing is left behind", async () => {
+    const look = async () => [
+      await scene.inSite(scene.here, "ip", "rule"),
+      await scene.inSite(scene.here, "ip", "-o", "link"),
+    ];
+    const before = await look();
+    await apply(tunnel, other);
+    await wireguard.remove(edge());
+    assert.deepEqual(await look(), before);
+    assert.ok(!existsSync(join(scene.folder, scene.here.namespace)) && !existsSync(socketOf(device)));
+    assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), []);
+  });
+});
