@@ -93,12 +93,14 @@ export function send(
   more: readonly string[],
 ): void {
   const list = head(requestId, reply.type);
-  list.push("Content-Length", String(Buffer.byteLength(reply.body)));
+  const length = Buffer.byteLength(reply.body);
+  list.push("Content-Length", String(length));
   for (const text of reply.headers) list.push(text);
   for (const text of more) list.push(text);
   response.writeHead(reply.status, list);
   if (request.method === "HEAD" || reply.body === "") response.end();
-  else response.end(reply.body);
+  // As many bytes as characters: it is ASCII, and need not be encoded.
+  else response.end(reply.body, length === reply.body.length ? "latin1" : "utf8");
 }
 
 /** The same as text, for a connection whose request never became one (broken syntax, too large, too slow). It says that it closes. */
