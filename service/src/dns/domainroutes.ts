@@ -8,7 +8,7 @@ import type { Keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
 import type { Caller, Handlers, Happening } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
-import type { Tx } from "../store/db.ts";
+import type { Reader, Tx } from "../store/db.ts";
 import { readAddress } from "./address.ts";
 import { nextSerial, wholeZone } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
@@ -58,6 +58,19 @@ function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; Zone
   if (body.Migrate === true && body.ZoneFile !== undefined)
     errors.push(fieldFault("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
   return errors;
+}
+
+/** Looks once more at most this often when a domain changes while it is read. */
+const mostLooks = 5;
+
+/** A domain with the records of its very serial, of which the caller sees some: two queries see one state only if it is the same behind them. */
+async function readTogether(db: Reader, caller: Caller, id: number) {
+  for (let look = 1; ; look++) {
+    const row = await getDomain(db, caller, id);
+    const records = (await table.listRecords(db, row.id)).filter((record) => sees(caller, record));
+    const after = await table.findAnyDomain.first(db, { id });
+    if (after?.version === row.version || look === mostLooks) return { row, records };
+  }
 }
 
 interface Content {
@@ -147,8 +160,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
     readDomain: {
       stable: true,
       async read({ params, caller, otherMedia }, db) {
-        const row = await getDomain(db, caller, params.id);
-        const records = (await table.listRecords(db, row.id)).filter((record) => sees(caller, record));
+        const { row, records } = await readTogether(db, caller, params.id);
         const found = {
           answer: showDomain(row, otherMedia ? [] : records, zones.served(row.ascii), nameServers),
           tag: domainTag(row),
