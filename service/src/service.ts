@@ -2,10 +2,12 @@
  * The service over its ports: features, engine and HTTP put together. Tests build it on a fresh database and a free port;
  * everything above the ports is the same as in `main`.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
 import { renderDocs } from "@brume/api/docs.ts";
 import { describeApi } from "@brume/api/openapi.ts";
+import { sql } from "kysely";
 import { createAuthenticator } from "./account/authenticator.ts";
 import { auditKeeper } from "./account/keeper.ts";
 import { accountRoutes, writeAudit } from "./account/routes.ts";
@@ -57,6 +59,8 @@ export interface Service {
 const hour = 3_600_000;
 /** Milliseconds between looks at the name server for `/readyz` and figures, and writes of when tokens were last used. */
 const beat = 5000;
+/** Milliseconds after which a database that says nothing counts as not answering. */
+const mostSilence = 1000;
 
 export function createService(options: ServiceOptions): Service {
   const { nameserver, clock, random, log, dnsNames, resolvers } = options;
@@ -68,12 +72,26 @@ export function createService(options: ServiceOptions): Service {
   const delegation = delegationKeeper(store, clock, dnsNames, resolvers);
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
+  let databaseAnswers = true;
+
+  /** Asks database and name server how they are. */
+  async function look(): Promise<void> {
+    const asked = sql`select 1`.execute(store.read).then(
+      () => true,
+      () => false,
+    );
+    const patience = new AbortController();
+    const silent = sleep(mostSilence, false, { signal: patience.signal }).catch(() => false);
+    databaseAnswers = await Promise.race([asked, silent]);
+    patience.abort();
+    await figures.look();
+  }
 
   function readiness(): Readiness {
     const { ready, detail, address } = figures.last();
     const trouble = zones.trouble();
     const checks = [
-      { Name: "database", Ok: true, Detail: store.kind },
+      { Name: "database", Ok: databaseAnswers, Detail: databaseAnswers ? store.kind : `${store.kind} does not answer` },
       { Name: "nameserver", Ok: ready && trouble === null, Detail: ready ? (trouble ?? address) : detail },
     ];
     const isWell = checks.every(({ Ok }) => Ok);
@@ -97,7 +115,7 @@ export function createService(options: ServiceOptions): Service {
     authenticate: authenticator.authenticate,
     audit: writeAudit,
     readiness,
-    look: figures.look,
+    look,
     documents,
     freshness: () => (store.kind === "sqlite" ? store.commits() + zones.steps() : null),
     veil,
@@ -125,7 +143,7 @@ export function createService(options: ServiceOptions): Service {
   const noteUse = (): Promise<void> =>
     authenticator.flush().catch((error: unknown) => log("error", "The last use of tokens was not written.", { error }));
   const heart = setInterval(() => {
-    void figures.look();
+    void look();
     void noteUse();
   }, beat);
   heart.unref();
@@ -134,7 +152,7 @@ export function createService(options: ServiceOptions): Service {
     async listen(host, port) {
       const address = await http.listen(host, port);
       await zones.loaded;
-      await figures.look();
+      await look();
       engine.run();
       state = "running";
       return address;

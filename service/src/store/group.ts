@@ -1,7 +1,7 @@
 /**
- * Group commit: writes queued in one turn of the event loop, and in the turns right behind it, share one `BEGIN … COMMIT`, so that
- * they share its wait for the disk. Nobody is answered before the commit is durable, and not even the error of a part is told before, since it may rest
- * on what another part wrote.
+ * Group commit: writes queued in one turn of the event loop, and in the turns right behind it, share one `BEGIN … COMMIT`, so
+ * that they share its wait for the disk. Nobody is answered before the commit is durable, and not even the error of a part is
+ * told before, since it may rest on what another part wrote.
  *
  * Most parts succeed, and most that fail have not written yet; so a group runs without savepoints, below which SQLite would
  * keep the former pages of every statement until the end. When a part fails after it wrote, the group is rolled back and runs
