@@ -34,7 +34,7 @@ export async function fill(folder: string, domains: number, each: number): Promi
           version: 1,
         });
         for (let j = 0; j < each; j++)
-          await table.insertRecord.first(tx, {
+          await table.insertRecord.insert(tx, {
             domain_id: domain.id,
             type: "A",
             owner: `h${j}`,

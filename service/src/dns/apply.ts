@@ -179,8 +179,8 @@ async function write(tx: Tx, domainId: number, wish: Wish, serial: number, now: 
     created: now,
     version: 1,
   };
-  const made = await table.insertRecord.first(tx, row);
-  return { op: "Create", before: null, after: { ...row, id: made?.id ?? 0 } };
+  const id = await table.insertRecord.insert(tx, row);
+  return { op: "Create", before: null, after: { ...row, id } };
 }
 
 /** The sets that differ now, whole; one without data is gone. */

@@ -222,8 +222,8 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
             labels: "{}",
             version: 1,
           };
-          const made = await table.insertRecord.first(tx, fresh);
-          rows.push({ ...fresh, id: dryRun ? 0 : (made?.id ?? 0) });
+          const id = await table.insertRecord.insert(tx, fresh);
+          rows.push({ ...fresh, id: dryRun ? 0 : id });
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
         await keepVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });

@@ -123,12 +123,11 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
         clearTimeout(timer);
         resolve();
       };
-      work
-        .catch((error: unknown) => {
-          log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
-          plan(retryAfter);
-        })
-        .finally(done);
+      work.then(done, (error: unknown) => {
+        log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
+        plan(retryAfter);
+        done();
+      });
     });
 
   /** Whole zones in the order of their ids, many at a time. */

@@ -188,21 +188,18 @@ export const listBetween = (
     .execute();
 
 export const insertRecord = prepare<NewRecord>()((db, p) =>
-  db
-    .insertInto("record")
-    .values({
-      domain_id: p("domain_id"),
-      type: p("type"),
-      owner: p("owner"),
-      node: p("node"),
-      ttl: p("ttl"),
-      value: p("value"),
-      serial: p("serial"),
-      created: p("created"),
-      labels: p("labels"),
-      version: p("version"),
-    })
-    .returning("id"),
+  db.insertInto("record").values({
+    domain_id: p("domain_id"),
+    type: p("type"),
+    owner: p("owner"),
+    node: p("node"),
+    ttl: p("ttl"),
+    value: p("value"),
+    serial: p("serial"),
+    created: p("created"),
+    labels: p("labels"),
+    version: p("version"),
+  }),
 );
 
 export const updateRecord = prepare<Omit<RecordRow, "domain_id" | "type" | "created">>()((db, p) =>

@@ -20,16 +20,19 @@ interface Marks {
   readonly last: (() => Promise<void>)[];
 }
 
-const marksOf = new WeakMap<Tx, Marks>();
+/** Where a transaction keeps its marks: one WeakMap of all would cost the collector more than a statement. */
+const marksKey = Symbol("marks");
+
+type Heard = Tx & { [marksKey]?: Marks };
 
 /** Says that this transaction changes something others wait for. Without effect on a store that nobody listens to. */
 export function touch(tx: Tx, topic: Topic): void {
-  marksOf.get(tx)?.topics.add(topic);
+  (tx as Heard)[marksKey]?.topics.add(topic);
 }
 
 /** Puts `work` at the end of the transaction. False when the transaction does not know the end: then do it now. */
 export function doLast(tx: Tx, work: () => Promise<void>): boolean {
-  const marks = marksOf.get(tx);
+  const marks = (tx as Heard)[marksKey];
   marks?.last.push(work);
   return marks !== undefined;
 }
@@ -47,7 +50,7 @@ export function hearCommits(store: Store): HeardStore {
       let marks: Marks | undefined;
       const result = await store.write(async (tx) => {
         marks = { topics: new Set(), last: [] };
-        marksOf.set(tx, marks);
+        (tx as Heard)[marksKey] = marks;
         const value = await work(tx);
         for (const each of marks.last) await each();
         return value;

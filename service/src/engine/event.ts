@@ -49,20 +49,11 @@ const insertEvent = prepare<Omit<EventRow, "id">>()((db, p) =>
   }),
 );
 
-const pending = new WeakMap<Tx, NewEvent[]>();
-
 /** Stores events with the transaction, in the order given. They are written at its end. */
 export async function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   touch(tx, "event");
-  const waiting = pending.get(tx);
-  if (waiting !== undefined) {
-    waiting.push(...events);
-    return;
-  }
-  const mine = [...events];
-  if (doLast(tx, () => insert(tx, mine))) pending.set(tx, mine);
-  else await insert(tx, mine);
+  if (!doLast(tx, () => insert(tx, events))) await insert(tx, events);
 }
 
 async function insert(tx: Tx, events: readonly NewEvent[]): Promise<void> {

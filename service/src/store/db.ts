@@ -63,10 +63,12 @@ class Place {
 
 type Parameter<P> = <K extends keyof P & string>(name: K) => Expression<P[K]>;
 
-/** Reads give rows, changes without `RETURNING` give the number of rows changed. */
-export type Prepared<P, O> = [O] extends [InsertResult | UpdateResult | DeleteResult]
-  ? { run(db: Tx, parameters: P): Promise<number> }
-  : { all(db: Reader, parameters: P): Promise<O[]>; first(db: Reader, parameters: P): Promise<O | undefined> };
+/** Reads give rows; changes without `RETURNING` give the number of rows changed, and `insert` the `id` of its one new row. */
+export type Prepared<P, O> = [O] extends [InsertResult]
+  ? { run(db: Tx, parameters: P): Promise<number>; insert(db: Tx, parameters: P): Promise<number> }
+  : [O] extends [UpdateResult | DeleteResult]
+    ? { run(db: Tx, parameters: P): Promise<number> }
+    : { all(db: Reader, parameters: P): Promise<O[]>; first(db: Reader, parameters: P): Promise<O | undefined> };
 
 interface Plan {
   readonly sql: string;
@@ -97,21 +99,27 @@ export function prepare<P extends object>(): <O>(
     };
     const fill = (plan: Plan, parameters: P): unknown[] =>
       plan.values.map((value) => (value instanceof Place ? parameters[value.name as keyof P] : value));
+    // They hand the session's promise on as it is: `async` would wrap it in another one.
     const prepared = {
-      async all(db: Reader, parameters: P): Promise<Row[]> {
+      all(db: Reader, parameters: P): Promise<Row[]> {
         const session = sessionOf(db);
         const plan = (compiled[session.kind] ??= compile(db));
         return session.all(plan.sql, fill(plan, parameters), plan.name);
       },
-      async first(db: Reader, parameters: P): Promise<Row | undefined> {
+      first(db: Reader, parameters: P): Promise<Row | undefined> {
         const session = sessionOf(db);
         const plan = (compiled[session.kind] ??= compile(db));
         return session.first(plan.sql, fill(plan, parameters), plan.name);
       },
-      async run(db: Tx, parameters: P): Promise<number> {
+      run(db: Tx, parameters: P): Promise<number> {
         const session = sessionOf(db);
         const plan = (compiled[session.kind] ??= compile(db));
         return session.run(plan.sql, fill(plan, parameters), plan.name);
+      },
+      insert(db: Tx, parameters: P): Promise<number> {
+        const session = sessionOf(db);
+        const plan = (compiled[session.kind] ??= compile(db));
+        return session.insert(plan.sql, fill(plan, parameters), plan.name);
       },
     };
     return prepared as unknown as Prepared<P, O>;

@@ -29,6 +29,7 @@ export interface Connection {
   all(sql: string, values: readonly unknown[]): Row[];
   first(sql: string, values: readonly unknown[]): Row | undefined;
   run(sql: string, values: readonly unknown[]): number;
+  insert(sql: string, values: readonly unknown[]): number;
   execute(sql: string, values: readonly unknown[]): { rows: Row[]; changes: number };
   script(sql: string): void;
   /** A full disk may end a transaction without being asked to. */
@@ -63,34 +64,38 @@ class PartSession implements Session {
     this.#connection = connection;
   }
 
-  #act<T>(sql: string, act: (connection: Connection) => T): T {
-    if (this.ended) throw new Error("this transaction has ended: await every statement inside it");
+  #act<T>(sql: string, act: (connection: Connection) => T): Promise<T> {
+    if (this.ended) return Promise.reject(new Error("this transaction has ended: await every statement inside it"));
     if (this.failure !== undefined) {
-      throw new Error("an earlier statement of this transaction failed", { cause: this.failure });
+      const cause = this.failure;
+      return Promise.reject(new Error("an earlier statement of this transaction failed", { cause }));
     }
     if (!this.wrote && !isRead(sql)) this.wrote = true;
     try {
-      return act(this.#connection);
+      return Promise.resolve(act(this.#connection));
     } catch (error) {
       this.failure = error;
-      throw error;
+      return Promise.reject(error);
     }
   }
 
-  async all(sql: string, values: readonly unknown[]): Promise<Row[]> {
+  all(sql: string, values: readonly unknown[]): Promise<Row[]> {
     return this.#act(sql, (connection) => connection.all(sql, values));
   }
-  async first(sql: string, values: readonly unknown[]): Promise<Row | undefined> {
+  first(sql: string, values: readonly unknown[]): Promise<Row | undefined> {
     return this.#act(sql, (connection) => connection.first(sql, values));
   }
-  async run(sql: string, values: readonly unknown[]): Promise<number> {
+  run(sql: string, values: readonly unknown[]): Promise<number> {
     return this.#act(sql, (connection) => connection.run(sql, values));
   }
-  async execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
+  insert(sql: string, values: readonly unknown[]): Promise<number> {
+    return this.#act(sql, (connection) => connection.insert(sql, values));
+  }
+  execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
   }
-  async script(sql: string): Promise<void> {
-    this.#act(sql, (connection) => connection.script(sql));
+  script(sql: string): Promise<void> {
+    return this.#act(sql, (connection) => connection.script(sql));
   }
 }
 
@@ -102,7 +107,7 @@ export interface Writer {
 
 /** The one writer on `connection`; `face` makes a Kysely of a session. */
 export function createWriter(connection: Connection, face: (session: Session) => Kysely<Tables>, log: Log): Writer {
-  const inside = new AsyncLocalStorage<PartSession>();
+  const inside = new AsyncLocalStorage<{ ended: boolean }>();
   const queue: Part[] = [];
   let busy: Promise<void> | undefined;
   let closed = false;
@@ -111,7 +116,7 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     const session = new PartSession(connection);
     const tx = Object.assign(face(session), { isWrite: true as const });
     try {
-      const value = await inside.run(session, work, tx);
+      const value = await work(tx);
       if (session.failure !== undefined) throw session.failure;
       return { tell: () => resolve(value), mustUndo: false };
     } catch (error) {
@@ -177,12 +182,13 @@ export function createWriter(connection: Connection, face: (session: Session) =>
 
   async function flush(): Promise<void> {
     const parts = queue.splice(0, largestGroup);
-    let running = true;
+    const life = { ended: false };
     const watch = nextTurn(() => {
-      if (running) log("warn", "a write transaction waits for something other than the database, and others for it");
+      if (!life.ended)
+        log("warn", "a write transaction waits for something other than the database, and others for it");
     });
-    await runGroup(parts);
-    running = false;
+    await inside.run(life, runGroup, parts);
+    life.ended = true;
     clearImmediate(watch);
   }
 

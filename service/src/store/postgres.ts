@@ -73,6 +73,10 @@ const createSession = (ask: Ask): Session => ({
   all: async (sql, values, name) => (await ask(sql, values, name)).rows,
   first: async (sql, values, name) => (await ask(sql, values, name)).rows[0],
   run: async (sql, values, name) => (await ask(sql, values, name)).rowCount ?? 0,
+  async insert(sql, values, name) {
+    const { rows } = await ask(`${sql} returning "id"`, values, name && `${name}-id`);
+    return rows[0]?.["id"] as number;
+  },
   async execute(sql, values) {
     const { rows, rowCount } = await ask(sql, values);
     return { rows, changes: rowCount ?? 0 };

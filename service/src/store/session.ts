@@ -20,6 +20,8 @@ export interface Session {
   first(sql: string, values: readonly unknown[], name?: string): Promise<Row | undefined>;
   /** Resolves to the number of rows inserted, updated or deleted. */
   run(sql: string, values: readonly unknown[], name?: string): Promise<number>;
+  /** Runs the INSERT of one row, without `RETURNING`, and resolves to the `id` it got. */
+  insert(sql: string, values: readonly unknown[], name?: string): Promise<number>;
   /** For Kysely, which does not know whether its text returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Several statements without values, as in a migration. */

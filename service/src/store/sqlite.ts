@@ -87,6 +87,9 @@ export function connect(file: string, { readOnly }: { readOnly: boolean }): Conn
         return found === undefined ? undefined : name(columns, found);
       }),
     run: (sql, values) => guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).changes)),
+    // `RETURNING` would make SQLite build a table in memory for each row.
+    insert: (sql, values) =>
+      guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).lastInsertRowid)),
     execute: (sql, values) =>
       guarded(() => {
         const found = statement(sql);
@@ -189,6 +192,7 @@ const readSession = (connection: Connection): Session => ({
   all: async (sql, values) => connection.all(sql, values),
   first: async (sql, values) => connection.first(sql, values),
   run: async (sql, values) => connection.run(sql, values),
+  insert: async (sql, values) => connection.insert(sql, values),
   execute: async (sql, values) => connection.execute(sql, values),
   script: async (sql) => connection.script(sql),
 });
