@@ -61,7 +61,7 @@ async function run(url: string, connections: number, seconds: number, script: st
       child.once("exit", (code) => (code === 0 ? resolve(said) : reject(new Error(said))));
     });
     if (/Non-2xx|Socket errors: connect [1-9]/.test(text)) throw new Error(`wrk met errors at ${url}:\n${text}`);
-    const percentile = (name: string) => toMs(new RegExp(`${name}%\\s+(\\S+)`).exec(text)?.[1] ?? "");
+    const percentile = (name: string) => toMs(new RegExp(`^ +${name}%\\s+(\\S+)`, "m").exec(text)?.[1] ?? "");
     return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(text)?.[1]), p50: percentile("50"), p99: percentile("99") };
   } finally {
     rmSync(folder, { recursive: true, force: true });
