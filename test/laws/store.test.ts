@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../../service/src/store/db.ts";
-import { lock, prepare, StorageError } from "../../service/src/store/db.ts";
+import { journal, lock, prepare, StorageError } from "../../service/src/store/db.ts";
 import type { Kind } from "../../service/src/store/session.ts";
 import type { Database } from "../postgres.ts";
 import { databases, startDatabase } from "../postgres.ts";
@@ -112,6 +112,64 @@ law("a write inside a write is refused instead of waiting for itself", async (st
   });
   await later;
   assert.deepEqual(await readSubjects(store.read), [1]);
+});
+
+const noteEvents = journal("event", ["type", "date", "project_id", "resource", "resource_id", "data"]);
+const entry = (resource_id: number, data = "") =>
+  ({ type: "test", date: 0, project_id: 1, resource: "test", resource_id, data }) as Parameters<
+    typeof noteEvents
+  >[1][0];
+
+law(
+  "rows for a journal are stored with the rest of their write or not at all, in the order of commits",
+  async (store) => {
+    const outcomes = await Promise.allSettled(
+      range(50).map((i) =>
+        store.write(async (tx) => {
+          noteEvents(tx, [entry(i), entry(100 + i)]);
+          assert.equal((await readSubjects(tx)).includes(i), false, "a write does not see its own");
+          noteEvents(tx, [entry(200 + i)]);
+          if (i % 10 === 9) throw new RangeError(`no ${i}`);
+        }),
+      ),
+    );
+    assert.equal(outcomes.filter(({ status }) => status === "rejected").length, 5);
+    const rows = await store.read.selectFrom("event").select(["id", "resource_id"]).orderBy("id").execute();
+    const subjects = rows.map((row) => row.resource_id);
+    assert.deepEqual(
+      subjects.toSorted((a, b) => a - b),
+      range(300).filter((i) => i < 250 && i % 100 < 50 && i % 10 !== 9),
+    );
+    for (let at = 0; at < subjects.length; at += 3) {
+      const first = subjects[at] ?? -1;
+      assert.deepEqual(subjects.slice(at, at + 3), [first, first + 100, first + 200]);
+    }
+  },
+);
+
+law("a row that a journal cannot take fails the write that it came with, and no other", async (store) => {
+  const outcomes = await Promise.allSettled(
+    range(20).map((i) =>
+      store.write(async (tx) => {
+        await insertEvent(tx, 1000 + i);
+        noteEvents(tx, [i === 7 ? { ...entry(i), type: null as unknown as string } : entry(i)]);
+      }),
+    ),
+  );
+  const refused = outcomes.flatMap((outcome, i) => (outcome.status === "rejected" ? [i] : []));
+  assert.deepEqual(refused, [7]);
+  const stands = range(20).filter((i) => i !== 7);
+  assert.deepEqual(await readSubjects(store.read), [...stands, ...stands.map((i) => 1000 + i)]);
+});
+
+law("a journal takes nothing outside a write", async (store) => {
+  assert.throws(() => noteEvents(store.read as Tx, [entry(1)]), /by a write/);
+  let kept: Tx | undefined;
+  await store.write(async (tx) => {
+    kept = tx;
+  });
+  assert.throws(() => noteEvents(kept as Tx, [entry(2)]), /has ended/);
+  assert.deepEqual(await readSubjects(store.read), []);
 });
 
 law("work that waits for something else harms nobody", async (store) => {
@@ -240,6 +298,12 @@ const move = prepare<{ from: number; to: number }>()((db, p) =>
     .where("resource_id", "=", p("from")),
 );
 
+const put = prepare<{ subject: number }>()((db, p) =>
+  db
+    .insertInto("event")
+    .values({ type: "test", date: 0, project_id: 1, resource: "test", resource_id: p("subject"), data: "" }),
+);
+
 law("a prepared query does what it says, with the values of each call", async (store) => {
   const ids = await store.write(async (tx) => [
     await add.first(tx, { subject: 1, data: "one" }),
@@ -253,6 +317,10 @@ law("a prepared query does what it says, with the values of each call", async (s
   assert.deepEqual(await find.all(store.read, { id: 1, most: 1 }), fluent.slice(0, 1));
   assert.deepEqual(await find.first(store.read, { id: 2, most: 1 }), fluent[1]);
   assert.equal(await find.first(store.read, { id: 3, most: 1 }), undefined);
+  assert.deepEqual(
+    await store.write(async (tx) => [await put.insert(tx, { subject: 5 }), await put.run(tx, { subject: 6 })]),
+    [3, 1],
+  );
 });
 
 law("a closed store refuses, after finishing what it took", async (store, { open }) => {

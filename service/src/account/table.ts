@@ -1,7 +1,7 @@
 /** Projects, tokens and the audit in SQL. Rows as they are stored; what they mean is in `rules`, what they look like in `routes`. */
 import type { Quota } from "@brume/api/account.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { AuditTable, ProjectTable, TokenTable } from "../store/schema.ts";
 
 export type ProjectRow = Selectable<ProjectTable>;
@@ -110,22 +110,20 @@ export async function ownsDomain(db: Reader, project: number, domain: number): P
   return row !== undefined;
 }
 
-export const insertAudit = prepare<Omit<AuditRow, "id">>()((db, p) =>
-  db.insertInto("audit").values({
-    project_id: p("project_id"),
-    date: p("date"),
-    token_id: p("token_id"),
-    token_name: p("token_name"),
-    address: p("address"),
-    operation: p("operation"),
-    resource: p("resource"),
-    resource_id: p("resource_id"),
-    status: p("status"),
-    request_id: p("request_id"),
-    before: p("before"),
-    after: p("after"),
-  }),
-);
+export const appendAudit = journal("audit", [
+  "project_id",
+  "date",
+  "token_id",
+  "token_name",
+  "address",
+  "operation",
+  "resource",
+  "resource_id",
+  "status",
+  "request_id",
+  "before",
+  "after",
+]);
 
 export interface AuditFilter {
   readonly project: number;

@@ -9,6 +9,7 @@ import { holdQuota } from "../account/rules.ts";
 import { Fault } from "../base/fault.ts";
 import type { RecordSet, ZoneChange } from "../drivers/nameserver/port.ts";
 import type { Tx } from "../store/db.ts";
+import { absolute } from "./name.ts";
 import type { StoredRecord } from "./record.ts";
 import { checkZone, describeConflict, type Question, questionsOf } from "./rules.ts";
 import { automaticNs, automaticSoa, recordSets, servedOwner, sortKey } from "./served.ts";
@@ -195,17 +196,17 @@ function changedSets(
   for (const { before, after } of changes)
     for (const row of [before, after]) if (row !== null) touched.set(setOf(storedOf(row)), storedOf(row));
   const rows = [...standing, ...changes.map(({ after }) => after).filter((row) => row !== null)].map(storedOf);
-  const sets = new Map<string, RecordSet>();
-  for (const set of recordSets(
+  const sets = recordSets(
     rows.filter((record) => touched.has(setOf(record))),
     zone,
-  ))
-    sets.set(`${set.type} ${set.owner}`, set);
+  );
+  const standingSets = new Map(sets.map((set) => [`${set.type} ${set.owner}`, set]));
   return [...touched.values()].map((record) => {
-    const [gone] = recordSets([record], zone) as [RecordSet];
-    const set = sets.get(`${gone.type} ${gone.owner}`);
+    const { type, ttl } = record;
+    const owner = absolute(servedOwner(record), zone);
+    const set = standingSets.get(`${type} ${owner}`);
     if (set !== undefined) return set;
-    return record.type === "NS" && record.owner === "@" ? automaticNs(zone, nameServers) : { ...gone, data: [] };
+    return type === "NS" && record.owner === "@" ? automaticNs(zone, nameServers) : { owner, type, ttl, data: [] };
   });
 }
 

@@ -1,8 +1,4 @@
-/**
- * Makes commits audible inside the process, so that the engine and the event feed start at once instead of polling.
- * It also gives a transaction a last word: what must hold a lock until the commit (the order of events) is done at its very
- * end, which keeps that lock short and always taken last, so that two transactions can never wait for each other over it.
- */
+/** Makes commits audible inside the process, so that the engine and the event feed start at once instead of polling. */
 import type { Store, Tx } from "../store/db.ts";
 
 export type Topic = "task" | "cancel" | "event";
@@ -15,26 +11,14 @@ export interface HeardStore extends Store {
   commits(): number;
 }
 
-interface Marks {
-  readonly topics: Set<Topic>;
-  readonly last: (() => Promise<void>)[];
-}
+/** On the transaction itself: a WeakMap by transaction would cost the collector more than a statement costs. */
+const topicsKey = Symbol("topics");
 
-/** Where a transaction keeps its marks: one WeakMap of all would cost the collector more than a statement. */
-const marksKey = Symbol("marks");
-
-type Heard = Tx & { [marksKey]?: Marks };
+type Heard = Tx & { [topicsKey]?: Set<Topic> };
 
 /** Says that this transaction changes something others wait for. Without effect on a store that nobody listens to. */
 export function touch(tx: Tx, topic: Topic): void {
-  (tx as Heard)[marksKey]?.topics.add(topic);
-}
-
-/** Puts `work` at the end of the transaction. False when the transaction does not know the end: then do it now. */
-export function doLast(tx: Tx, work: () => Promise<void>): boolean {
-  const marks = (tx as Heard)[marksKey];
-  marks?.last.push(work);
-  return marks !== undefined;
+  (tx as Heard)[topicsKey]?.add(topic);
 }
 
 /** Listeners must not throw. */
@@ -47,16 +31,14 @@ export function hearCommits(store: Store): HeardStore {
     read: store.read,
     close: () => store.close(),
     async write(work) {
-      let marks: Marks | undefined;
-      const result = await store.write(async (tx) => {
-        marks = { topics: new Set(), last: [] };
-        (tx as Heard)[marksKey] = marks;
-        const value = await work(tx);
-        for (const each of marks.last) await each();
-        return value;
+      let topics: Set<Topic> | undefined;
+      const result = await store.write((tx) => {
+        topics = new Set();
+        (tx as Heard)[topicsKey] = topics;
+        return work(tx);
       });
       commits += 1;
-      for (const topic of marks?.topics ?? []) for (const listener of listeners[topic]) listener();
+      for (const topic of topics ?? []) for (const listener of listeners[topic]) listener();
       return result;
     },
     onCommit(topic, listener) {

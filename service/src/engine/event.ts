@@ -1,19 +1,18 @@
 /**
  * What happened, as rows: events are stored in the transaction of the change they tell of, and read in the order of their
- * ids by lists and streams. The order is a promise: whoever has seen an id never finds a smaller one later. SQLite keeps
- * it by having one writer; on PostgreSQL ids are given under a lock that lasts until the commit, taken as the last act of the transaction.
+ * ids by lists and streams. The order is a promise: whoever has seen an id never finds a smaller one later. That is what a journal is.
  */
 
 import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely";
 import { sql } from "kysely";
 import type { Clock } from "../base/clock.ts";
 import type { Log, Tx } from "../store/db.ts";
-import { lock, prepare } from "../store/db.ts";
+import { journal } from "../store/db.ts";
 import type { EventTable, Tables } from "../store/schema.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
 import type { HeardStore } from "./commit.ts";
-import { doLast, touch } from "./commit.ts";
+import { touch } from "./commit.ts";
 import type { Keeper } from "./flow.ts";
 import { keeper } from "./flow.ts";
 
@@ -35,42 +34,34 @@ export interface NewEvent {
   readonly data: string | null;
 }
 
-const insertEvent = prepare<Omit<EventRow, "id">>()((db, p) =>
-  db.insertInto("event").values({
-    type: p("type"),
-    date: p("date"),
-    project_id: p("project_id"),
-    resource: p("resource"),
-    resource_id: p("resource_id"),
-    parent_id: p("parent_id"),
-    token_id: p("token_id"),
-    request_id: p("request_id"),
-    data: p("data"),
-  }),
-);
+const entries = journal("event", [
+  "type",
+  "date",
+  "project_id",
+  "resource",
+  "resource_id",
+  "parent_id",
+  "token_id",
+  "request_id",
+  "data",
+]);
 
 /** Stores events with the transaction, in the order given. They are written at its end. */
 export async function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   touch(tx, "event");
-  if (!doLast(tx, () => insert(tx, events))) await insert(tx, events);
-}
-
-async function insert(tx: Tx, events: readonly NewEvent[]): Promise<void> {
-  await lock(tx, "event");
-  for (const event of events) {
-    await insertEvent.run(tx, {
-      type: event.type,
-      date: event.date,
-      project_id: event.project,
-      resource: event.resource,
-      resource_id: event.id,
-      parent_id: event.parent ?? null,
-      token_id: event.token ?? null,
-      request_id: event.request ?? null,
-      data: event.data,
-    });
-  }
+  const rows = events.map((event) => ({
+    type: event.type,
+    date: event.date,
+    project_id: event.project,
+    resource: event.resource,
+    resource_id: event.id,
+    parent_id: event.parent ?? null,
+    token_id: event.token ?? null,
+    request_id: event.request ?? null,
+    data: event.data,
+  }));
+  entries(tx, rows);
 }
 
 /** What somebody wants to see and may see; all of it must fit. A field that is absent lets everything pass. */

@@ -2,10 +2,10 @@
  * The one face of both databases. Features write Kysely against `Tables` and know neither SQLite nor PostgreSQL:
  * what differs (group commit, locks, prepared text) is decided behind `Store`.
  */
-import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, UpdateResult } from "kysely";
+import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, Selectable, UpdateResult } from "kysely";
 import { sql } from "kysely";
 import type { Tables } from "./schema.ts";
-import type { Kind, Row } from "./session.ts";
+import type { Journal, Kind, Row } from "./session.ts";
 import { sessionOf } from "./session.ts";
 
 /** Reads committed state only; never waits for a writer. */
@@ -75,6 +75,19 @@ interface Plan {
   readonly name: string;
   /** Per parameter of the text: a place to fill, or a constant that the query was built with. */
   readonly values: readonly unknown[];
+}
+
+/** How rows of one table are handed over, to be written right before the commit: see `journal.ts`. */
+export function journal<Name extends keyof Tables & string>(
+  table: Name,
+  columns: readonly (Exclude<keyof Tables[Name], "id"> & string)[],
+): (tx: Tx, rows: readonly Omit<Selectable<Tables[Name]>, "id">[]) => void {
+  const made: Journal = { table, columns, texts: new Map() };
+  return (tx, rows) =>
+    sessionOf(tx).append(
+      made,
+      rows.map((row) => columns.map((column) => (row as Record<string, unknown>)[column])),
+    );
 }
 
 let plans = 0;

@@ -15,8 +15,9 @@ import { setImmediate as nextTurn } from "node:timers";
 import type { Kysely } from "kysely";
 import type { Log, Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
+import { addEntries, type Entries, statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
-import type { Row, Session } from "./session.ts";
+import type { Journal, Row, Session } from "./session.ts";
 
 /** Parts in one commit at most, so that reads and sockets get their turn under any load. */
 const largestGroup = 512;
@@ -49,6 +50,9 @@ interface Outcome {
   readonly mustUndo: boolean;
 }
 
+/** Takes what a part hands over for its journals. */
+type Keep = (entries: Entries) => void;
+
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
 /** One part's way to the connection, as long as the part runs. The first error sticks, as PostgreSQL has it. */
@@ -57,8 +61,9 @@ class PartSession implements Session {
   readonly #connection: Connection;
   failure: unknown = undefined;
   ended = false;
-  /** It ran something that may have changed rows. */
+  /** It ran something that may have changed rows, or handed rows over. */
   wrote = false;
+  readonly entries: Entries = new Map();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -91,6 +96,11 @@ class PartSession implements Session {
   insert(sql: string, values: readonly unknown[]): Promise<number> {
     return this.#act(sql, (connection) => connection.insert(sql, values));
   }
+  append(journal: Journal, rows: readonly (readonly unknown[])[]): void {
+    if (this.ended) throw new Error("this transaction has ended");
+    this.wrote = true;
+    addEntries(this.entries, journal, rows);
+  }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
   }
@@ -112,12 +122,13 @@ export function createWriter(connection: Connection, face: (session: Session) =>
   let busy: Promise<void> | undefined;
   let closed = false;
 
-  async function runPart({ work, resolve, reject }: Part): Promise<Outcome> {
+  async function runPart({ work, resolve, reject }: Part, keep: Keep): Promise<Outcome> {
     const session = new PartSession(connection);
     const tx = Object.assign(face(session), { isWrite: true as const });
     try {
       const value = await work(tx);
       if (session.failure !== undefined) throw session.failure;
+      keep(session.entries);
       return { tell: () => resolve(value), mustUndo: false };
     } catch (error) {
       // A full disk or a broken one takes the whole group with it; so does anything that ended the transaction.
@@ -129,15 +140,31 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     }
   }
 
+  const write: Keep = (entries) => {
+    for (const { sql, values } of statementsOf(entries, "sqlite")) connection.run(sql, values);
+  };
+
   /** False: a part must be undone, and with it all were. */
   async function runTogether(parts: readonly Part[], outcomes: Outcome[]): Promise<boolean> {
     connection.run("BEGIN IMMEDIATE", []);
+    const kept: Entries = new Map();
+    const keep: Keep = (entries) => {
+      for (const [journal, rows] of entries) addEntries(kept, journal, rows);
+    };
     for (const part of parts) {
-      const outcome = await runPart(part);
+      const outcome = await runPart(part, keep);
       outcomes.push(outcome);
       if (!outcome.mustUndo) continue;
       connection.run("ROLLBACK", []);
       return parts.length === 1;
+    }
+    try {
+      write(kept);
+    } catch (error) {
+      if (error instanceof StorageError) throw error;
+      // Whose row it was shows when each part writes its own.
+      rollBack();
+      return false;
     }
     connection.run("COMMIT", []);
     return true;
@@ -147,7 +174,7 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     connection.run("BEGIN IMMEDIATE", []);
     for (const part of parts) {
       connection.run("SAVEPOINT part", []);
-      const outcome = await runPart(part);
+      const outcome = await runPart(part, write);
       outcomes.push(outcome);
       if (outcome.mustUndo) connection.run("ROLLBACK TO part", []);
       connection.run("RELEASE part", []);

@@ -8,9 +8,10 @@ import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "ky
 import type { PoolClient, QueryResult } from "pg";
 import pg from "pg";
 import type { Log, Snapshot, Store, Tx } from "./db.ts";
-import { StorageError } from "./db.ts";
+import { lock, StorageError } from "./db.ts";
+import { addEntries, type Entries, statementsOf } from "./journal.ts";
 import type { Row, Session } from "./session.ts";
-import { createFace } from "./session.ts";
+import { createFace, refuseAppend } from "./session.ts";
 
 const face = createFace({
   createDriver: () => {
@@ -68,7 +69,7 @@ function explain(error: unknown): unknown {
 
 type Ask = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
 
-const createSession = (ask: Ask): Session => ({
+const createSession = (ask: Ask, append: Session["append"] = refuseAppend): Session => ({
   kind: "postgres",
   all: async (sql, values, name) => (await ask(sql, values, name)).rows,
   first: async (sql, values, name) => (await ask(sql, values, name)).rows[0],
@@ -77,6 +78,7 @@ const createSession = (ask: Ask): Session => ({
     const { rows } = await ask(`${sql} returning "id"`, values, name && `${name}-id`);
     return rows[0]?.["id"] as number;
   },
+  append,
   async execute(sql, values) {
     const { rows, rowCount } = await ask(sql, values);
     return { rows, changes: rowCount ?? 0 };
@@ -122,8 +124,9 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
   /** One try on one connection. `again` is thrown on as it is, everything else explained. */
   async function attempt<T>(client: PoolClient, work: (tx: Tx) => Promise<T>): Promise<T> {
     const life = { ended: false };
+    const entries: Entries = new Map();
     let failure: unknown;
-    const session = createSession(async (sql, values, name) => {
+    const ask: Ask = async (sql, values, name) => {
       if (life.ended) throw new Error("this transaction has ended: await every statement inside it");
       try {
         return await client.query<Row>(query(sql, values, name));
@@ -134,11 +137,18 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
           ? new Error("an earlier statement of this transaction failed", { cause: failure })
           : explain(error);
       }
+    };
+    const session = createSession(ask, (journal, rows) => {
+      if (life.ended) throw new Error("this transaction has ended");
+      addEntries(entries, journal, rows);
     });
+    const tx = Object.assign(face(session), { isWrite: true as const });
     await client.query("begin isolation level read committed read write");
     try {
-      const value = await inside.run(life, work, Object.assign(face(session), { isWrite: true as const }));
+      const value = await inside.run(life, work, tx);
       if (failure !== undefined) throw failure;
+      if (entries.size > 0) await lock(tx, "journal");
+      for (const { sql, values, name } of statementsOf(entries, "postgres")) await ask(sql, values, name);
       life.ended = true;
       await client.query("commit");
       return value;

@@ -13,6 +13,15 @@ export type Kind = "sqlite" | "postgres";
 /** A row as a plain object; integers are numbers on both databases, blobs are `Uint8Array`. */
 export type Row = Record<string, unknown>;
 
+/** A table that rows are only added to: see `journal.ts`. */
+export interface Journal {
+  readonly table: string;
+  /** Of one row, in the order of its values. */
+  readonly columns: readonly string[];
+  /** Statements made so far. */
+  readonly texts: Map<string, string>;
+}
+
 /** Runs SQL. `name` says that the text is worth keeping prepared on a database that is told so by name. */
 export interface Session {
   readonly kind: Kind;
@@ -22,6 +31,8 @@ export interface Session {
   run(sql: string, values: readonly unknown[], name?: string): Promise<number>;
   /** Runs the INSERT of one row, without `RETURNING`, and resolves to the `id` it got. */
   insert(sql: string, values: readonly unknown[], name?: string): Promise<number>;
+  /** Hands rows over that are written right before the commit. Throws where there is none to come. */
+  append(journal: Journal, rows: readonly (readonly unknown[])[]): void;
   /** For Kysely, which does not know whether its text returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Several statements without values, as in a migration. */
@@ -38,6 +49,11 @@ export function sessionOf(db: Kysely<Tables>): Session {
   const session = (db as Partial<Connected>)[sessionKey];
   if (session === undefined) throw new Error("this Kysely object does not come from a Store");
   return session;
+}
+
+/** `append` of a session that only reads. */
+export function refuseAppend(): never {
+  throw new Error("rows are put into a journal by a write");
 }
 
 const refused = async (): Promise<never> => {

@@ -16,7 +16,7 @@ import { StorageError } from "./db.ts";
 import type { Connection } from "./group.ts";
 import { createWriter } from "./group.ts";
 import type { Row, Session } from "./session.ts";
-import { createFace } from "./session.ts";
+import { createFace, refuseAppend } from "./session.ts";
 
 interface Statement {
   readonly run: StatementSync;
@@ -193,6 +193,7 @@ const readSession = (connection: Connection): Session => ({
   first: async (sql, values) => connection.first(sql, values),
   run: async (sql, values) => connection.run(sql, values),
   insert: async (sql, values) => connection.insert(sql, values),
+  append: refuseAppend,
   execute: async (sql, values) => connection.execute(sql, values),
   script: async (sql) => connection.script(sql),
 });
