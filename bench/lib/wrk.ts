@@ -27,7 +27,7 @@ const toMs = (text: string): number => {
 };
 
 /** Seconds before the measurement: what is measured shall be compiled, cached and connected. */
-const warmUp = 2;
+const warmUp = 5;
 
 /** Throws when an answer was an error: a rate of refusals is no rate. */
 export async function load({ url, connections, seconds, script }: Load): Promise<Measured> {

@@ -123,11 +123,12 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
         clearTimeout(timer);
         resolve();
       };
-      work.then(done, (error: unknown) => {
-        log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
-        plan(retryAfter);
-        done();
-      });
+      work
+        .catch((error: unknown) => {
+          log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
+          plan(retryAfter);
+        })
+        .finally(done);
     });
 
   /** Whole zones in the order of their ids, many at a time. */
