@@ -117,10 +117,10 @@ test("a start that meets an end finds its turn (postgres)", async () => {
     const toy = { ...createToyFlow(createToyWorld()), steps: [{ name: "Only" }] };
     const engine = createToyEngine(store, alarm, { flows: [toy] });
     const gate = createGate();
-    // Events are the last act of a transaction: who holds their lock holds up the end just before its commit.
+    // Journals are written as the last act of a transaction: who holds their lock holds up the end just before its commit.
     const other = await database.open();
     const holding = other.write(async (tx) => {
-      await lock(tx, "event");
+      await lock(tx, "journal");
       await gate.pass();
     });
     await gate.reached;

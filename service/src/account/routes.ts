@@ -113,7 +113,7 @@ const tidyScopes = (wanted: readonly string[]): Scope[] => scopes.filter((scope)
 
 /** One row of the audit, as `http` hands it over. */
 export async function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
-  const entry = {
+  table.putAudit(tx, {
     project_id: row.caller.projectId,
     date: row.date,
     token_id: row.caller.tokenId,
@@ -126,8 +126,7 @@ export async function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
     request_id: row.requestId,
     before: row.before,
     after: row.after,
-  };
-  table.appendAudit(tx, [entry]);
+  });
 }
 
 type Names =

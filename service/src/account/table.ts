@@ -110,7 +110,7 @@ export async function ownsDomain(db: Reader, project: number, domain: number): P
   return row !== undefined;
 }
 
-export const appendAudit = journal("audit", [
+export const putAudit = journal("audit", [
   "project_id",
   "date",
   "token_id",

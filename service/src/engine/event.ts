@@ -34,7 +34,7 @@ export interface NewEvent {
   readonly data: string | null;
 }
 
-const entries = journal("event", [
+const put = journal("event", [
   "type",
   "date",
   "project_id",
@@ -50,18 +50,18 @@ const entries = journal("event", [
 export async function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   touch(tx, "event");
-  const rows = events.map((event) => ({
-    type: event.type,
-    date: event.date,
-    project_id: event.project,
-    resource: event.resource,
-    resource_id: event.id,
-    parent_id: event.parent ?? null,
-    token_id: event.token ?? null,
-    request_id: event.request ?? null,
-    data: event.data,
-  }));
-  entries(tx, rows);
+  for (const event of events)
+    put(tx, {
+      type: event.type,
+      date: event.date,
+      project_id: event.project,
+      resource: event.resource,
+      resource_id: event.id,
+      parent_id: event.parent ?? null,
+      token_id: event.token ?? null,
+      request_id: event.request ?? null,
+      data: event.data,
+    });
 }
 
 /** What somebody wants to see and may see; all of it must fit. A field that is absent lets everything pass. */

@@ -77,17 +77,16 @@ interface Plan {
   readonly values: readonly unknown[];
 }
 
-/** How rows of one table are handed over, to be written right before the commit: see `journal.ts`. */
-export function journal<Name extends keyof Tables & string>(
+/** How a row of one table is handed over, to be written right before the commit: see `journal.ts`. */
+export function journal<Name extends keyof Tables>(
   table: Name,
   columns: readonly (Exclude<keyof Tables[Name], "id"> & string)[],
-): (tx: Tx, rows: readonly Omit<Selectable<Tables[Name]>, "id">[]) => void {
+): (tx: Tx, row: Omit<Selectable<Tables[Name]>, "id">) => void {
   const made: Journal = { table, columns, texts: new Map() };
-  return (tx, rows) =>
-    sessionOf(tx).append(
-      made,
-      rows.map((row) => columns.map((column) => (row as Record<string, unknown>)[column])),
-    );
+  return (tx, row) => {
+    const values = columns.map((column) => (row as Record<string, unknown>)[column]);
+    sessionOf(tx).append(made, values);
+  };
 }
 
 let plans = 0;

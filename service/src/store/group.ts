@@ -96,10 +96,10 @@ class PartSession implements Session {
   insert(sql: string, values: readonly unknown[]): Promise<number> {
     return this.#act(sql, (connection) => connection.insert(sql, values));
   }
-  append(journal: Journal, rows: readonly (readonly unknown[])[]): void {
+  append(journal: Journal, values: readonly unknown[]): void {
     if (this.ended) throw new Error("this transaction has ended");
     this.wrote = true;
-    addEntries(this.entries, journal, rows);
+    addEntries(this.entries, journal, values);
   }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
@@ -149,7 +149,7 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     connection.run("BEGIN IMMEDIATE", []);
     const kept: Entries = new Map();
     const keep: Keep = (entries) => {
-      for (const [journal, rows] of entries) addEntries(kept, journal, rows);
+      for (const [journal, values] of entries) addEntries(kept, journal, values);
     };
     for (const part of parts) {
       const outcome = await runPart(part, keep);

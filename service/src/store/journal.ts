@@ -7,13 +7,13 @@
 
 import type { Journal, Kind } from "./session.ts";
 
-/** Rows by journal, in the order in which they were handed over. */
-export type Entries = Map<Journal, (readonly unknown[])[]>;
+/** Values by journal, row behind row in the order in which they were handed over. */
+export type Entries = Map<Journal, unknown[]>;
 
-export function addEntries(entries: Entries, journal: Journal, rows: readonly (readonly unknown[])[]): void {
+export function addEntries(entries: Entries, journal: Journal, values: readonly unknown[]): void {
   const there = entries.get(journal);
-  if (there === undefined) entries.set(journal, [...rows]);
-  else there.push(...rows);
+  if (there === undefined) entries.set(journal, [...values]);
+  else for (const value of values) there.push(value);
 }
 
 export interface Statement {
@@ -41,11 +41,13 @@ function textOf({ table, columns, texts }: Journal, kind: Kind, size: number): s
 
 /** What writes the entries on this kind of database. */
 export function* statementsOf(entries: Entries, kind: Kind): Generator<Statement, void> {
-  for (const [journal, rows] of entries)
-    for (let at = 0; at < rows.length; ) {
-      const size = sizes.find((each) => at + each <= rows.length) ?? 1;
-      const values = rows.slice(at, at + size).flat();
-      yield { sql: textOf(journal, kind, size), values, name: `${journal.table}-${size}` };
-      at += size;
+  for (const [journal, values] of entries) {
+    const { length } = journal.columns;
+    for (let at = 0; at < values.length; ) {
+      const size = sizes.find((each) => at + each * length <= values.length) ?? 1;
+      const some = values.slice(at, at + size * length);
+      yield { sql: textOf(journal, kind, size), values: some, name: `${journal.table}-${size}` };
+      at += size * length;
     }
+  }
 }

@@ -138,9 +138,9 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
           : explain(error);
       }
     };
-    const session = createSession(ask, (journal, rows) => {
+    const session = createSession(ask, (journal, values) => {
       if (life.ended) throw new Error("this transaction has ended");
-      addEntries(entries, journal, rows);
+      addEntries(entries, journal, values);
     });
     const tx = Object.assign(face(session), { isWrite: true as const });
     await client.query("begin isolation level read committed read write");

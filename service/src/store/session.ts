@@ -31,8 +31,8 @@ export interface Session {
   run(sql: string, values: readonly unknown[], name?: string): Promise<number>;
   /** Runs the INSERT of one row, without `RETURNING`, and resolves to the `id` it got. */
   insert(sql: string, values: readonly unknown[], name?: string): Promise<number>;
-  /** Hands rows over that are written right before the commit. Throws where there is none to come. */
-  append(journal: Journal, rows: readonly (readonly unknown[])[]): void;
+  /** Hands the values of rows over that are written right before the commit. Throws where there is none to come. */
+  append(journal: Journal, values: readonly unknown[]): void;
   /** For Kysely, which does not know whether its text returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Several statements without values, as in a migration. */
