@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -54,6 +54,14 @@ test("a child that takes too long is killed with its children", async () => {
   assert.match(error.message, /longer than 100 ms/);
 });
 
+test("a child that was called off is killed, also before it began", async () => {
+  const off = new AbortController();
+  const running = failure(exec.run(["sleep", "60"], { signal: off.signal }));
+  off.abort();
+  assert.match((await running).message, /called off/);
+  assert.match((await failure(exec.run(["sleep", "60"], { signal: AbortSignal.abort() }))).message, /called off/);
+});
+
 test("a child gets no environment of ours", async () => {
   process.env["BRUME_SECRET"] = "1";
   const seen = await exec.run(["env"], { environment: { WANTED: randomUUID() } });
@@ -74,5 +82,20 @@ test("a detached child is known by its birth, and ends only when it is meant", a
   assert.ok(exec.signal(child, "SIGKILL"));
   while (exec.isAlive(child)) await sleep(5);
   assert.equal(exec.signal(child, "SIGKILL"), false);
+  rmSync(folder, { recursive: true });
+});
+
+test("a child enters its folder before it gives up its rights", {
+  skip: process.getuid?.() === 0 ? false : "not root",
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
+  const inner = join(folder, "inner");
+  mkdirSync(inner);
+  writeFileSync(join(inner, "file"), "reached");
+  chmodSync(folder, 0o700);
+  const wish = { cwd: inner, uid: 699_001, gid: 699_001 };
+  assert.equal(await exec.run(["cat", "file"], wish), "reached");
+  assert.equal((await exec.run(["id", "-G"], wish)).trim(), "699001");
+  await failure(exec.run(["cat", join(inner, "file")], wish));
   rmSync(folder, { recursive: true });
 });

@@ -7,17 +7,26 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 
-const environment = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
+/** Where children find programs. */
+export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const environment = { PATH: searchPath, LC_ALL: "C" };
 
 interface Options {
   /** Beside `PATH` and the language C, which are all that a child gets by itself. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Entered before `uid` is taken on, so it may lie in a folder that the child itself could not reach. */
+  readonly cwd?: string;
+  /** Numbers, for which there need be no user. All other groups are left. */
+  readonly uid?: number;
+  readonly gid?: number;
 }
 
 export interface RunOptions extends Options {
   readonly stdin?: string;
   /** Milliseconds, then the child and all that it started are killed; 10,000 by default. */
   readonly timeout?: number;
+  /** Kills it like the time limit does. */
+  readonly signal?: AbortSignal;
   /** Exit codes that are no failure; only 0 by default. */
   readonly codes?: readonly number[];
 }
@@ -25,8 +34,6 @@ export interface RunOptions extends Options {
 export interface DetachOptions extends Options {
   /** File that gets standard output and error, appended; made with mode 600. */
   readonly output: string;
-  readonly uid?: number;
-  readonly gid?: number;
 }
 
 /** A process that cannot be mistaken for a later one of the same number: `born` is field 22 of /proc/PID/stat, 0 where there is none. */
@@ -60,6 +67,14 @@ export interface Exec {
   signal(child: Child, signal: NodeJS.Signals): boolean;
 }
 
+/** What `spawn` takes as it is. */
+const person = ({ cwd, uid, gid, environment: more }: Options) => ({
+  env: { ...environment, ...more },
+  ...(cwd !== undefined && { cwd }),
+  ...(uid !== undefined && { uid }),
+  ...(gid !== undefined && { gid }),
+});
+
 function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
@@ -73,32 +88,40 @@ function run(argv: readonly string[], options: RunOptions = {}): Promise<string>
   const limit = options.timeout ?? 10_000;
   return new Promise((resolve, reject) => {
     const child = spawn(program, rest, {
-      env: { ...environment, ...options.environment },
+      ...person(options),
       stdio: ["pipe", "pipe", "pipe"],
       // A group of its own: the limit then ends its children too, and a Ctrl-C at our terminal does not cut it in half.
       detached: true,
     });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
+    let stopped = "";
+    const stop = (why: string) => {
+      stopped ||= why;
       killGroup(child.pid);
-    }, limit);
+    };
+    const timer = setTimeout(() => stop(`took longer than ${limit} ms`), limit);
+    const abort = () => stop("was called off");
+    if (options.signal?.aborted === true) abort();
+    options.signal?.addEventListener("abort", abort, { once: true });
+    const tidy = () => {
+      clearTimeout(timer);
+      options.signal?.removeEventListener("abort", abort);
+    };
     child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
     child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
     // A child that ends without reading its input raises EPIPE here, which is not an error of ours.
     child.stdin.on("error", () => {});
     child.on("error", (error) => {
-      clearTimeout(timer);
+      tidy();
       reject(new CommandError(argv, null, "", error.message, error));
     });
     child.on("close", (code, signal) => {
-      clearTimeout(timer);
-      if (!late && code !== null && (options.codes ?? [0]).includes(code))
+      tidy();
+      if (stopped === "" && code !== null && (options.codes ?? [0]).includes(code))
         return resolve(Buffer.concat(out).toString());
-      const why = late ? `took longer than ${limit} ms` : `ended with ${code ?? signal}`;
-      reject(new CommandError(argv, code, late ? "" : Buffer.concat(err).toString(), why));
+      const said = stopped === "" ? Buffer.concat(err).toString() : "";
+      reject(new CommandError(argv, code, said, stopped || `ended with ${code ?? signal}`));
     });
     child.stdin.end(options.stdin);
   });
@@ -129,11 +152,9 @@ export const exec: Exec = {
     const output = openSync(options.output, "a", 0o600);
     try {
       const child = spawn(program, rest, {
-        env: { ...environment, ...options.environment },
+        ...person(options),
         stdio: ["ignore", output, output],
         detached: true,
-        ...(options.uid !== undefined && { uid: options.uid }),
-        ...(options.gid !== undefined && { gid: options.gid }),
       });
       await once(child, "spawn");
       child.unref();

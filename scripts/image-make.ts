@@ -1,0 +1,195 @@
+/** `npm run image -- NAME`: builds, fetches or imports a guest image. Called by `scripts/image`. */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { loadConfig } from "../service/src/config.ts";
+import { exec } from "../service/src/drivers/exec.ts";
+import type { Family, Image } from "../service/src/drivers/machine/image.ts";
+import { openDraft, placeImage, sweepImages } from "../service/src/drivers/machine/imagefolder.ts";
+import { createImageStore } from "../service/src/drivers/machine/imagestore.ts";
+
+const usage = `npm run image -- NAME [--images FOLDER]
+  (nothing)        lists what is here and what there could be
+  tiny             builds the small Linux; done by the set-up, --again takes newer packages
+  debian-12, -13   builds Debian from this machine's own package source, as root; --fetch takes the official one
+  NAME             fetches an official image of the catalogue
+  FILE or URL      imports a qcow2 or raw disk: --name NAME [--sha256 SUM] [--title TEXT] [--os TEXT]
+                   [--family Linux|Windows|Bsd] [--min-ram MB] [--hdd GB]
+  --images         the folder of images; default: images of BRUME_DATA`;
+
+/** Where the small Linux is kept for all data folders, which take it over when the service starts. */
+const shared = resolve(".engines/images");
+const here = dirname(import.meta.filename);
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+const show = (line: string): void => void (process.stderr.isTTY && process.stderr.write(`\r\x1b[K${line}`));
+
+const accepted = {
+  allowPositionals: true,
+  options: {
+    recipe: { type: "string" },
+    again: { type: "boolean" },
+    help: { type: "boolean" },
+    fetch: { type: "boolean" },
+    images: { type: "string" },
+    name: { type: "string" },
+    sha256: { type: "string" },
+    title: { type: "string" },
+    os: { type: "string" },
+    family: { type: "string" },
+    "min-ram": { type: "string" },
+    hdd: { type: "string" },
+  },
+} as const;
+
+function readArguments() {
+  try {
+    return parseArgs(accepted);
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${usage}\n`);
+    return process.exit(2);
+  }
+}
+
+// Whoever reads may have seen enough.
+process.stdout.on("error", () => process.exit());
+const { values, positionals } = readArguments();
+const images =
+  values.images === undefined ? join(loadConfig(process.env).dataFolder, "images") : resolve(values.images);
+const interrupt = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => interrupt.abort(new Error("interrupted")));
+const work = {
+  signal: interrupt.signal,
+  progress: (done: number, total: number | null) =>
+    show(`${megabytes(done)}${total === null ? "" : ` of ${megabytes(total)}`}`),
+};
+
+const storeFor = (imports: string) => createImageStore({ exec, images, imports, now: Date.now });
+
+/** Runs one of our scripts in a draft; what it leaves there becomes the image. */
+async function build(
+  into: string,
+  about: Omit<Image, "files" | "format" | "made" | "version">,
+  argv: readonly string[],
+): Promise<Image> {
+  const draft = await openDraft(exec, into, about.name);
+  try {
+    const [script = "", ...rest] = argv;
+    execFileSync("sh", [join(here, script), draft, ...rest], { stdio: ["ignore", "inherit", "inherit"] });
+    const sum = createHash("sha256")
+      .update(readFileSync(join(draft, "disk.qcow2")))
+      .digest("hex");
+    const version =
+      values.recipe !== undefined && about.boot === "kernel" ? `${values.recipe}-${sum.slice(0, 8)}` : sum.slice(0, 16);
+    const name = (file: string) => {
+      const [stem, end] = file.split(".");
+      const named = `${stem}-${version}${end === undefined ? "" : `.${end}`}`;
+      renameSync(join(draft, file), join(draft, named));
+      return named;
+    };
+    const files = {
+      disk: name("disk.qcow2"),
+      ...(about.boot === "kernel" && { kernel: name("vmlinuz"), initrd: name("initrd.gz") }),
+    };
+    const image: Image = { ...about, format: "qcow2", files, version, made: Date.now() };
+    await placeImage(into, draft, image);
+    await sweepImages(exec, into, Date.now());
+    return image;
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+const tiny = () =>
+  build(
+    shared,
+    {
+      name: "brume-tiny",
+      title: "Brume Tiny Linux",
+      family: "Linux",
+      os: "Linux",
+      minRam: 128,
+      hdd: 1,
+      boot: "kernel",
+      source: "built here",
+    },
+    ["image-tiny"],
+  );
+
+const debian = (number: "12" | "13") => {
+  const suite = number === "12" ? "bookworm" : "trixie";
+  const title = `Debian ${number} (${suite})`;
+  return build(
+    images,
+    {
+      name: `debian-${number}`,
+      title,
+      family: "Linux",
+      os: "Debian",
+      minRam: 512,
+      hdd: 2,
+      boot: "disk",
+      source: "built here",
+    },
+    ["image-debian", suite],
+  );
+};
+
+async function bringIn(origin: string): Promise<Image> {
+  const { name } = values;
+  if (name === undefined) throw new Error("an import needs a --name");
+  const isUrl = /^https?:\/\//.test(origin);
+  if (isUrl && values.sha256 === undefined) throw new Error("an import from an address needs its --sha256");
+  const wish = {
+    name,
+    title: values.title ?? name,
+    family: (values.family ?? "Linux") as Family,
+    os: values.os ?? values.family ?? "Linux",
+    minRam: Number(values["min-ram"] ?? 512),
+    hdd: Number(values.hdd ?? 1),
+  };
+  const from = isUrl
+    ? { url: origin, sha256: values.sha256 ?? "" }
+    : { file: basename(origin), sha256: values.sha256 ?? null };
+  return storeFor(dirname(resolve(origin))).import(wish, from, work);
+}
+
+async function list(): Promise<void> {
+  const store = storeFor("");
+  const { images: present, broken } = await store.list();
+  for (const image of present) say(`${image.name.padEnd(16)} here       ${image.title}, version ${image.version}`);
+  for (const { name, reason } of broken) say(`${name.padEnd(16)} broken     ${reason}`);
+  for (const { name, title, url } of store.catalogue.filter(
+    ({ name }) => !present.some((image) => image.name === name),
+  ))
+    say(`${name.padEnd(16)} available  ${title}, ${new URL(url).host}`);
+}
+
+function make(what: string): Promise<Image> {
+  if (what === "tiny") return tiny();
+  if ((what === "debian-12" || what === "debian-13") && !values.fetch)
+    return debian(what === "debian-12" ? "12" : "13");
+  if (storeFor("").catalogue.some(({ name }) => name === what)) return storeFor("").fetch(what, work);
+  if (/^https?:\/\//.test(what) || existsSync(what)) return bringIn(what);
+  throw new Error(`there is no image, file or address "${what}"\n${usage}`);
+}
+
+const [what] = positionals;
+const start = Date.now();
+try {
+  if (values.help) say(usage);
+  else if (what === undefined) await list();
+  else {
+    const { name, version } = await make(what);
+    show("");
+    say(`Image ${name} is there, version ${version}, after ${((Date.now() - start) / 1000).toFixed(1)} s.`);
+  }
+} catch (error) {
+  show("");
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,224 @@
+/**
+ * The disk of a server: a folder with a whole chain of qcow2 layers, `0.qcow2` (the image), `1.qcow2`, … of which the highest is
+ * written to and all others never again. A layer that several servers stand on is one file with a name in each one's folder, so the
+ * file system itself counts who needs it: an image or a source may be removed at any time, and what nobody needs is gone. Backing
+ * files are named by their bare name, so a chain can be moved as it is.
+ *
+ * A folder appears under its own name when it is complete, and a layer likewise. The highest layer is the one in force also after a
+ * crash in the middle of a snapshot, for until it is written to it reads like the one below.
+ */
+import { constants, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { chmod, chown, copyFile, link, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Exec } from "../exec.ts";
+import { makeFolder, syncFolder } from "./folder.ts";
+import { type Image, ImageError, manifestName, parseImage, printImage, readImage } from "./image.ts";
+import { textAt } from "./qmp.ts";
+
+export const GIB = 2 ** 30;
+
+export const layerName = (number: number): string => `${number}.qcow2`;
+/** What comes with a disk beside its layers; the last one a guest's firmware writes to. */
+export const kernelName = "vmlinuz";
+export const initrdName = "initrd.gz";
+export const variablesName = "variables.fd";
+
+/** Versions that are there, in order. */
+export function versionsOf(root: string): readonly number[] {
+  const found = existsSync(root) ? readdirSync(root) : [];
+  return found
+    .flatMap((name) => /^disk-([1-9][0-9]*)$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+/** The layer in force; throws when the folder holds none. */
+export function topOf(disk: string): number {
+  const numbers = readdirSync(disk).flatMap((name) => /^([0-9]+)\.qcow2$/.exec(name)?.[1] ?? []);
+  if (numbers.length === 0) throw new Error(`${disk} holds no disk`);
+  return Math.max(...numbers.map(Number));
+}
+
+/** Bytes of a qcow2 file as the guest sees it: header version 2 and later, offset 24, big-endian. */
+export async function sizeOf(path: string): Promise<number> {
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
+    if (bytesRead < 32 || buffer.readUInt32BE(0) !== 0x514649fb) throw new Error(`${path} is no qcow2 file`);
+    return Number(buffer.readBigUInt64BE(24));
+  } finally {
+    await file.close();
+  }
+}
+
+/** The image that a disk was made from, by way of others perhaps. It may be gone. */
+export async function originOf(disk: string): Promise<Image> {
+  const text = await readFile(join(disk, manifestName), "utf8");
+  return parseImage(text, textAt(JSON.parse(text), "name"));
+}
+
+/** Bytes that only this folder holds on the machine's own disks. */
+export function allocatedOf(folder: string): number {
+  let sum = 0;
+  for (const name of readdirSync(folder)) {
+    const found = statSync(join(folder, name), { throwIfNoEntry: false });
+    if (found?.nlink === 1) sum += found.blocks * 512;
+  }
+  return sum;
+}
+
+/** One more name for a file that nobody writes to any more; a copy where the file system cannot give it. */
+async function share(from: string, to: string): Promise<void> {
+  await chmod(from, 0o444);
+  await link(from, to).catch(async (error: unknown) => {
+    if (!["EXDEV", "EMLINK", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    await copyFile(from, to, constants.COPYFILE_FICLONE);
+    await chmod(to, 0o444);
+  });
+}
+
+/** Each of these that is there, under its name in the other folder. */
+export async function shareAll(from: string, to: string, names: readonly (readonly [string, string])[]): Promise<void> {
+  for (const [here, there] of names) if (existsSync(join(from, here))) await share(join(from, here), join(to, there));
+}
+
+export interface Disks {
+  /** `images/<name>` as the lowest layers of a new disk. */
+  fromImage(disk: string, image: string, bytes: number, uid: number): Promise<void>;
+  /** All layers of another disk below `top`, which nobody writes to any more, as those of a new one. */
+  fromDisk(disk: string, source: string, top: number, bytes: number, uid: number): Promise<void>;
+  /** A layer above the one in force, for `uid` to write to; that one is closed when the caller says so with `seal`. */
+  addLayer(disk: string, uid: number): Promise<number>;
+  seal(disk: string, layer: number): Promise<void>;
+  /** Nobody has the disk open. Merges the highest layers that are this server's alone, until there are `most` of all. */
+  shorten(disk: string, most: number, uid: number): Promise<void>;
+  /** Nobody has the disk open. Resolves to whether there was anything to do. */
+  grow(disk: string, bytes: number, uid: number): Promise<boolean>;
+  /** A file of the same size and without content, for `uid` to write the whole of a disk into. */
+  makeTarget(path: string, bytes: number, uid: number): Promise<void>;
+  /** Writes what is read at `layer` of the disk, which nobody writes to, into a target. */
+  flatten(disk: string, layer: number, target: string, uid: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** UEFI's variables as they are before the first boot. */
+export const emptyVariables = "/usr/share/OVMF/OVMF_VARS_4M.fd";
+
+export function createDisks(exec: Exec, images: string): Disks {
+  // The size is named and the backing file is not opened: a layer that a guest's process could write to is nothing for root to read.
+  const create = async (path: string, backing: string | null, bytes: number, uid: number) => {
+    const below = backing === null ? [] : ["-u", "-F", "qcow2", "-b", backing];
+    await exec.run(["qemu-img", "create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
+    await chown(path, uid, uid);
+    await chmod(path, 0o600);
+  };
+
+  /** Builds beside, then appears. */
+  async function assemble(disk: string, fill: (part: string) => Promise<number>, bytes: number, uid: number) {
+    const part = `${disk}.part`;
+    await rm(part, { recursive: true, force: true });
+    makeFolder(part);
+    const top = await fill(part);
+    if ((await originOf(part)).boot === "uefi") {
+      const variables = join(part, variablesName);
+      if (!existsSync(variables)) await copyFile(emptyVariables, variables);
+      await chown(variables, uid, uid);
+      await chmod(variables, 0o600);
+    }
+    const size = Math.max(bytes, await sizeOf(join(part, layerName(top))));
+    await create(join(part, layerName(top + 1)), layerName(top), size, uid);
+    await rename(part, disk);
+    syncFolder(join(disk, ".."));
+  }
+
+  return {
+    fromImage: (disk, image, bytes, uid) =>
+      assemble(
+        disk,
+        async (part) => {
+          const found = await readImage(images, image);
+          if (found === null) throw new ImageError("missing", `There is no image "${image}".`);
+          const { disk, kernel = "", initrd = "" } = found.files;
+          const boot =
+            found.boot === "kernel"
+              ? ([
+                  [kernel, kernelName],
+                  [initrd, initrdName],
+                ] as const)
+              : [];
+          await shareAll(join(images, image), part, [[disk, layerName(0)], ...boot]);
+          await writeFile(join(part, manifestName), printImage(found));
+          return 0;
+        },
+        bytes,
+        uid,
+      ),
+    fromDisk: (disk, source, top, bytes, uid) =>
+      assemble(
+        disk,
+        async (part) => {
+          const layers = Array.from({ length: top }, (_, number) => layerName(number));
+          const names = [...layers, kernelName, initrdName, manifestName];
+          await shareAll(
+            source,
+            part,
+            names.map((name) => [name, name]),
+          );
+          const variables = join(source, variablesName);
+          if (existsSync(variables)) await copyFile(variables, join(part, variablesName));
+          return top - 1;
+        },
+        bytes,
+        uid,
+      ),
+    async addLayer(disk, uid) {
+      const top = topOf(disk);
+      const path = join(disk, layerName(top + 1));
+      await create(`${path}.part`, layerName(top), await sizeOf(join(disk, layerName(top))), uid);
+      renameSync(`${path}.part`, path);
+      syncFolder(disk);
+      return top + 1;
+    },
+    async seal(disk, layer) {
+      await chown(join(disk, layerName(layer)), 0, 0);
+      await chmod(join(disk, layerName(layer)), 0o444);
+    },
+    async shorten(disk, most, uid) {
+      for (let top = topOf(disk); top > most; top--) {
+        const below = join(disk, layerName(top - 1));
+        if (top === 1 || statSync(below).nlink > 1) return;
+        await chown(below, uid, uid);
+        await chmod(below, 0o600);
+        // Cut short, the upper layer still covers what it was about to give away.
+        const argv = ["qemu-img", "commit", "-q", "-d", "-f", "qcow2", layerName(top)];
+        await exec.run(argv, { cwd: disk, uid, gid: uid, timeout: 3600_000 });
+        rmSync(join(disk, layerName(top)));
+        syncFolder(disk);
+      }
+    },
+    async grow(disk, bytes, uid) {
+      const name = layerName(topOf(disk));
+      if ((await sizeOf(join(disk, name))) >= bytes) return false;
+      await exec.run(["qemu-img", "resize", "-q", "-f", "qcow2", name, String(bytes)], { cwd: disk, uid, gid: uid });
+      return true;
+    },
+    makeTarget: (path, bytes, uid) => create(path, null, bytes, uid),
+    async flatten(disk, layer, target, uid, signal) {
+      await exec.run(
+        ["qemu-img", "convert", "-n", "--target-is-zero", "-f", "qcow2", "-O", "qcow2", layerName(layer), target],
+        { cwd: disk, uid, gid: uid, timeout: 6 * 3600_000, ...(signal && { signal }) },
+      );
+    },
+  };
+}
+
+/** All but this one, and what was left half made; what was on them is nobody's any more. */
+export function keepOnly(root: string, version: number): void {
+  for (const other of versionsOf(root).filter((one) => one !== version)) {
+    const disk = join(root, `disk-${other}`);
+    rmSync(`${disk}.part`, { recursive: true, force: true });
+    // A disk is whole as long as it has its name.
+    renameSync(disk, `${disk}.part`);
+  }
+  for (const name of existsSync(root) ? readdirSync(root) : [])
+    if (/^disk-.*\.part$/.test(name)) rmSync(join(root, name), { recursive: true, force: true });
+}

@@ -1,0 +1,172 @@
+/**
+ * Makes an image of a foreign disk, which comes from an address or lies in the folder for imports. Whatever it is, it goes the same
+ * way: into a draft, checksum, header, a fresh qcow2, and only then does the image appear, whole. On any failure nothing is left.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { chmod, lstat, rename, rm, stat, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { Exec } from "../exec.ts";
+import { type Family, type Image, ImageError, isMissing, judgeDisk } from "./image.ts";
+import { convertDisk, findBoot } from "./imageconvert.ts";
+import { type DownloadOptions, downloadFile, parseSource } from "./imagedownload.ts";
+import { downloadPrefix, openDraft, placeImage } from "./imagefolder.ts";
+import { gigabyte } from "./imageheader.ts";
+
+/** What is said about the image that a disk becomes. */
+export interface ImageWish {
+  readonly name: string;
+  readonly title: string;
+  readonly family: Family;
+  readonly os: string;
+  /** MB. */
+  readonly minRam: number;
+  /** GB; more when the disk is larger. */
+  readonly hdd: number;
+}
+
+export interface MakeOptions extends DownloadOptions {
+  /** Milliseconds since 1970: when the image is said to be made. */
+  readonly now: number;
+}
+
+/** Lower-case hexadecimal digits. */
+interface Promised {
+  readonly sum: string;
+  readonly hash: "sha256" | "sha512";
+}
+
+async function digestFile(path: string, hash: string, signal?: AbortSignal): Promise<string> {
+  const digest = createHash(hash);
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), digest, { ...(signal && { signal }) });
+  return digest.digest("hex");
+}
+
+async function checkSum(path: string, promised: Promised, what: string, options: MakeOptions): Promise<void> {
+  const sum = await digestFile(path, promised.hash, options.signal);
+  if (sum !== promised.sum)
+    throw new ImageError("checksum", `The ${promised.hash} of ${what} is ${sum}, not ${promised.sum} as promised.`);
+}
+
+/** Runs `work` in a draft, which is gone afterwards unless the image was placed. */
+async function inDraft<Result>(
+  exec: Exec,
+  images: string,
+  name: string,
+  work: (draft: string) => Promise<Result>,
+): Promise<Result> {
+  const draft = await openDraft(exec, images, name);
+  try {
+    return await work(draft);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+const room = async (folder: string): Promise<number> => {
+  const { bavail, bsize } = await statfs(folder);
+  return Math.max(0, bavail * bsize - gigabyte);
+};
+
+/** Judges and unpacks the file `foreign` of the draft, and makes the image appear. */
+async function finish(
+  exec: Exec,
+  images: string,
+  draft: string,
+  wish: ImageWish,
+  [version, source]: readonly [string, string],
+  options: MakeOptions,
+): Promise<Image> {
+  const foreign = join(draft, "foreign");
+  const disk = await judgeDisk(foreign);
+  await chmod(foreign, 0o644);
+  const file = `disk-${version}.qcow2`;
+  await convertDisk(exec, draft, "foreign", disk, file, options.signal);
+  await rm(foreign);
+  const image: Image = {
+    name: wish.name,
+    title: wish.title,
+    family: wish.family,
+    os: wish.os,
+    minRam: wish.minRam,
+    hdd: Math.max(wish.hdd, Math.ceil(disk.size / gigabyte)),
+    boot: await findBoot(exec, draft, file),
+    format: "qcow2",
+    files: { disk: file },
+    version,
+    source,
+    made: options.now,
+  };
+  options.signal?.throwIfAborted();
+  await placeImage(images, draft, image);
+  return image;
+}
+
+/**
+ * From an address, as `parseSource` gives it, with the checksum that it must have. What a killed process had fetched of the file with
+ * that checksum is not fetched again. Throws an `ImageError`, or whatever `signal` says.
+ */
+export async function obtainUrl(
+  exec: Exec,
+  images: string,
+  wish: ImageWish,
+  { url, ...promised }: { readonly url: URL } & Promised,
+  options: MakeOptions,
+): Promise<Image> {
+  return inDraft(exec, images, wish.name, async (draft) => {
+    const path = join(draft, `${downloadPrefix}${promised.sum.slice(0, 32)}`);
+    await downloadFile(url, path, await room(draft), options);
+    await checkSum(path, promised, `"${url.href}"`, options);
+    await rename(path, join(draft, "foreign"));
+    return finish(exec, images, draft, wish, [promised.sum.slice(0, 16), url.href], options);
+  });
+}
+
+/** From an address that a user names. `sha256`: hexadecimal digits, upper or lower case. */
+export async function importUrl(
+  exec: Exec,
+  images: string,
+  wish: ImageWish,
+  { url, sha256 }: { readonly url: string; readonly sha256: string },
+  options: MakeOptions,
+): Promise<Image> {
+  if (!/^[0-9a-f]{64}$/i.test(sha256)) throw new ImageError("checksum", "A SHA-256 has 64 hexadecimal digits.");
+  const sum = sha256.toLowerCase();
+  return obtainUrl(exec, images, wish, { url: parseSource(url, options), sum, hash: "sha256" }, options);
+}
+
+/** From the file of that name in the folder for imports, which stays there. `sha256` null: it is not checked. */
+export async function importFile(
+  exec: Exec,
+  images: string,
+  wish: ImageWish,
+  { folder, file, sha256 }: { readonly folder: string; readonly file: string; readonly sha256: string | null },
+  options: MakeOptions,
+): Promise<Image> {
+  if (!/^[^/\p{Cc}]{1,255}$/u.test(file) || file === "." || file === "..")
+    throw new ImageError("missing", "The name of a file to import has no folder in it.");
+  const path = join(folder, file);
+  const found = await lstat(path).catch((error: unknown) => {
+    if (isMissing(error))
+      throw new ImageError("missing", `There is no file "${file}" in the folder for imports.`, error);
+    throw error;
+  });
+  // A link could lead to anything that we may read.
+  if (!found.isFile()) throw new ImageError("unsafe", `"${file}" in the folder for imports is no ordinary file.`);
+  return inDraft(exec, images, wish.name, async (draft) => {
+    if (found.blocks * 512 > (await room(draft)))
+      throw new ImageError("full", "There is not enough room on this machine for the image.");
+    const copy = join(draft, "foreign");
+    // Ours alone from here on; shared blocks and holes stay what they are.
+    await exec.run(["cp", "--reflink=auto", "--sparse=auto", "--", path, copy], {
+      timeout: 3_600_000,
+      ...(options.signal && { signal: options.signal }),
+    });
+    options.progress?.((await stat(copy)).size, found.size);
+    const sum = await digestFile(copy, "sha256", options.signal);
+    if (sha256 !== null && sum !== sha256.toLowerCase())
+      throw new ImageError("checksum", `The sha256 of "${file}" is ${sum}, not ${sha256.toLowerCase()} as promised.`);
+    return finish(exec, images, draft, wish, [sum.slice(0, 16), file], options);
+  });
+}

@@ -1,0 +1,153 @@
+/**
+ * The images of this installation as one thing: what is there, what can be fetched, what comes in from outside. Whoever wants an image
+ * that somebody is bringing in already waits for the same work, which is given up when nobody waits any more.
+ */
+import { copyFile, link, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Exec } from "../exec.ts";
+import { fileNames, type Image, ImageError, type ImageList, listImages, readImage } from "./image.ts";
+import { type CatalogueEntry, catalogue } from "./imagecatalogue.ts";
+import { fetchImage } from "./imagefetch.ts";
+import { openDraft, placeImage, removeImage, sweepImages } from "./imagefolder.ts";
+import { type ImageWish, importFile, importUrl, type MakeOptions } from "./imageimport.ts";
+
+export interface WorkOptions {
+  readonly signal?: AbortSignal;
+  /** Bytes, of all that there will be if that is known. */
+  readonly progress?: (done: number, total: number | null) => void;
+}
+
+export type ImageOrigin =
+  /** With 64 hexadecimal digits. */
+  | { readonly url: string; readonly sha256: string }
+  /** In the folder for imports. */
+  | { readonly file: string; readonly sha256: string | null };
+
+/** What fails throws an `ImageError`, or whatever the signal says, and leaves nothing. */
+export interface ImageStore {
+  list(): Promise<ImageList>;
+  /** What can be fetched, whether it is here or not. */
+  readonly catalogue: readonly CatalogueEntry[];
+  /** Brings the image of that name in the catalogue, in its present version. */
+  fetch(name: string, options?: WorkOptions): Promise<Image>;
+  import(wish: ImageWish, origin: ImageOrigin, options?: WorkOptions): Promise<Image>;
+  /** Takes over what another folder of images holds in other versions, by links where both are on one file system. */
+  adopt(from: string): Promise<readonly Image[]>;
+  remove(name: string): Promise<void>;
+  /** For the start: what killed processes left goes. Resolves to the paths. */
+  sweep(): Promise<readonly string[]>;
+}
+
+export interface StoreOptions {
+  readonly exec: Exec;
+  readonly images: string;
+  readonly imports: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Addresses to fetch and import from: by default those of the public internet. */
+  readonly allows?: (address: string) => boolean;
+  readonly catalogue?: readonly CatalogueEntry[];
+}
+
+interface Work {
+  readonly promise: Promise<Image>;
+  readonly controller: AbortController;
+  readonly listeners: Set<WorkOptions>;
+}
+
+export function createImageStore(options: StoreOptions): ImageStore {
+  const { exec, images, imports, now } = options;
+  const entries = options.catalogue ?? catalogue;
+  const running = new Map<string, Work>();
+
+  function begin(name: string, make: (options: MakeOptions) => Promise<Image>): Work {
+    const controller = new AbortController();
+    const listeners = new Set<WorkOptions>();
+    const promise = make({
+      now: now(),
+      ...(options.allows && { allows: options.allows }),
+      signal: controller.signal,
+      progress: (done, total) => {
+        for (const { progress } of listeners) progress?.(done, total);
+      },
+    }).finally(() => running.delete(name));
+    const work = { promise, controller, listeners };
+    running.set(name, work);
+    return work;
+  }
+
+  async function share(
+    name: string,
+    wish: WorkOptions,
+    make: (options: MakeOptions) => Promise<Image>,
+  ): Promise<Image> {
+    wish.signal?.throwIfAborted();
+    let work = running.get(name);
+    // One that was given up is still tidying.
+    while (work?.controller.signal.aborted) {
+      await work.promise.catch(() => {});
+      work = running.get(name);
+    }
+    const { promise, controller, listeners } = work ?? begin(name, make);
+    const listener = { ...wish };
+    listeners.add(listener);
+    const { promise: leaving, reject } = Promise.withResolvers<never>();
+    const leave = () => {
+      listeners.delete(listener);
+      if (listeners.size > 0) return reject(wish.signal?.reason);
+      controller.abort(wish.signal?.reason);
+      void promise.then(
+        () => reject(wish.signal?.reason),
+        () => reject(wish.signal?.reason),
+      );
+    };
+    wish.signal?.addEventListener("abort", leave, { once: true });
+    try {
+      return await Promise.race([promise, leaving]);
+    } finally {
+      listeners.delete(listener);
+      wish.signal?.removeEventListener("abort", leave);
+    }
+  }
+
+  async function take(from: string, image: Image): Promise<void> {
+    const draft = await openDraft(exec, images, image.name);
+    try {
+      for (const file of fileNames(image)) {
+        const [source, target] = [join(from, image.name, file), join(draft, file)];
+        await link(source, target).catch(() => copyFile(source, target));
+      }
+      await placeImage(images, draft, image);
+    } finally {
+      await rm(draft, { recursive: true, force: true });
+    }
+  }
+
+  return {
+    catalogue: entries,
+    list: () => listImages(images),
+    fetch: async (name, wish = {}) => {
+      const entry = entries.find((entry) => entry.name === name);
+      if (!entry) throw new ImageError("missing", `The catalogue has no image "${name}".`);
+      return share(name, wish, (make) => fetchImage(exec, images, entry, make));
+    },
+    import: (about, origin, wish = {}) =>
+      share(about.name, wish, (make) =>
+        "url" in origin
+          ? importUrl(exec, images, about, origin, make)
+          : importFile(exec, images, about, { ...origin, folder: imports }, make),
+      ),
+    async adopt(from) {
+      const taken: Image[] = [];
+      for (const image of (await listImages(from)).images) {
+        const present = await readImage(images, image.name).catch(() => null);
+        if (present?.version === image.version) continue;
+        await take(from, image);
+        taken.push(image);
+      }
+      return taken;
+    },
+    remove: (name) => removeImage(images, name),
+    sweep: () => sweepImages(exec, images, now()),
+  };
+}

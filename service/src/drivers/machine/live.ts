@@ -1,0 +1,144 @@
+/**
+ * Changes of a running server. Each looks at what the process has, does what is missing, and says whether that was all or the rest
+ * waits for the next start; so each may be repeated after it was cut short.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { cardOf, netdevOf, placeOf, placesFor } from "./arguments.ts";
+import { GIB } from "./disk.ts";
+import type { State } from "./folder.ts";
+import { cpusOf, MIB, memoryModules, memoryOf, pluggedDevices, rootDisk } from "./monitor.ts";
+import { unheldOf } from "./name.ts";
+import type { Card, Change, Machine } from "./port.ts";
+import { listAt, numberAt, pick, type Qmp, QmpError, textAt } from "./qmp.ts";
+import type { Taps } from "./tap.ts";
+
+/** QEMU shrinks a disk without a word, and with it goes what is on it: we never ask for that. */
+export async function growDisk(qmp: Qmp, gb: number): Promise<Change> {
+  const { node, bytes } = await rootDisk(qmp);
+  if (bytes >= gb * GIB) return "same";
+  await qmp.run("block_resize", { "node-name": node, size: gb * GIB });
+  return "live";
+}
+
+/** Modules come in multiples of this, since the guest switches memory on in blocks. */
+const block = 128;
+const modules = 8;
+
+/** The most memory that can be reached without a start. */
+export const reachOfMemory = (state: State, present: number, inUse: number): number =>
+  inUse < modules ? Math.max(state.maxMemory, present) : present;
+
+export async function growMemory(qmp: Qmp, state: State, wanted: number): Promise<Change> {
+  const present = await memoryOf(qmp);
+  const more = wanted - present;
+  if (more === 0) return "same";
+  const count = await memoryModules(qmp);
+  if (more < 0 || more % block !== 0 || wanted > reachOfMemory(state, present, count)) return "nextStart";
+  // What a call that was cut short has left is taken away again, or its name would be in the way.
+  const name = `memory${count}`;
+  await qmp.run("object-del", { id: name }).catch(unlessRefused);
+  await qmp.run("object-add", { "qom-type": "memory-backend-ram", id: name, size: more * MIB });
+  await qmp.run("device_add", { driver: "pc-dimm", id: `dimm${count}`, memdev: name });
+  return "live";
+}
+
+export async function growCpus(qmp: Qmp, state: State, wanted: number): Promise<Change> {
+  const present = await cpusOf(qmp);
+  if (wanted === present) return "same";
+  if (wanted < present || state.accelerator !== "kvm" || wanted > state.maxCpus) return "nextStart";
+  const order = (slot: unknown) => numberAt(slot, "props", "socket-id") * 4096 + numberAt(slot, "props", "core-id");
+  const free = listAt(await qmp.run("query-hotpluggable-cpus"))
+    .filter((slot) => pick(slot, "qom-path") === undefined)
+    // QEMU lists the highest first, and a gap in the numbers makes guests hang when they switch off.
+    .sort((a, b) => order(a) - order(b))
+    .slice(0, wanted - present);
+  for (const slot of free) {
+    const props = pick(slot, "props") as object;
+    await qmp.run("device_add", { driver: textAt(slot, "type"), id: `cpu${order(slot)}`, ...props });
+  }
+  return free.length === wanted - present ? "live" : "nextStart";
+}
+
+function unlessRefused(error: unknown): void {
+  if (!(error instanceof QmpError)) throw error;
+}
+
+/** A guest lets go of a card when its driver says so; one without a driver, or in its firmware, does not. */
+const letGo = 4000;
+
+async function unplug(qmp: Qmp, name: string): Promise<boolean> {
+  let gone = false;
+  const stop = qmp.onEvent(({ name: event, data }) => {
+    if (event === "DEVICE_DELETED" && textAt(data, "device") === name) gone = true;
+  });
+  try {
+    await qmp.run("device_del", { id: name });
+    for (let waited = 0; !gone && waited < letGo; waited += 20) await sleep(20);
+  } catch (error) {
+    // "Already in the process of unplug": the guest was asked before, and may still do it.
+    unlessRefused(error);
+  } finally {
+    stop();
+  }
+  if (!gone) return !(await pluggedDevices(qmp)).has(name);
+  return true;
+}
+
+export interface CardOptions {
+  readonly qmp: Qmp;
+  readonly tag: string;
+  readonly taps: Taps;
+  readonly uid: number;
+}
+
+async function plug({ qmp, tag, taps, uid }: CardOptions, server: number, card: Card, place: string): Promise<void> {
+  await taps.make(server, [card], uid);
+  const tap = { type: "tap", id: netdevOf(card.id), ifname: unheldOf(tag, card.id), script: "no", downscript: "no" };
+  // One without its card is of a call that was cut short.
+  await qmp.run("netdev_del", { id: netdevOf(card.id) }).catch(unlessRefused);
+  await qmp.run("netdev_add", tap);
+  try {
+    await qmp.run("device_add", {
+      driver: "virtio-net-pci",
+      netdev: netdevOf(card.id),
+      id: cardOf(card.id),
+      mac: card.mac,
+      bus: place,
+    });
+  } catch (error) {
+    await qmp.run("netdev_del", { id: netdevOf(card.id) }).catch(unlessRefused);
+    throw error;
+  }
+  await taps.name([card]);
+}
+
+export async function changeCards(options: CardOptions, machine: Machine): Promise<Change> {
+  const { qmp, taps } = options;
+  const present = await pluggedDevices(qmp);
+  await taps.name(machine.cards.filter(({ id }) => present.has(cardOf(id))));
+  const wanted = new Map(machine.cards.map((card) => [cardOf(card.id), card]));
+  const leaving = [...present.keys()].filter((name) => !wanted.has(name));
+  const coming = [...wanted].filter(([name]) => !present.has(name)).map(([, card]) => card);
+  if (leaving.length === 0 && coming.length === 0) return "same";
+  let left = false;
+  for (const name of leaving) {
+    if (await unplug(qmp, name)) await qmp.run("netdev_del", { id: name.replace(/^nic/, "n") }).catch(unlessRefused);
+    else left = true;
+  }
+  const taken = new Set((await pluggedDevices(qmp)).values());
+  const free = Array.from({ length: placesFor(machine) }, (_, index) => placeOf(index)).filter(
+    (one) => !taken.has(one),
+  );
+  for (const card of coming) {
+    const place = free.shift();
+    if (place === undefined) return "nextStart";
+    try {
+      await plug(options, machine.id, card, place);
+    } catch (error) {
+      // Fewer places were made at the start than there would be now.
+      if (error instanceof QmpError && /Bus '.*' not found/.test(error.message)) return "nextStart";
+      throw error;
+    }
+  }
+  return left ? "nextStart" : "live";
+}

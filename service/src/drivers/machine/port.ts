@@ -1,0 +1,229 @@
+/**
+ * What the service needs of the machine that runs servers: data in, data out. One `Machine` is the whole wish for one server (its
+ * cores, memory, disk, cards, seed and how often it was started); a driver makes the world equal to it and knows nothing of
+ * projects, prices or the API. Every verb that begins with "ensure", and `apply` and `remove`, may be repeated after any failure
+ * or kill: it looks first and does what is missing. Verbs on one server wait for each other. Times are milliseconds since 1970,
+ * memory MB (2^20 bytes), disks GB (2^30 bytes), everything else bytes.
+ */
+
+/** A network card. The other end is a device of the machine, which the router takes into a network (`Port.device` there). */
+export interface Card {
+  /** Unique in the installation, as the card's port in the network is. */
+  readonly id: number;
+  /** Name of the tap, made anew at each start in the machine's own namespace, down until somebody wants it up. */
+  readonly device: string;
+  readonly mac: string;
+}
+
+/** Read by the guest at its first boot: a file of the volume labelled CIDATA. */
+export interface SeedFile {
+  readonly name: string;
+  readonly content: string | Uint8Array;
+}
+
+export interface Machine {
+  /** Unique in the installation. */
+  readonly id: number;
+  readonly uuid: string;
+  /** When more want to start than the machine can take, owners take turns, whoever they are. */
+  readonly owner: number;
+  /**
+   * Grows by one with every start or reset that somebody wants. What runs as an older boot is cut and started anew, what runs as
+   * this one goes on: so an order to reset is carried out once, however often it is given.
+   */
+  readonly boot: number;
+  readonly cpus: number;
+  readonly memory: number;
+  /** Of the processor, against other servers, when cores are scarce: 1, or 2 for high performance. */
+  readonly share: number;
+  readonly disk: {
+    /** Grows by one with every rebuild. Disks of several versions stand side by side; the server starts from this one. */
+    readonly version: number;
+    /** Only ever grows within a version. */
+    readonly gb: number;
+  };
+  /** The guest numbers its cards in this order, those plugged in later at the end. */
+  readonly cards: readonly Card[];
+  /** Written at each start; a new instance id in it makes a new server of the guest. */
+  readonly seed: readonly SeedFile[];
+}
+
+/**
+ * Where a disk's content comes from: an image by its folder's name, or the disk of another server as it is at this moment (on: as
+ * after a power cut, files flushed where the guest can). Either way nothing is copied but what is written later.
+ */
+export type DiskSource = { readonly image: string } | { readonly server: number };
+
+/** `same`: it is as wished; `live`: it was changed now; `nextStart`: it needs a start. */
+export type Change = "same" | "live" | "nextStart";
+
+export interface Changes {
+  readonly cpus: Change;
+  readonly memory: Change;
+  /** A stopped server's disk grows `live` too. */
+  readonly disk: Change;
+  readonly share: Change;
+  readonly cards: Change;
+}
+
+/** `order`: we cut it; `guest`: it switched itself off, asked or not; `died`: neither, and `detail` has the process's last words. */
+export interface Exit {
+  readonly reason: "order" | "guest" | "died";
+  readonly at: number;
+  readonly detail: string;
+}
+
+/**
+ * How far a guest is, as its serial line tells: nothing yet, a prompt for a login, or the report that its first boot has ended, which
+ * only images give that know of it.
+ */
+export type Stage = "starting" | "login" | "ready";
+
+export interface DiskStatus {
+  readonly version: number;
+  readonly gb: number;
+  /** What only this server holds on the machine's own disks. */
+  readonly allocated: number;
+}
+
+/** Counted since the start, but `memory`, which is now. */
+export interface Usage {
+  /** Milliseconds of one core. */
+  readonly cpuTime: number;
+  /** MB in use as the guest itself says; null where it does not. */
+  readonly memory: number | null;
+  /** MB that the process holds of the machine. */
+  readonly resident: number;
+  readonly diskRead: number;
+  readonly diskWritten: number;
+}
+
+/** Network traffic is not here: devices are in the router's hands, and its `PortStatus` counts them. */
+export interface MachineStatus {
+  readonly id: number;
+  /** `paused` is nobody's wish: the disks of the machine are full or broken, or somebody was at the second monitor. */
+  readonly power: "off" | "running" | "paused";
+  /** Since when; null: it never ran. */
+  readonly since: number | null;
+  /** How its last run ended; null while it runs, and before the first. */
+  readonly exit: Exit | null;
+  /** Of the present or last run; 0: none. */
+  readonly boot: number;
+  /** Disk version of the present run; 0 while off. */
+  readonly version: number;
+  /** As it runs; 0 while off. */
+  readonly cpus: number;
+  readonly memory: number;
+  /** The most that `apply` would reach without a start; 0 while off. */
+  readonly reach: { readonly cpus: number; readonly memory: number };
+  readonly stage: Stage | null;
+  readonly disks: readonly DiskStatus[];
+  /** Null while off, or when it does not answer in time. */
+  readonly usage: Usage | null;
+  /** A word for people: why it is paused, or what is odd about it; else "". */
+  readonly detail: string;
+}
+
+export interface Capacity {
+  readonly cores: number;
+  readonly memory: number;
+  /** Of the disks that hold servers, in GB. */
+  readonly disk: number;
+  readonly diskFree: number;
+}
+
+export type Accelerator = "kvm" | "tcg";
+
+export interface MachinesStatus {
+  readonly ready: boolean;
+  readonly detail: string;
+  /** Null: servers are simulated. */
+  readonly accelerator: Accelerator | null;
+  readonly capacity: Capacity;
+  /**
+   * Also those that nobody named to this driver since it started, by whatever is left of them (folder, process, device): what no
+   * row owns goes away with `remove`.
+   */
+  readonly machines: readonly MachineStatus[];
+}
+
+/** One answer of the trials at start; `works: false` says in words what that costs. */
+export interface Trial {
+  readonly name: string;
+  readonly works: boolean;
+  readonly detail: string;
+}
+
+/** A server's power has changed, by whatever means: `exit` is null when it was started. */
+export interface PowerEvent {
+  readonly id: number;
+  readonly boot: number;
+  readonly exit: Exit | null;
+}
+
+/** Bytes both ways; `end` and `destroy` leave the server alone. */
+export interface Stream extends NodeJS.ReadWriteStream {
+  destroy(error?: Error): void;
+}
+
+export interface LogWish {
+  /** The start before. */
+  readonly previous?: boolean;
+  /** Last lines only. */
+  readonly tail?: number;
+}
+
+export interface Machines {
+  /**
+   * There is a disk of `machine.disk.version` with at least `gb`. Made from the source if there is none; what is there keeps its
+   * content. A source server is held only for the moment (it may be on, off, and changed or removed afterwards).
+   */
+  ensureDisk(machine: Machine, source: DiskSource): Promise<void>;
+  /** Of this server's disks only the one of this version is left: the end of a rebuild, and of its undoing. */
+  ensureOnlyDisk(id: number, version: number): Promise<void>;
+  /**
+   * The folder of images has one of that name, whole and independent, made of the server's disk as it is at this moment. The
+   * server goes on while it is written. Resolves to what it needs: GB of a disk, bytes on the machine's.
+   */
+  ensureImage(id: number, name: string, about: ImageText, signal?: AbortSignal): Promise<ImageSize>;
+  /**
+   * It runs, as of this boot or a later one; one that was paused goes on. Waits for its turn while too many others are booting, until `signal` says no. Does not
+   * wait for the guest: see `stage`. Rejects when it cannot be started, with the last words of the process.
+   */
+  ensureRunning(machine: Machine, signal?: AbortSignal): Promise<void>;
+  /**
+   * `cut`: the power goes; resolves to true. `ask`: its power button is pressed; resolves to whether it is off by the time `signal`
+   * says, and goes on running if not.
+   */
+  ensureStopped(id: number, how: "cut" | "ask", signal?: AbortSignal): Promise<boolean>;
+  /** Brings a server, on or off, as near to the wish as it can be brought without a start. Never starts, stops or shrinks. */
+  apply(machine: Machine): Promise<Changes>;
+  /** Nothing of the server is left: process, disks, folder, devices. Copies and images of it live on. An unknown one is fine. */
+  remove(id: number): Promise<void>;
+  /** An image that servers were made from may go: they keep what they need of it. An unknown one is fine. */
+  removeImage(name: string): Promise<void>;
+  /** Everything at once, so that watching one server costs little less than watching all. */
+  observe(): Promise<MachinesStatus>;
+  /** From now on told of every start and end, those that nobody ordered within seconds. Ends with the call of what it returns. */
+  onPower(listener: (event: PowerEvent) => void): () => void;
+  /** What the serial line said since the start; null: there was none such. Very long logs lose their middle. */
+  readLog(id: number, wish?: LogWish): Promise<string | null>;
+  /** The serial line itself; who was there before is shown out. Rejects while the server is off. */
+  openSerial(id: number): Promise<Stream>;
+  /** The screen, RFB 3.8. Rejects while the server is off. */
+  openVnc(id: number): Promise<Stream>;
+  /** By the guest's own agent, where one answers: resolves to whether it did. `hash` as in /etc/shadow. */
+  setPassword(id: number, user: string, hash: string): Promise<boolean>;
+  /** Ends the driver, not the servers: they run on, and the next driver finds them. */
+  close(): Promise<void>;
+}
+
+/** What people read about an image; the rest (family, how it boots) is as in the one that the server was made from. */
+export interface ImageText {
+  readonly title: string;
+}
+
+export interface ImageSize {
+  readonly gb: number;
+  readonly bytes: number;
+}

@@ -1,0 +1,341 @@
+/**
+ * Servers on this machine: one QEMU process, one folder and one user number each. What runs is known from the processes and their
+ * monitors, what is there from the folders, so a service that was killed finds its servers again and goes on; nothing is remembered
+ * that the machine does not hold.
+ */
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Exec } from "../exec.ts";
+import { askAgent } from "./agent.ts";
+import { readLogFile } from "./console.ts";
+import { dropImage, dropUnused, freeze, makeImage } from "./copy.ts";
+import { createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
+import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, writeState } from "./folder.ts";
+import { removeImage } from "./imagefolder.ts";
+import { changeCards, growCpus, growDisk, growMemory } from "./live.ts";
+import { runState } from "./monitor.ts";
+import { observeMachines } from "./observer.ts";
+import type { Accelerator, Change, Changes, Machine, Machines, PowerEvent, Stream } from "./port.ts";
+import { endProcess, findProcesses, type TunAccess, uidOf } from "./process.ts";
+import { createQueue } from "./queue.ts";
+import { createRuns, type Run } from "./run.ts";
+import { createShares } from "./share.ts";
+import { openSocket } from "./socket.ts";
+import { startMachine, weightOf } from "./start.ts";
+import { createTaps } from "./tap.ts";
+import { createTurns } from "./turn.ts";
+
+export interface QemuOptions {
+  readonly exec: Exec;
+  /** Tells this installation's processes and devices from others'; three letters or digits. */
+  readonly tag: string;
+  /** Of all servers' folders; on one file system with the images, or each disk is a whole copy of its image. */
+  readonly servers: string;
+  readonly images: string;
+  readonly accelerator: Accelerator;
+  readonly tun: TunAccess;
+  /** Servers run as this number plus their id. No user or group should have one of them. */
+  readonly firstUid: number;
+  /** How many may boot at once. */
+  readonly boots: number;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  /** What went wrong without anybody waiting for it. */
+  readonly fault: (sentence: string, error: unknown) => void;
+}
+
+/** A guest that has not come far enough to leave the cores to others in this time, in milliseconds, waits for something else. */
+const bootLimit = { kvm: 30_000, tcg: 60_000 };
+
+/** A server that is copied often collects layers, and each is one more place to look into when it reads. */
+const mostLayers = 32;
+
+/** Finds the servers that run already, and takes them over. */
+export async function openQemu(options: QemuOptions): Promise<Machines> {
+  const { exec, tag, servers, images, accelerator, firstUid, now } = options;
+  makeServers(servers);
+  const disks = createDisks(exec, images);
+  const taps = createTaps(exec, tag);
+  const shares = createShares(tag);
+  const queue = createQueue(options.boots);
+  const turns = createTurns();
+  const imageTurns = createTurns();
+  const listeners = new Set<(event: PowerEvent) => void>();
+  const places = new Map<Run, () => void>();
+  let closed = false;
+  const consoles = new Map<number, Stream>();
+  const folder = (id: number) => folderOf(servers, id);
+  const uid = (id: number) => uidOf(firstUid, id);
+  const sync = () => Math.floor(options.random() * 2 ** 31);
+
+  const tell = (event: PowerEvent): void => {
+    for (const listener of listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        options.fault("Somebody did not want to hear of a server's power.", error);
+      }
+    }
+  };
+  const runs = createRuns({
+    exec,
+    now,
+    tell,
+    fault: options.fault,
+    async ended(run) {
+      places.get(run)?.();
+      await shares.remove(run.id);
+      await taps.remove(run.id);
+    },
+  });
+
+  /** The server's run, found again if this process has not seen it yet; null when it is off. */
+  async function find(id: number): Promise<Run | null> {
+    const run = runs.all.get(id);
+    if (run !== undefined) return run;
+    const child = findProcesses(exec, tag, firstUid).get(id);
+    return child === undefined ? null : runs.adopt(id, folder(id), child);
+  }
+
+  /** After this nothing of the server runs. */
+  async function cut(id: number): Promise<void> {
+    const run = await find(id).catch(() => null);
+    if (run !== null) return runs.end(run, "order");
+    // One whose monitor does not answer.
+    const child = findProcesses(exec, tag, firstUid).get(id);
+    if (child === undefined) return;
+    await endProcess(exec, child);
+    const state = readState(folder(id));
+    if (state !== null) {
+      await runs.bury(folder(id), state, { reason: "order", detail: "" });
+      tell({ id, boot: state.boot, exit: readState(folder(id))?.exit ?? null });
+    }
+    await shares.remove(id);
+    await taps.remove(id);
+  }
+
+  /** Gives the place in the queue on when the guest stands, or nobody can say why it does not. */
+  async function watchBoot(run: Run, leave: () => void): Promise<void> {
+    places.set(run, leave);
+    const until = now() + bootLimit[accelerator];
+    while (run.ending === null && runs.all.has(run.id) && run.log.stage() === "starting" && now() < until)
+      await sleep(200, undefined, { ref: false });
+    places.delete(run);
+    leave();
+  }
+
+  /** True when it runs as of the wish now. */
+  async function goOn(machine: Machine): Promise<boolean> {
+    const run = await find(machine.id);
+    if (run === null || run.ending !== null || run.state.boot < machine.boot) return false;
+    const status = await runState(run.qmp);
+    if (status === "running") return true;
+    if (status !== "paused" && status !== "io-error") return false;
+    await run.qmp.run("cont");
+    return true;
+  }
+
+  async function start(machine: Machine, leave: () => void): Promise<void> {
+    const { id } = machine;
+    if (await goOn(machine)) return leave();
+    await cut(id);
+    const disk = folder(id).disk(machine.disk.version);
+    if (existsSync(disk)) {
+      await disks.shorten(disk, mostLayers, uid(id));
+      await disks.grow(disk, machine.disk.gb * GIB, uid(id));
+    }
+    const site = { exec, tag, accelerator, tun: options.tun, taps, shares, now };
+    const { child, qmp, state } = await startMachine(site, folder(id), machine, uid(id));
+    const run = runs.hold(id, folder(id), child, qmp, state);
+    watchBoot(run, leave).catch((error: unknown) =>
+      options.fault(`The boot of server ${id} could not be watched.`, error),
+    );
+    tell({ id, boot: state.boot, exit: null });
+  }
+
+  async function changeRunning(run: Run, machine: Machine): Promise<Changes> {
+    const { qmp, state } = run;
+    const disk = await growNow(machine, run);
+    const memory = await growMemory(qmp, state, machine.memory);
+    const cpus = await growCpus(qmp, state, machine.cpus);
+    const cards = await changeCards({ qmp, tag, taps, uid: uid(run.id) }, machine);
+    const share = state.share === machine.share ? "same" : shares.works ? "live" : "nextStart";
+    if (share === "live" || cpus === "live") {
+      shares.set(run.id, weightOf(machine), run.child.pid);
+      run.state = { ...run.state, share: machine.share };
+      await writeState(run.folder, run.state);
+    }
+    return { cpus, memory, disk, share, cards };
+  }
+
+  /** A disk of another version than the one that is in use is nobody's to change now. */
+  async function growNow({ id, disk }: Machine, run: Run | null): Promise<Change> {
+    if (run !== null) {
+      if (run.state.version !== disk.version) return "nextStart";
+      // It would be too small for what is below it.
+      await dropUnused(run);
+      return growDisk(run.qmp, disk.gb);
+    }
+    const path = folder(id).disk(disk.version);
+    return existsSync(path) && (await disks.grow(path, disk.gb * GIB, uid(id))) ? "live" : "same";
+  }
+
+  /** The one it runs on, else the newest. */
+  function presentDisk(id: number, run: Run | null): string {
+    const version = run?.state.version ?? versionsOf(folder(id).root).at(-1);
+    if (version === undefined) throw new Error(`server ${id} has no disk`);
+    return folder(id).disk(version);
+  }
+
+  async function ensureCopy(machine: Machine, source: number, disk: string): Promise<void> {
+    const run = await find(source);
+    const from = presentDisk(source, run);
+    const top = await freeze({ disks, disk: from, uid: uid(source), sync: sync() }, run);
+    await disks.fromDisk(disk, from, top, machine.disk.gb * GIB, uid(machine.id));
+  }
+
+  async function socketOf(id: number, name: string): Promise<Stream> {
+    if (!runs.all.has(id)) throw new Error(`server ${id} is off`);
+    return openSocket(folder(id).run, name);
+  }
+
+  await adoptAll();
+  async function adoptAll(): Promise<void> {
+    for (const entry of readdirSync(servers))
+      if (entry.endsWith(".gone") || entry.startsWith("trial-"))
+        await rm(join(servers, entry), { recursive: true, force: true });
+    const processes = findProcesses(exec, tag, firstUid);
+    const adopt = async (id: number) => {
+      const child = processes.get(id);
+      const state = readState(folder(id));
+      if (child !== undefined) {
+        try {
+          const run = await runs.adopt(id, folder(id), child);
+          await dropImage(folder(id), run);
+          if (run !== null) await dropUnused(run);
+        } catch (error) {
+          options.fault(`Server ${id} runs, but does not answer.`, error);
+        }
+      } else if (state !== null && state.exit === null)
+        await runs.bury(folder(id), state, { reason: "died", detail: "its end was not seen: nobody was there" });
+    };
+    await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adopt));
+  }
+
+  return {
+    ensureDisk(machine, source) {
+      const { id } = machine;
+      const disk = folder(id).disk(machine.disk.version);
+      const from = "server" in source ? source.server : null;
+      return turns.take(from === null ? [id] : [id, from], async () => {
+        makeFolder(folder(id).root);
+        if (!existsSync(disk)) {
+          if ("image" in source) await disks.fromImage(disk, source.image, machine.disk.gb * GIB, uid(id));
+          else await ensureCopy(machine, source.server, disk);
+        } else await growNow(machine, await find(id));
+      });
+    },
+    ensureOnlyDisk: (id, version) =>
+      turns.take([id], async () => {
+        const run = await find(id);
+        if (run !== null && run.state.version !== version)
+          throw new Error(`server ${id} runs on version ${run.state.version} of its disk`);
+        if (!existsSync(folder(id).disk(version))) throw new Error(`server ${id} has no disk of version ${version}`);
+        keepOnly(folder(id).root, version);
+      }),
+    ensureImage: (id, name, about, signal) =>
+      imageTurns.take([id], () => {
+        const held = <Result>(work: (disk: string, run: Run | null) => Promise<Result>) =>
+          turns.take([id], async () => {
+            const run = await find(id);
+            return work(presentDisk(id, run), run);
+          });
+        const site = { exec, images, disks, folder: folder(id), uid: uid(id), sync: sync(), now: now(), signal, held };
+        return makeImage(site, name, about);
+      }),
+    async ensureRunning(machine, signal) {
+      if (await turns.take([machine.id], () => goOn(machine))) return;
+      const leave = await queue.enter(machine.owner, signal);
+      try {
+        if (closed) throw new Error(`server ${machine.id} was not started: the service is stopping`);
+        await turns.take([machine.id], () => start(machine, leave));
+      } catch (error) {
+        leave();
+        throw error;
+      }
+    },
+    async ensureStopped(id, how, signal) {
+      if (how === "cut") return turns.take([id], () => cut(id)).then(() => true);
+      const run = await turns.take([id], () => find(id));
+      if (run === null) return true;
+      return askToStop(run, signal);
+    },
+    apply: (machine) =>
+      turns.take([machine.id], async () => {
+        const run = await find(machine.id);
+        if (run !== null) return changeRunning(run, machine);
+        const disk = await growNow(machine, null);
+        return { cpus: "same", memory: "same", disk, share: "same", cards: "same" };
+      }),
+    remove: (id) =>
+      turns.take([id], async () => {
+        await cut(id);
+        await taps.remove(id);
+        await shares.remove(id);
+        const { root } = folder(id);
+        if (!existsSync(root)) return;
+        // Gone in one step, however long the rest takes.
+        renameSync(root, `${root}.gone`);
+        syncFolder(servers);
+        rmSync(`${root}.gone`, { recursive: true, force: true });
+      }),
+    removeImage: (name) => removeImage(images, name),
+    observe: () => observeMachines({ ...options, runs, taps }),
+    onPower(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    readLog: (id, wish = {}) => readLogFile(folder(id), wish),
+    async openSerial(id) {
+      consoles.get(id)?.destroy();
+      const stream = await socketOf(id, "serial");
+      consoles.set(id, stream);
+      stream.once("close", () => consoles.get(id) === stream && consoles.delete(id));
+      return stream;
+    },
+    openVnc: (id) => socketOf(id, "vnc"),
+    async setPassword(id, user, hash) {
+      const run = runs.all.get(id);
+      if (run === undefined) return false;
+      const password = Buffer.from(hash).toString("base64");
+      const wish = { username: user, crypted: true, password };
+      return (await askAgent(run.folder.run, sync(), "guest-set-user-password", wish, 5000)) !== null;
+    },
+    async close() {
+      closed = true;
+      await Promise.all([turns.settle(), imageTurns.settle()]);
+      runs.close();
+    },
+  };
+}
+
+/** Milliseconds between two presses: a guest that is just booting does not see the first. */
+const pressAgain = 5000;
+
+async function askToStop(run: Run, signal: AbortSignal | undefined): Promise<boolean> {
+  const off = run.over.then(() => true);
+  const late = new Promise<false>((resolve) => {
+    if (signal?.aborted === true) resolve(false);
+    signal?.addEventListener("abort", () => resolve(false), { once: true });
+  });
+  for (;;) {
+    if (run.ending === null) await run.qmp.run("system_powerdown").catch(() => {});
+    const pause = sleep(pressAgain, null, { ref: false });
+    const result = await Promise.race([off, late, pause]);
+    if (result !== null) return result;
+  }
+}

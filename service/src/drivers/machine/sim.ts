@@ -1,0 +1,366 @@
+/**
+ * Servers without machines, for tests, for the console, and for hosts where nothing may be run: the same wishes, refusals, answers
+ * and events. Guests boot in the time that they are given and then sit there. Whoever holds the object breaks things, writes to disks
+ * and switches guests off from inside; with a file, a new object goes on where the last one was killed.
+ */
+import { Duplex } from "node:stream";
+import { limitsFor, qemuArguments } from "./arguments.ts";
+import { lastLines } from "./console.ts";
+import { GIB } from "./disk.ts";
+import type {
+  Accelerator,
+  Capacity,
+  Card,
+  Change,
+  Exit,
+  Machine,
+  MachineStatus,
+  Machines,
+  PowerEvent,
+  Stage,
+} from "./port.ts";
+import { writeSeed } from "./seed.ts";
+import { openKept } from "./simfile.ts";
+import { createTurns } from "./turn.ts";
+
+type Verb = Exclude<keyof Machines, "onPower" | "close">;
+
+export interface SimOptions {
+  readonly now: () => number;
+  /** Names of images that servers can be made from, beside those made here; null: whatever they are called. */
+  readonly images: readonly string[] | null;
+  /** Milliseconds from a start until the guest is ready; 0 by default. */
+  readonly bootTime?: number;
+  /** What it pretends to be; processors can be added to a running server only with `kvm`. */
+  readonly accelerator?: Accelerator;
+  readonly capacity?: Capacity;
+  /** Where everything is kept after each change. */
+  readonly file?: string;
+}
+
+export interface SimulatedMachines extends Machines {
+  /** The verb's next `times` calls reject, before anything was done or after everything was. */
+  fail(verb: Verb, times?: number, when?: "before" | "after"): void;
+  /** The verb takes this many milliseconds from now on. */
+  delay(verb: Verb, milliseconds: number): void;
+  /** The process ends, by nobody's order. */
+  kill(id: number): void;
+  /** The guest switches itself off. */
+  switchOff(id: number): void;
+  /** From now on the guest does not hear its power button, or unplugging; or hears again. */
+  deafen(id: number, deaf: boolean): void;
+  /** What is written on the disk that is in use. */
+  write(id: number, text: string): void;
+  /** Null: there is no disk. */
+  read(id: number): string | null;
+}
+
+interface Disk {
+  readonly version: number;
+  gb: number;
+  content: string;
+}
+
+interface Power {
+  readonly boot: number;
+  readonly version: number;
+  readonly startedAt: number;
+  readonly maxCpus: number;
+  readonly maxMemory: number;
+  cpus: number;
+  memory: number;
+  share: number;
+  cards: readonly number[];
+  exit: Exit | null;
+}
+
+interface Server {
+  readonly id: number;
+  disks: Disk[];
+  power: Power | null;
+  logs: string[];
+  deaf: boolean;
+}
+
+interface Image {
+  readonly name: string;
+  readonly gb: number;
+  readonly content: string;
+}
+
+const plenty: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 65_536 };
+const allSame = { cpus: "same", memory: "same", disk: "same", share: "same", cards: "same" } as const;
+
+export function createSim(options: SimOptions): SimulatedMachines {
+  const { now, bootTime = 0, accelerator = "tcg", file } = options;
+  const kept = openKept<Server, Image>(file);
+  const { servers, images } = kept;
+  const turns = createTurns();
+  const listeners = new Set<(event: PowerEvent) => void>();
+  const failures = new Map<Verb, { times: number; when: "before" | "after" }>();
+  const delays = new Map<Verb, number>();
+
+  function failNow(verb: Verb, when: "before" | "after"): void {
+    const failure = failures.get(verb);
+    if (failure === undefined || failure.when !== when || failure.times === 0) return;
+    failure.times--;
+    throw new Error(`the simulated machine refuses ${verb}`);
+  }
+  /** Every verb goes through here: one at a time per server, with the troubles that were ordered. */
+  const act = <Result>(verb: Verb, ids: readonly number[], work: () => Result | Promise<Result>): Promise<Result> =>
+    turns.take(ids, async () => {
+      const wait = delays.get(verb) ?? 0;
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+      failNow(verb, "before");
+      const result = await work();
+      kept.keep(ids);
+      failNow(verb, "after");
+      return result;
+    });
+
+  const running = (id: number): Power | null => {
+    const power = servers.get(id)?.power ?? null;
+    return power === null || power.exit !== null ? null : power;
+  };
+  const stageOf = (power: Power): Stage => (now() - power.startedAt >= bootTime ? "ready" : "starting");
+  /** The one in use, else the newest. */
+  const diskOf = (id: number): Disk | undefined => {
+    const version = running(id)?.version;
+    const disks = servers.get(id)?.disks ?? [];
+    return version === undefined ? disks.at(-1) : disks.find((disk) => disk.version === version);
+  };
+
+  function end(id: number, reason: Exit["reason"], detail = ""): void {
+    const power = running(id);
+    if (power === null) return;
+    power.exit = { reason, at: now(), detail };
+    kept.keep([id]);
+    for (const listener of listeners) listener({ id, boot: power.boot, exit: power.exit });
+  }
+
+  function start(machine: Machine): void {
+    const { id, uuid, boot, cpus, memory, share, disk, cards, seed } = machine;
+    const power = running(id);
+    if (power !== null && power.boot >= boot) return;
+    const server = servers.get(id);
+    const present = server?.disks.find((one) => one.version === disk.version);
+    if (server === undefined || present === undefined)
+      throw new Error(`server ${id} has no disk of version ${disk.version}`);
+    end(id, "order");
+    writeSeed(seed);
+    qemuArguments({ tag: "sim", machine, boot: "kernel", layer: 1, accelerator });
+    present.gb = Math.max(present.gb, disk.gb);
+    const limits = limitsFor({ machine, accelerator, boot: "kernel" });
+    server.power = {
+      boot,
+      version: disk.version,
+      startedAt: now(),
+      maxCpus: limits.cpus,
+      maxMemory: limits.memory,
+      cpus,
+      memory,
+      share,
+      cards: cards.map((card) => card.id),
+      exit: null,
+    };
+    server.logs = [
+      `Server ${id} (${uuid}) is simulated.\nBRUME-READY instance=simulated\nlogin: `,
+      ...server.logs.slice(0, 1),
+    ];
+    kept.keep([id]);
+    for (const listener of listeners) listener({ id, boot, exit: null });
+  }
+
+  function change(machine: Machine) {
+    const { id, cpus, memory, share, disk, cards } = machine;
+    const target = servers.get(id)?.disks.find((one) => one.version === disk.version);
+    const grows = target !== undefined && target.gb < disk.gb;
+    if (grows) target.gb = disk.gb;
+    const diskChange: Change = grows ? "live" : "same";
+    const power = running(id);
+    if (power === null) return { ...allSame, disk: diskChange };
+    const grow = (key: "cpus" | "memory", wanted: number, most: number): Change => {
+      if (wanted === power[key]) return "same";
+      if (wanted < power[key] || wanted > most || (wanted - power[key]) % (key === "memory" ? 128 : 1) !== 0)
+        return "nextStart";
+      power[key] = wanted;
+      return "live";
+    };
+    const plug = (wanted: readonly Card[]): Change => {
+      const ids = wanted.map((card) => card.id);
+      const leaving = power.cards.filter((card) => !ids.includes(card));
+      const coming = ids.filter((card) => !power.cards.includes(card));
+      const stuck = servers.get(id)?.deaf === true ? leaving : [];
+      power.cards = [...power.cards.filter((card) => ids.includes(card) || stuck.includes(card)), ...coming];
+      return stuck.length > 0 ? "nextStart" : leaving.length + coming.length > 0 ? "live" : "same";
+    };
+    const shareChange: Change = power.share === share ? "same" : "live";
+    power.share = share;
+    return {
+      cpus: grow("cpus", cpus, power.maxCpus),
+      memory: grow("memory", memory, power.maxMemory),
+      disk: diskChange,
+      share: shareChange,
+      cards: plug(cards),
+    };
+  }
+
+  function status({ id, power, disks }: Server): MachineStatus {
+    const on = running(id);
+    return {
+      id,
+      power: on === null ? "off" : "running",
+      since: on?.startedAt ?? power?.exit?.at ?? null,
+      exit: on === null ? (power?.exit ?? null) : null,
+      boot: power?.boot ?? 0,
+      version: on?.version ?? 0,
+      cpus: on?.cpus ?? 0,
+      memory: on?.memory ?? 0,
+      reach: { cpus: on?.maxCpus ?? 0, memory: on?.maxMemory ?? 0 },
+      stage: on === null ? null : stageOf(on),
+      disks: disks.map(({ version, gb, content }) => ({ version, gb, allocated: content.length })),
+      usage:
+        on === null
+          ? null
+          : {
+              cpuTime: Math.floor((now() - on.startedAt) / 10),
+              memory: Math.floor(on.memory / 4),
+              resident: on.memory,
+              diskRead: 0,
+              diskWritten: 0,
+            },
+      detail: "",
+    };
+  }
+
+  /** Says its word and then repeats what it is told, as a serial line does. */
+  function talk(greeting: string, echo: boolean): Duplex {
+    const stream = new Duplex({
+      read() {},
+      write(chunk: Buffer, _encoding, done) {
+        if (echo) stream.push(chunk.toString().replaceAll("\r", "\r\nlogin: "));
+        done();
+      },
+    });
+    stream.push(greeting);
+    return stream;
+  }
+  function mustRun(id: number): void {
+    if (running(id) === null) throw new Error(`server ${id} is off`);
+  }
+
+  return {
+    ensureDisk(machine, source) {
+      const { id, disk } = machine;
+      const from = "server" in source ? source.server : null;
+      return act("ensureDisk", from === null ? [id] : [id, from], () => {
+        const server = servers.get(id) ?? { id, disks: [], power: null, logs: [], deaf: false };
+        servers.set(id, server);
+        const present = server.disks.find((one) => one.version === disk.version);
+        if (present !== undefined) {
+          present.gb = Math.max(present.gb, disk.gb);
+          return;
+        }
+        const { gb, content } = contentOf(source);
+        server.disks.push({ version: disk.version, gb: Math.max(gb, disk.gb), content });
+        server.disks.sort((a, b) => a.version - b.version);
+      });
+      function contentOf(wish: typeof source): { gb: number; content: string } {
+        if ("server" in wish) {
+          const other = diskOf(wish.server);
+          if (other === undefined) throw new Error(`server ${wish.server} has no disk`);
+          return other;
+        }
+        const image = images.get(wish.image);
+        if (image !== undefined) return image;
+        if (options.images?.includes(wish.image) !== false) return { gb: 1, content: "" };
+        throw new Error(`There is no image "${wish.image}".`);
+      }
+    },
+    ensureOnlyDisk: (id, version) =>
+      act("ensureOnlyDisk", [id], () => {
+        const server = servers.get(id);
+        const on = running(id);
+        if (on !== null && on.version !== version)
+          throw new Error(`server ${id} runs on version ${on.version} of its disk`);
+        if (server?.disks.some((disk) => disk.version === version) !== true)
+          throw new Error(`server ${id} has no disk of version ${version}`);
+        server.disks = server.disks.filter((disk) => disk.version === version);
+      }),
+    ensureImage: (id, name, _about, signal) =>
+      act("ensureImage", [id], () => {
+        signal?.throwIfAborted();
+        const disk = diskOf(id);
+        if (disk === undefined && !images.has(name)) throw new Error(`server ${id} has no disk`);
+        const image = images.get(name) ?? { name, gb: disk?.gb ?? 0, content: disk?.content ?? "" };
+        images.set(name, image);
+        kept.keepAll();
+        return { gb: image.gb, bytes: Math.min(image.gb * GIB, image.content.length) };
+      }),
+    ensureRunning: (machine, signal) =>
+      act("ensureRunning", [machine.id], () => {
+        signal?.throwIfAborted();
+        start(machine);
+      }),
+    ensureStopped: (id, how) =>
+      act("ensureStopped", [id], () => {
+        const deaf = how === "ask" && servers.get(id)?.deaf === true && running(id) !== null;
+        if (!deaf) end(id, how === "cut" ? "order" : "guest");
+        return !deaf;
+      }),
+    apply: (machine) => act("apply", [machine.id], () => change(machine)),
+    remove: (id) =>
+      act("remove", [id], () => {
+        end(id, "order");
+        servers.delete(id);
+      }),
+    removeImage: (name) =>
+      act("removeImage", [], () => {
+        if (images.delete(name)) kept.keepAll();
+      }),
+    observe: () =>
+      act("observe", [], () => ({
+        ready: true,
+        detail: "simulated",
+        accelerator: null,
+        capacity: options.capacity ?? plenty,
+        machines: [...servers.values()].map(status).sort((a, b) => a.id - b.id),
+      })),
+    onPower(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    readLog: (id, { previous = false, tail } = {}) =>
+      act("readLog", [], () => {
+        const text = servers.get(id)?.logs[previous ? 1 : 0];
+        return text === undefined ? null : tail === undefined ? text : lastLines(text, tail);
+      }),
+    openSerial: (id) =>
+      act("openSerial", [], () => {
+        mustRun(id);
+        return talk("\r\nThis server is simulated.\r\nlogin: ", true);
+      }),
+    openVnc: (id) =>
+      act("openVnc", [], () => {
+        mustRun(id);
+        return talk("RFB 003.008\n", false);
+      }),
+    setPassword: (id) => act("setPassword", [id], () => running(id) !== null && servers.get(id)?.deaf !== true),
+    close: () => turns.settle(),
+    fail: (verb, times = 1, when = "before") => void failures.set(verb, { times, when }),
+    delay: (verb, milliseconds) => void delays.set(verb, milliseconds),
+    kill: (id) => end(id, "died", "killed"),
+    switchOff: (id) => end(id, "guest"),
+    deafen(id, deaf) {
+      const server = servers.get(id);
+      if (server !== undefined) server.deaf = deaf;
+      kept.keep([id]);
+    },
+    write(id, text) {
+      const disk = diskOf(id);
+      if (disk !== undefined) disk.content = text;
+      kept.keep([id]);
+    },
+    read: (id) => diskOf(id)?.content ?? null,
+  };
+}

@@ -1,0 +1,123 @@
+/**
+ * From a wish to a process that runs: seed, taps, command line, process, monitor, and at last the word to go on. Until that word the
+ * guest has not executed an instruction, so everything before it may be thrown away and begun anew; and it is written down before
+ * the word is given, so a service that is killed here finds either nothing or a run that it knows.
+ */
+import { chmodSync, chownSync, existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Child, Exec } from "../exec.ts";
+import { groupOf } from "./accelerator.ts";
+import { limitsFor, qemuArguments, socketNames } from "./arguments.ts";
+import { originOf, topOf } from "./disk.ts";
+import { type Folder, makeFolder, replaceFile, type State, turnConsole, writeState } from "./folder.ts";
+import type { Accelerator, Machine } from "./port.ts";
+import { endProcess, personFor, type TunAccess, waitForEnd } from "./process.ts";
+import type { Qmp } from "./qmp.ts";
+import { callMonitor, lastWords } from "./run.ts";
+import { writeSeed } from "./seed.ts";
+import type { Shares } from "./share.ts";
+import { isAbsent } from "./socket.ts";
+import type { Taps } from "./tap.ts";
+
+export interface StartOptions {
+  readonly exec: Exec;
+  readonly tag: string;
+  readonly accelerator: Accelerator;
+  readonly tun: TunAccess;
+  readonly taps: Taps;
+  readonly shares: Shares;
+  readonly now: () => number;
+}
+
+export interface Started {
+  readonly child: Child;
+  readonly qmp: Qmp;
+  readonly state: State;
+}
+
+/** Weight among the servers of the machine: as many cores, as much; twice for high performance. */
+export const weightOf = ({ cpus, share }: Machine): number => cpus * share;
+
+/** Milliseconds until the monitor greets; a loaded machine may take its time. */
+const greetingLimit = 20_000;
+
+async function waitForMonitor(exec: Exec, folder: Folder, child: Child): Promise<Qmp> {
+  for (let waited = 0; ; waited += 10) {
+    // A wrong option or a dead accelerator ends the process after it made the socket.
+    if (!exec.isAlive(child)) throw new Error(`QEMU ended: ${lastWords(folder) || "without a word"}`);
+    if (existsSync(join(folder.run, "qmp"))) {
+      try {
+        return await callMonitor(folder, greetingLimit);
+      } catch (error) {
+        // When it is on its way out, its own words are worth more than a closed socket.
+        if (!isAbsent(error) && !(await waitForEnd(exec, child, 500))) throw error;
+      }
+    }
+    if (waited >= greetingLimit) throw new Error(`QEMU did not open its monitor in ${greetingLimit} ms`);
+    await sleep(10);
+  }
+}
+
+/** Nothing of the server runs. Rejects, and nothing does, when it cannot be started. */
+export async function startMachine(
+  options: StartOptions,
+  folder: Folder,
+  machine: Machine,
+  uid: number,
+): Promise<Started> {
+  const { exec, tag, accelerator, taps, shares, now } = options;
+  const { id, uuid, boot, cards, disk } = machine;
+  if (!existsSync(folder.disk(disk.version))) throw new Error(`server ${id} has no disk of version ${disk.version}`);
+  const layer = topOf(folder.disk(disk.version));
+  const origin = await originOf(folder.disk(disk.version));
+
+  makeFolder(folder.run);
+  for (const name of socketNames) rmSync(join(folder.run, name), { force: true });
+  rmSync(folder.output, { force: true });
+  turnConsole(folder);
+  await replaceFile(folder.seed, writeSeed(machine.seed), 0o444);
+  chownSync(folder.run, uid, uid);
+  chmodSync(folder.run, 0o700);
+  await taps.make(id, cards, uid);
+
+  let child: Child | null = null;
+  let qmp: Qmp | null = null;
+  let written: State | null = null;
+  try {
+    const argv = qemuArguments({ tag, machine, boot: origin.boot, layer, accelerator });
+    const gid = groupOf(accelerator, uid);
+    const start = personFor(options.tun, argv, uid, gid);
+    child = await exec.startDetached(start.argv, { output: folder.output, cwd: folder.run, ...start.person });
+    qmp = await waitForMonitor(exec, folder, child);
+    // All that it makes is made: whoever breaks out of the guest cannot lay out links for us to follow.
+    chownSync(folder.run, 0, 0);
+    chmodSync(folder.run, 0o711);
+    shares.set(id, weightOf(machine), child.pid);
+    const limits = limitsFor({ machine, accelerator, boot: origin.boot });
+    const state: State = {
+      uuid,
+      boot,
+      version: disk.version,
+      startedAt: now(),
+      accelerator,
+      maxCpus: limits.cpus,
+      maxMemory: limits.memory,
+      share: machine.share,
+      child,
+      exit: null,
+    };
+    await writeState(folder, state);
+    written = state;
+    await taps.name(cards);
+    await qmp.run("cont");
+    return { child, qmp, state };
+  } catch (error) {
+    qmp?.close();
+    if (child !== null) await endProcess(exec, child);
+    await taps.remove(id);
+    const exit = { reason: "died", at: now(), detail: (error as Error).message } as const;
+    if (written !== null) await writeState(folder, { ...written, exit });
+    throw error;
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The small Linux as it is built, under QEMU by itself: a server's first boot with everything that the host can say, what comes and goes
+ * while it runs, the power button, and a copy of its disk that must be another server.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { type Image, readImage } from "../../service/src/drivers/machine/image.ts";
+import { hashPassword } from "../../service/src/drivers/machine/password.ts";
+import { readyMark, renderSeed } from "../../service/src/drivers/machine/seedfiles.ts";
+import { boot, createDisk, createKey, guest, type Key, mac, type Running, until } from "./imageguest.ts";
+
+const root = resolve(import.meta.dirname, "../..");
+const images = join(root, ".engines/images");
+const lacks = ["qemu-system-x86_64", "qemu-img", "ssh"].find((program) => spawnSync(program, ["-V"]).error);
+const skip = lacks === undefined ? false : `${lacks} is not installed`;
+let folder = "";
+let image: Image;
+let key: Key;
+
+before(async () => {
+  if (skip) return;
+  execFileSync("sh", [join(root, "scripts/image"), "tiny"], { stdio: "ignore" });
+  const found = await readImage(images, "brume-tiny");
+  assert.ok(found, "the small Linux was not built");
+  image = found;
+  folder = mkdtempSync(join(tmpdir(), "brume-tiny-"));
+  key = createKey(folder);
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const start = (disk: string, wish: Parameters<typeof guest>[0], options: { memory?: number; extra?: string[] } = {}) =>
+  boot({ folder, images, image, disk, seed: renderSeed(guest(wish)), ...options });
+
+/** What makes a server this server and no other. */
+const identify = (vm: Running) => ({
+  machineId: vm.ssh("cat /etc/machine-id", key),
+  hostKey: vm.ssh("dropbearkey -y -f /etc/dropbear/host_key | grep ^ssh", key),
+  hostName: vm.ssh("hostname; cat /etc/hostname", key),
+});
+
+test("the canary sings on an accelerator that works", { skip }, () => {
+  const file = (name = "") => join(images, image.name, name);
+  const said = execFileSync(
+    "qemu-system-x86_64",
+    [
+      ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35", "-m", "128"],
+      ["-accel", "tcg", "-cpu", "max", "-kernel", file(image.files.kernel), "-initrd", file(image.files.initrd)],
+      ["-append", "console=ttyS0 quiet panic=1 canary", "-serial", "stdio"],
+    ].flat(),
+  );
+  assert.match(said.toString(), /^CANARY-OK\r?$/m);
+});
+
+test("a server's life, and that of its copy", { skip }, async (t) => {
+  const disk = createDisk(images, image, join(folder, "one.qcow2"), 5);
+  const script = '#!/bin/sh\necho "$0 as $(id -un)" >>/root/ran\n';
+  const first = { sshKeys: [key.line], passwordHash: hashPassword("First-Pw-1", "salt"), userData: script };
+  const mark = (id: string) => new RegExp(`^${readyMark(id)}\\r?$`, "m");
+  // The least that the image says it needs.
+  let vm = await start(disk, first, { memory: image.minRam });
+  t.after(() => vm.close());
+
+  const ready = await vm.says(/^READY uptime=(\S+) host=one ip=10\.0\.2\.15\/24,fd24::15\/64\r?$/m);
+  t.diagnostic(`ready ${ready[1]} s after its kernel began`);
+  await vm.says(mark("i-1"));
+  assert.equal(vm.ssh("cat /root/ran", key), "/run/seed/user-script as root");
+  assert.equal(vm.ssh("id -un", { password: "First-Pw-1" }), "root");
+  assert.equal(vm.ssh("id -un", { password: "wrong" }), null);
+  assert.equal(vm.ssh("cat /etc/resolv.conf", key), "nameserver 10.0.2.3");
+  assert.equal(vm.ssh("ip route | grep default", key), "default via 10.0.2.2 dev eth0");
+  assert.equal(vm.ssh("cat /sys/class/net/eth0/mtu", key), "1400");
+  const size = () => Number(vm.ssh("df -m / | awk 'END { print $2 }'", key));
+  await until("a root file system of 5 GB", () => size() > 4800, 20);
+  vm.type("\n");
+  await vm.says(/one login: /);
+  const original = identify(vm);
+
+  await vm.monitor("block_resize", { "node-name": "d", size: 6 * 2 ** 30 });
+  await until("a root file system of 6 GB", () => size() > 5800, 20);
+  await vm.monitor("object-add", { "qom-type": "memory-backend-ram", id: "m1", size: 128 * 2 ** 20 });
+  await vm.monitor("device_add", { driver: "pc-dimm", id: "dimm1", memdev: "m1" });
+  const memory = () => Number(vm.ssh("awk '/MemTotal/ { print $2 }' /proc/meminfo", key));
+  await until("more memory", () => memory() > 190_000, 20);
+  await vm.monitor("netdev_add", { type: "user", id: "n1", net: "10.9.9.0/24", restrict: true });
+  await vm.monitor("device_add", {
+    driver: "virtio-net-pci",
+    netdev: "n1",
+    id: "c1",
+    mac: "52:54:00:00:02:10",
+    bus: "rp1",
+  });
+  await until("an address by DHCP", () => /10\.9\.9\./.test(vm.ssh("ip -4 -o addr show eth1", key) ?? ""), 20);
+
+  await vm.monitor("system_powerdown");
+  await vm.ended();
+
+  const copy = join(folder, "two.qcow2");
+  execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", disk, copy]);
+  vm = await start(disk, first);
+  await vm.says(mark("i-1"));
+  assert.deepEqual(identify(vm), original, "the same server after a power cycle");
+  assert.equal(vm.ssh("cat /root/ran", key), "/run/seed/user-script as root", "its user data ran once");
+  await vm.close();
+
+  const other = createKey(mkdtempSync(join(folder, "other-")));
+  const second = {
+    instanceId: "i-2",
+    hostName: "two",
+    sshKeys: [other.line],
+    passwordHash: hashPassword("Second-2", "salt"),
+  };
+  const cards = [{ mac, addresses: [], gateway4: null, gateway6: null, mtu: null, dhcp: true }];
+  vm = await start(copy, { ...second, cards, nameServers: [] });
+  await vm.says(/^READY .* host=two ip=10\.0\.2\.15\/24/m);
+  await vm.says(mark("i-2"));
+  assert.equal(vm.ssh("id -un", { password: "Second-2" }), "root");
+  assert.equal(vm.ssh("id -un", { password: "First-Pw-1" }), null, "the password of before is no longer good");
+  assert.equal(vm.ssh("true", key), null, "nor is the key of before");
+  key = other;
+  const copied = identify(vm);
+  assert.equal(copied.hostName, "two\ntwo");
+  assert.match(copied.machineId ?? "", /^[0-9a-f]{32}$/);
+  assert.match(copied.hostKey ?? "", /^ssh-ed25519 /);
+  assert.notEqual(copied.machineId, original.machineId);
+  assert.notEqual(copied.hostKey, original.hostKey);
+  assert.equal(vm.ssh("cat /root/ran", key), "/run/seed/user-script as root", "its files are those of the source");
+  vm.ssh("reboot", key);
+  await until("a second boot", () => (vm.serial().match(/^READY /gm)?.length ?? 0) > 1, 60);
+});

@@ -1,0 +1,211 @@
+/**
+ * One guest under QEMU, started here rather than by the driver, so that an image can be tested by itself: processor emulated, network
+ * QEMU's own with one port of the loopback interface leading to the guest's port 22, serial line in a string, monitor as a function.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Image } from "../../service/src/drivers/machine/image.ts";
+import type { SeedFile } from "../../service/src/drivers/machine/port.ts";
+import { writeSeed } from "../../service/src/drivers/machine/seed.ts";
+import type { Guest } from "../../service/src/drivers/machine/seedfiles.ts";
+
+export const mac = "52:54:00:00:02:0f";
+
+/** A guest's wish that a test changes a word of. */
+export const guest = (wish: Partial<Guest> = {}): Guest => ({
+  instanceId: "i-1",
+  hostName: "one",
+  adminUser: "root",
+  passwordHash: null,
+  sshKeys: [],
+  nameServers: ["10.0.2.3"],
+  cards: [
+    {
+      mac,
+      addresses: ["10.0.2.15/24", "fd24::15/64"],
+      gateway4: "10.0.2.2",
+      gateway6: null,
+      mtu: 1400,
+      dhcp: false,
+    },
+  ],
+  userData: null,
+  ...wish,
+});
+
+export interface Key {
+  readonly path: string;
+  readonly line: string;
+}
+
+export function createKey(folder: string): Key {
+  const path = join(folder, "key");
+  execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", path]);
+  return { path, line: readFileSync(`${path}.pub`, "utf8").trim() };
+}
+
+export interface Running {
+  readonly pid: number;
+  /** What came by the serial line so far. */
+  serial(): string;
+  /** Waits for it on the serial line. */
+  says(what: RegExp, seconds?: number): Promise<RegExpExecArray>;
+  /** Types on the serial line. */
+  type(text: string): void;
+  /** Standard output of a command, or null when ssh or the command fails. `password` goes by SSH_ASKPASS. */
+  ssh(command: string, by: Key | { readonly password: string }): string | null;
+  monitor(execute: string, given?: object): Promise<unknown>;
+  /** Resolves when the process has ended by itself. */
+  ended(seconds?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface BootOptions {
+  readonly folder: string;
+  readonly images: string;
+  readonly image: Image;
+  readonly seed: readonly SeedFile[];
+  readonly memory?: number;
+  readonly cpus?: number;
+  /** Kept between two boots of one disk. */
+  readonly disk: string;
+  readonly extra?: readonly string[];
+}
+
+/** An overlay of the image's disk. */
+export function createDisk(images: string, image: Image, path: string, gb: number): string {
+  const base = join(images, image.name, image.files.disk);
+  execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", base, path, `${gb}G`]);
+  return path;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+export async function until<Found>(what: string, look: () => Found | null | false, seconds: number): Promise<Found> {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200)) {
+    const found = look();
+    if (found !== null && found !== false) return found;
+  }
+  throw new Error(`did not happen in ${seconds} s: ${what}`);
+}
+
+export async function boot(options: BootOptions): Promise<Running> {
+  const { folder, images, image } = options;
+  mkdirSync(folder, { recursive: true });
+  const port = await freePort();
+  const seedPath = join(folder, "seed.img");
+  writeFileSync(seedPath, writeSeed(options.seed));
+  const qmp = join(folder, "qmp");
+  rmSync(qmp, { force: true });
+  const file = (name: string | undefined) => join(images, image.name, name ?? "");
+  const argv = [
+    ["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35"],
+    ["-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max"],
+    ["-m", `${options.memory ?? 256},slots=4,maxmem=2048M`, "-smp", String(options.cpus ?? 1)],
+    image.boot === "kernel" ? ["-kernel", file(image.files.kernel), "-initrd", file(image.files.initrd)] : [],
+    image.boot === "kernel" ? ["-append", "console=ttyS0 quiet panic=10 net.ifnames=0 swiotlb=noforce"] : [],
+    ["-blockdev", `driver=qcow2,node-name=d,discard=unmap,file.driver=file,file.filename=${options.disk}`],
+    ["-device", "virtio-blk-pci,drive=d,addr=0x3,bootindex=1"],
+    ["-blockdev", `driver=raw,node-name=s,read-only=on,file.driver=file,file.filename=${seedPath}`],
+    ["-device", "virtio-blk-pci,drive=s,addr=0x4", "-device", "virtio-rng-pci", "-device", "virtio-balloon-pci"],
+    ["-device", "pcie-root-port,id=rp0,chassis=1,slot=1", "-device", "pcie-root-port,id=rp1,chassis=2,slot=2"],
+    ["-netdev", `user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:${port}-:22`],
+    ["-device", `virtio-net-pci,netdev=n0,mac=${mac},bus=rp0`],
+    ["-qmp", `unix:${qmp},server=on,wait=off`, "-serial", "stdio", ...(options.extra ?? [])],
+  ].flat();
+  const child = spawn("qemu-system-x86_64", argv, { stdio: ["pipe", "pipe", "inherit"] });
+  const exit = once(child, "exit");
+  let serial = "";
+  child.stdout.on("data", (bytes: Buffer) => {
+    serial += bytes.toString("latin1");
+  });
+  child.stdin.on("error", () => {});
+  const monitor = await openMonitor(qmp, child);
+  const running: Running = {
+    pid: child.pid ?? 0,
+    serial: () => serial,
+    async says(what, seconds = 60) {
+      return until(`${what} in ${JSON.stringify(serial.slice(-400))}`, () => what.exec(serial), seconds).catch(() => {
+        throw new Error(`${what} did not come in ${seconds} s; the serial line ends with ${serial.slice(-2000)}`);
+      });
+    },
+    type: (text) => void child.stdin.write(text),
+    ssh(command, by) {
+      const login = "path" in by ? ["-i", by.path, "-o", "BatchMode=yes"] : ["-o", "PubkeyAuthentication=no"];
+      const askpass = join(folder, "askpass");
+      if ("password" in by) writeFileSync(askpass, `#!/bin/sh\nprintf '%s\\n' '${by.password}'\n`, { mode: 0o700 });
+      const rest = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=5"];
+      const args = [
+        ...login,
+        ...rest.flatMap((option) => ["-o", option]),
+        "-p",
+        String(port),
+        "root@127.0.0.1",
+        command,
+      ];
+      try {
+        const env = { ...process.env, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: "force" };
+        const stdio = ["ignore" as const, "pipe" as const, "ignore" as const];
+        return execFileSync("ssh", args, { encoding: "utf8", timeout: 60_000, stdio, env }).trim();
+      } catch {
+        return null;
+      }
+    },
+    monitor,
+    async ended(seconds = 30) {
+      const limit = sleep(seconds * 1000, "late", { ref: false });
+      assert.notEqual(await Promise.race([exit, limit]), "late", `still running after ${seconds} s`);
+    },
+    async close() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill("SIGKILL");
+        await exit;
+      }
+    },
+  };
+  return running;
+}
+
+/** QMP on a unix socket; commands are asked one at a time. */
+async function openMonitor(path: string, child: ChildProcess): Promise<Running["monitor"]> {
+  const socket = await (async () => {
+    for (let tries = 0; ; tries++) {
+      const socket = connect(path);
+      try {
+        await once(socket, "connect");
+        return socket;
+      } catch (error) {
+        if (tries > 100 || child.exitCode !== null) throw error;
+        await sleep(100);
+      }
+    }
+  })();
+  socket.on("error", () => {});
+  const waiting: ((line: Readonly<Record<string, unknown>>) => void)[] = [];
+  createInterface({ input: socket }).on("line", (text) => {
+    const line = JSON.parse(text) as Readonly<Record<string, unknown>>;
+    if ("return" in line || "error" in line) waiting.shift()?.(line);
+  });
+  const ask: Running["monitor"] = (execute, given = {}) =>
+    new Promise((resolve, reject) => {
+      waiting.push((line) =>
+        "return" in line ? resolve(line["return"]) : reject(new Error(JSON.stringify(line["error"]))),
+      );
+      socket.write(`${JSON.stringify({ execute, arguments: given })}\n`);
+    });
+  await ask("qmp_capabilities");
+  return ask;
+}

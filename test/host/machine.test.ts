@@ -1,0 +1,229 @@
+/**
+ * Servers in the world that they live in: shut in, away from each other, and longer-lived than the service. What the port promises
+ * whatever the driver is in test/laws/machine.test.ts.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { createDisks, topOf } from "../../service/src/drivers/machine/disk.ts";
+import { folderOf } from "../../service/src/drivers/machine/folder.ts";
+import type { Machine, PowerEvent } from "../../service/src/drivers/machine/port.ts";
+import { createQmp, pick } from "../../service/src/drivers/machine/qmp.ts";
+import { openSocket } from "../../service/src/drivers/machine/socket.ts";
+import {
+  createMachineLab,
+  findCapabilities,
+  imageName,
+  type MachineLab,
+  machine,
+  statusOf,
+  until,
+  untilReady,
+} from "./machinelab.ts";
+
+const found = await findCapabilities();
+const hindrance = "hindrance" in found ? found.hindrance : null;
+if (hindrance !== null) console.log(`servers on this machine: not tried, ${hindrance}`);
+
+describe("servers on this machine", { skip: hindrance ?? false }, () => {
+  let lab: MachineLab;
+  const newLab = () => {
+    assert.ok("capabilities" in found);
+    lab = createMachineLab(found.capabilities);
+    return lab;
+  };
+  afterEach(async () => {
+    await lab.close();
+    assert.deepEqual(lab.traces(), []);
+    assert.deepEqual(lab.faults, []);
+  });
+  /** Another process that drives the same servers. */
+  const service = (wish: Machine): ChildProcess =>
+    spawn(
+      process.execPath,
+      [join(import.meta.dirname, "machineservice.ts"), JSON.stringify({ options: lab.options, wish })],
+      {
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+  async function kill(child: ChildProcess): Promise<void> {
+    child.kill("SIGKILL");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  }
+
+  test("a server's process has no rights but those to its own", async () => {
+    const { servers, firstUid, open, pidOf } = newLab();
+    const machines = await open();
+    for (const id of [1, 2]) {
+      const wish = machine({ id });
+      await machines.ensureDisk(wish, { image: imageName });
+      await machines.ensureRunning(wish);
+    }
+    const status = readFileSync(`/proc/${pidOf(1)}/status`, "utf8");
+    const field = (name: string) => new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim();
+    const uid = String(firstUid + 1);
+    assert.deepEqual(field("Uid")?.split("\t"), [uid, uid, uid, uid]);
+    assert.deepEqual(field("Gid")?.split("\t"), [uid, uid, uid, uid]);
+    assert.deepEqual([field("Groups"), field("CapEff"), field("CapPrm")], ["", "0000000000000000", "0000000000000000"]);
+    assert.deepEqual([field("NoNewPrivs"), field("Seccomp")], ["1", "2"]);
+
+    // What a guest could do that broke out: it begins in its own folder.
+    const person = { cwd: folderOf(servers, 1).run, uid: firstUid + 1, gid: firstUid + 1 };
+    const may = (...argv: string[]) =>
+      exec.run(argv, person).then(
+        () => true,
+        () => false,
+      );
+    assert.equal(await may("test", "-r", "../disk-1/1.qcow2"), true);
+    for (const path of [
+      "../../2/disk-1/0.qcow2",
+      "../..",
+      `${servers}/1/disk-1/0.qcow2`,
+      "../state.json",
+      "../qemu.log",
+    ])
+      assert.equal(await may("test", "-r", path), false, path);
+    for (const path of [".", "..", "../disk-1", "../disk-1/0.qcow2", "../seed.img"])
+      assert.equal(await may("test", "-w", path), false, path);
+  });
+
+  test("a service that is killed at any moment leaves nothing that the next one cannot go on from", async () => {
+    const { open, pidOf } = newLab();
+    const card = { id: 1, device: `b${lab.tag}t1`, mac: "02:42:00:00:00:01" };
+    for (const [round, delay] of [5, 30, 60, 90, 120, 160, 220, 300, 600].entries()) {
+      const wish = machine({ id: round + 1, cards: [card] });
+      const child = service(wish);
+      if (child.stdout !== null) await once(child.stdout, "data");
+      await sleep(delay);
+      await kill(child);
+      const machines = await open();
+      await machines.ensureDisk(wish, { image: imageName });
+      await machines.ensureRunning(wish);
+      const status = await statusOf(machines, wish.id);
+      assert.deepEqual(
+        [status?.power, status?.boot, status?.disks.length],
+        ["running", 1, 1],
+        `killed after ${delay} ms`,
+      );
+      assert.notEqual(pidOf(wish.id), null);
+      assert.ok(existsSync(`/sys/class/net/${card.device}`));
+      await machines.remove(wish.id);
+      assert.deepEqual(lab.traces(), []);
+      await machines.close();
+    }
+  });
+
+  test("servers live on without a service, and the next one finds them as they are", async () => {
+    const { open, pidOf } = newLab();
+    const wish = machine({ id: 1 });
+    const child = service(wish);
+    let said = "";
+    child.stdout?.on("data", (bytes) => (said += String(bytes)));
+    await until("it runs", async () => said.includes("running"));
+    await kill(child);
+    const pid = pidOf(1);
+    assert.notEqual(pid, null);
+    const first = await open();
+    await untilReady(first, 1);
+    await first.ensureRunning(wish);
+    assert.equal(pidOf(1), pid);
+    await first.close();
+
+    // Its guest switches itself off while nobody looks.
+    const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
+    await debug.run("system_powerdown");
+    await until("it is down", async () => pick(await debug.run("query-status"), "status") === "shutdown");
+    debug.close();
+    const second = await open();
+    const status = await statusOf(second, 1);
+    assert.deepEqual([status?.power, status?.exit?.reason, pidOf(1)], ["off", "guest", null]);
+
+    // And its process ends while nobody looks.
+    await second.ensureRunning({ ...wish, boot: 2 });
+    await second.close();
+    process.kill(pidOf(1) ?? 0, "SIGKILL");
+    await until("it is gone", async () => pidOf(1) === null);
+    const third = await open();
+    const after = await statusOf(third, 1);
+    assert.deepEqual([after?.power, after?.exit?.reason, after?.boot], ["off", "died", 2]);
+  });
+
+  test("a snapshot that was cut short is forgotten before it can do harm", async () => {
+    const { servers, images, firstUid, open } = newLab();
+    const wish = machine();
+    const disk = folderOf(servers, 1).disk(1);
+    const first = await open();
+    await first.ensureDisk(wish, { image: imageName });
+    await first.ensureRunning(wish);
+    await first.close();
+    await createDisks(exec, images).addLayer(disk, firstUid + 1);
+    assert.equal(topOf(disk), 2);
+    const second = await open();
+    assert.equal(topOf(disk), 1);
+    assert.equal((await second.apply({ ...wish, disk: { version: 1, gb: 2 } })).disk, "live");
+    await second.ensureDisk(machine({ id: 2 }), { server: 1 });
+    assert.deepEqual([topOf(disk), (await statusOf(second, 2))?.disks[0]?.gb], [2, 2]);
+  });
+
+  test("a guest that switches itself off is off within seconds, and its process gone", async () => {
+    const { open, pidOf } = newLab();
+    const machines = await open();
+    const told: PowerEvent[] = [];
+    machines.onPower((event) => told.push(event));
+    const wish = machine();
+    await machines.ensureDisk(wish, { image: imageName });
+    await machines.ensureRunning(wish);
+    await untilReady(machines, 1);
+    const serial = await machines.openSerial(1);
+    let shown = "";
+    serial.on("data", (bytes) => (shown += String(bytes)));
+    serial.write("\r");
+    await until("somebody is asked to log in", async () => /login:/.test(shown));
+    const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
+    await debug.run("system_powerdown");
+    await until("it is told", async () => told.some(({ exit }) => exit?.reason === "guest"), 20);
+    assert.equal(pidOf(1), null);
+    assert.equal((await statusOf(machines, 1))?.power, "off");
+  });
+
+  test("what does not start leaves nothing running, and says why", async () => {
+    const { open, images } = newLab();
+    const machines = await open();
+    const wish = machine({ memory: 2 ** 40 });
+    await machines.ensureDisk(wish, { image: imageName });
+    await assert.rejects(machines.ensureRunning(wish), /QEMU ended: .*(memory|size)/);
+    assert.deepEqual(
+      lab.traces().filter((trace) => trace !== "1"),
+      [],
+    );
+    assert.equal((await statusOf(machines, 1))?.boot, 0);
+    await machines.ensureRunning({ ...wish, memory: 128 });
+    assert.equal((await statusOf(machines, 1))?.power, "running");
+    assert.deepEqual(readdirSync(images), [imageName]);
+  });
+
+  test("more than may boot at once wait, and who stops waiting does not start", async () => {
+    const { open } = newLab();
+    const machines = await open();
+    const wishes = [1, 2, 3, 4].map((id) => machine({ id, owner: id }));
+    for (const wish of wishes) await machines.ensureDisk(wish, { image: imageName });
+    const started = new Set<number>();
+    machines.onPower(({ id, exit }) => exit === null && started.add(id));
+    const off = new AbortController();
+    const starts = wishes.map((wish) => machines.ensureRunning(wish, wish.id === 3 ? off.signal : undefined));
+    const third = assert.rejects(starts[2] ?? assert.fail(), /enough/);
+    await Promise.all(starts.slice(0, 2));
+    await sleep(300);
+    assert.deepEqual(started, new Set([1, 2]));
+    off.abort(new Error("enough"));
+    await third;
+    await starts[3];
+    assert.deepEqual(started, new Set([1, 2, 4]));
+    assert.equal((await statusOf(machines, 3))?.power, "off");
+  });
+});

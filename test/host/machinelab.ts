@@ -1,0 +1,159 @@
+/**
+ * Real servers for tests: folders and names of their own, users that nobody else has, and everything gone at the end. Whether there
+ * can be any is found out as the service does it.
+ */
+import { randomBytes, randomUUID } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { detectMachine, type MachineCapabilities } from "../../service/src/drivers/machine/detect.ts";
+import { type Image, readImage } from "../../service/src/drivers/machine/image.ts";
+import type { Machine, MachineStatus, Machines } from "../../service/src/drivers/machine/port.ts";
+import { findProcesses } from "../../service/src/drivers/machine/process.ts";
+import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qemu.ts";
+import { guard } from "./guard.ts";
+import { whyNot } from "./hindrance.ts";
+
+/** What the set-up has built. */
+const built = resolve(import.meta.dirname, "../../.engines/images");
+export const imageName = "brume-tiny";
+
+const newTag = (): string =>
+  BigInt(`0x${randomBytes(4).toString("hex")}`)
+    .toString(36)
+    .padStart(3, "0")
+    .slice(-3);
+
+async function detect(image: Image, folder: string): Promise<MachineCapabilities> {
+  const { kernel = "", initrd = "" } = image.files;
+  return detectMachine({
+    exec,
+    tag: newTag(),
+    servers: join(folder, "servers"),
+    uid: 699_999,
+    canary: { folder: join(built, imageName), kernel, initrd },
+    cache: join(built, "../accelerator.json"),
+  });
+}
+
+/** Either a reason why there can be no servers here, or what they run with. */
+export async function findCapabilities(): Promise<{ hindrance: string } | { capabilities: MachineCapabilities }> {
+  const reason = whyNot("qemu-system-x86_64", "qemu-img");
+  if (reason !== false) return { hindrance: reason };
+  const image = await readImage(built, imageName);
+  if (image === null) return { hindrance: `there is no image ${imageName} (npm run image -- tiny)` };
+  const folder = mkdtempSync(join(tmpdir(), "brm-"));
+  try {
+    const capabilities = await detect(image, folder);
+    return capabilities.accelerator === null ? { hindrance: capabilities.obstacle } : { capabilities };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export interface MachineLab {
+  readonly tag: string;
+  readonly servers: string;
+  readonly images: string;
+  readonly firstUid: number;
+  readonly options: QemuOptions;
+  /** What went wrong while nobody waited for it. */
+  readonly faults: readonly string[];
+  /** A driver on what is there, as after a restart of the service. */
+  open(): Promise<Machines>;
+  /** Process number of a server that runs, else null. */
+  pidOf(id: number): number | null;
+  /** All that servers could leave behind. */
+  traces(): string[];
+  close(): Promise<void>;
+}
+
+export function createMachineLab(capabilities: MachineCapabilities): MachineLab {
+  const root = mkdtempSync(join(tmpdir(), "brm-"));
+  const tag = newTag();
+  guard({ spaces: `brume-${tag}-.*`, tag, folder: root });
+  const servers = join(root, "servers");
+  const images = join(root, "images");
+  mkdirSync(images);
+  // Copied: the driver takes away the right to write to what it puts under servers.
+  cpSync(join(built, imageName), join(images, imageName), { recursive: true });
+  const firstUid = 700_000 + Math.floor(Math.random() * 1e8);
+  const faults: string[] = [];
+  const options: QemuOptions = {
+    exec,
+    tag,
+    servers,
+    images,
+    accelerator: capabilities.accelerator ?? "tcg",
+    tun: capabilities.tun,
+    firstUid,
+    boots: 2,
+    now: Date.now,
+    random: Math.random,
+    fault: (sentence, error) => faults.push(`${sentence} ${error instanceof Error ? error.message : String(error)}`),
+  };
+  const opened: Machines[] = [];
+  const open = async () => {
+    const machines = await openQemu(options);
+    opened.push(machines);
+    return machines;
+  };
+  const groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map((folder) => join(folder, `brume-${tag}`));
+  return {
+    tag,
+    servers,
+    images,
+    firstUid,
+    options,
+    faults,
+    open,
+    pidOf: (id) => findProcesses(exec, tag, firstUid).get(id)?.pid ?? null,
+    traces: () => [
+      ...(existsSync(servers) ? readdirSync(servers) : []),
+      ...readdirSync("/sys/class/net").filter((device) => device.startsWith(`b${tag}`)),
+      ...[...findProcesses(exec, tag, firstUid).keys()].map((id) => `process of server ${id}`),
+      ...groups.filter((group) => existsSync(group)),
+    ],
+    async close() {
+      const last = opened.at(-1) ?? (await open());
+      for (const machine of (await last.observe()).machines) await last.remove(machine.id);
+      for (const machines of opened) await machines.close();
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A wish that a test changes a word of. */
+export const machine = (wish: Partial<Machine> = {}): Machine => {
+  const id = wish.id ?? 1;
+  return {
+    id,
+    uuid: randomUUID(),
+    owner: 1,
+    boot: 1,
+    cpus: 1,
+    memory: 128,
+    share: 1,
+    disk: { version: 1, gb: 1 },
+    cards: [],
+    seed: [{ name: "meta-data", content: JSON.stringify({ "instance-id": `i-${id}` }) }],
+    ...wish,
+  };
+};
+
+export const statusOf = async (machines: Machines, id: number): Promise<MachineStatus | undefined> =>
+  (await machines.observe()).machines.find((one) => one.id === id);
+
+/** Asks until it is so. */
+export async function until<Value>(what: string, ask: () => Promise<Value | undefined | false>, seconds = 60) {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) {
+    const value = await ask();
+    if (value !== undefined && value !== false) return value;
+  }
+  throw new Error(`it did not come to be: ${what}`);
+}
+
+export const untilReady = (machines: Machines, id: number) =>
+  until(`server ${id} is ready`, async () => (await statusOf(machines, id))?.stage === "ready");

@@ -1,0 +1,301 @@
+/**
+ * The laws of the machine port, held by every driver alike: what may be repeated, what an order to start means, whose disk is whose,
+ * and that nothing is left. The real driver runs real guests; the laws do not know which.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, afterEach, before, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk.ts";
+import type { Machine, Machines, PowerEvent } from "../../service/src/drivers/machine/port.ts";
+import { createSim } from "../../service/src/drivers/machine/sim.ts";
+import {
+  createMachineLab,
+  findCapabilities,
+  imageName,
+  machine,
+  statusOf,
+  until,
+  untilReady,
+} from "../host/machinelab.ts";
+
+interface Subject {
+  readonly machines: Machines;
+  readonly tag: string;
+  /** One letter at the beginning of the disk of a server that is off, and back. */
+  write(id: number, letter: string): Promise<void>;
+  read(id: number): Promise<string>;
+  /** The process ends by nobody's order; the guest switches itself off. */
+  kill(id: number): void;
+  traces(): readonly string[];
+  close(): Promise<void>;
+}
+
+async function simulated(): Promise<Subject> {
+  const sim = createSim({ now: Date.now, images: [imageName] });
+  return {
+    machines: sim,
+    tag: "sim",
+    write: async (id, letter) => sim.write(id, letter),
+    read: async (id) => sim.read(id) ?? "",
+    kill: (id) => sim.kill(id),
+    traces: () => [],
+    close: () => sim.close(),
+  };
+}
+
+const found = await findCapabilities();
+
+async function real(): Promise<Subject> {
+  assert.ok("capabilities" in found);
+  const lab = createMachineLab(found.capabilities);
+  const diskOf = (id: number) => {
+    const root = join(lab.servers, String(id));
+    const disk = join(root, `disk-${versionsOf(root).at(-1)}`);
+    return join(disk, layerName(topOf(disk)));
+  };
+  // Beyond what the guest's file system ever looks at.
+  const place = "900M 512";
+  return {
+    machines: await lab.open(),
+    tag: lab.tag,
+    async write(id, letter) {
+      await exec.run(["qemu-io", "-f", "qcow2", "-c", `write -P ${letter.charCodeAt(0)} ${place}`, diskOf(id)]);
+    },
+    async read(id) {
+      const text = await exec.run(["qemu-io", "-r", "-f", "qcow2", "-c", `read -v ${place}`, diskOf(id)]);
+      const [, byte = "00"] = /:\s+([0-9a-f]{2}) /.exec(text) ?? [];
+      return byte === "00" ? "" : String.fromCharCode(Number.parseInt(byte, 16));
+    },
+    kill(id) {
+      process.kill(lab.pidOf(id) ?? 0, "SIGKILL");
+    },
+    traces: lab.traces,
+    async close() {
+      await lab.close();
+      assert.deepEqual(lab.faults, []);
+    },
+  };
+}
+
+const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
+  simulated: { start: simulated, hindrance: null },
+  "real, with guests": { start: real, hindrance: "hindrance" in found ? found.hindrance : null },
+};
+
+for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
+  if (hindrance !== null) console.log(`machine laws, ${driver}: not tried, ${hindrance}`);
+  describe(driver, { skip: hindrance ?? false }, () => {
+    let subject: Subject;
+    let machines: Machines;
+    const told: PowerEvent[] = [];
+    const status = (id: number) => statusOf(machines, id);
+    const wish = (change: Partial<Machine> = {}) => machine({ uuid: uuidOf(change.id ?? 1), ...change });
+    const uuidOf = (id: number) => `00000000-0000-4000-8000-${String(id).padStart(12, "0")}`;
+    const made = async (change: Partial<Machine> = {}) => {
+      const one = wish(change);
+      await machines.ensureDisk(one, { image: imageName });
+      return one;
+    };
+    const clear = async () => {
+      for (const { id } of (await machines.observe()).machines) await machines.remove(id);
+      assert.deepEqual((await machines.observe()).machines, []);
+      told.length = 0;
+    };
+
+    before(async () => {
+      subject = await start();
+      machines = subject.machines;
+      machines.onPower((event) => told.push(event));
+      const seen = await machines.observe();
+      assert.deepEqual([seen.ready, seen.machines], [true, []]);
+      assert.ok(seen.capacity.cores > 0 && seen.capacity.memory > 0 && seen.capacity.diskFree > 0);
+    });
+    afterEach(clear);
+    after(() => subject.close());
+
+    test("a disk is made once, and what is on it stays", async () => {
+      const one = await made({ disk: { version: 1, gb: 2 } });
+      const before = await status(1);
+      assert.deepEqual([before?.power, before?.boot, before?.since, before?.exit], ["off", 0, null, null]);
+      assert.deepEqual(
+        before?.disks.map(({ version, gb }) => [version, gb]),
+        [[1, 2]],
+      );
+      await subject.write(1, "a");
+      await machines.ensureDisk(one, { image: imageName });
+      assert.equal(await subject.read(1), "a");
+      await machines.ensureDisk({ ...one, disk: { version: 1, gb: 3 } }, { image: imageName });
+      await machines.ensureDisk(one, { image: imageName });
+      assert.deepEqual([await subject.read(1), (await status(1))?.disks[0]?.gb], ["a", 3]);
+    });
+
+    test("what cannot be made leaves nothing that counts", async () => {
+      await assert.rejects(machines.ensureDisk(wish(), { image: "no-such-image" }));
+      await assert.rejects(machines.ensureDisk(wish(), { server: 4711 }));
+      await assert.rejects(machines.ensureRunning(wish()), /no disk/);
+      assert.deepEqual((await status(1))?.disks ?? [], []);
+      assert.equal(told.length, 0);
+    });
+
+    test("a copy is as its source was at that moment, and neither feels the other", async () => {
+      const one = await made();
+      await subject.write(1, "a");
+      const two = wish({ id: 2, disk: { version: 1, gb: 2 } });
+      await machines.ensureDisk(two, { server: 1 });
+      await subject.write(1, "b");
+      await machines.ensureDisk(two, { server: 1 });
+      assert.deepEqual([await subject.read(1), await subject.read(2)], ["b", "a"]);
+      await subject.write(2, "c");
+      assert.equal(await subject.read(1), "b");
+      await machines.ensureDisk(wish({ id: 3 }), { server: 2 });
+      await machines.remove(1);
+      await machines.ensureDisk(wish({ id: 4 }), { server: 2 });
+      await machines.remove(2);
+      assert.deepEqual([await subject.read(3), await subject.read(4)], ["c", "c"]);
+      assert.equal((await status(one.id))?.disks, undefined);
+    });
+
+    test("a rebuild stands beside what was, and either may be kept", async () => {
+      await made();
+      await subject.write(1, "a");
+      await made({ disk: { version: 2, gb: 1 } });
+      assert.deepEqual(
+        (await status(1))?.disks.map(({ version }) => version),
+        [1, 2],
+      );
+      assert.equal(await subject.read(1), "");
+      await machines.ensureOnlyDisk(1, 1);
+      await machines.ensureOnlyDisk(1, 1);
+      assert.equal(await subject.read(1), "a");
+      await made({ disk: { version: 3, gb: 1 } });
+      await machines.ensureOnlyDisk(1, 3);
+      assert.deepEqual(
+        (await status(1))?.disks.map(({ version }) => version),
+        [3],
+      );
+      await assert.rejects(machines.ensureOnlyDisk(1, 1), /no disk/);
+    });
+
+    test("an image of a server stands alone", async () => {
+      await made({ disk: { version: 1, gb: 2 } });
+      await subject.write(1, "a");
+      const size = await machines.ensureImage(1, "mine", { title: "Mine" });
+      assert.equal(size.gb, 2);
+      await subject.write(1, "b");
+      await machines.ensureImage(1, "mine", { title: "Mine" });
+      await machines.remove(1);
+      await machines.ensureDisk(wish({ id: 2 }), { image: "mine" });
+      await machines.removeImage("mine");
+      await machines.removeImage("mine");
+      assert.equal(await subject.read(2), "a");
+      await assert.rejects(machines.ensureDisk(wish({ id: 3 }), { image: "mine" }));
+    });
+
+    test("one life: started, changed, copied, asked to stop, started again", async () => {
+      const card = (id: number) => ({ id, device: `b${subject.tag}t${id}`, mac: `02:42:00:00:00:0${id}` });
+      const one = await made({ memory: 256, cards: [card(1)] });
+      assert.equal(await machines.ensureStopped(1, "cut"), true);
+      await machines.ensureRunning(one);
+      await machines.ensureRunning(one);
+      const events = () => told.map(({ boot, exit }) => [boot, exit?.reason ?? null]);
+      assert.deepEqual(events(), [[1, null]]);
+      const early = await status(1);
+      assert.deepEqual([early?.power, early?.boot, early?.version, early?.exit], ["running", 1, 1, null]);
+      assert.deepEqual([early?.cpus, early?.memory], [1, 256]);
+      assert.ok((early?.since ?? 0) <= Date.now());
+      await untilReady(machines, 1);
+      assert.match((await machines.readLog(1)) ?? "", /BRUME-READY/);
+
+      // Greater in every way that can be without a start.
+      const reach = (await status(1))?.reach;
+      assert.ok((reach?.memory ?? 0) >= 384);
+      const grown = { ...one, memory: 384, share: 2, disk: { version: 1, gb: 2 }, cards: [card(1), card(2)] };
+      const live = { cpus: "same", memory: "live", disk: "live", share: "live", cards: "live" };
+      assert.deepEqual(await machines.apply(grown), live);
+      const same = { cpus: "same", memory: "same", disk: "same", share: "same", cards: "same" };
+      assert.deepEqual(await machines.apply(grown), same);
+      const now = await status(1);
+      assert.deepEqual([now?.memory, now?.disks[0]?.gb], [384, 2]);
+      const back = await machines.apply(one);
+      assert.deepEqual([back.memory, back.disk, back.cards], ["nextStart", "same", "live"]);
+      assert.equal((await status(1))?.disks[0]?.gb, 2);
+
+      // A copy and an image of what runs, which runs on.
+      await machines.ensureDisk(wish({ id: 2 }), { server: 1 });
+      await machines.ensureImage(1, "live", { title: "Live" });
+      assert.deepEqual([(await status(1))?.power, (await status(1))?.boot], ["running", 1]);
+      assert.equal((await status(2))?.disks[0]?.gb, 2);
+
+      const stream = await machines.openSerial(1);
+      const answer = new Promise<string>((resolve) => stream.on("data", (bytes) => resolve(String(bytes))));
+      stream.write("\r");
+      assert.notEqual(await answer, "");
+      stream.destroy();
+      const screen = await machines.openVnc(1);
+      const hello = await new Promise<string>((resolve) => screen.once("data", (bytes) => resolve(String(bytes))));
+      assert.equal(hello, "RFB 003.008\n");
+      screen.destroy();
+
+      assert.equal(await machines.ensureStopped(1, "ask", AbortSignal.timeout(30_000)), true);
+      const off = await status(1);
+      assert.deepEqual([off?.power, off?.exit?.reason, off?.cpus, off?.usage], ["off", "guest", 0, null]);
+      await assert.rejects(machines.openSerial(1), /off/);
+      await machines.ensureRunning({ ...grown, boot: 2, cpus: 2 });
+      const again = await status(1);
+      assert.deepEqual([again?.boot, again?.cpus, again?.memory], [2, 2, 384]);
+      assert.match((await machines.readLog(1, { previous: true })) ?? "", /BRUME-READY/);
+      assert.equal((await machines.readLog(1, { previous: true, tail: 1 }))?.trim().includes("\n"), false);
+      assert.deepEqual(events(), [
+        [1, null],
+        [1, "guest"],
+        [2, null],
+      ]);
+      await machines.removeImage("live");
+    });
+
+    test("an order to reset is carried out once", async () => {
+      const one = await made();
+      await machines.ensureRunning(one);
+      await machines.ensureRunning({ ...one, boot: 2 });
+      await machines.ensureRunning({ ...one, boot: 2 });
+      // A late repetition of an older order changes nothing.
+      await machines.ensureRunning(one);
+      assert.deepEqual(
+        told.map(({ boot, exit }) => [boot, exit?.reason ?? null]),
+        [
+          [1, null],
+          [1, "order"],
+          [2, null],
+        ],
+      );
+      await assert.rejects(machines.ensureOnlyDisk(1, 2));
+    });
+
+    test("an end that nobody ordered is told within seconds, and it can be started again", async () => {
+      const one = await made();
+      await machines.ensureRunning(one);
+      subject.kill(1);
+      await until("it is told", async () => told.length === 2, 5);
+      assert.deepEqual([told[1]?.id, told[1]?.boot, told[1]?.exit?.reason], [1, 1, "died"]);
+      assert.deepEqual([(await status(1))?.power, (await status(1))?.exit?.reason], ["off", "died"]);
+      await machines.ensureRunning(one);
+      assert.equal((await status(1))?.power, "running");
+      await machines.ensureStopped(1, "cut");
+      assert.equal((await status(1))?.exit?.reason, "order");
+    });
+
+    test("removing is complete, whatever it does, and fine twice", async () => {
+      const one = await made({ cards: [{ id: 7, device: `b${subject.tag}t7`, mac: "02:42:00:00:00:07" }] });
+      await machines.ensureRunning(one);
+      await machines.remove(1);
+      await machines.remove(1);
+      await machines.remove(4711);
+      assert.deepEqual((await machines.observe()).machines, []);
+      assert.deepEqual(subject.traces(), []);
+      assert.equal(await machines.readLog(1), null);
+      assert.equal(await machines.ensureStopped(1, "ask"), true);
+      assert.equal(told.at(-1)?.exit?.reason, "order");
+    });
+  });
+}
