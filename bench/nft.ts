@@ -13,7 +13,10 @@ import { renderTexts } from "../service/src/drivers/router/texts.ts";
 import { firewall, image, open, port, rule } from "../test/host/image.ts";
 import { createLab, hindrance } from "../test/host/lab.ts";
 
-if (hindrance !== null) throw new Error(`no networks can be made here: ${hindrance}`);
+if (hindrance !== null) {
+  console.log(`nft: skipped, ${hindrance}`);
+  process.exit();
+}
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 async function time(work: () => Promise<unknown>): Promise<number> {

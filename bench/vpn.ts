@@ -13,8 +13,9 @@ import { findDaemons } from "../service/src/drivers/router/daemon.ts";
 import { createIpsec } from "../service/src/drivers/router/ipsec.ts";
 import { renderPeerConfig } from "../service/src/drivers/router/peerconfig.ts";
 import type { IpsecTunnel } from "../service/src/drivers/router/port.ts";
+import { whyNot } from "../test/host/hindrance.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
-import { createScene, type Scene, until, whyNot } from "../test/host/vpnscene.ts";
+import { createScene, type Scene, until } from "../test/host/vpnscene.ts";
 
 const reason = whyNot("ip", "charon-systemd", "swanctl", "ping");
 if (reason) {

@@ -83,6 +83,8 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     // Nobody is asked about the outside, and the zones can be compared whole.
     BRUME_DNS_RESOLVERS: ",",
     BRUME_DNS_TRANSFER: "127.0.0.1",
+    // Host tests make real networks; to all others the machine is to stay as it is.
+    BRUME_SIMULATE: "1",
     ...(database !== null && { BRUME_DATABASE: database.address }),
     ...options.environment,
   };

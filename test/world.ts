@@ -7,13 +7,24 @@ import { Resolver } from "node:dns/promises";
 import { type Client, createClient } from "@brume/api/client.ts";
 import { type Scope, scopes } from "@brume/api/operation.ts";
 import { ensureFirst } from "../service/src/account/first.ts";
-import { systemClock } from "../service/src/base/clock.ts";
+import { parseAddresses } from "../service/src/base/address.ts";
+import { type Clock, systemClock } from "../service/src/base/clock.ts";
 import { type Log, silentLog } from "../service/src/base/log.ts";
 import { createSealer } from "../service/src/base/secret.ts";
+import type { StockImage } from "../service/src/catalog/stock.ts";
+import { withCards } from "../service/src/drivers/machine/plugged.ts";
+import type { Machines } from "../service/src/drivers/machine/port.ts";
+import {
+  createSim as createMachines,
+  type SimOptions,
+  type SimulatedMachines,
+} from "../service/src/drivers/machine/sim.ts";
 import { createBuiltin } from "../service/src/drivers/nameserver/builtin.ts";
 import type { Nameserver } from "../service/src/drivers/nameserver/port.ts";
+import type { Router } from "../service/src/drivers/router/port.ts";
+import { createSim, type SimulatedRouter } from "../service/src/drivers/router/sim.ts";
 import type { HttpLimits } from "../service/src/http/server.ts";
-import { createService, type Service } from "../service/src/service.ts";
+import { createService, type ImageSettings, type Service } from "../service/src/service.ts";
 import type { Store } from "../service/src/store/db.ts";
 import { type Database, type Kind, startDatabase } from "./postgres.ts";
 
@@ -23,6 +34,10 @@ export interface World {
   store: Store;
   service: Service;
   nameserver: Nameserver;
+  /** Lives through restarts, as the machine's own networks do. */
+  readonly router: SimulatedRouter;
+  /** Live through restarts too. */
+  readonly machines: SimulatedMachines;
   /** `http://127.0.0.1:port` */
   url: string;
   /** Of token 1, with all scopes. */
@@ -45,18 +60,82 @@ export interface World {
 /** What differs from the usual world. */
 interface WorldOptions {
   readonly log?: Log;
+  readonly clock?: Clock;
   readonly nameserver?: Nameserver;
+  /** Networks have IPv6 beside IPv4. */
+  readonly ipv6?: boolean;
+  readonly publicPool?: string;
+  /** Which tunnels the router can make; both if absent. */
+  readonly offers?: { readonly ipsec: boolean; readonly wireguard: boolean };
+  /** Titles; one if absent. */
+  readonly locations?: readonly string[];
+  readonly machines?: Partial<SimOptions>;
+  readonly images?: Partial<ImageSettings>;
+  /** PEM texts. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
 }
+
+/** The image that every installation has. */
+export const tiny: StockImage = {
+  name: "brume-tiny",
+  title: "Brume Tiny Linux",
+  family: "Linux",
+  os: "Linux",
+  minRam: 128,
+  hdd: 1,
+  folder: "brume-tiny",
+};
+
+/** Nobody has anything else to bring. */
+const simulatedImages: ImageSettings = {
+  stock: [tiny],
+  fetch: async (name) => name,
+  import: async () => ({ refused: "Nothing can be brought in here." }),
+};
+
+type Simulated = Pick<WorldOptions, "ipv6" | "publicPool" | "locations" | "offers" | "images">;
+
+export const simulateMachines = (router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) =>
+  withCards(createMachines({ now, images: [tiny.name], ...options }), router.plug);
+
+/** What a service must be given of its machine: no machine runs and no packet flows, but everything else is as it is. */
+export const simulatedHost = (
+  router: Router,
+  { ipv6, publicPool, locations = ["Local"], offers, images }: Simulated = {},
+  machines: Machines = createMachines({ now: Date.now, images: [tiny.name] }),
+) => ({
+  router,
+  machines,
+  machineDetail: "sim: no machine runs",
+  engines: { Machine: "sim", Router: "sim" } as const,
+  images: { ...simulatedImages, ...images },
+  randomBytes,
+  networks: {
+    locations,
+    publicPools: [parseAddresses(publicPool ?? "10.64.0.0/16")],
+    publicPool6: ipv6 === true ? parseAddresses("fd24:b::/48") : null,
+    sharedBlocks: locations.map((_, index) => parseAddresses(`10.${63 - index}.0.0/16`)),
+    engines: "sim: no packet flows",
+    offers: offers ?? { ipsec: true, wireguard: true },
+    deviceOf: (link: number) => `tap${link}`,
+    resolvers: [],
+    forwarders: [],
+  },
+});
 
 export async function createWorld(kind: Kind, options: WorldOptions = {}): Promise<World> {
   const database = await startDatabase(kind);
   const token = randomBytes(32).toString("hex");
   const sealer = createSealer(randomBytes(32));
+  const clock = options.clock ?? systemClock;
+  const now = () => clock.now();
+  const router = createSim(now);
+  const machines = simulateMachines(router, now, options.machines);
   let neighbours = 0;
 
   const open = async (store: Store) => {
-    await ensureFirst(store, systemClock, token);
+    await ensureFirst(store, clock, token);
     const log = options.log ?? silentLog;
     const nameserver =
       options.nameserver ??
@@ -70,7 +149,8 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
     const service = createService({
       store,
       nameserver,
-      clock: systemClock,
+      ...simulatedHost(router, options, machines),
+      clock,
       random: Math.random,
       log,
       sealer,
@@ -78,10 +158,10 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
       dnsNames: ["ns1.brume.internal"],
       resolvers: [],
       lenientHttp: false,
-      tls: null,
+      tls: options.tls ?? null,
       ...(options.limits !== undefined && { limits: options.limits }),
     });
-    const url = `http://${await service.listen("127.0.0.1", 0)}`;
+    const url = `http${options.tls ? "s" : ""}://${await service.listen("127.0.0.1", 0)}`;
     const dns = (await nameserver.observe()).address;
     const resolver = new Resolver({ timeout: 2000, tries: 2 });
     resolver.setServers([dns]);
@@ -92,6 +172,8 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
   const world: World = {
     kind,
     database,
+    router,
+    machines,
     token,
     ...(await open(database.store)),
     clientOf: (value) => clientAt(world.url, value),

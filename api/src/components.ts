@@ -67,6 +67,11 @@ export interface OpenApi {
 /** By the first word of the path. */
 export const tags: Readonly<Record<string, { readonly name: string; readonly description: string }>> = {
   dns: { name: "DNS", description: "Domains and their records, served by the name server when the answer leaves." },
+  network: {
+    name: "Networks",
+    description: "Public networks with router, firewall and VPN; private networks.",
+  },
+  server: { name: "Servers", description: "Servers, their images, keys and locations." },
   account: { name: "Account", description: "Account, projects, tokens, and the audit of every change asked for." },
   event: { name: "Events", description: "What happened, told once, in order." },
   service: { name: "Service", description: "The service about itself." },
@@ -74,6 +79,13 @@ export const tags: Readonly<Record<string, { readonly name: string; readonly des
 export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   dns: "dns",
   account: "account",
+  publicnetwork: "network",
+  network: "network",
+  server: "server",
+  "server-batch": "server",
+  image: "server",
+  sshkey: "server",
+  dcLocation: "server",
   customer: "account",
   project: "account",
   token: "account",

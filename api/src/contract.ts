@@ -1,12 +1,23 @@
 /** The sum of what the API promises: one object, by name of operation. */
 import { accountOperations } from "./account.ts";
+import { batchOperations } from "./batch.ts";
+import { catalogOperations, imageOperations } from "./catalog.ts";
 import { dnsOperations } from "./dns.ts";
 import { eventOperations } from "./event.ts";
+import { monitorOperations } from "./monitor.ts";
+import { networkOperations } from "./network.ts";
 import type { Operation } from "./operation.ts";
+import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
 
 export const contract = {
+  ...serverOperations,
+  ...batchOperations,
+  ...monitorOperations,
+  ...catalogOperations,
+  ...imageOperations,
   ...dnsOperations,
+  ...networkOperations,
   ...accountOperations,
   ...eventOperations,
   ...serviceOperations,

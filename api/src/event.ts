@@ -5,8 +5,19 @@ import { operations, type Scope } from "./operation.ts";
 
 /** Each kind of resource with what one must be allowed to read to hear of it, and its events. */
 export const eventResources = {
+  server: { scope: "server:read", types: ["server.created", "server.changed", "server.deleted"] },
+  action: { scope: "server:read", types: ["action.created", "action.changed", "action.ended"] },
+  batch: { scope: "server:read", types: ["batch.created", "batch.changed", "batch.deleted"] },
   domain: { scope: "dns:read", types: ["domain.created", "domain.changed", "domain.deleted"] },
   record: { scope: "dns:read", types: ["record.created", "record.changed", "record.deleted"] },
+  publicnetwork: {
+    scope: "network:read",
+    types: ["publicnetwork.created", "publicnetwork.changed", "publicnetwork.deleted", "publicnetwork.applied"],
+  },
+  tunnel: { scope: "network:read", types: ["tunnel.up", "tunnel.down"] },
+  network: { scope: "network:read", types: ["network.created", "network.changed", "network.deleted"] },
+  image: { scope: "server:read", types: ["image.created", "image.changed", "image.deleted"] },
+  sshkey: { scope: "server:read", types: ["sshkey.created", "sshkey.deleted"] },
   project: { scope: "account:admin", types: ["project.created", "project.changed", "project.deleted"] },
   token: { scope: "account:admin", types: ["token.created", "token.deleted"] },
 } as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;

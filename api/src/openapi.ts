@@ -63,9 +63,11 @@ function createShelf() {
 
 /** In answers an id can be 0, in a dry run; in requests never. */
 function allowZeroIds(schema: unknown, name = ""): unknown {
-  if (Array.isArray(schema)) return schema.map((item) => allowZeroIds(item));
+  if (Array.isArray(schema)) return schema.map((item) => allowZeroIds(item, name));
   if (!isObject(schema)) return schema;
-  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, allowZeroIds(value, key)]));
+  // An id that may be null is one of two forms.
+  const below = (key: string): string => (key === "anyOf" ? name : key);
+  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, allowZeroIds(value, below(key))]));
   const isId = /(^|[a-z])I[Dd]$/.test(name) && schema["type"] === "integer" && schema["minimum"] === 1;
   return isId ? { ...copy, minimum: 0 } : copy;
 }

@@ -51,6 +51,8 @@ export interface Operation {
   readonly wait?: number;
   /** The operation that reads the object which this one answers with, by its id. */
   readonly shows?: string;
+  /** A `POST` that only asks, and has a body because its question is long: neither audited nor kept from blocked projects. */
+  readonly asks?: boolean;
   /** Sending it twice has the effect of sending it once. */
   readonly repeatable?: boolean;
   /** A change that stays possible in a blocked project. */
@@ -74,7 +76,7 @@ export type Body<Op extends Operation> = Op["body"] extends TObject ? Static<Op[
 export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
 export type Answer<Op extends Operation> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
 
-/** Changes are all but GET: they take `Idempotency-Key`, `Prefer: wait`, `dryRun` and are audited. */
+/** Changes are all but GET and what only asks: they take `Idempotency-Key`, `Prefer: wait`, `dryRun` and are audited. */
 export function isChange(op: Operation): boolean {
-  return op.method !== "GET";
+  return op.method !== "GET" && op.asks !== true;
 }

@@ -43,6 +43,20 @@ export interface Config {
     /** Servers to ask about delegation; null: the machine's own. */
     readonly resolvers: readonly string[] | null;
   };
+  /** Titles of the locations; the first is the default. */
+  readonly locations: readonly string[];
+  readonly network: {
+    /** Blocks from which public networks and their edges get theirs. */
+    readonly publicPools: readonly string[];
+    /** A block of /56 or larger from which each of them gets a /64; null: no IPv6. */
+    readonly publicPool6: string | null;
+    /** The block of each location's shared network. */
+    readonly sharedPools: readonly string[];
+    /** Name servers that edges ask for their servers; empty: edges answer no questions. */
+    readonly forwarders: readonly string[];
+  };
+  /** No machine runs and no packet flows, on purpose. */
+  readonly simulate: boolean;
   /** Settings that start with `BRUME_` and that nobody reads. */
   readonly unknown: readonly string[];
 }
@@ -127,6 +141,33 @@ export function loadConfig(environment: Environment): Config {
     return names;
   };
 
+  const readPool = (name: string, item: string, family: 4 | 6, longest: number): string => {
+    const [address = "", bits = "", ...rest] = item.split("/");
+    const length = /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
+    if (isIP(address) !== family || rest.length > 0 || !(length >= 8 && length <= longest))
+      throw new ConfigError(name, `IPv${family} blocks of /8 to /${longest}, with commas`, item);
+    return item;
+  };
+  const readLocations = (): string[] => {
+    const value = read("BRUME_LOCATIONS") ?? "Local";
+    const names = parseList(value);
+    const folded = new Set(names.map((name) => name.toLowerCase()));
+    if (names.length === 0 || folded.size < names.length || !names.every((name) => /^[^\p{Cc}<>]{1,64}$/u.test(name)))
+      throw new ConfigError("BRUME_LOCATIONS", "different names of 1 to 64 characters, with commas", value);
+    return names;
+  };
+  const locations = readLocations();
+  const sharedPools = parseList(read("BRUME_SHARED_POOL") ?? "10.63.0.0/16").map((item) =>
+    readPool("BRUME_SHARED_POOL", item, 4, 29),
+  );
+  if (sharedPools.length < locations.length)
+    throw new ConfigError(
+      "BRUME_SHARED_POOL",
+      `one block for each of the ${locations.length} locations, with commas`,
+      sharedPools.join(","),
+    );
+  const pool6 = read("BRUME_PUBLIC_POOL6");
+
   const level = read("BRUME_LOG") ?? "info";
   if (!(logLevels as readonly string[]).includes(level))
     throw new ConfigError("BRUME_LOG", `one of ${logLevels.join(", ")}`, level);
@@ -166,6 +207,19 @@ export function loadConfig(environment: Environment): Config {
               return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
             }),
     },
+    locations,
+    network: {
+      publicPools: parseList(read("BRUME_PUBLIC_POOL") ?? "10.64.0.0/16").map((item) =>
+        readPool("BRUME_PUBLIC_POOL", item, 4, 28),
+      ),
+      publicPool6: pool6 === undefined ? null : readPool("BRUME_PUBLIC_POOL6", pool6, 6, 56),
+      sharedPools,
+      forwarders: parseList(read("BRUME_GUEST_DNS") ?? "").map((item) => {
+        if (isIP(item)) return item;
+        throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);
+      }),
+    },
+    simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
     unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
   };
   return Object.freeze(config);

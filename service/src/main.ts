@@ -2,16 +2,28 @@
  * The roof: configuration, database, drivers, service, listen. The only room that names concrete drivers and databases, and the
  * only one that ends the process.
  */
+import { randomBytes } from "node:crypto";
+import { getServers } from "node:dns";
 import { mkdirSync, readFileSync } from "node:fs";
+import { isIPv4 } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
+import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import { createLog } from "./base/log.ts";
 import { createSealer } from "./base/secret.ts";
 import { keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
+import { exec } from "./drivers/exec.ts";
+import { chooseMachines } from "./drivers/machine/choose.ts";
+import { openStock } from "./drivers/machine/imagestock.ts";
+import { withCards } from "./drivers/machine/plugged.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin.ts";
+import { tagOf, tapOf } from "./drivers/router/name.ts";
+import { startRouter } from "./drivers/router/start.ts";
+import { isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
 import { migrate } from "./store/migrate.ts";
 import { openPostgres } from "./store/postgres.ts";
@@ -20,6 +32,9 @@ import { databaseName, openSqlite } from "./store/sqlite.ts";
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   version: string;
 };
+
+/** Where the set-up puts the images that it builds. */
+const built = fileURLToPath(new URL("../../.engines/images", import.meta.url));
 
 /** Seconds that requests get to finish after SIGTERM. */
 const graceSeconds = 10;
@@ -43,14 +58,43 @@ async function start(config: Config): Promise<void> {
     transfer: config.dns.transfer,
     log,
   });
+  const { dataFolder, simulate } = config;
+  const tag = tagOf(dataFolder);
+  const surroundings = { exec, tag, dataFolder, simulate, log, now: systemClock.now };
+  const images = await openStock({ ...surroundings, built, isOwn: isOwnFolder });
+  const [found, chosen] = await Promise.all([
+    startRouter(surroundings),
+    chooseMachines({ ...surroundings, random: Math.random }),
+  ]);
+  // Simulated cards have nobody else to tell of them.
+  const machines = withCards(chosen.machines, found.plug);
+  for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);
   const service = createService({
     store,
     nameserver,
+    router: found.router,
+    machines,
+    machineDetail: chosen.detail,
+    engines: { Machine: chosen.kind, Router: found.kind },
+    images: { ...images, stock: images.stockFor(chosen.kind) },
     clock: systemClock,
     random: Math.random,
+    randomBytes,
     log,
     sealer,
     version,
+    networks: {
+      locations: config.locations,
+      publicPools: config.network.publicPools.map(parseAddresses),
+      publicPool6: config.network.publicPool6 === null ? null : parseAddresses(config.network.publicPool6),
+      sharedBlocks: config.network.sharedPools.map(parseAddresses),
+      engines: found.detail,
+      offers: found.offers,
+      deviceOf: (link) => tapOf(tag, link),
+      // Of the machine's own name servers those that guests can reach too.
+      resolvers: getServers().filter((server) => isIPv4(server) && !server.startsWith("127.")),
+      forwarders: config.network.forwarders,
+    },
     dnsNames: config.dns.names,
     resolvers: config.dns.resolvers,
     lenientHttp: config.lenientHttp,
@@ -68,7 +112,7 @@ async function start(config: Config): Promise<void> {
     log("info", `${signal}: finishing what has begun.`);
     service
       .close(graceSeconds * 1000)
-      .then(() => nameserver.close())
+      .then(() => Promise.all([nameserver.close(), found.router.close(), machines.close()]))
       .then(() => store.close())
       .then(
         () => process.exit(0),

@@ -3,6 +3,7 @@
  * everything above the ports is the same as in `main`.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
 import { renderDocs } from "@brume/api/docs.ts";
@@ -14,29 +15,51 @@ import { accountRoutes, writeAudit } from "./account/routes.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
+import { catalogRoutes } from "./catalog/routes.ts";
+import { type StockImage, syncStock } from "./catalog/stock.ts";
 import { createZones, delegationKeeper, historyKeeper } from "./dns/keeper.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
 import { type FetchZone, fetchZone } from "./dns/migrate.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { veil } from "./dns/sight.ts";
+import type { Machines } from "./drivers/machine/port.ts";
 import type { Nameserver } from "./drivers/nameserver/port.ts";
+import type { Router } from "./drivers/router/port.ts";
 import { hearCommits } from "./engine/commit.ts";
-import { createEngine } from "./engine/engine.ts";
+import { createEngine, type Engine } from "./engine/engine.ts";
 import { createFeed, eventKeeper } from "./engine/event.ts";
 import { keeper } from "./engine/flow.ts";
 import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
-import type { Store } from "./store/db.ts";
+import { createTickets } from "./http/tickets.ts";
+import { createNetworks, type NetworkSettings } from "./network/networks.ts";
+import { type ImportImage, importFlow } from "./server/flow/import.ts";
+import { addServerMetrics } from "./server/metrics.ts";
+import { capacityOf } from "./server/room.ts";
+import { allServerRoutes } from "./server/routes.ts";
+import { createSampler } from "./server/sampler.ts";
+import { createServers } from "./server/servers.ts";
+import { sumAll } from "./server/table.ts";
+import { StorageError, type Store } from "./store/db.ts";
 
 export interface ServiceOptions {
   readonly store: Store;
   readonly nameserver: Nameserver;
+  readonly router: Router;
   readonly clock: Clock;
   /** In [0, 1). */
   readonly random: () => number;
+  readonly randomBytes: (bytes: number) => Uint8Array;
   readonly log: Log;
   readonly sealer: Sealer;
   readonly version: string;
+  readonly machines: Machines;
+  /** What the machines are, for people: `host: qemu, tcg`. */
+  readonly machineDetail: string;
+  /** What is real here. */
+  readonly engines: Pick<Location["Engines"], "Machine" | "Router">;
+  readonly images: ImageSettings;
+  readonly networks: NetworkSettings;
   /** Names in the automatic NS set. */
   readonly dnsNames: readonly string[];
   /** Servers to ask about the outside; empty: nobody; null: the machine's own. */
@@ -49,6 +72,15 @@ export interface ServiceOptions {
   readonly limits?: Partial<HttpLimits>;
 }
 
+/** Where disks come from. */
+export interface ImageSettings {
+  /** The operator's images, the default first. */
+  readonly stock: readonly StockImage[];
+  /** Brings one of the stock that is not here yet; resolves to its folder. */
+  readonly fetch: (name: string, signal: AbortSignal) => Promise<string>;
+  readonly import: ImportImage;
+}
+
 export interface Service {
   /** Resolves to `host:port` once everything that was stored is served and requests are answered. */
   listen(host: string, port: number): Promise<string>;
@@ -59,20 +91,60 @@ export interface Service {
 const hour = 3_600_000;
 /** Milliseconds between looks at the name server for `/readyz` and figures, and writes of when tokens were last used. */
 const beat = 5000;
+const sshPort = 22;
 /** Milliseconds after which a database that says nothing counts as not answering. */
 const mostSilence = 1000;
 
 export function createService(options: ServiceOptions): Service {
-  const { nameserver, clock, random, log, dnsNames, resolvers } = options;
+  const { nameserver, machines, clock, random, log, sealer, dnsNames, resolvers } = options;
   const store = hearCommits(options.store);
   const feed = createFeed({ store, clock, log });
   const authenticator = createAuthenticator(store, clock);
   const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
   const figures = dnsMetrics(nameserver);
+  const networks = createNetworks({
+    ...options,
+    store,
+    random: options.randomBytes,
+    settings: options.networks,
+    ended: (task, wanted) => engine.ended(task, wanted),
+  });
+  const { locations } = options.networks;
+  const servers = createServers({
+    store,
+    clock,
+    log,
+    sealer,
+    machines,
+    networks,
+    random: options.randomBytes,
+    surroundings: options.networks,
+    greetsSsh: async (network, address) =>
+      (await options.router.greeting(network, address, sshPort))?.startsWith("SSH-") === true,
+    fetchImage: options.images.fetch,
+  });
+  const sampler = createSampler({ store, clock, machines: servers.sight, networks: networks.live });
+  addServerMetrics(figures.registry, store, sampler);
+  const importing = { store, clock, machines, importImage: options.images.import };
+  const importer = importFlow(importing);
+  const tickets = createTickets(clock, options.randomBytes);
+  const desk = {
+    store,
+    clock,
+    log,
+    sealer,
+    machines,
+    servers,
+    locations,
+    tickets,
+    power: servers.power,
+    ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
+  };
   const delegation = delegationKeeper(store, clock, dnsNames, resolvers);
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
   let databaseAnswers = true;
+  let machineState = { ready: true, detail: "not asked yet" };
 
   /** Asks database and name server how they are. */
   async function look(): Promise<void> {
@@ -84,14 +156,26 @@ export function createService(options: ServiceOptions): Service {
     const silent = sleep(mostSilence, false, { signal: patience.signal }).catch(() => false);
     databaseAnswers = await Promise.race([asked, silent]);
     patience.abort();
-    await figures.look();
+    const machine = servers.sight.look().then(
+      ({ ready, detail }) => ({ ready, detail }),
+      () => ({ ready: false, detail: "the machines do not answer" }),
+    );
+    await Promise.all([figures.look(), networks.live.look().catch(() => {})]);
+    machineState = await machine;
   }
 
   function readiness(): Readiness {
     const { ready, detail, address } = figures.last();
+    const router = networks.live.last();
     const trouble = zones.trouble();
     const checks = [
       { Name: "database", Ok: databaseAnswers, Detail: databaseAnswers ? store.kind : `${store.kind} does not answer` },
+      {
+        Name: "machine",
+        Ok: machineState.ready,
+        Detail: machineState.ready ? options.machineDetail : machineState.detail,
+      },
+      { Name: "router", Ok: router.ready, Detail: router.ready ? options.networks.engines : router.detail },
       { Name: "nameserver", Ok: ready && trouble === null, Detail: ready ? (trouble ?? address) : detail },
     ];
     const isWell = checks.every(({ Ok }) => Ok);
@@ -105,12 +189,28 @@ export function createService(options: ServiceOptions): Service {
     store,
     clock,
     log,
-    sealer: options.sealer,
+    sealer,
     feed,
+    tickets,
     operations: contract,
     handlers: {
-      ...accountRoutes(clock, authenticator),
+      ...accountRoutes(clock, authenticator, (tx, project, isBlocked, by) =>
+        isBlocked ? servers.order.block(tx, project, by) : servers.order.unblock(tx, project, by),
+      ),
+      ...catalogRoutes({
+        clock,
+        locations,
+        engines: { ...options.engines, NameServer: "builtin" },
+        ipv6: options.networks.publicPool6 !== null,
+        async capacity(db) {
+          // With machines that do not answer nothing is free.
+          const status = await servers.sight.look().catch(() => null);
+          return capacityOf(status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 }, await sumAll(db));
+        },
+      }),
+      ...allServerRoutes(desk, sampler, importing, importer),
       ...dnsRoutes({ clock, zones, nameServers: dnsNames, fetchZone: options.fetchZone ?? fetch }, delegation),
+      ...networks.handlers,
     },
     authenticate: authenticator.authenticate,
     audit: writeAudit,
@@ -133,8 +233,17 @@ export function createService(options: ServiceOptions): Service {
   });
   const engine = createEngine({
     store,
-    flows: [],
-    keepers: [delegation, historyKeeper(store, clock), eventKeeper(feed, clock), auditKeeper(store, clock), keyKeeper],
+    flows: [...servers.flows, importer],
+    keepers: [
+      delegation,
+      historyKeeper(store, clock),
+      ...networks.keepers,
+      ...servers.keepers,
+      sampler.keeper,
+      eventKeeper(feed, clock),
+      auditKeeper(store, clock),
+      keyKeeper,
+    ],
     clock,
     random,
     log,
@@ -148,9 +257,26 @@ export function createService(options: ServiceOptions): Service {
   }, beat);
   heart.unref();
 
+  /** What a start writes. A full disk keeps nobody from reading and from being answered by DNS: then it is written later. */
+  async function begin(): Promise<void> {
+    try {
+      await syncStock(store, options.images.stock, clock.now());
+      await networks.begin();
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      log("error", "What a start has to write could not be stored; trying again.", { error });
+      const again = (): void => {
+        if (state !== "stopping")
+          begin().catch((fault: unknown) => log("error", "The start is not complete.", { error: fault }));
+      };
+      setTimeout(again, beat).unref();
+    }
+  }
+
   return {
     async listen(host, port) {
       const address = await http.listen(host, port);
+      await begin();
       await zones.loaded;
       await look();
       engine.run();
@@ -162,6 +288,10 @@ export function createService(options: ServiceOptions): Service {
       clearInterval(heart);
       await http.close(graceMs);
       await engine.drain(graceMs);
+      await sampler
+        .flush()
+        .catch((error: unknown) => log("error", "How busy servers were of late was not written.", { error }));
+      servers.close();
       zones.close();
       feed.close();
       await noteUse();

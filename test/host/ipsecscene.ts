@@ -8,8 +8,9 @@ import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec.
 import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
 import type { IpsecTunnel, TunnelStatus } from "../../service/src/drivers/router/port.ts";
 import { connectVici, type Message, sections, text } from "../../service/src/drivers/router/vici.ts";
+import { whyNot } from "./hindrance.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
-import { createScene, type Scene, until, whyNot } from "./vpnscene.ts";
+import { createScene, type Scene, until } from "./vpnscene.ts";
 
 /** Why none of this can run here; false when it can. */
 export const skip = whyNot("ip", "charon-systemd", "swanctl", "ping");

@@ -12,10 +12,17 @@ import { createLinux } from "../../service/src/drivers/router/linux.ts";
 import type { Image, Port, Router } from "../../service/src/drivers/router/port.ts";
 import type { TunnelEngine } from "../../service/src/drivers/router/tunnels.ts";
 import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import { guard } from "./guard.ts";
+import { whyNot } from "./hindrance.ts";
+
+const unable = whyNot("ip", "tc", "nft", "sysctl", "dnsmasq", "ping", "ps");
+const capabilities = unable === false ? await detect(exec, `brume-try-${process.pid}`) : null;
+/** What networks do without where the kernel has none. */
+const spare = new Set(["VXLAN", "ESP in the kernel", "WireGuard in the kernel"]);
+const failed = capabilities?.trials.find(({ name, works }) => !works && !spare.has(name));
 
 /** Reason why no real packets can be sent here, else null. */
-export const hindrance: string | null =
-  process.platform !== "linux" ? "not Linux" : process.getuid?.() !== 0 ? "not root" : null;
+export const hindrance: string | null = unable || (failed ? `no ${failed.name}: ${failed.detail}` : null);
 
 export interface Guest {
   readonly space: string;
@@ -70,12 +77,13 @@ const sender = join(import.meta.dirname, "sender.ts");
 const numbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17 };
 
 export async function createLab(): Promise<Lab> {
+  if (capabilities === null) throw new Error(`no lab: ${hindrance}`);
   const tag = BigInt(`0x${randomBytes(4).toString("hex")}`)
     .toString(36)
     .padStart(3, "0")
     .slice(-3);
   const runFolder = mkdtempSync(join(tmpdir(), "brl-"));
-  const capabilities = await detect(exec, `brume-${tag}-trial`);
+  guard({ spaces: `(lab|brume)-${tag}-.*`, tag, folder: runFolder });
   const machine = `lab-${tag}-m`;
   const internet = `lab-${tag}-i`;
   const spaces: string[] = [];

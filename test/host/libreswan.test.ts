@@ -12,7 +12,8 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
 import type { IpsecTunnel } from "../../service/src/drivers/router/port.ts";
-import { createScene, type Scene, until, whyNot } from "./vpnscene.ts";
+import { whyNot } from "./hindrance.ts";
+import { createScene, type Scene, until } from "./vpnscene.ts";
 
 /** Debian does not install it beside strongSwan, so it is only unpacked. */
 const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");
@@ -45,7 +46,6 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
   let ipsec: Ipsec;
   let kernelEsp = false;
   const libraries = `${unpacked}/usr/lib/x86_64-linux-gnu`;
-  const environment = { LD_LIBRARY_PATH: libraries };
   const folder = (): string => join(scene.folder, "pluto");
   const said = (): string => readFileSync(join(folder(), "log"), "latin1");
 
@@ -61,9 +61,18 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
     writeFileSync(join(folder(), "ipsec.conf"), `config setup\n${policy}${conn}`);
     writeFileSync(join(folder(), "secrets"), `${secrets.replace("<SharedKey>", wished.sharedKey)}\n`);
     const nss = `sql:${folder()}/nss`;
-    await exec.run([`${unpacked}/usr/bin/certutil`, "-N", "-d", nss, "--empty-password"], { environment });
-    // It calls its own programs where they would be installed; each process in a namespace has mounts of its own.
-    const script = `mount --bind ${unpacked}/usr/libexec /usr/libexec && exec /${programs}/pluto "$@"`;
+    await exec.run([`${unpacked}/usr/bin/certutil`, "-N", "-d", nss, "--empty-password"], {
+      environment: { LD_LIBRARY_PATH: libraries },
+    });
+    // It calls its own programs where they would be installed, without our environment; each process in a namespace has
+    // mounts of its own, so that both are arranged for it alone.
+    writeFileSync(join(folder(), "ld.conf"), `${libraries}\n`);
+    const script = [
+      `ldconfig -X -f ${folder()}/ld.conf -C ${folder()}/ld.cache`,
+      `mount --bind ${folder()}/ld.cache /etc/ld.so.cache`,
+      `mount --bind ${unpacked}/usr/libexec /usr/libexec`,
+      `exec /${programs}/pluto "$@"`,
+    ].join(" && ");
     const files = ["--config", `${folder()}/ipsec.conf`, "--secretsfile", `${folder()}/secrets`];
     const folders = ["--rundir", `${folder()}/run`, "--nssdir", `${folder()}/nss`, "--ipsecdir", folder()];
     await exec.startDetached(
@@ -81,7 +90,7 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
         ...files,
         ...folders,
       ],
-      { environment, output: join(folder(), "log") },
+      { output: join(folder(), "log") },
     );
     await until("Libreswan listens", async () => said().includes("loading secrets from"));
   };

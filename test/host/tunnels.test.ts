@@ -13,9 +13,10 @@ import type { Image, IpsecTunnel, Router, TunnelSpec, WireguardTunnel } from "..
 import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/tunnels.ts";
 import { createWireguard } from "../../service/src/drivers/router/wireguard.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import { whyNot } from "./hindrance.ts";
 import { firewall, image, port, rule } from "./image.ts";
 import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
-import { until, whyNot } from "./vpnscene.ts";
+import { until } from "./vpnscene.ts";
 
 const skip = hindrance ?? whyNot("ip", "nft", "charon-systemd", "wireguard-go", "ping");
 

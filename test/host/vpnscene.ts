@@ -2,20 +2,13 @@
  * Two sites on one wire for the VPN tests: the edge that the driver under test works on, and a far end that is none of ours, each a
  * namespace with a server behind it. Everything has names of its own and is gone afterwards, whatever happened.
  */
-import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Edge } from "../../service/src/drivers/router/ipsec.ts";
-
-/** Why these tests cannot run here; false when they can. */
-export function whyNot(...commands: readonly string[]): string | false {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on Linux";
-  const missing = commands.filter((command) => spawnSync("sh", ["-c", `command -v ${command}`]).status !== 0);
-  return missing.length > 0 && `needs ${missing.join(", ")}`;
-}
+import { guard } from "./guard.ts";
 
 /** Polls until there is something; throws after `limit` milliseconds with what `said` tells. */
 export async function until<T>(
@@ -54,6 +47,7 @@ let scenes = 0;
 export async function createScene(): Promise<Scene> {
   const tag = `vt${process.pid.toString(36)}${(scenes++).toString(36)}`;
   const folder = mkdtempSync(join(tmpdir(), "brume-vpn-"));
+  guard({ spaces: `${tag}[es][12]`, tag, folder });
   const siteOf = (number: number): Site => {
     const namespace = `${tag}e${number}`;
     return {

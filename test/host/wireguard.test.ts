@@ -14,7 +14,8 @@ import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/ro
 import { askDevice, hexOf } from "../../service/src/drivers/router/uapi.ts";
 import { createWireguard, socketOf, type Wireguard } from "../../service/src/drivers/router/wireguard.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
-import { createScene, type Scene, until, whyNot } from "./vpnscene.ts";
+import { whyNot } from "./hindrance.ts";
+import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const skip = whyNot("ip", "wireguard-go", "ping");
 

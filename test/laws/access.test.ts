@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { contract, type OperationName, operationNames } from "@brume/api/contract.ts";
-import { isChange, type Operation, type Scope, scopes } from "@brume/api/operation.ts";
+import { type Operation, type Scope, scopes } from "@brume/api/operation.ts";
 import { databases } from "../postgres.ts";
 import { createWorld, type World } from "../world.ts";
 
@@ -27,6 +27,13 @@ for (const kind of databases)
       const record = await world.client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
       own["domain_not_found"] = domain.ID;
       own["record_not_found"] = record.ID;
+      own["public_network_not_found"] = (await world.client.createPublicNetwork({ body: { Name: "law" } })).Id;
+      own["network_not_found"] = (await world.client.createNetwork({ body: { Name: "law" } })).ID;
+      const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
+      own["sshkey_not_found"] = (await world.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
+      own["server_not_found"] = (await world.client.createServer({ body: { Name: "law" } }, { wait: 20 })).ID;
+      const image = { Name: "law", ServerID: own["server_not_found"] };
+      own["image_not_found"] = (await world.client.createImage({ body: image }, { wait: 20 })).ID;
     });
     after(() => world.close());
 
@@ -87,7 +94,7 @@ for (const kind of databases)
         }
         const neighbour = await world.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });
         const token = await tokenOf(scopes, { ProjectID: neighbour.ID });
-        const body = isChange(operation(name)) && operation(name).method !== "DELETE" ? sampleBody(name) : undefined;
+        const body = operation(name).body === undefined ? undefined : sampleBody(name);
         const foreign = await ask(name, id, token, body);
         const never = await ask(name, 2_147_483_647, token, body);
         assert.equal(foreign.status, 404, foreign.text);
@@ -135,6 +142,10 @@ function sampleBody(name: OperationName): string {
     changeRecords: { Changes: [{ Op: "Create", TypeRecord: "A", Name: "x", IP: "192.0.2.9" }] },
     importZone: { ZoneFile: "x 60 IN A 192.0.2.9\n" },
     restoreVersion: { Serial: 1 },
+    configureVpn: { Tunnels: [] },
+    checkFirewall: { Protocol: "Icmp", Source: "192.0.2.1", Destination: "192.0.2.2" },
+    startAction: { Type: "PowerOff" },
+    openConsole: { Type: "Serial" },
   };
   return JSON.stringify(samples[name] ?? {});
 }

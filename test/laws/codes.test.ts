@@ -9,9 +9,12 @@ import { sql } from "kysely";
 import pg from "pg";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { reserveLink } from "../../service/src/network/link.ts";
+import { deleteLink, findNetwork } from "../../service/src/network/table.ts";
 import { dial } from "../http/talk.ts";
 import type { Kind } from "../postgres.ts";
 import { type Heard, onEveryDatabase, type Stage, type Voice } from "../story/stage.ts";
+import { openServerScene, type ServerCode, type ServerScene, serverCodes } from "./servercodes.ts";
 
 /** What the requests are about. */
 interface Scene {
@@ -24,6 +27,11 @@ interface Scene {
   readonly neighbour: Voice & { readonly project: number };
   readonly blocked: Voice;
   readonly weak: Voice;
+  /** A public network with an IPsec tunnel, and a private one. */
+  readonly network: number;
+  readonly tunnel: number;
+  readonly inner: number;
+  readonly servers: ServerScene;
   /** Closes the way to the name server until what it gives is called. */
   shutGate(): () => void;
 }
@@ -33,12 +41,51 @@ type Produce = (scene: Scene) => Promise<Seen>;
 
 const asks =
   (line: string, body?: object | string, headers?: Record<string, string>): Produce =>
-  ({ stage, domain, record }) =>
-    stage.ask(line.replace(":domain", String(domain)).replace(":record", String(record)), body, headers);
+  ({ stage, ...ids }) =>
+    stage.ask(
+      line.replace(/:(domain|record|network)/, (_, name: "domain" | "record" | "network") => String(ids[name])),
+      body,
+      headers,
+    );
 const posts =
   (type: string, body: object): Produce =>
   ({ stage, domain }) =>
     stage.ask(`POST /dns/record${type}`, { DomainId: domain, ...body });
+
+/** A tunnel to `PeerNetwork` in the list of the network's, which is whole but for what is given. */
+const tunnels =
+  (...more: object[]): Produce =>
+  ({ stage, network }) =>
+    stage.ask(`PUT /publicnetwork/${network}/vpn`, {
+      Tunnels: more.map((one, i) => ({
+        Name: `t${i}`,
+        PeerNetwork: `10.${i}.0.0/16`,
+        PeerEndpoint: `192.0.2.${i}`,
+        ...one,
+      })),
+    });
+
+/** A network that a server is in, which nobody can make yet but with the hands. */
+async function withServer({ stage, inner }: Scene): Promise<Seen> {
+  const link = await stage.world.store.write(async (tx) => {
+    const network = await findNetwork(tx, inner);
+    assert.ok(network);
+    return reserveLink(tx, network, { server: 1, hostName: "a", now: 0, pointer: "" });
+  });
+  const heard = await stage.ask(`DELETE /network/${inner}`);
+  await stage.world.store.write((tx) => deleteLink(tx, link.id));
+  return heard;
+}
+
+async function whileDeleting({ stage }: Scene): Promise<Seen> {
+  const { Id } = await stage.client.createPublicNetwork({ body: { Name: "going" } });
+  const { router } = stage.world;
+  router.broken = true;
+  await stage.ask(`DELETE /publicnetwork/${Id}`, undefined, { Prefer: "wait=0" });
+  const heard = await stage.ask(`PUT /publicnetwork/${Id}`, { Name: "staying" });
+  router.broken = false;
+  return heard;
+}
 
 /** Bytes onto a socket, since no client would send them. */
 const says =
@@ -138,7 +185,7 @@ async function whileStopping({ stage }: Scene): Promise<Seen> {
 
 const auth = "Authorization: Bearer :token\r\n";
 
-const wholes: Record<FaultCode, Produce> = {
+const wholes: Record<Exclude<FaultCode, ServerCode>, Produce> = {
   validation_failed: asks("POST /dns", {}),
   body_not_readable: asks("POST /dns", "{"),
   body_not_object: asks("POST /dns", "[]"),
@@ -154,6 +201,8 @@ const wholes: Record<FaultCode, Produce> = {
   record_in_other_domain: ({ stage, record, otherDomain }) =>
     stage.ask(`PUT /dns/recorda/${record}`, { DomainId: otherDomain }),
   zone_file_invalid: asks("PUT /dns/:domain/zonefile", { ZoneFile: "a A b\n" }),
+  peer_network_overlap: tunnels({}, { PeerNetwork: "10.0.1.0/24" }),
+  tunnel_type_fixed: (scene) => tunnels({ Id: scene.tunnel, Type: "WireGuard", PeerEndpoint: "" })(scene),
   token_missing: asks("GET /dns", undefined, { Authorization: "" }),
   token_invalid: asks("GET /dns", undefined, { Authorization: `Bearer ${"0".repeat(64)}` }),
   token_expired: asExpired,
@@ -164,12 +213,19 @@ const wholes: Record<FaultCode, Produce> = {
   path_not_found: asks("GET /nothing"),
   domain_not_found: asks("GET /dns/99999"),
   record_not_found: asks("GET /dns/record/99999"),
+  public_network_not_found: asks("GET /publicnetwork/99999"),
+  network_not_found: asks("GET /network/99999"),
+  tunnel_not_found: asks("GET /publicnetwork/:network/vpn/99999/peer"),
+  sshkey_not_found: asks("GET /sshkey/99999"),
   token_not_found: asks("GET /token/99999"),
   project_not_found: asks("GET /project/99999"),
   method_not_allowed: asks("DELETE /dns"),
   request_timeout: says(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
   idempotency_key_conflict: withUsedKey,
   idempotency_key_busy: withBusyKey,
+  action_not_allowed: whileDeleting,
+  network_in_use: withServer,
+  nothing_to_confirm: asks("PUT /publicnetwork/:network/firewall", { Confirm: true }),
   domain_exists: asks("POST /dns", { Name: "codes.example" }),
   domain_not_available: asks("POST /dns", { Name: "below.theirs.example" }),
   title_taken: asks("POST /project", { Name: "default" }),
@@ -181,6 +237,12 @@ const wholes: Record<FaultCode, Produce> = {
   rate_limited: asTooEager,
   headers_too_large: says(`GET /dns HTTP/1.1\r\n${auth}X-Long: ${"x".repeat(16 * 1024)}\r\n\r\n`),
   internal: onBrokenRow,
+  pool_exhausted: asks("POST /publicnetwork", { Name: "large", NetworkCapacity: "24" }),
+  engine_unavailable: tunnels({
+    Type: "WireGuard",
+    PeerEndpoint: "",
+    PeerPublicKey: Buffer.alloc(32, 1).toString("base64"),
+  }),
   // The last two, for nothing is as before after them.
   storage_unavailable: withoutStorage,
   not_ready: whileStopping,
@@ -198,6 +260,9 @@ const parts: Record<FieldCode, Produce> = {
   unknown_field: asks("POST /dns", { Name: "strict.example", Extra: 1 }, strict),
   duplicate_field: asks("POST /dns", '{"Name":"a","Name":"b"}', strict),
   fields_conflict: asks("POST /dns", { Name: "both.example", Migrate: true, ZoneFile: "a A 192.0.2.1\n" }),
+  port_not_allowed: asks("PUT /publicnetwork/:network/firewall", {
+    Rules: [{ Action: "Allow", Protocol: "Icmp", SourcePort: "1" }],
+  }),
   unknown_reference: asks("POST /dns/recorda", { DomainId: 99_999, IP: "192.0.2.1" }),
 };
 
@@ -244,8 +309,18 @@ onEveryDatabase(
       const other = await stage.client.createProject({ body: { Name: "blocked" } });
       const blocked = await stage.as(["dns:write"], { ProjectID: other.ID });
       await stage.client.updateProject({ path: { id: other.ID }, body: { IsBlocked: true } });
+      const network = await stage.client.createPublicNetwork({ body: { Name: "codes" } });
+      const inner = await stage.client.createNetwork({ body: { Name: "codes" } });
+      const { Vpn } = await stage.client.configureVpn({
+        path: { id: network.Id },
+        body: { Tunnels: [{ Name: "first", PeerNetwork: "10.9.0.0/16", PeerEndpoint: "192.0.2.9" }] },
+      });
       scene = {
         stage,
+        network: network.Id,
+        tunnel: Vpn.Tunnels[0]?.Id ?? 0,
+        inner: inner.ID,
+        servers: await openServerScene(stage),
         domain: ID,
         record: LinkedRecords[0]?.ID ?? 0,
         otherDomain: (await stage.domain()).ID,
@@ -270,7 +345,10 @@ onEveryDatabase(
     });
 
     describe("of answers", () => {
-      for (const [code, produce] of Object.entries(wholes) as [FaultCode, Produce][])
+      const ofServers = Object.entries(serverCodes).map(
+        ([code, produce]) => [code, ({ servers }: Scene) => produce(servers)] as [FaultCode, Produce],
+      );
+      for (const [code, produce] of [...ofServers, ...(Object.entries(wholes) as [FaultCode, Produce][])])
         test(code, async () => {
           const heard = await produce(scene);
           assert.deepEqual([heard.code, heard.status], [code, faults[code].status], heard.text);
@@ -280,5 +358,11 @@ onEveryDatabase(
         });
     });
   },
-  async (kind) => ({ nameserver: await openGated(kind), limits: { bodyTime: 500 } }),
+  async (kind) => ({
+    nameserver: await openGated(kind),
+    limits: { bodyTime: 500 },
+    locations: ["Local", "Far"],
+    publicPool: "10.64.0.0/24",
+    offers: { ipsec: true, wireguard: false },
+  }),
 );

@@ -58,10 +58,25 @@ const ports = (to: string) => /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to
 const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
 
 /** Rooms of a feature that do no input or output; `node:module` only loads tables that are seldom needed. */
-const pureRooms = /^(rules|name|address|record|served|text|pattern|wire|difference)\.ts$|^zonefile$/;
+const pureRooms =
+  /^(?:name|address|record|rules|served|text|pattern|wire|difference|plan|image|zonefile\/.*|(?:vpn|firewall)\/(?!routes).*|batch|copy|filter|hostname|order|password|rebuild|resize|room|samples|show|state)\.ts$/;
 
-/** Features of which a feature may know more than nothing. */
-const below: Readonly<Record<string, readonly string[]>> = { server: ["network", "catalog"] };
+/** Of Node, what neither reads nor writes anything. */
+const pureNode = ["node:module", "node:buffer", "node:util", "node:net"];
+
+/** Rooms of drivers that are as pure and know a truth that a feature must not say a second time. */
+const truths = under(
+  ...["verdict", "peerconfig", "peertext", "wireguardkey"].map((room) => `${s}/drivers/router/${room}.ts`),
+  ...["seedfiles", "password"].map((room) => `${s}/drivers/machine/${room}.ts`),
+);
+
+/** Rooms of other features that a feature may enter. */
+const below: Readonly<Record<string, readonly string[]>> = {
+  server: [
+    ...["table", "link", "plan", "image", "live", "keeper"].map((room) => `${s}/network/${room}.ts`),
+    ...["table", "rules", "show"].map((room) => `${s}/catalog/${room}.ts`),
+  ],
+};
 
 interface Floor {
   readonly name: string;
@@ -107,7 +122,7 @@ const floors: readonly Floor[] = [
       storeDb,
       under(`${s}/engine/event.ts`),
       isNode,
-      packages("typebox", "kysely", "prom-client"),
+      packages("typebox", "kysely", "prom-client", "ws"),
     ),
   },
   {
@@ -115,11 +130,13 @@ const floors: readonly Floor[] = [
     rooms: new RegExp(`^service/src/(${features.join("|")})/`),
     may: (to, from) => {
       const [, , feature = ""] = from.split("/");
-      const room = from.split("/")[3] ?? "";
+      const room = from.split("/").slice(3).join("/");
       const pure = pureRooms.test(room);
       const own = under(`${s}/${feature}`);
-      if (pure)
-        return oneOf(own, apiFiles, base, ports, packages("node:module", "node:buffer", "tr46", "ipaddr.js"))(to);
+      const neighbours = under(...(below[feature] ?? []));
+      const rules = under(`${s}/account/rules.ts`);
+      const pureForeign = packages(...pureNode, "tr46", "ipaddr.js", "uqr");
+      if (pure) return oneOf(own, rules, neighbours, apiFiles, base, ports, truths, pureForeign)(to);
       const shared = oneOf(
         own,
         apiFiles,
@@ -128,16 +145,17 @@ const floors: readonly Floor[] = [
         foreign,
         isNode,
         under(`${s}/account/rules.ts`, `${s}/account/table.ts`),
+        ports,
+        truths,
       );
-      const neighbours = (below[feature] ?? []).map((name) => under(`${s}/${name}/table.ts`, `${s}/${name}/rules.ts`));
       if (room === "table.ts") return oneOf(own, apiFiles, storeDb, packages("kysely"))(to);
-      if (/^(flows|keeper|metrics|apply)/.test(room))
+      if (/^(flow\/|keeper|watch|shared|metrics|apply|backup|orphan|sampler|servers)/.test(room))
         return (
-          oneOf(shared, ...neighbours, under(`${s}/engine`))(to) || /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to)
+          oneOf(shared, neighbours, under(`${s}/engine`))(to) || /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to)
         );
       return oneOf(
         shared,
-        ...neighbours,
+        neighbours,
         under(`${s}/http`, `${s}/engine/task.ts`, `${s}/engine/event.ts`, `${s}/engine/flow.ts`),
       )(to);
     },

@@ -9,7 +9,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { Trouble } from "../../service/src/engine/flow.ts";
 import type { Task } from "../../service/src/engine/view.ts";
-import { databases, startDatabase } from "../postgres.ts";
+import { databases, type Kind, startDatabase } from "../postgres.ts";
 import type { Meddle, OpenFlow, Scene } from "./scene.ts";
 import { openScene } from "./scene.ts";
 
@@ -17,6 +17,10 @@ interface Known {
   readonly t: TestContext;
   open(meddle: Meddle): Promise<Scene>;
   readonly steps: readonly string[];
+  /** Those that work at all: not only rows, and not done by the transaction that begins the flow. */
+  readonly tried: readonly string[];
+  /** Those that keep what is there when they fail. */
+  readonly keeps: ReadonlySet<string>;
   readonly persistent: boolean;
   /** What is there when the flow has completed. */
   readonly after: unknown;
@@ -24,9 +28,9 @@ interface Known {
 
 const honest: Meddle = ({ own }) => own();
 
-/** Registers a test of all laws for one flow on each database. */
-export function proveFlow(name: string, open: OpenFlow): void {
-  for (const kind of databases) {
+/** Registers a test of all laws for one flow on each database, or on these. */
+export function proveFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = databases): void {
+  for (const kind of kinds) {
     test(`${name} keeps the laws of flows on ${kind}`, async (t) => {
       const database = await startDatabase(kind);
       try {
@@ -36,11 +40,16 @@ export function proveFlow(name: string, open: OpenFlow): void {
         const after = await first.stage.observe();
         await first.stage.close?.();
         const steps = task.steps.map((each) => each.name);
-        const { persistent } = first.stage.flow;
-        const known: Known = { t, open: opened, steps, persistent, after };
+        const { persistent, steps: all } = first.stage.flow;
+        const tried = steps.filter(
+          (step) => !first.done.includes(step) && all.some((one) => one.name === step && one.do),
+        );
+        const keeps = new Set(all.filter((step) => step.keeps).map((step) => step.name));
+        const known: Known = { t, open: opened, steps, tried, keeps, persistent, after };
         await t.test("it completes", () => checkCompleted(known, task, after));
-        for (const step of steps) await proveRepeats(known, step);
-        for (const step of steps) await (persistent ? provePersistence(known, step) : proveUndo(known, step));
+        for (const step of tried) await proveRepeats(known, step);
+        for (const step of tried)
+          await (persistent ? provePersistence : keeps.has(step) ? proveKeeping : proveUndo)(known, step);
         await proveDeaths(known);
       } finally {
         await database.close();
@@ -75,8 +84,9 @@ const hangs: Meddle = async ({ scene, run }) => {
   throw run.signal.reason;
 };
 const isCanceled: Meddle = async ({ scene, own }) => {
+  const result = await own();
   await scene.cancel();
-  return own();
+  return result;
 };
 /** Of two that meddle: the first with what is done, the second with what is undone. */
 const each =
@@ -174,6 +184,25 @@ async function proveUndo(known: Known, step: string): Promise<void> {
   });
 }
 
+/** What was done before stays when a step fails that only looks, and goes when it is canceled. */
+async function proveKeeping(known: Known, step: string): Promise<void> {
+  const stays = async (scene: Scene) => {
+    const task = await scene.finish();
+    const index = known.steps.indexOf(step);
+    const states = task.steps.map((each) => each.state);
+    assert.deepEqual([task.state, task.error?.step], ["Failed", step]);
+    assert.deepEqual(new Set(states.slice(0, index)), new Set(["Completed"]));
+    assert.equal(states[index], "Failed");
+    assert.deepEqual(scene.undone, []);
+    assert.deepEqual(await scene.stage.observe(), known.after, "what was done has not stayed");
+  };
+  await act(known, `${step} fails for good, and all else stays`, at(step, "do", fails), stays);
+  await act(known, `${step} hangs, and all else stays`, at(step, "do", hangs), stays);
+  await act(known, `${step} is canceled while it hangs`, at(step, "do", cancelsAndHangs), async (scene) => {
+    await goesBack(known, scene, step, "Canceled");
+  });
+}
+
 const cancelsAndHangs: Meddle = async ({ scene, run }) => {
   // It is told at once, without time passing.
   const told = new Promise((resolve) => run.signal.addEventListener("abort", resolve));
@@ -197,12 +226,12 @@ async function proveDeaths(known: Known): Promise<void> {
           deaths += scene.deaths;
           await scene.stage.close?.();
         }
-        assert.ok(deaths > 0 || write > known.steps.length, "no process has died");
+        assert.ok(deaths > 0 || write > known.tried.length, "no process has died");
       }
     });
   };
   await sweep("its process dies at any moment", honest, (scene) => completes(known, scene));
-  const last = known.steps.at(-1);
+  const last = known.tried.findLast((step) => !known.keeps.has(step));
   if (last === undefined || known.persistent) return;
   await sweep("its process dies at any moment while it fails", at(last, "do", failsHalfDone), async (scene) => {
     await goesBack(known, scene, last, "Failed");

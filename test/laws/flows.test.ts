@@ -38,6 +38,20 @@ proveFlow("toy.make", async () => {
   };
 });
 
+proveFlow("a toy that is looked at", async () => {
+  const subject = ++subjects;
+  const world = createToyWorld();
+  const { steps } = createToyFlow(world);
+  const look = { name: "Look", keeps: true, do: async () => {} };
+  const flow = createToyFlow(world, { name: "toy.look", steps: [{ name: "Begin" }, ...steps, look] });
+  const done = { Begin: "in the transaction" };
+  return {
+    flow,
+    start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now, done }),
+    observe: async () => world.things.size,
+  };
+});
+
 proveFlow("toy.delete", async () => {
   const subject = ++subjects;
   const world = createToyWorld();
@@ -223,6 +237,48 @@ law("waiting flows are canceled at once, the running one is undone", async (stor
   );
   await engine.ended(next.id);
   assert.equal((await mustFind(store, next.id)).state, "Completed");
+  await engine.drain();
+});
+
+law("one flow is canceled, or those that wait, and the others keep their turn", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createToyWorld();
+  const gate = createGate();
+  const toy = createToyFlow(world);
+  const held = { ...toy, steps: [{ name: "Boot", do: gate.pass }] };
+  const tasks: Task[] = [];
+  for (let count = 0; count < 4; count++) tasks.push(await begin(store, held, 1, alarm.now()));
+  const [running, second, third, fourth] = tasks;
+  const engine = createToyEngine(store, alarm, { flows: [held] });
+  engine.run();
+  await gate.reached;
+  const end = async (only: { task?: number; waiting?: boolean }) =>
+    (await store.write((tx) => cancel(tx, { kind: "toy", id: 1 }, why, alarm.now(), only))).map(({ id }) => id);
+  const waiting = async () => (await queue(store.read, { kind: "toy", id: 1 })).map(({ id }) => id);
+  assert.deepEqual(await end({ task: third?.id ?? 0 }), [third?.id]);
+  assert.deepEqual(await waiting(), [running?.id, second?.id, fourth?.id]);
+  assert.deepEqual(await end({ waiting: true }), [second?.id, fourth?.id]);
+  assert.deepEqual(await waiting(), [running?.id]);
+  gate.open();
+  await engine.idle();
+  assert.equal((await mustFind(store, running?.id ?? 0)).state, "Completed");
+  await engine.drain();
+});
+
+law("a failure tells what the thing itself said last", async (store) => {
+  const alarm = createTestAlarm();
+  const trouble = new Trouble("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
+  const failing = flow({
+    name: "toy.panic",
+    subject: "toy",
+    steps: [{ name: "Boot", do: () => Promise.reject(trouble) }],
+  });
+  const engine = createToyEngine(store, alarm, { flows: [failing] });
+  engine.run();
+  const { id } = await begin(store, failing, 1, alarm.now());
+  await engine.ended(id);
+  const error = { code: "boot_failed", title: "It did not start.", detail: "Why.", step: "Boot", log: "panic" };
+  assert.deepEqual((await mustFind(store, id)).error, error);
   await engine.drain();
 });
 

@@ -12,6 +12,7 @@ import { sql } from "kysely";
 import { decode, query } from "../dns/ask.ts";
 import { openStream } from "../dns/tools.ts";
 import { onEveryDatabase, type Stage } from "../story/stage.ts";
+import { prepareRequests } from "./dryrun.ts";
 import { openWalk } from "./walk.ts";
 
 /** Every type, with all that is odd about it. */
@@ -113,6 +114,7 @@ onEveryDatabase("truth", (stage) => {
       token: number;
       spare: number;
     };
+    let ofMachines: Awaited<ReturnType<typeof prepareRequests>>;
     const bodies: Record<RecordType, object> = {
       A: { IP: "192.0.2.1" },
       AAAA: { IP: "2001:db8::1" },
@@ -142,10 +144,11 @@ onEveryDatabase("truth", (stage) => {
         token: token.ID,
         spare: spare.ID,
       };
+      ofMachines = await prepareRequests(stage);
       await settle(stage);
     });
 
-    const requestOf = (name: OperationName): [target: string, body?: object] => {
+    const requestOf = (name: OperationName): readonly [target: string, body?: object] => {
       const record = /^(create|update)Record(.+)$/.exec(name) as [string, string, RecordType] | null;
       if (record?.[1] === "create") {
         const more =
@@ -191,12 +194,14 @@ onEveryDatabase("truth", (stage) => {
         case "deleteToken":
           return [`/token/${ids.token}`];
         default:
-          return assert.fail(`nobody has said how to try ${name}`);
+          return ofMachines[name] ?? assert.fail(`nobody has said how to try ${name}`);
       }
     };
     let restoreTo = 0;
 
-    for (const name of operationNames.filter((each) => isChange(contract[each] as Operation)))
+    // Where an action waits to be canceled the database is never calm: that one is tried in the stories.
+    const tried = operationNames.filter((each) => isChange(contract[each] as Operation) && each !== "cancelAction");
+    for (const name of tried)
       test(`of ${name} changes no row, and answers what comes`, async () => {
         const [oldest] = (await stage.client.listVersions({ path: { id: ids.domain } })).slice(-3);
         restoreTo = oldest?.Serial ?? 0;
@@ -211,7 +216,9 @@ onEveryDatabase("truth", (stage) => {
           (await stage.world.nameserver.observe()).zones.map(({ zone, serial }) => `${zone} ${serial}`),
           zones,
         );
-        const real = await stage.ask(`${method} ${target}`, body);
+        // By itself it might wait, and answer what came of it.
+        const soon = ofMachines[name] === undefined ? {} : { Prefer: "wait=0" };
+        const real = await stage.ask(`${method} ${target}`, body, soon);
         assert.equal(real.status, 200, real.text);
         holdLike(dry.json, real.json, name);
         await settle(stage);
@@ -287,18 +294,30 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(1);
 }
 
-/** Waits until nothing is under way in the background that would write. */
+/** Waits until nothing is under way in the background that would write; keepers only look around now and then. */
 async function settle({ world }: Stage): Promise<void> {
   for (;;) {
-    const tasks = await world.store.read.selectFrom("task").select(["wake", "served", "due_at", "lease"]).execute();
-    const soon = Date.now() + 60_000;
-    if (tasks.every((task) => task.lease === null && task.wake === task.served && (task.due_at ?? soon) >= soon))
-      return;
+    const tasks = await world.store.read.selectFrom("task").select(["state", "wake", "served", "lease"]).execute();
+    const isCalm = tasks.every((task) =>
+      task.state === "Keeping" ? task.lease === null && task.wake === task.served : !isOpen.has(task.state),
+    );
+    if (isCalm) return;
     await sleep(20);
   }
 }
 
-/** Every row of every table, but when tokens were last used, which any request may write. */
+const isOpen: ReadonlySet<string> = new Set(["InProgress", "Postponed"]);
+
+/** What comes and goes without anybody asking: when a token was last used, when a keeper looks again, how busy servers are. */
+function timeless(table: string, row: object): object | null {
+  if (table === "sample") return null;
+  if (table === "token") return { ...row, last_used: null };
+  if (table !== "task" || (row as { state: string }).state !== "Keeping") return row;
+  const { name, subject_id, wake } = row as Record<string, unknown>;
+  return { name, subject_id, wake: Number(wake) };
+}
+
+/** Every row of every table. */
 async function dump({ kind, world }: Stage): Promise<Record<string, unknown[]>> {
   const list =
     kind === "sqlite"
@@ -309,19 +328,24 @@ async function dump({ kind, world }: Stage): Promise<Record<string, unknown[]>> 
   const rows: Record<string, unknown[]> = {};
   for (const name of tables) {
     const found = await sql<object>`SELECT * FROM ${sql.table(name)}`.execute(world.store.read);
-    rows[name] = found.rows
-      .map((row) => JSON.stringify({ ...row, ...(name === "token" && { last_used: null }) }))
-      .sort();
+    rows[name] = found.rows.flatMap((row) => JSON.stringify(timeless(name, row)) ?? []).sort();
   }
   return rows;
 }
 
 const dates = /^\d{4}-\d\d-\d\dT/;
 
+const withoutNumber = (text: unknown): string => String(text).replace(/brume-\d+/g, "brume");
+
 /** Law 5: the answers are alike, except new ids, secrets, and what the clock says. */
 function holdLike(dry: unknown, real: unknown, at: string): void {
   if (dry === 0 && /ID$/i.test(at)) return assert.ok(Number(real) > 0, at);
   if (dry === "" && at.endsWith(".Token")) return assert.match(String(real), /^[0-9a-f]{64}$/);
+  if (dry === "" && at.endsWith(".AdminPassword")) return assert.match(String(real), /^[A-Za-z0-9]{16}$/);
+  if (dry === "" && at.endsWith(".Url")) return assert.match(String(real), /^ws:/);
+  // These come of an id.
+  if (at.endsWith(".MAC")) return assert.match(String(real), /^02:/);
+  if (at.endsWith(".PeerConfig")) return assert.equal(withoutNumber(real), withoutNumber(dry));
   if (typeof dry === "string" && dates.test(dry)) return assert.match(String(real), dates);
   if (at.endsWith(".Serial")) return assert.ok(Number(real) >= Number(dry) && Number(real) - Number(dry) < 60, at);
   if (typeof dry !== "object" || dry === null) return assert.equal(real, dry, at);

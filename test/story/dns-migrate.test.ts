@@ -14,10 +14,11 @@ import { createSealer } from "../../service/src/base/secret.ts";
 import { type FetchZone, fetchZone } from "../../service/src/dns/migrate.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { createSim } from "../../service/src/drivers/router/sim.ts";
 import { createService } from "../../service/src/service.ts";
 import { target } from "../dns/ask.ts";
 import { databases, type Kind, startDatabase } from "../postgres.ts";
-import { createWorld, type World } from "../world.ts";
+import { createWorld, simulatedHost, type World } from "../world.ts";
 import { refused, watchedFetch } from "./stage.ts";
 
 const openNameserver = (transferTo: readonly string[] = []): Promise<Nameserver> =>
@@ -43,6 +44,7 @@ async function openHome(kind: Kind, fetchFrom: FetchZone | null, asksItself = fa
   const nameserver = await openNameserver();
   const dns = (await nameserver.observe()).address;
   const service = createService({
+    ...simulatedHost(createSim(Date.now)),
     store: database.store,
     nameserver,
     clock: systemClock,

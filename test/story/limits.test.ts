@@ -10,8 +10,10 @@ import { systemClock } from "../../service/src/base/clock.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
+import { createSim as createRouter } from "../../service/src/drivers/router/sim.ts";
 import { createService, type Service } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
+import { simulatedHost } from "../world.ts";
 import { type Heard, onEveryDatabase, type Voice } from "./stage.ts";
 
 onEveryDatabase("limits", (stage) => {
@@ -20,6 +22,7 @@ onEveryDatabase("limits", (stage) => {
     if (stage.kind === "sqlite") return;
     const store = await stage.world.database.open();
     const service = createService({
+      ...simulatedHost(createRouter(Date.now)),
       store,
       nameserver: createSim(Date.now),
       clock: systemClock,

@@ -60,7 +60,7 @@ onEveryDatabase("requests", (stage) => {
       assert.deepEqual(heard.headers.get("allow")?.split(", ").sort(), ["GET", "HEAD", "OPTIONS"]);
       assert.equal((await stage.ask("PATCH /dns")).code, "method_not_allowed");
       assert.equal((await stage.ask("GET /dns/recorda")).code, "method_not_allowed");
-      for (const path of ["/domains", "/dns/1/2/3", "/server"])
+      for (const path of ["/domains", "/dns/1/2/3", "/servers"])
         assert.equal((await stage.ask(`GET ${path}`)).code, "path_not_found");
     });
 

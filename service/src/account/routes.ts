@@ -143,7 +143,16 @@ type Names =
   | "deleteToken"
   | "listAudit";
 
-export function accountRoutes(clock: Clock, authenticator: Authenticator): Handlers<Names> {
+/** What other features do about a project that is blocked or free again, in the transaction that makes it so. */
+export type NoteBlocked = (tx: Tx, project: number, isBlocked: boolean, by: Blame) => Promise<void>;
+
+/** Who asked for it. */
+interface Blame {
+  readonly token: number;
+  readonly request: string;
+}
+
+export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBlocked: NoteBlocked): Handlers<Names> {
   /** After the commit nothing that was known of tokens and projects counts any more. */
   const forgetting = <A>(outcome: Outcome<A>): Outcome<A> => ({
     ...outcome,
@@ -214,7 +223,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
       },
     },
     updateProject: {
-      async change({ params, body, expect }, tx) {
+      async change({ params, body, caller, requestId, expect }, tx) {
         await table.lockProject(tx, params.id);
         const row = await getProject(tx, params.id);
         expect(projectTag(row));
@@ -231,6 +240,8 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
         if (JSON.stringify(after) === JSON.stringify(before))
           return { answer: before, tag: projectTag(row), happenings: [] };
         const changed = await table.updateProject(tx, row.id, { ...wish, version: row.version + 1 });
+        if (wish.is_blocked !== row.is_blocked)
+          await noteBlocked(tx, row.id, wish.is_blocked === 1, { token: caller.tokenId, request: requestId });
         return forgetting({
           answer: after,
           tag: projectTag(changed),
@@ -246,11 +257,11 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator): Handl
         if (row.id === caller.projectId)
           throw new Fault("project_in_use", `Project ${row.id} is the project of the asking token.`);
         const before = await showProject(tx, row);
-        const owned = usageNames.filter((key) => key !== "Tokens" && before.Usage[key] > 0);
+        const owned = Object.entries(await table.countOwned(tx, row.id)).filter(([, count]) => count > 0);
         if (owned.length > 0)
           throw new Fault(
             "project_in_use",
-            `Project ${row.id} owns ${owned.map((key) => `${before.Usage[key]} ${key}`).join(", ")}.`,
+            `Project ${row.id} owns ${owned.map(([kind, count]) => `${count} ${kind}`).join(", ")}.`,
           );
         // The asking token may have gone with its own project since it was let in.
         await table.lockAdmins(tx);

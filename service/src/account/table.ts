@@ -97,7 +97,68 @@ export async function countUsage(db: Reader, project: number): Promise<Partial<R
     .select((e) => e.fn.countAll<number>().as("count"))
     .where("project_id", "=", project)
     .executeTakeFirstOrThrow();
-  return { Domains: row.count, Tokens: await countTokens(db, project) };
+  const networks = await db
+    .selectFrom("network")
+    .select((e) => ["kind" as const, e.fn.countAll<number>().as("count")])
+    .where("project_id", "=", project)
+    .groupBy("kind")
+    .execute();
+  const networksOf = (kind: string) => networks.find((one) => one.kind === kind)?.count ?? 0;
+  const servers = await db
+    .selectFrom("server")
+    .select((e) => [
+      e.fn.countAll<number>().as("count"),
+      e.fn.sum<number | string | null>("held_cpu").as("cpu"),
+      e.fn.sum<number | string | null>("held_ram").as("ram"),
+      e.fn.sum<number | string | null>("held_hdd").as("hdd"),
+    ])
+    .where("project_id", "=", project)
+    .where("state", "!=", "Failed")
+    .executeTakeFirstOrThrow();
+  const keys = await db
+    .selectFrom("sshkey")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .executeTakeFirstOrThrow();
+  const images = await db
+    .selectFrom("image")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .where("type", "=", "Client")
+    .where("state", "!=", "Failed")
+    .executeTakeFirstOrThrow();
+  return {
+    Servers: servers.count,
+    CPU: Number(servers.cpu),
+    RAM: Number(servers.ram),
+    HDD: Number(servers.hdd),
+    PublicNetworks: networksOf("public"),
+    PrivateNetworks: networksOf("private"),
+    Domains: row.count,
+    SshKeys: keys.count,
+    Images: images.count,
+    Tokens: await countTokens(db, project),
+  };
+}
+
+/** All that a project has beside its tokens; unlike its usage also what has failed and counts in no quota. */
+export async function countOwned(db: Reader, project: number): Promise<Readonly<Record<string, number>>> {
+  const count = async (table: "server" | "server_batch" | "network" | "domain" | "sshkey" | "image") => {
+    const row = await db
+      .selectFrom(table)
+      .select((e) => e.fn.countAll<number>().as("count"))
+      .where("project_id", "=", project)
+      .executeTakeFirstOrThrow();
+    return row.count;
+  };
+  return {
+    Servers: await count("server"),
+    Batches: await count("server_batch"),
+    Networks: await count("network"),
+    Domains: await count("domain"),
+    SshKeys: await count("sshkey"),
+    Images: await count("image"),
+  };
 }
 
 export async function ownsDomain(db: Reader, project: number, domain: number): Promise<boolean> {

@@ -51,6 +51,8 @@ export interface Step<Input = unknown, Facts = unknown> {
   readonly tries?: number;
   /** Milliseconds for all tries and their pauses together. */
   readonly time?: number;
+  /** It only looks at what is there: when it fails the flow has failed, and what the steps before it have done stays. */
+  readonly keeps?: boolean;
 }
 
 /** Milliseconds before the second try, the factor from pause to pause, and the longest one. */
@@ -137,6 +139,12 @@ export function keeper(spec: Optional<Keeper, "single" | "time" | "pause">): Kee
   return { single: false, time: defaultTime, pause: defaultPause, ...spec };
 }
 
+interface TroubleOptions {
+  readonly final?: boolean;
+  readonly cause?: unknown;
+  readonly log?: string | null;
+}
+
 /** Thrown by a step to say in the caller's words why it failed. Other errors are told to the log only. */
 export class Trouble extends Error {
   override readonly name = "Trouble";
@@ -144,12 +152,15 @@ export class Trouble extends Error {
   readonly title: string;
   /** Trying again would not help. */
   readonly final: boolean;
+  /** What the thing itself said last. */
+  readonly log: string | null;
 
-  constructor(code: string, title: string, detail: string, options: { final?: boolean; cause?: unknown } = {}) {
+  constructor(code: string, title: string, detail: string, options: TroubleOptions = {}) {
     super(detail, { cause: options.cause });
     this.code = code;
     this.title = title;
     this.final = options.final ?? false;
+    this.log = options.log ?? null;
   }
 }
 

@@ -87,7 +87,7 @@ async function nextMove(shop: Workshop, flow: Flow, live: Live, held: Held): Pro
   const { row } = live;
   const now = shop.alarm.now();
   const stop = obstacle(flow, live, now);
-  if (stop !== null) return turnBack(live, stop.ending, stop.error, now);
+  if (stop !== null) return turnBack(flow, live, stop.ending, stop.error, now);
   const step = stepOf(flow, live);
   if (step === undefined) return complete(live, now);
   const undoing = row.ending !== null;
@@ -101,7 +101,7 @@ async function nextMove(shop: Workshop, flow: Flow, live: Live, held: Held): Pro
     const outcome = await trial.result;
     const then = shop.alarm.now();
     if (undoing) return retreat(flow, live, then);
-    return isWait(outcome) ? postpone(live, outcome, then) : advance(flow, live, outcome, then);
+    return isWait(outcome) ? postpone(flow, live, outcome, then) : advance(flow, live, outcome, then);
   } catch (error) {
     return failed(shop, flow, live, held, error);
   } finally {
@@ -119,7 +119,7 @@ function failed(shop: Workshop, flow: Flow, live: Live, held: Held, error: unkno
   if (held.cancel !== null && row.ending === null && !flow.persistent) {
     const asked = { ...live, row: { ...row, cancel: held.cancel } };
     const stop = obstacle(flow, asked, now);
-    if (stop !== null) return turnBack(asked, stop.ending, stop.error, now);
+    if (stop !== null) return turnBack(flow, asked, stop.ending, stop.error, now);
   }
   if (shop.stopping()) return letGo(live, now);
   const detail = {
@@ -204,10 +204,11 @@ export async function runKeeper(shop: Workshop, keeper: Keeper, row: Row, held: 
   }
 }
 
+/** Rows first: whoever changes them nudges the keeper afterwards, and two that go the same way do not block each other. */
 async function storeKept(tx: Tx, row: Row, done: Row, result: Kept, now: number): Promise<void> {
+  await result.save?.(tx);
   const gone = result.gone === true && (await remove(tx, row));
   if (!gone) await commit(tx, row, done, now);
-  await result.save?.(tx);
 }
 
 async function storeTrouble(shop: Workshop, keeper: Keeper, row: Row, held: Held, error: unknown): Promise<void> {

@@ -232,29 +232,43 @@ function dueUnlessHeld(row: ExpressionBuilder<Tables, "task">, now: number): Exp
   return row.case().when(free).then(sql<number>`cast(${now} as bigint)`).else(row.ref("due_at")).end();
 }
 
+/** Which of a subject's flows are canceled, if not all. */
+export interface Only {
+  readonly task?: number;
+  /** The running one goes on. */
+  readonly waiting?: boolean;
+}
+
 /**
  * Ends what works on a subject: waiting flows at once (they are returned, for the caller to tell of them), the running one
  * at its next step or sooner, when it is undone and then `Canceled`. A persistent flow, and one that is being undone already, goes on.
  */
-export async function cancel(tx: Tx, subject: Subject, why: Omit<TaskError, "step">, now: number): Promise<Task[]> {
+export async function cancel(
+  tx: Tx,
+  subject: Subject,
+  why: Omit<TaskError, "step">,
+  now: number,
+  only: Only = {},
+): Promise<Task[]> {
   await lock(tx, lane(subject.kind, subject.id));
   const error = JSON.stringify({ ...why, step: null } satisfies TaskError);
-  const waiting = await tx
+  const { task } = only;
+  const ofSubject = tx
     .updateTable("task")
-    .set({ state: "Canceled", error, end_date: now })
     .where("subject", "=", subject.kind)
     .where("subject_id", "=", subject.id)
+    .$if(task !== undefined, (query) => query.where("id", "=", task ?? 0));
+  const waiting = await ofSubject
+    .set({ state: "Canceled", error, end_date: now })
     .where(isIn("Postponed"))
     .returningAll()
     .execute();
-  await tx
-    .updateTable("task")
-    .set((row) => ({ cancel: error, wake: row("wake", "+", 1), due_at: dueUnlessHeld(row, now) }))
-    .where("subject", "=", subject.kind)
-    .where("subject_id", "=", subject.id)
-    .where(isIn("InProgress"))
-    .where("ending", "is", null)
-    .execute();
+  if (only.waiting !== true)
+    await ofSubject
+      .set((row) => ({ cancel: error, wake: row("wake", "+", 1), due_at: dueUnlessHeld(row, now) }))
+      .where(isIn("InProgress"))
+      .where("ending", "is", null)
+      .execute();
   touch(tx, "cancel");
   return waiting.map(viewOf).sort((one, other) => one.id - other.id);
 }

@@ -72,7 +72,8 @@ export function advance(flow: Flow, live: Live, done: Done<object> | void, now: 
   const saves = stepOf(flow, live);
   const at = place(live);
   const start = row.begun_at ?? now;
-  const detail = done?.detail ?? live.records[at]?.detail ?? "";
+  // What it waited for is over.
+  const detail = done?.detail ?? "";
   const records = note(live, at, { state: "Completed", start, end: now, detail });
   const facts = done?.facts === undefined ? live.facts : { ...live.facts, ...done.facts };
   const known = { ...live, facts, row: { ...row, facts: facts === live.facts ? row.facts : JSON.stringify(facts) } };
@@ -110,14 +111,19 @@ export function obstacle(
   return { ending: "Failed", error: row.error === null ? late : (JSON.parse(row.error) as TaskError) };
 }
 
-/** From here on everything is undone in reverse, beginning with the step it is in, which may be half done. */
-export function turnBack(live: Live, ending: "Failed" | "Canceled", error: TaskError, now: number): Move {
+/**
+ * From here on everything is undone in reverse, beginning with the step it is in, which may be half done; or nothing is, when that
+ * step fails and keeps what is there.
+ */
+export function turnBack(flow: Flow, live: Live, ending: "Failed" | "Canceled", error: TaskError, now: number): Move {
   const at = place(live);
   const begun = live.row.begun_at !== null && at >= 0;
   const state = ending === "Failed" ? "Failed" : "InProgress";
   const record = { state, start: live.row.begun_at, end: ending === "Failed" ? now : null } as const;
   const detail = ending === "Failed" ? { detail: error.detail } : {};
   const records = begun ? note(live, at, { ...record, ...detail }) : live.records;
+  if (ending === "Failed" && stepOf(flow, live)?.keeps === true)
+    return end(moved(live, { error: JSON.stringify(error) }, records), ending, now);
   const from = begun ? at : (at < 0 ? records.length : at) - 1;
   const step = records[from]?.name ?? null;
   const back = moved(live, { ending, error: JSON.stringify(error), step, tries: 0 }, records);
@@ -146,17 +152,17 @@ export function fail(flow: Flow, live: Live, cause: unknown, now: number, random
   const final = cause instanceof Trouble && cause.final;
   const most = stepOf(flow, live)?.tries ?? flow.tries;
   const over = final || tries >= most || due >= Math.min(row.step_until ?? due + 1, row.deadline_at ?? due + 1);
-  if (over && !flow.persistent) return turnBack(live, "Failed", error, now);
+  if (over && !flow.persistent) return turnBack(flow, live, "Failed", error, now);
   return { live: moved(live, { ...paused, error: JSON.stringify(error) }), ending: null };
 }
 
 /** Nothing went wrong, but it is too early. A step whose time ends before that is told so at the end of its time. */
-export function postpone(live: Live, wait: Wait, now: number): Move {
+export function postpone(flow: Flow, live: Live, wait: Wait, now: number): Move {
   const { row } = live;
   const until = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
   if (row.ending === null && now >= until) {
     const late = wait.overdue ?? new Trouble("deadline_exceeded", "The time for this work is over.", wait.detail ?? "");
-    return turnBack(live, "Failed", errorOf(late, row.step), now);
+    return turnBack(flow, live, "Failed", errorOf(late, row.step), now);
   }
   const records = wait.detail === undefined ? live.records : note(live, place(live), { detail: wait.detail });
   return { live: moved(live, { due_at: Math.min(now + wait.wait, until), lease: null }, records), ending: null };
@@ -169,7 +175,10 @@ export function letGo(live: Live, now: number): Move {
 
 /** What the caller is told. Only a `Trouble` speaks the caller's language; anything else is ours to read in the log. */
 export function errorOf(cause: unknown, step: string | null): TaskError {
-  if (cause instanceof Trouble) return { code: cause.code, title: cause.title, detail: cause.message, step };
+  if (cause instanceof Trouble) {
+    const { code, title, message: detail, log } = cause;
+    return { code, title, detail, step, ...(log !== null && { log }) };
+  }
   return {
     code: "internal",
     title: "An unexpected error happened.",

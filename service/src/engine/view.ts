@@ -74,4 +74,6 @@ export interface TaskError {
   readonly title: string;
   readonly detail: string;
   readonly step: string | null;
+  /** What the thing itself said last. */
+  readonly log?: string;
 }

@@ -36,7 +36,7 @@ export interface Bound {
   readonly change: boolean;
   /** Fields of the body; null: whatever comes is thrown away. */
   readonly fields: TObject | null;
-  /** Fields that only its answers have: ignored in a body, in strict mode too. */
+  /** Fields that only answers have, its own and that of reading the same object: ignored in a body, in strict mode too. */
   readonly answered: ReadonlySet<string>;
   /** Whether it draws from the token's rate limit. */
   readonly counted: boolean;
@@ -55,7 +55,17 @@ const noFields = Type.Object({});
 /** `domain_not_found` → `domain`. */
 const nounOf = (missing: FaultCode): string => missing.replace("_not_found", "").replaceAll("_", " ");
 
-export function bindOperation(name: string, operation: Operation, handler: AnyHandler, metrics: Metrics): Bound {
+const keysOf = (operation: Operation | undefined): string[] =>
+  Object.keys((operation?.answer as TObject | null | undefined)?.properties ?? {});
+
+/** `read`: the operation that reads what the path names. */
+export function bindOperation(
+  name: string,
+  operation: Operation,
+  handler: AnyHandler,
+  metrics: Metrics,
+  read?: Operation,
+): Bound {
   const change = isChange(operation);
   const verb = change ? "change" : operation.list === true ? "list" : "read";
   if (handler[verb] === undefined) throw new Error(`operation ${name} has no handler with ${verb}()`);
@@ -66,7 +76,7 @@ export function bindOperation(name: string, operation: Operation, handler: AnyHa
     handler,
     change,
     fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
-    answered: new Set(Object.keys((operation.answer as TObject | null)?.properties ?? {})),
+    answered: new Set([...keysOf(operation), ...keysOf(read)]),
     // Waiting for work by asking again and again is what these are for (api section 1.12).
     counted: !streams && !(operation.method === "GET" && /\/action\/\{[^/]+\}$/.test(operation.path)),
     alwaysAnswers: operation.path === "/healthz" || operation.path === "/readyz",

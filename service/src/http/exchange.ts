@@ -97,3 +97,14 @@ export function addressOf(socket: Socket): string {
   const address = socket.remoteAddress ?? "";
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }
+
+const authority = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+
+/** Scheme and authority that the request was sent to: as a proxy in front or the client says, else as the socket is. */
+export function originOf({ headers, socket }: IncomingMessage): string {
+  const isSecure = "encrypted" in socket || headers["x-forwarded-proto"] === "https";
+  const { localAddress = "", localPort = 0 } = socket;
+  const own = `${localAddress.includes(":") ? `[${localAddress}]` : localAddress}:${localPort}`;
+  const host = headers.host !== undefined && authority.test(headers.host) ? headers.host : own;
+  return `${isSecure ? "https" : "http"}://${host}`;
+}

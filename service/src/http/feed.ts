@@ -168,10 +168,10 @@ function follow(
   const run = async (): Promise<void> => {
     while (!ended) {
       news = false;
-      // A deleted token wakes its own streams by the event of its deletion.
-      await authenticate(token, address);
       const newest = await feed.newest();
       const rows = await feed.after(filter, last, batch);
+      // A deleted token wakes its own streams by the event of its deletion. Asked after reading, so that the event itself is not sent.
+      await authenticate(token, address);
       for (const row of rows) {
         const seen = caller.restriction === null ? row : veil(caller, row);
         if (ended) return;

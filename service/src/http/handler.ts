@@ -40,6 +40,8 @@ export interface Request<Op extends Operation = Operation> {
   readonly dryRun: boolean;
   /** The media type that `Accept` asks for is the operation's second form. */
   readonly otherMedia: boolean;
+  /** Where the caller reached the service, as it says itself: `http://127.0.0.1:8080`. */
+  origin(): string;
   /** Holds `If-Match` against the object's present tag: `"server-17-3"` without the quotes. Throws `etag_mismatch`. */
   expect(tag: string): void;
 }
@@ -87,6 +89,8 @@ export interface Outcome<A> extends Found<A> {
 }
 
 export interface ReadHandler<Op extends Operation> {
+  /** As of a change: what a schema cannot say of the fields of a question. */
+  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
   /** The answer shows nothing but what is stored, and what the service counts beside it: it may be kept until the next commit. */
   readonly stable?: boolean;
   read(request: Request<Op>, db: Reader): Promise<Found<Answer<Op>>>;
@@ -111,11 +115,13 @@ export interface ChangeHandler<Op extends Operation> {
   change(request: Request<Op>, tx: Tx, prepared: unknown): Promise<Outcome<Answer<Op>>>;
 }
 
-export type Handler<Op extends Operation> = Op["method"] extends "GET"
-  ? Op["list"] extends true
-    ? ListHandler<Op>
-    : ReadHandler<Op>
-  : ChangeHandler<Op>;
+export type Handler<Op extends Operation> = Op["list"] extends true
+  ? ListHandler<Op>
+  : Op["method"] extends "GET"
+    ? ReadHandler<Op>
+    : Op["asks"] extends true
+      ? ReadHandler<Op>
+      : ChangeHandler<Op>;
 
 /** Handlers of some operations of the contract, by name. */
 export type Handlers<Name extends OperationName = OperationName> = { readonly [N in Name]: Handler<Contract[N]> };

@@ -8,7 +8,7 @@ import { Fault, invalidFields } from "../base/fault.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeTools, carryOut, show } from "./change.ts";
-import type { Exchange } from "./exchange.ts";
+import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
 import type { AuditRow, Caller, Page, Request } from "./handler.ts";
 import { accepts, hasBody, isAmbiguous, matchesTag, readBearer, readIdempotencyKey, readPreferences } from "./head.ts";
@@ -89,7 +89,10 @@ export function createPipeline(tools: PipelineTools): (exchange: Exchange) => Pr
     // Preferences and query are read before they are judged: a dry run leaves no trace, however it ends.
     const { strict, wait } = readPreferences(head.prefer);
     if (strict) exchange.applied = "handling=strict";
-    const query = readQuery(bound.operation.query, route.query, { strict, change: bound.change });
+    const query = readQuery(bound.operation.query, route.query, {
+      strict,
+      change: bound.fields !== null || bound.change,
+    });
     exchange.dryRun = query.dryRun;
 
     // 5. The token is good. An open operation asks for none, and has no use for steps 6 and 7.
@@ -125,6 +128,7 @@ export function createPipeline(tools: PipelineTools): (exchange: Exchange) => Pr
         requestId: exchange.id,
         dryRun: query.dryRun,
         otherMedia: bound.otherMedia !== null && accepts(head.accept, bound.otherMedia),
+        origin: () => originOf(exchange.request),
         expect: head.ifMatch === undefined ? expectNothing : expectTag(exchange, head.ifMatch),
       };
       if (isStored(claim)) return await replay(tools, exchange, bound, request, claim, wait);

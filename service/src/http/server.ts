@@ -27,7 +27,9 @@ import { type Documents, ownHandlers, type Readiness } from "./own.ts";
 import { createRouter } from "./path.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
 import { createStop } from "./stop.ts";
+import type { Tickets } from "./tickets.ts";
 import { attend } from "./turns.ts";
+import { createUpgrades } from "./upgrade.ts";
 
 /** Sizes in bytes, times in milliseconds. */
 export interface HttpLimits extends Limits {
@@ -73,6 +75,8 @@ export interface HttpOptions {
   readonly veil?: Veil;
   /** Where other rooms put figures of their own. */
   readonly registry?: Registry;
+  /** Of WebSockets; without them there are none. */
+  readonly tickets?: Tickets;
   readonly requestIds?: () => string;
   /** Take header lines that end in a bare LF. */
   readonly lenient?: boolean;
@@ -114,6 +118,7 @@ export function createHttp(options: HttpOptions): Http {
     ping: limits.ping,
     most: limits.streamsPerToken,
   });
+  const upgrades = options.tickets && createUpgrades({ tickets: options.tickets, stop, log });
   const metrics = createMetrics({ running: () => running, streams: streams.count }, options.registry);
   const refusals = createRefusals(store, audit, log);
   const keys = createIdempotencyKeys(store, options.sealer);
@@ -133,7 +138,9 @@ export function createHttp(options: HttpOptions): Http {
     Object.entries(options.operations).map(([name, operation]) => {
       const handler = handlers[name];
       if (handler === undefined) throw new Error(`operation ${name} has no handler`);
-      return [name, bindOperation(name, operation, handler, metrics)];
+      const { path } = operation;
+      const read = Object.values(options.operations).find((other) => other.method === "GET" && other.path === path);
+      return [name, bindOperation(name, operation, handler, metrics, read)];
     }),
   );
   const route = createRouter(options.operations);
@@ -153,6 +160,7 @@ export function createHttp(options: HttpOptions): Http {
     keepAliveTimeout: limits.idleTime,
     requireHostHeader: false,
     insecureHTTPParser: options.lenient === true,
+    ...(upgrades && { shouldUpgradeCallback: upgrades.wants }),
   };
   const { tls } = options;
   const server: Server = tls
@@ -196,6 +204,7 @@ export function createHttp(options: HttpOptions): Http {
       running += change;
     },
   });
+  upgrades?.attend(server);
   const keep = (set: Set<Socket>) => (socket: Socket) => {
     set.add(socket);
     socket.once("close", () => set.delete(socket));
@@ -219,6 +228,7 @@ export function createHttp(options: HttpOptions): Http {
       stop.ask();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       streams.close();
+      upgrades?.close();
       const cutIdle = setInterval(
         () => {
           for (const socket of speaking) if (!connectionOf(socket).busy) socket.destroy();

@@ -160,6 +160,185 @@ export interface RetiredZoneTable {
   serial: number;
 }
 
+export interface NetworkTable {
+  id: Generated<number>;
+  /** Null: the shared network of its location. */
+  project_id: number | null;
+  kind: "public" | "shared" | "private";
+  name: string;
+  state: "New" | "Active" | "Deleting";
+  location: string;
+  /** The block, each address as 8 hexadecimal digits. */
+  first: string;
+  last: string;
+  gateway: string | null;
+  /** The edge's own address, outside of the block. */
+  edge: string | null;
+  /** First address of the /64, 32 hexadecimal digits; null: no IPv6. */
+  first6: string | null;
+  is_dhcp: number;
+  bandwidth: number;
+  /** JSON of the set in force. */
+  firewall: string;
+  /** JSON of the last confirmed set; null: the one in force is confirmed. */
+  fallback: string | null;
+  confirm_by: number | null;
+  /** The edge's private key, sealed, and its public half. */
+  wireguard: Uint8Array | null;
+  wireguard_public: string | null;
+  generation: number;
+  applied: number;
+  /** JSON of the last failure of applying. */
+  error: string | null;
+  created: number;
+  labels: string;
+  version: number;
+}
+
+export interface RetiredBlockTable {
+  id: Generated<number>;
+  first: string;
+  last: string;
+  until: number;
+}
+
+export interface LinkTable {
+  id: Generated<number>;
+  network_id: number;
+  server_id: number;
+  /** Told by DHCP. */
+  host_name: string;
+  ip: string;
+  /** Mbit/s. */
+  bandwidth: number;
+  state: "New" | "Active";
+  created: number;
+}
+
+export interface TunnelTable {
+  id: Generated<number>;
+  network_id: number;
+  /** In the list, from 0. */
+  place: number;
+  /** JSON without secrets. */
+  spec: string;
+  /** Sealed. */
+  shared_key: Uint8Array | null;
+  /** The network's generation with which it came. */
+  generation: number;
+  is_up: number;
+  labels: string;
+}
+
+export interface SshKeyTable {
+  id: Generated<number>;
+  project_id: number;
+  title: string;
+  type: string;
+  /** Second word of an OpenSSH line. */
+  base64: string;
+  comment: string;
+  fingerprint: string;
+  created: number;
+  labels: string;
+  version: number;
+}
+
+export interface ImageTable {
+  id: Generated<number>;
+  /** Null: a stock image. */
+  project_id: number | null;
+  type: "GoldServer" | "Client" | "Backup";
+  name: string;
+  display_name: string;
+  /** Null: every location. */
+  location: string | null;
+  /** GB and MB that a server needs at least. */
+  hdd: number;
+  min_ram: number;
+  family: "Linux" | "Windows" | "Bsd";
+  os: string;
+  tech_name: string;
+  /** `Withdrawn`: the operator took it away; it is shown to nobody. */
+  state: "Available" | "New" | "Active" | "Failed" | "Withdrawn";
+  folder: string | null;
+  /** The server it was made of, which may be gone. */
+  server_id: number | null;
+  progress: number;
+  error: string | null;
+  created: number;
+  labels: string;
+  version: number;
+}
+
+export interface ServerBatchTable {
+  id: Generated<number>;
+  project_id: number;
+  policy: "Atomic" | "BestEffort";
+  state: "New" | "Active" | "Failed" | "Deleting";
+  /** JSON list of `{Index, Error}`. */
+  errors: string;
+  created: number;
+}
+
+export interface ServerTable {
+  id: Generated<number>;
+  project_id: number;
+  batch_id: number | null;
+  name: string;
+  host_name: string;
+  state: "New" | "Active" | "Blocked" | "Deleting" | "Failed";
+  /** The wish; what is observed is not stored. */
+  is_on: number;
+  cpu: number;
+  ram: number;
+  hdd: number;
+  /** What quotas and the room of the location count: the most it comes to by all that was accepted. */
+  held_cpu: number;
+  held_ram: number;
+  held_hdd: number;
+  is_high_performance: number;
+  hdd_type: "SSD" | "SAS" | "SATA";
+  location: string;
+  image_id: number;
+  image_name: string;
+  family: "Linux" | "Windows" | "Bsd";
+  /** Sealed, as is `user_data`. */
+  admin_password: Uint8Array;
+  user_data: Uint8Array | null;
+  /** Counts rebuilds, in each of which the guest is new. */
+  disk_version: number;
+  /** Counts starts and resets. */
+  boot: number;
+  is_protected: number;
+  is_backup_active: number;
+  /** Days. */
+  backup_period: number;
+  /** When the last backup was taken. */
+  backed_up: number | null;
+  error: string | null;
+  created: number;
+  labels: string;
+  version: number;
+}
+
+export interface ServerKeyTable {
+  server_id: number;
+  place: number;
+  /** JSON of the key's row as it was. */
+  sshkey: string;
+}
+
+/** Five minutes of one server. */
+export interface SampleTable {
+  server_id: number;
+  /** A multiple of five minutes. */
+  start: number;
+  points: number;
+  /** Floats of 32 bits, six a point. */
+  figures: Uint8Array;
+}
+
 export interface IdempotencyTable {
   project_id: number;
   key: string;
@@ -180,4 +359,14 @@ export interface Tables {
   record: RecordTable;
   domain_version: DomainVersionTable;
   retired_zone: RetiredZoneTable;
+  network: NetworkTable;
+  retired_block: RetiredBlockTable;
+  link: LinkTable;
+  tunnel: TunnelTable;
+  sshkey: SshKeyTable;
+  image: ImageTable;
+  server_batch: ServerBatchTable;
+  server: ServerTable;
+  server_key: ServerKeyTable;
+  sample: SampleTable;
 }

@@ -42,7 +42,7 @@ export function createCharon({ exec, folder, namespace, kernelEsp, greet, lost }
   const output = join(folder, "charon.out");
   let live: Vici | null = null;
 
-  const end = (signal: "SIGTERM" | "SIGKILL"): Promise<void> => endDaemons(exec, namespace, program, signal);
+  const end = (signal: "SIGTERM" | "SIGKILL"): Promise<void> => endDaemons(exec, namespace, program, folder, signal);
 
   /** Null: nobody listens there, or nobody answers. */
   const find = async (): Promise<Vici | null> => {

@@ -40,7 +40,7 @@ const lock = `table bridge t {
 `;
 const nat = "table inet n {\n  chain p { type nat hook postrouting priority srcnat; masquerade; }\n}\n";
 
-/** `space`: a namespace name that nobody else uses. Nothing of it stays. */
+/** `space`: a namespace name that nobody else uses, and that no network can have. Nothing of it stays. */
 export async function detect(exec: Exec, space: string): Promise<Capabilities> {
   const trials: Trial[] = [];
   const ip = (...args: readonly string[]) => exec.run(["ip", "-n", space, ...args]);
@@ -63,6 +63,8 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
   }
 
   const simulated = "Public networks are simulated";
+  // Left by one that was killed here.
+  await exec.run(["ip", "netns", "del", space]).catch(() => {});
   const spaces = await attempt("namespaces", simulated, async () => {
     await exec.run(["ip", "netns", "add", space]);
     // In some containers the first works and this does not.

@@ -6,8 +6,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseAddress, parseAddresses, prefixLength } from "../../base/address.ts";
 import type { Child, Exec } from "../exec.ts";
-import { parseAddress, parseAddresses, prefixLength } from "./address.ts";
 import { BRIDGE, NEXT_HOP, portOf } from "./name.ts";
 import type { Image } from "./port.ts";
 

@@ -2,7 +2,7 @@
  * What holds at an edge whatever the firewall says: who may speak with the edge itself, that nobody outside poses as somebody
  * inside, and that nothing for the far side of a tunnel leaves or comes in the open, also while the tunnel is down.
  */
-import { formatAddresses, join, parseAddresses } from "./address.ts";
+import { formatAddresses, join, parseAddresses } from "../../base/address.ts";
 import { BRIDGE, UPLINK } from "./name.ts";
 import { tableText } from "./nft.ts";
 import type { Image } from "./port.ts";

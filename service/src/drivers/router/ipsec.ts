@@ -53,8 +53,8 @@ export interface Ipsec {
   apply(edge: Edge, tunnels: readonly IpsecTunnel[]): Promise<void>;
   /** Nothing of IPsec is left of the namespace: peers are told, the daemon ends, its files go. An unknown one is fine. */
   remove(namespace: string): Promise<void>;
-  /** Of all networks that were applied, by namespace, within about two seconds. */
-  observe(): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
+  /** Of all networks that were applied, or of one, by namespace, within about two seconds. */
+  observe(namespace?: string): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
   /** Forgets all; daemons and tunnels go on. */
   close(): void;
 }
@@ -265,10 +265,9 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       clearTimeout(net.timer);
       await inTurn(net, () => clear(net));
     },
-    async observe() {
-      const all = await Promise.all(
-        [...nets].map(async ([namespace, net]) => [namespace, await observeNet(net)] as const),
-      );
+    async observe(only) {
+      const asked = [...nets].filter(([namespace]) => only === undefined || namespace === only);
+      const all = await Promise.all(asked.map(async ([namespace, net]) => [namespace, await observeNet(net)] as const));
       return new Map(all);
     },
     close() {

@@ -77,6 +77,13 @@ interface Machine {
   readonly settings: ReadonlyMap<string, string>;
 }
 
+interface Known {
+  readonly image: Image;
+  readonly edge: Active | null;
+  /** All tables as they were listed at the last look, since when nobody had a reason to change them. */
+  readonly rules?: string;
+}
+
 export function createLinux(options: LinuxOptions): Router {
   const { exec, tag, machine, runFolder, capabilities, tunnels } = options;
   mkdirSync(runFolder, { recursive: true, mode: 0o700 });
@@ -120,7 +127,15 @@ export function createLinux(options: LinuxOptions): Router {
       codes: [0, 1],
       timeout: 60_000,
     });
-    return readSnapshot(output)[0] ?? null;
+    const [found] = readSnapshot(output);
+    if (found !== undefined) return found;
+    // A name without a namespace is what a killed `netns add` leaves. A namespace that is there and was not seen is not to be made anew.
+    const isThere = await exec.run(["ip", "-n", spaceOf(image.id), "-o", "link", "show", "lo"]).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) throw new Error(`${spaceOf(image.id)} could not be looked at`);
+    return null;
   }
 
   async function lookMachine(image: Image, fresh: boolean): Promise<Machine> {
@@ -138,20 +153,24 @@ export function createLinux(options: LinuxOptions): Router {
     return { links: there, routes: new Set([...four, ...six]), nat, settings: readSettings(values) };
   }
 
-  /** The tables that are not as the texts say. */
-  function stale(texts: Texts, found: Found | null): readonly Kind[] {
+  /** The tables that are not as the texts say. `altered`: what is in them is not what was there at the last look. */
+  function stale(texts: Texts, found: Found | null, altered: boolean): readonly Kind[] {
     return kinds.filter((kind) => {
       const active = found === null ? null : activeOf(found, kind);
-      if (found === null || active === null || active.digest !== digestOf(texts[kind])) return true;
+      if (found === null || altered || active === null || active.digest !== digestOf(texts[kind])) return true;
       // The wish is the one that was loaded, but somebody may have changed a rule since.
       return tally(listingOf(found, active.name)) !== tally(texts[kind]);
     });
   }
 
   /** Brings the tables into force, all in one step, and removes those that no packet asks any more. */
-  async function load(space: string, texts: Texts, found: Found | null): Promise<Active | null> {
+  async function load(
+    space: string,
+    texts: Texts,
+    found: Found | null,
+    replaced: readonly Kind[],
+  ): Promise<Active | null> {
     const active = (kind: Kind) => (found === null ? null : activeOf(found, kind));
-    const replaced = stale(texts, found);
     const idle = (kind: Kind) => (found === null ? [] : staleOf(found, kind));
     const swaps = replaced.map((kind) => swap(kind, texts[kind], active(kind), idle(kind)));
     const tidy = kinds.filter((kind) => !replaced.includes(kind)).flatMap((kind) => removalLines(kind, idle(kind)));
@@ -164,10 +183,12 @@ export function createLinux(options: LinuxOptions): Router {
     return swaps[replaced.indexOf("edge")]?.active ?? active("edge");
   }
 
-  async function translate(image: Image, here: Machine): Promise<void> {
+  /** The text that makes the machine translate for the network, or not; "" when it is so. */
+  function translation(image: Image, here: Machine): string {
     const wanted = natText(image, tag);
-    if (wanted === null) return nft(machine, here.nat === "" ? "" : natRemoval(tag, image.id));
-    if (!here.nat.includes(` d_${digestOf(wanted)} `)) await nft(machine, here.nat === "" ? firstText(wanted) : wanted);
+    if (wanted === null) return here.nat === "" ? "" : natRemoval(tag, image.id);
+    if (here.nat.includes(` d_${digestOf(wanted)} `)) return "";
+    return here.nat === "" ? firstText(wanted) : wanted;
   }
 
   async function set(namespace: string | null, settings: readonly string[]): Promise<void> {
@@ -200,15 +221,32 @@ export function createLinux(options: LinuxOptions): Router {
     }
   }
 
-  async function ensure(image: Image, texts: Texts, found: Found | null): Promise<void> {
+  async function ensure(
+    image: Image,
+    texts: Texts,
+    found: Found | null,
+    tell: (part: string) => void = () => {},
+  ): Promise<void> {
     const space = spaceOf(image.id);
+    const device = wireguardOf(tag, image.id);
+    if (found === null) {
+      // A namespace whose name was taken away lives on with all that runs in it, and would answer in the new one's place.
+      await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device })));
+      await dhcp.stop(image.id);
+    }
     const here = await lookMachine(image, found === null);
     const uplink = uplinkOf(tag, image.id);
     const coming = arriving(image, here.links);
+    const isAgain = found !== null && coming.length === 0 && readMark(found).generation === image.generation;
+    /** What is to be done to a part; a generation that was in force before left nothing to do. */
+    const due = <List extends { readonly length: number }>(part: string, list: List): List => {
+      if (isAgain && list.length > 0) tell(part);
+      return list;
+    };
 
     const joined = image.edgeAddress === null || (here.links.has(uplink) && found?.links.has("up0") === true);
     if (found === null || !joined) {
-      // A namespace that was deleted lives on for a moment, and its uplink with it.
+      due("uplink", [uplink]);
       if (here.links.has(uplink)) await ip(machine, [`link del ${uplink}`]).catch(unlessMissing);
       if (found === null || image.edgeAddress !== null) await ip(null, birthLines(image, options, found !== null));
     }
@@ -217,30 +255,34 @@ export function createLinux(options: LinuxOptions): Router {
         ? found
         : { ...found, links: new Map([...found.links].filter(([name]) => name !== "up0")), routes: new Set<string>() };
     if (found !== null) await ip(space, leavingLines(image, found, coming));
+    const before = known.get(image.id);
+    const altered = isAgain && before?.rules !== undefined && before.rules !== found.rules;
+    const replaced = due("firewall", stale(texts, found, altered));
     const [edge] = await Promise.all([
-      load(space, texts, found),
-      translate(image, here),
-      ip(space, spaceLines(image, base)),
+      load(space, texts, found, replaced),
+      nft(machine, due("translation", translation(image, here))),
+      ip(space, due("bridge", spaceLines(image, base))),
     ]);
     await ip(machine, moveLines(image, options, coming));
     await Promise.all([
-      ip(space, portLines(image, base, coming)),
-      set(space, settingArguments(image, base)),
-      set(machine, forwardingArguments(image, here.settings, [...here.links.keys()])),
+      ip(space, due("ports", portLines(image, base, coming))),
+      set(space, due("settings", settingArguments(image, base))),
+      set(machine, due("forwarding", forwardingArguments(image, here.settings, [...here.links.keys()]))),
       joined || image.edgeAddress === null
-        ? ip(machine, machineLines(image, options, here.links.get(uplink), here.routes))
+        ? ip(machine, due("routes", machineLines(image, options, here.links.get(uplink), here.routes)))
         : ip(machine, machineLines(image, options, undefined, new Set())),
     ]);
     const shape = capabilities.bandwidth ? shapeLines(image, base, new Set(coming.map(({ id }) => id))) : [];
-    if (shape.length > 0) await exec.run([...enter(space), "tc", "-batch", "-"], { stdin: lines(shape) });
+    if (due("bandwidth", shape).length > 0)
+      await exec.run([...enter(space), "tc", "-batch", "-"], { stdin: lines(shape) });
     if (capabilities.dhcp) await dhcp.ensure(image, space);
     if (image.edgeAddress !== null && image.v4.gateway !== null) {
       const { gateway, cidr } = image.v4;
-      const ends = { namespace: space, device: wireguardOf(tag, image.id), address: image.edgeAddress, cidr, gateway };
+      const ends = { namespace: space, device, address: image.edgeAddress, cidr, gateway };
       await Promise.all(tunnels.map((engine) => engine.apply(ends, image)));
     }
     await ip(space, finishLines(image, base, coming));
-    known.set(image.id, { image, edge });
+    known.set(image.id, { image, edge, ...(isAgain && replaced.length === 0 && { rules: found.rules }) });
   }
 
   async function erase(network: number): Promise<void> {
@@ -263,7 +305,7 @@ export function createLinux(options: LinuxOptions): Router {
   }
 
   /** What this process has applied. */
-  const known = new Map<number, { readonly image: Image; readonly edge: Active | null }>();
+  const known = new Map<number, Known>();
 
   // One thing at a time per network: two writers of one namespace would not see each other's half-done work.
   const queues = new Map<number, Promise<unknown>>();
@@ -288,17 +330,17 @@ export function createLinux(options: LinuxOptions): Router {
   });
 
   return {
-    apply: (image) =>
+    apply: (image, tell) =>
       inTurn(image.id, async () => {
         const texts = renderTexts(image, capabilities.kernelEsp);
         if (!(await replaceRules(image, texts))) {
           const found = spaces().has(spaceOf(image.id)) ? await look(image) : null;
           const generation = found === null ? 0 : readMark(found).generation;
           if (generation > image.generation) return generation;
-          known.delete(image.id);
           try {
-            await ensure(image, texts, found);
+            await ensure(image, texts, found, tell);
           } catch (error) {
+            known.delete(image.id);
             // What never worked leaves nothing; what worked goes on as it was.
             if (generation === 0) await erase(image.id).catch(() => {});
             throw error;
@@ -313,7 +355,15 @@ export function createLinux(options: LinuxOptions): Router {
         await erase(network);
         observer.forget(network);
       }),
-    observe: () => observer.observe(),
+    observe: (network) => observer.observe(network),
+    async greeting(network, address, port) {
+      const image = known.get(network)?.image;
+      if (image === undefined || image.edgeAddress === null) return null;
+      const call = ["timeout", "1", "busybox", "nc", "-w", "1", address, String(port)];
+      // It ends by itself when it has heard something, and is ended (124, 143) when nothing came.
+      const said = await exec.run([...enter(spaceOf(network)), ...call], { codes: [0, 1, 124, 143] });
+      return said.split(/\r?\n/, 1)[0] || null;
+    },
     async close() {
       await Promise.allSettled(queues.values());
       for (const engine of tunnels) engine.close();

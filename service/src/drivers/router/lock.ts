@@ -2,7 +2,7 @@
  * What ties a server to its port: it sends only with its own hardware and network addresses, and only what is sent to its own
  * comes out there. One table of the bridge family per network, with maps by port, so that its cost does not grow with the ports.
  */
-import { parseAddress } from "./address.ts";
+import { parseAddress } from "../../base/address.ts";
 import { portOf } from "./name.ts";
 import { tableText } from "./nft.ts";
 import type { Image } from "./port.ts";

@@ -2,7 +2,7 @@
  * A network as a namespace of its own: bridge, uplink, addresses, routes and ports, as lines for `ip -batch`. Each function says
  * what is still to be done, given what is there, so that a finished network needs nothing and is not touched.
  */
-import { prefixLength } from "./address.ts";
+import { prefixLength } from "../../base/address.ts";
 import { BRIDGE, intakeOf, NEXT_HOP, NEXT_HOP6, namespaceOf, portOf, text36, UPLINK, uplinkOf } from "./name.ts";
 import type { Image } from "./port.ts";
 import { type Found, type Link, markText, readMark } from "./snapshot.ts";

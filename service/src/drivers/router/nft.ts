@@ -5,7 +5,7 @@
  * rules that it stands for, and comes back with their counts.
  */
 import { createHash } from "node:crypto";
-import { complement, type Family, formatAddresses, type Range } from "./address.ts";
+import { complement, type Family, formatAddresses, type Range } from "../../base/address.ts";
 import { BRIDGE } from "./name.ts";
 import type { Firewall } from "./port.ts";
 import { type Chain, plant, type Test } from "./tree.ts";

@@ -26,7 +26,7 @@ export interface Observer {
   /** What was applied, so that it is known what is missing. `firewall`: the digest of its text. */
   know(image: Image, firewall: string): void;
   forget(network: number): void;
-  observe(): Promise<RouterStatus>;
+  observe(network?: number): Promise<RouterStatus>;
 }
 
 const nothing: Count = { packets: 0, bytes: 0 };
@@ -145,12 +145,12 @@ export function createObserver(options: ObserverOptions): Observer {
       applied.delete(network);
       hits.delete(network);
     },
-    async observe() {
-      const networks = options.networks();
+    async observe(only) {
+      const networks = options.networks().filter(({ network }) => only === undefined || network === only);
       const [found, links, ...engines] = await Promise.all([
         visit(networks.map(({ space }) => space)),
         exec.run(["ip", ...(machine === null ? [] : ["-n", machine]), "-j", "-s", "-d", "addr"]).then(readLinks),
-        ...tunnels.map((engine) => engine.observe()),
+        ...tunnels.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
       ]);
       const spaceOf = new Map(networks.map(({ network, space }) => [network, space]));
       const status = (id: number): NetworkStatus => {
@@ -173,7 +173,8 @@ export function createObserver(options: ObserverOptions): Observer {
           received: uplink?.received ?? nothing,
         };
       };
-      const ids = new Set([...networks.map(({ network }) => network), ...applied.keys(), ...strays(links)]);
+      const others = [...applied.keys(), ...strays(links)].filter((id) => only === undefined || id === only);
+      const ids = new Set([...networks.map(({ network }) => network), ...others]);
       return { ready: true, detail: "", networks: [...ids].sort((a, b) => a - b).map(status) };
     },
   };

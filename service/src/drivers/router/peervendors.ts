@@ -3,7 +3,7 @@
  * what the tunnel asks for, the text says so instead of configuring something weaker.
  */
 import { isIPv4 } from "node:net";
-import { formatAddresses, parseAddresses, prefixLength } from "./address.ts";
+import { formatAddresses, parseAddresses, prefixLength } from "../../base/address.ts";
 import { life, lines, type NearEnd, placeholder } from "./peertext.ts";
 import type { IpsecTunnel, WireguardTunnel } from "./port.ts";
 import { groupOf } from "./proposals.ts";

@@ -229,12 +229,18 @@ export interface Router {
    * Makes the network equal to the image and resolves to the generation in force. An older generation than that changes nothing;
    * the same one repairs what was changed from outside and is free where nothing was. Connections that the image's firewall
    * admits go on untouched, others are cut. Rejects when the machine refuses something; what was in force before then still is.
+   * `tell` hears of each part that was not as this same generation had left it, and is repaired: `firewall`, `routes` …
    */
-  apply(image: Image): Promise<number>;
+  apply(image: Image, tell?: (part: string) => void): Promise<number>;
   /** Nothing of the network is left: links, rules, processes, files. An unknown one is fine. */
   remove(id: number): Promise<void>;
-  /** Everything at once, so that watching one network costs little less than watching all. */
-  observe(): Promise<RouterStatus>;
+  /** Everything at once, so that watching many networks costs little more than watching one; or only that one. */
+  observe(network?: number): Promise<RouterStatus>;
+  /**
+   * What whoever listens at this TCP port of a server says first: one line, or null when nobody does or says nothing within a
+   * second. Asked from the edge, whose own traffic no rule filters; in a network without one always null.
+   */
+  greeting(network: number, address: string, port: number): Promise<string | null>;
   /** Ends the driver, not the networks: packets go on, and the next driver finds them. */
   close(): Promise<void>;
 }

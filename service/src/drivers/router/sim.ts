@@ -17,8 +17,16 @@ export interface SimulatedRouter extends Router {
   damage(network: number, what: string): void;
   /** What a tunnel says of itself, until its network is applied with other tunnels. */
   report(network: number, status: TunnelStatus): void;
+  /** What servers say at every port; null: nothing. */
+  says: string | null;
   /** While true nothing works, as if the machine refused everything. */
   broken: boolean;
+  /** While true `observe` does not come back. */
+  silent: boolean;
+  /** How often it was observed. */
+  readonly looks: number;
+  /** What `apply` was given last, of each network that is there. */
+  images(): readonly Image[];
 }
 
 interface Network {
@@ -52,6 +60,7 @@ const answerTo = (packet: Packet): Packet => ({
 export function createSim(now: () => number): SimulatedRouter {
   const networks = new Map<number, Network>();
   const devices = new Set<string>();
+  let looks = 0;
 
   const tunnelStatus = (image: Image): Map<number, TunnelStatus> =>
     new Map(
@@ -75,12 +84,18 @@ export function createSim(now: () => number): SimulatedRouter {
 
   const sim: SimulatedRouter = {
     broken: false,
-    async apply(image) {
+    says: "SSH-2.0-simulated",
+    silent: false,
+    get looks() {
+      return looks;
+    },
+    async apply(image, tell) {
       if (sim.broken) throw new Error("the simulated machine refuses");
       renderTexts(image, false);
       dnsmasqArguments(image, "/");
       const before = networks.get(image.id);
       if (before !== undefined && before.image.generation > image.generation) return before.image.generation;
+      if (before?.image.generation === image.generation) for (const part of before.missing) tell?.(part);
       const same = (part: (image: Image) => unknown) =>
         before !== undefined && JSON.stringify(part(before.image)) === JSON.stringify(part(image));
       const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
@@ -111,6 +126,8 @@ export function createSim(now: () => number): SimulatedRouter {
       networks.delete(id);
     },
     async observe() {
+      looks += 1;
+      if (sim.silent) return new Promise(() => {});
       const status = ({ image, missing, attached, rules, rest, spoofed, tunnels }: Network): NetworkStatus => ({
         id: image.id,
         generation: image.generation,
@@ -132,6 +149,12 @@ export function createSim(now: () => number): SimulatedRouter {
       });
       const all = [...networks.values()].map(status).sort((a, b) => a.id - b.id);
       return { ready: !sim.broken, detail: sim.broken ? "simulated, and broken" : "simulated", networks: all };
+    },
+    async greeting(id, address) {
+      const network = networks.get(id);
+      const port = network?.image.ports.find((one) => one.addresses.includes(address));
+      const isThere = port !== undefined && network?.attached.has(port.id) === true;
+      return isThere && network.image.edgeAddress !== null ? sim.says : null;
     },
     async close() {},
     plug: (device) => void devices.add(device),
@@ -164,6 +187,7 @@ export function createSim(now: () => number): SimulatedRouter {
       return verdict.allow && arrives;
     },
     damage: (id, what) => void networks.get(id)?.missing.push(what),
+    images: () => [...networks.values()].map(({ image }) => image).sort((a, b) => a.id - b.id),
     report: (id, status) => void networks.get(id)?.tunnels.set(status.id, status),
   };
   return sim;

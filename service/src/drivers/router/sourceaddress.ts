@@ -4,8 +4,9 @@
  * it is on `lo`, but not in the table `local`, so that what is for it goes to its server as before. The kernel accepts it as a
  * source because it stands as local in charon's table, which a rule keeps from ever being asked about it.
  */
+
+import { formatAddresses, parseAddress, parseAddresses } from "../../base/address.ts";
 import type { Exec } from "../exec.ts";
-import { formatAddresses, parseAddress, parseAddresses } from "./address.ts";
 
 /** charon's own table and rule. */
 const charonTable = 220;

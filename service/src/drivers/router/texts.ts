@@ -1,5 +1,5 @@
 /** The three tables of one network. Rendering them checks every address and port that is to reach the kernel, so it comes first. */
-import { parseAddress, prefixLength } from "./address.ts";
+import { parseAddress, prefixLength } from "../../base/address.ts";
 import { guardText } from "./guard.ts";
 import { lockText } from "./lock.ts";
 import { firewallText } from "./nft.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { contains } from "./address.ts";
+import { contains } from "../../base/address.ts";
 import type { Place, Ports, Rule } from "./port.ts";
 import { type Chain, plant } from "./tree.ts";
 import { type Field, type FlatRule, fields, flatten } from "./verdict.ts";

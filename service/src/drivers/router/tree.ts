@@ -4,7 +4,7 @@
  * (the idea of HiCuts, Gupta and McKeown 1999). Order, and so the meaning of "the first that fits", is kept in every branch. Where
  * a look-up would copy rules too often the list is cut into runs that are searched one after the other.
  */
-import type { Range } from "./address.ts";
+import type { Range } from "../../base/address.ts";
 import { type Field, type FlatRule, fields, wholeOf } from "./verdict.ts";
 
 /** A rule and the fields that are still to be tested when it is met. */

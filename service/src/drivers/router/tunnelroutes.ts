@@ -4,8 +4,9 @@
  * tunnel's MTU stands on the route, from where ICMP and the clamping of TCP take it. That nothing leaves in the clear while a
  * device is gone, and its routes with it, is the firewall's part (`guard.ts`).
  */
+
+import { formatAddresses, parseAddresses } from "../../base/address.ts";
 import type { Exec } from "../exec.ts";
-import { formatAddresses, parseAddresses } from "./address.ts";
 
 export interface TunnelRoute {
   readonly subnet: string;

@@ -11,8 +11,8 @@ export interface TunnelEngine {
   apply(edge: TunnelEdge, image: Image): Promise<void>;
   /** Nothing of them is left; an unknown network is fine. */
   remove(edge: Pick<TunnelEdge, "namespace" | "device">): Promise<void>;
-  /** By namespace, of the networks that were applied. */
-  observe(): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
+  /** By namespace, of the networks that were applied, or of one of them. */
+  observe(namespace?: string): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
   /** The tunnels go on. */
   close(): void;
 }

@@ -4,7 +4,7 @@
  * told as its difference to what the device has, so that the sessions of unchanged peers go on.
  */
 import { connect } from "node:net";
-import { formatAddresses, parseAddresses } from "./address.ts";
+import { formatAddresses, parseAddresses } from "../../base/address.ts";
 
 export interface WireguardPeer {
   /** Base64 of 32 bytes, like all keys. */

@@ -12,7 +12,7 @@ import {
   parseAddress,
   parseAddresses,
   type Range,
-} from "./address.ts";
+} from "../../base/address.ts";
 import type { Firewall, Place, Ports, Rule } from "./port.ts";
 
 /** A rule for one family: each field as sorted ranges without overlap; protocols and ports as numbers of IANA. */

@@ -45,8 +45,8 @@ export interface Wireguard {
   apply(edge: WireguardEdge, end: WireguardEnd | null, tunnels: readonly WireguardTunnel[]): Promise<void>;
   /** Nothing of WireGuard is left of the namespace. An unknown one is fine. */
   remove(edge: Pick<WireguardEdge, "namespace" | "device">): Promise<void>;
-  /** Of all networks that were applied, by namespace, within about two seconds. */
-  observe(): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
+  /** Of all networks that were applied, or of one, by namespace, within about two seconds. */
+  observe(namespace?: string): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
   /** Forgets all; devices and tunnels go on. */
   close(): void;
 }
@@ -104,7 +104,7 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
     parseDevice(await askDevice(socketOf(device), "get=1\n\n", limit));
 
   const start = async ({ namespace, device }: WireguardEdge): Promise<void> => {
-    await endDaemons(exec, namespace, program, "SIGKILL");
+    await endDaemons(exec, namespace, program, device, "SIGKILL");
     const folder = folderOf(namespace);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const output = join(folder, "wireguard.out");
@@ -123,7 +123,7 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
   };
 
   const stop = async ({ namespace, device }: Pick<WireguardEdge, "namespace" | "device">): Promise<void> => {
-    await endDaemons(exec, namespace, program, "SIGTERM");
+    await endDaemons(exec, namespace, program, device, "SIGTERM");
     await rm(socketOf(device), { force: true });
     await rm(folderOf(namespace), { recursive: true, force: true });
     // Shared with other engines of the namespace; the last one takes it away.
@@ -267,10 +267,9 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
       await net?.last;
       await stop({ namespace, device });
     },
-    async observe() {
-      const all = await Promise.all(
-        [...nets].map(async ([namespace, net]) => [namespace, await observeNet(net)] as const),
-      );
+    async observe(only) {
+      const asked = [...nets].filter(([namespace]) => only === undefined || namespace === only);
+      const all = await Promise.all(asked.map(async ([namespace, net]) => [namespace, await observeNet(net)] as const));
       return new Map(all);
     },
     close() {

@@ -1,0 +1,296 @@
+/**
+ * Networks through the API against what the kernel's own tools need for the same: an order against the bare batch of the commands, a
+ * set of rules against a bare `nft -f` of its text, 200 orders at once, tunnels, and what packets pay. The whole service in this
+ * process, its machine a namespace; `npm run bench -- network`, as root. What the driver alone costs is in `nft` and `vpn`.
+ */
+import { readFileSync } from "node:fs";
+import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";
+import type { TunnelWish } from "@brume/api/vpn.ts";
+import { exec } from "../service/src/drivers/exec.ts";
+import { firewallText } from "../service/src/drivers/router/nft.ts";
+import { renderTexts } from "../service/src/drivers/router/texts.ts";
+import { normalise, toPort } from "../service/src/network/firewall/firewall.ts";
+import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
+import { whyNot } from "../test/host/hindrance.ts";
+import { image } from "../test/host/image.ts";
+import { hindrance } from "../test/host/lab.ts";
+import { createNetworkScene, type NetworkScene } from "../test/host/networkscene.ts";
+import { startStrongswan } from "../test/host/strongswan.ts";
+import { startIn } from "../test/host/talker.ts";
+import { type Scene, until } from "../test/host/vpnscene.ts";
+
+const reason = hindrance ?? whyNot("iperf3", "charon-systemd", "swanctl");
+if (reason) throw new Error(`no networks can be measured here: ${reason}`);
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+async function time(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+const ms = (value: number): string => value.toFixed(1);
+const rows: Record<string, Record<string, string | number>> = {};
+const compare = (name: string, bare: readonly number[], ours: readonly number[]) => {
+  rows[name] = {
+    "bare ms": ms(median(bare)),
+    "API ms": ms(median(ours)),
+    ratio: (median(ours) / median(bare)).toFixed(2),
+  };
+};
+
+/** Every rule with an address and a port of its own, as rules for many servers are. `turn` makes each set another. */
+const rules = (count: number, turn: number): FirewallWish & { readonly Rules: RuleWish[] } => ({
+  Rules: Array.from({ length: count }, (_, index) => ({
+    Action: (index + turn) % 3 > 0 ? ("Allow" as const) : ("Deny" as const),
+    Protocol: "Tcp" as const,
+    ...(index % 5 === 0 && { Source: `198.51.${index % 100}.0/24` }),
+    Destination: `198.19.${128 + (index >> 8)}.${index & 255}`,
+    DestinationPort: `${1 + (index % 60_000)}`,
+  })),
+});
+
+async function measureOrders(scene: NetworkScene): Promise<void> {
+  const { client, lab } = scene;
+  const bareUp = async (): Promise<() => Promise<void>> => {
+    const v4 = { cidr: "198.19.250.0/29", gateway: "198.19.250.1" };
+    const wish = image({
+      id: 999,
+      v4,
+      edgeAddress: "198.19.255.250",
+      bandwidth: 100,
+      dhcp: { enabled: true, router: v4.gateway, dns: [] },
+    });
+    const [edge, uplink] = [`lab-${lab.tag}-b`, `lb${lab.tag}`];
+    await lab.ip(null, [
+      `netns add ${edge}`,
+      `link add ${uplink} netns ${lab.machine} type veth peer name up0 netns ${edge}`,
+    ]);
+    await lab.ip(edge, [
+      "link set lo up",
+      "link add br0 type bridge",
+      `addr add ${v4.gateway}/29 dev br0`,
+      "link set br0 up",
+      `addr add ${wish.edgeAddress}/32 dev up0`,
+      "link set up0 up",
+      `route add default via 169.254.1.1 dev up0 onlink src ${wish.edgeAddress}`,
+    ]);
+    await lab.run(edge, ["sysctl", "-eqw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"]);
+    const texts = renderTexts(wish, false);
+    await lab.run(edge, ["nft", "-f", "-"], texts.edge + texts.guard + texts.lock);
+    const limits = ["up0", "br0"].map(
+      (device) => `qdisc replace dev ${device} root tbf rate 100mbit burst 20000 latency 50ms\n`,
+    );
+    await lab.run(edge, ["tc", "-batch", "-"], limits.join(""));
+    await lab.ip(lab.machine, [
+      `addr add 169.254.1.1/32 dev ${uplink}`,
+      `link set ${uplink} up`,
+      `route replace ${wish.edgeAddress}/32 dev ${uplink}`,
+      `route replace ${v4.cidr} via ${wish.edgeAddress} dev ${uplink} onlink`,
+    ]);
+    const argv = ["dnsmasq", "--conf-file=/dev/null", "--port=0", "--interface=br0", "--bind-dynamic", "--user=root"];
+    await lab.run(edge, [
+      ...argv,
+      "--pid-file",
+      "--dhcp-range=198.19.250.0,static,255.255.255.248",
+      "--dhcp-leasefile=/dev/null",
+    ]);
+    return async () => {
+      for (const pid of (await exec.run(["ip", "netns", "pids", edge])).split("\n").filter(Boolean)) {
+        const child = exec.find(Number(pid));
+        if (child !== null) exec.signal(child, "SIGKILL");
+      }
+      await lab.ip(lab.machine, [`link del ${uplink}`]);
+      await lab.ip(null, [`netns del ${edge}`]);
+    };
+  };
+  const [bare, ours, gone]: [number[], number[], number[]] = [[], [], []];
+  // In turns, so that both meet the same neighbours on this machine.
+  for (let round = 0; round < 8; round++) {
+    let undo = async () => {};
+    bare.push(
+      await time(async () => {
+        undo = await bareUp();
+      }),
+    );
+    await undo();
+    let id = 0;
+    ours.push(
+      await time(async () => {
+        const made = await client.createPublicNetwork({ body: { Name: "measured" } }, { wait: 30 });
+        if (made.State !== "Active") throw new Error(`a network is ${made.State}`);
+        id = made.Id;
+      }),
+    );
+    gone.push(await time(() => client.deletePublicNetwork({ path: { id } }, { wait: 30 })));
+  }
+  compare("POST /publicnetwork until Active", bare, ours);
+  rows["DELETE /publicnetwork until gone"] = { "API ms": ms(median(gone)) };
+}
+
+async function measureRules(scene: NetworkScene): Promise<void> {
+  const { client, lab, order } = scene;
+  const network = await order("ruled");
+  const path = { id: network.Id };
+  const beside = `lab-${lab.tag}-n`;
+  await lab.ip(null, [`netns add ${beside}`]);
+  for (const count of [10, 100, 1000, 10_000]) {
+    const sets = [rules(count, 0), rules(count, 1)] as const;
+    const texts = sets.map((set) => firewallText(toPort(normalise(set, { family6: false })), [network.CIDR]));
+    const [bare, ours]: [number[], number[]] = [[], []];
+    for (let round = 0; round < (count > 1000 ? 4 : 8); round++) {
+      bare.push(await time(() => lab.run(beside, ["nft", "-f", "-"], texts[round % 2])));
+      ours.push(
+        await time(async () => {
+          const body = sets[(round + 1) % 2] ?? {};
+          const { Generation, AppliedGeneration } = await client.configureFirewall({ path, body }, { wait: 30 });
+          if (AppliedGeneration !== Generation) throw new Error("the rules are not in force");
+        }),
+      );
+    }
+    compare(`PUT firewall, ${count} rules`, bare, ours);
+  }
+  await exec.run(["ip", "netns", "del", beside]);
+  await client.deletePublicNetwork({ path }, { wait: 30 });
+}
+
+async function measurePackets(scene: NetworkScene): Promise<void> {
+  const { client, lab, order, plug } = scene;
+  const network = await order("fast", { Bandwidth: 10_000 });
+  const path = { id: network.Id };
+  const server = await plug(network.Id, { bandwidth: 10_000 });
+  const pour = async (space: string, address: string): Promise<number> => {
+    const sink = startIn(space, ["iperf3", "-s", "-1", "--forceflush"]);
+    await sink.line();
+    const source = startIn(lab.internet, ["iperf3", "-J", "-c", address, "-t", "2", "-O", "1"]);
+    const { end } = JSON.parse(await source.rest()) as { end: { sum_received: { bits_per_second: number } } };
+    sink.end();
+    return end.sum_received.bits_per_second / 1e6;
+  };
+  const straight = await pour(lab.machine, "198.18.0.1");
+  rows["throughput without any router"] = { "Mbit/s": Math.round(straight) };
+  const all: RuleWish = { Action: "Allow", Protocol: "Tcp" };
+  const sets: readonly (readonly [string, FirewallWish])[] = [
+    ["firewall off", { Enabled: false }],
+    ["10 rules", { Rules: [...rules(9, 0).Rules, all] }],
+    ["10,000 rules", { Rules: [...rules(9999, 0).Rules, all] }],
+  ];
+  for (const [name, body] of sets) {
+    await client.configureFirewall({ path, body }, { wait: 30 });
+    const rate = await pour(server.space, server.ip);
+    rows[`throughput through the router, ${name}`] = {
+      "Mbit/s": Math.round(rate),
+      ratio: (rate / straight).toFixed(2),
+    };
+  }
+}
+
+async function measureMany(scene: NetworkScene): Promise<void> {
+  const { client } = scene;
+  const many = 200;
+  const available = () => Number(/MemAvailable:\s+(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]) / 1024;
+  const memory = available();
+  const names = new Set(Array.from({ length: many }, (_, index) => `many ${index}`));
+  const ours = async () =>
+    (await client.listPublicNetworks({ query: { limit: 1000 } })).filter(({ Name }) => names.has(Name));
+  const accepted = await time(() =>
+    Promise.all([...names].map((Name) => client.createPublicNetwork({ body: { Name } }, { wait: 0 }))),
+  );
+  const up =
+    accepted +
+    (await time(() =>
+      until("all Active", async () => (await ours()).every(({ State }) => State === "Active"), 300_000),
+    ));
+  rows[`${many} orders at once, accepted`] = { "API ms": ms(accepted), "each ms": ms(accepted / many) };
+  rows[`${many} orders at once, until Active`] = {
+    "API ms": ms(up),
+    "each ms": ms(up / many),
+    "each MiB": ((memory - available()) / many).toFixed(2),
+  };
+  const all = await ours();
+  const id = all[0]?.Id ?? 0;
+  const reads = [];
+  for (let round = 0; round < 7; round++) reads.push(await time(() => client.readPublicNetwork({ path: { id } })));
+  rows[`GET /publicnetwork/{id} among ${many}`] = { "API ms": ms(median(reads)) };
+  const down = await time(async () => {
+    await Promise.all(all.map(({ Id }) => client.deletePublicNetwork({ path: { id: Id } }, { wait: 0 })));
+    await until("all gone", async () => (await ours()).length === 0, 300_000);
+  });
+  rows[`${many} deletions at once, until gone`] = { "API ms": ms(down), "each ms": ms(down / many) };
+}
+
+async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
+  const { client, order, plug } = scene;
+  const strongswan = await startStrongswan({ folder: end.folder, far: { namespace: end.namespace } } as Scene);
+  const filled = (tunnels: readonly { readonly PeerConfig: string; readonly SharedKey: string }[]): string =>
+    tunnels.map(({ PeerConfig, SharedKey }) => PeerConfig.replaceAll("<SharedKey>", SharedKey)).join("");
+  const allUp = async (id: number) =>
+    (await client.readVpnStatus({ path: { id } })).every(({ Operational }) => Operational);
+
+  const one = await order("tunnelled");
+  const server = await plug(one.Id);
+  const path = { id: one.Id };
+  const SharedKey = "Very-Secret-Key-0123456789";
+  const wish: TunnelWish = { Name: "t", SharedKey, PeerNetwork: end.cidr, PeerEndpoint: end.address };
+  const ping = () => scene.lab.works(server.space, ["ping", "-q", "-c", "1", "-W", "1", end.server]);
+  const [cold, warm]: [number[], number[]] = [[], []];
+  for (let round = 0; round < 3; round++) {
+    const [tunnel] = (
+      await client.configureVpn({ path, body: { Tunnels: [{ ...wish, Enabled: false }] } }, { wait: 30 })
+    ).Vpn.Tunnels;
+    if (tunnel === undefined) throw new Error("no tunnel was made");
+    await strongswan.load(filled([tunnel]));
+    const up = async (change: Partial<TunnelWish>) => {
+      await client.configureVpn({ path, body: { Tunnels: [{ Id: tunnel.Id, Name: "t", ...change }] } }, { wait: 30 });
+      await until("up", () => allUp(one.Id));
+      await until("packets", ping);
+    };
+    cold.push(await time(() => up({ Enabled: true })));
+    await client.configureVpn(
+      { path, body: { Tunnels: [{ Id: tunnel.Id, Name: "t", LocalIdentificator: "r.example" }] } },
+      { wait: 30 },
+    );
+    warm.push(await time(() => up({ LocalIdentificator: one.EdgeExternalIp })));
+    await client.configureVpn({ path, body: { Tunnels: [] } }, { wait: 30 });
+  }
+  rows["PUT vpn until packets pass, daemon started"] = { "API ms": ms(median(cold)) };
+  rows["PUT vpn until packets pass, daemon runs"] = { "API ms": ms(median(warm)) };
+
+  const texts: string[] = [];
+  const ids: number[] = [];
+  for (const half of [0, 1]) {
+    const { Id } = await order(`half ${half}`);
+    ids.push(Id);
+    const Tunnels = Array.from({ length: 50 }, (_, index): TunnelWish => {
+      const number = half * 50 + index;
+      const PeerIdentificator = `n${number}.example`;
+      return { ...wish, Name: `t${number}`, PeerNetwork: `10.30.${number}.0/24`, PeerIdentificator };
+    });
+    texts.push(filled((await client.configureVpn({ path: { id: Id }, body: { Tunnels } }, { wait: 60 })).Vpn.Tunnels));
+  }
+  await strongswan.load(texts.join(""));
+  await until("100 tunnels up", async () => (await Promise.all(ids.map(allUp))).every(Boolean), 60_000).catch(() => {});
+  const states = (await Promise.all(ids.map((id) => client.readVpnStatus({ path: { id } })))).flat();
+  const reads: number[] = [];
+  for (let round = 0; round < 9; round++)
+    reads.push(await time(() => Promise.all(ids.map((id) => client.readVpnStatus({ path: { id } })))));
+  const up = states.filter(({ Operational }) => Operational).length;
+  rows[`GET vpn/status of 100 tunnels in two networks, ${up} up`] = { "API ms": ms(median(reads)) };
+}
+
+const scene = await createNetworkScene();
+let end: FarEnd | undefined;
+try {
+  const most = { PublicNetworks: 1000, FirewallRules: 10_000 };
+  await scene.client.updateProject({ path: { id: 1 }, body: { Quotas: most } });
+  await measureOrders(scene);
+  await measureRules(scene);
+  await measurePackets(scene);
+  await measureMany(scene);
+  end = await createFarEnd(scene.lab, 1);
+  await measureTunnels(scene, end);
+} finally {
+  await end?.close();
+  await scene.close();
+  console.table(rows);
+}

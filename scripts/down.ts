@@ -1,0 +1,56 @@
+/**
+ * `npm run down`: takes away whatever this installation runs on the machine (servers, networks with their rules and tunnels), and leaves
+ * its data alone: disks, addresses and the database. The next start makes it all again, and servers that were on are on again. For moving
+ * house, and for the end of a trial.
+ */
+import { rmSync } from "node:fs";
+import { systemClock } from "../service/src/base/clock.ts";
+import { createLog } from "../service/src/base/log.ts";
+import { loadConfig } from "../service/src/config.ts";
+import { exec } from "../service/src/drivers/exec.ts";
+import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
+import { tagOf } from "../service/src/drivers/router/name.ts";
+import { startRouter } from "../service/src/drivers/router/start.ts";
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const { dataFolder, listen, logLevel, simulate } = loadConfig(process.env);
+
+const answers = await fetch(`http://${listen.host}:${listen.port}/healthz`).then(
+  () => true,
+  () => false,
+);
+if (answers) {
+  process.stderr.write(
+    `Something answers at ${listen.host}:${listen.port}. Stop the service first, or it makes all again.\n`,
+  );
+  process.exit(1);
+}
+const surroundings = {
+  exec,
+  dataFolder,
+  simulate,
+  random: Math.random,
+  tag: tagOf(dataFolder),
+  log: createLog(logLevel),
+  now: systemClock.now,
+};
+
+const { machines, kind: guests } = await chooseMachines(surroundings);
+if (guests === "host")
+  for (const { id, power } of (await machines.observe()).machines)
+    if (power !== "off") {
+      await machines.ensureStopped(id, "cut");
+      say(`server ${id}: off`);
+    }
+await machines.close();
+
+const { router, kind, runFolder } = await startRouter(surroundings);
+if (kind === "host") {
+  for (const { id } of (await router.observe()).networks) {
+    await router.remove(id);
+    say(`network ${id}: gone`);
+  }
+  rmSync(runFolder, { recursive: true, force: true });
+}
+await router.close();
+say(`Nothing of it runs any more. The data in ${dataFolder} is as it was.`);

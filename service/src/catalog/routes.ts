@@ -1,0 +1,64 @@
+/** What servers are made from, as answers: images and locations here, keys in a room of their own. */
+import type { Location } from "@brume/api/catalog.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Handlers } from "../http/handler.ts";
+import { takePage } from "../http/list.ts";
+import type { Reader } from "../store/db.ts";
+import { keyRoutes } from "./keyroutes.ts";
+import { findLocation } from "./rules.ts";
+import { imageTag, type Site, showImage, showLocation } from "./show.ts";
+import * as table from "./table.ts";
+
+export interface CatalogTools extends Site {
+  readonly clock: Clock;
+  /** Titles in the operator's order; the first is the default, and the place in the list, from 1, is the id. */
+  readonly locations: readonly string[];
+  /** Cores, MB and GB of a location after over-commitment, and what of them is free. */
+  capacity(db: Reader, location: string): Promise<Location["Capacity"]>;
+}
+
+type Names = "listImages" | "readImage" | "listLocations";
+
+export function catalogRoutes(tools: CatalogTools): Handlers<Names> & ReturnType<typeof keyRoutes> {
+  return {
+    ...keyRoutes(tools.clock),
+    listImages: {
+      stable: true,
+      async list({ query, caller }, db) {
+        const wanted = query.location?.split(",").map((title) => findLocation(tools.locations, title.trim()));
+        const images = await table.listImages(db, caller.projectId);
+        // An image without a location can be used in every one there is.
+        const there = images.filter(
+          ({ location }) => wanted?.some((one) => one !== undefined && one === (location ?? one)) ?? true,
+        );
+        const page = takePage(there, query, {
+          id: (row) => row.id,
+          name: (row) => row.name,
+          state: (row) => row.state,
+          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
+        });
+        return { ...page, items: page.items.map(showImage) };
+      },
+    },
+    readImage: {
+      stable: true,
+      async read({ params, caller }, db) {
+        const row = await table.findImage(db, caller.projectId, params.id);
+        if (row === undefined) throw new Fault("image_not_found", `There is no image ${params.id} in this project.`);
+        return { answer: showImage(row), tag: imageTag(row) };
+      },
+    },
+    // What is free on the host changes without a commit, so this answer is never kept.
+    listLocations: {
+      async list({ query }, db) {
+        const rows = tools.locations.map((title, index) => ({ id: index + 1, title }));
+        const page = takePage(rows, query, { id: (row) => row.id, name: (row) => row.title });
+        const items: Location[] = [];
+        for (const { id, title } of page.items)
+          items.push(showLocation(id, title, tools, await tools.capacity(db, title)));
+        return { ...page, items };
+      },
+    },
+  };
+}

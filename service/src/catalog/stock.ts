@@ -1,0 +1,60 @@
+/**
+ * The stock: images that the operator of the host puts in, brought into the table when the service starts. They are known by their
+ * names, so one that is taken away and comes back has the id it had, and image 1 stays image 1.
+ */
+import type { Family } from "@brume/api/catalog.ts";
+import type { Store } from "../store/db.ts";
+import { insertImage, listStock, lockStock, updateImage } from "./table.ts";
+
+export interface StockImage {
+  readonly name: string;
+  readonly title: string;
+  readonly family: Family;
+  /** `Debian`. */
+  readonly os: string;
+  /** MB and GB that a server needs at least. */
+  readonly minRam: number;
+  readonly hdd: number;
+  /** Where its disk is, among all images of the host; null: it can be fetched. */
+  readonly folder: string | null;
+}
+
+/** Makes the table say what there is. On a fresh database the first image gets id 1. */
+export async function syncStock(store: Store, images: readonly StockImage[], now: number): Promise<void> {
+  await store.write(async (tx) => {
+    await lockStock(tx);
+    const known = new Map((await listStock(tx)).map((row) => [row.name, row]));
+    for (const { name, title, family, os, minRam, hdd, folder } of images) {
+      const row = known.get(name);
+      known.delete(name);
+      // One that is being fetched just now goes on.
+      const state = folder !== null ? "Active" : row?.state === "New" ? "New" : "Available";
+      const wish = {
+        display_name: title,
+        family,
+        os,
+        min_ram: minRam,
+        hdd,
+        folder,
+        state,
+        progress: folder !== null ? 100 : row?.state === "New" ? row.progress : 0,
+      } as const;
+      if (row === undefined)
+        await insertImage(tx, {
+          ...wish,
+          name,
+          tech_name: name,
+          project_id: null,
+          type: "GoldServer",
+          location: null,
+          created: now,
+          labels: "{}",
+          version: 1,
+        });
+      else if (Object.entries(wish).some(([key, value]) => row[key as keyof typeof wish] !== value))
+        await updateImage(tx, row.id, { ...wish, error: null });
+    }
+    for (const { id, state } of known.values())
+      if (state !== "Withdrawn") await updateImage(tx, id, { state: "Withdrawn", folder: null, progress: 0 });
+  });
+}

@@ -1,0 +1,108 @@
+/**
+ * The router of this machine: tries what the machine can do, and gives the real driver with the engines that were found, or the
+ * simulated one and why. What was found is said in lines for the terminal: one per engine, chosen or not.
+ */
+
+import { randomBytes } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Log } from "../../base/log.ts";
+import { type Exec, searchPath } from "../exec.ts";
+import { type Capabilities, detect } from "./detect.ts";
+import { createIpsec } from "./ipsec.ts";
+import { createLinux } from "./linux.ts";
+import { tagOf } from "./name.ts";
+import type { Router } from "./port.ts";
+import { createSim } from "./sim.ts";
+import { ipsecTunnels, wireguardTunnels } from "./tunnels.ts";
+import { createWireguard } from "./wireguard.ts";
+
+export interface RouterStart {
+  readonly router: Router;
+  readonly kind: "host" | "sim";
+  /** Where the driver keeps what lives as long as the machine runs; "" with `sim`. */
+  readonly runFolder: string;
+  /** Which tunnels it can make. */
+  readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
+  /** Tells a simulated router that a device is there; a real one sees it by itself. */
+  readonly plug: ((device: string) => void) | null;
+  /** For `/readyz`: `host: nftables, strongSwan, wireguard`. */
+  readonly detail: string;
+  /** For the terminal: what packets go through, or why none do. */
+  readonly lines: readonly string[];
+}
+
+export interface RouterStartOptions {
+  readonly exec: Exec;
+  readonly dataFolder: string;
+  /** No packet is to flow, on purpose. */
+  readonly simulate: boolean;
+  readonly log: Log;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+const isInstalled = (program: string): boolean =>
+  searchPath.split(":").some((folder) => existsSync(join(folder, program)));
+
+export async function startRouter({ exec, dataFolder, simulate, log, now }: RouterStartOptions): Promise<RouterStart> {
+  const simulated = (why: string): RouterStart => {
+    const router = createSim(now);
+    return {
+      router,
+      kind: "sim",
+      runFolder: "",
+      offers: { ipsec: true, wireguard: true },
+      plug: router.plug,
+      detail: "sim: no packet flows",
+      lines: [`networks  simulated, no packet flows: ${why}`],
+    };
+  };
+  if (simulate) return simulated("BRUME_SIMULATE is set");
+  if (process.platform !== "linux") return simulated("this is not Linux");
+  if (process.getuid?.() !== 0) return simulated("only root may make networks");
+  const missing = ["ip", "nft", "tc", "sysctl"].filter((program) => !isInstalled(program));
+  if (missing.length > 0) return simulated(`not installed: ${missing.join(", ")}`);
+
+  const tag = tagOf(dataFolder);
+  const capabilities = await detect(exec, `brume-${tag}_try`);
+  if (!capabilities.router) {
+    const why = capabilities.trials.filter(({ works }) => !works).map(({ name, detail }) => `${name}: ${detail}`);
+    return simulated(why[0] ?? "networks cannot be made here");
+  }
+  const runFolder = `/run/brume-${tag}`;
+  const shared = {
+    exec,
+    runFolder,
+    now,
+    log,
+    lookup: async (host: string) => (await lookup(host, { family: 4 })).address,
+  };
+  const offers = { ipsec: isInstalled("charon-systemd"), wireguard: isInstalled("wireguard-go") };
+  const ipsec = createIpsec({ ...shared, kernelEsp: capabilities.kernelEsp, random: randomBytes });
+  const tunnels = [ipsecTunnels(ipsec), wireguardTunnels(createWireguard(shared))];
+  const router = createLinux({ exec, tag, machine: null, runFolder, capabilities, tunnels, now });
+  const engines = ["nftables", ...(offers.ipsec ? ["strongSwan"] : []), ...(offers.wireguard ? ["wireguard"] : [])];
+  return {
+    router,
+    kind: "host",
+    plug: null,
+    runFolder,
+    offers,
+    detail: `host: ${engines.join(", ")}`,
+    lines: describe(capabilities, offers),
+  };
+}
+
+function describe(found: Capabilities, offers: RouterStart["offers"]): string[] {
+  const lines = ["networks  one namespace each, nftables"];
+  const not = (name: string): string => found.trials.find((trial) => trial.name.includes(name))?.detail ?? "";
+  if (!found.bandwidth) lines.push("          without bandwidth limits: tc cannot do it here");
+  if (!found.nat) lines.push(`          without address translation: ${not("translation")}`);
+  if (!found.dhcp) lines.push("          without DHCP: dnsmasq is not installed");
+  const esp = found.kernelEsp ? "ESP in the kernel" : "ESP in user space, since the kernel has none";
+  lines.push(`IPsec     ${offers.ipsec ? `strongSwan, ${esp}` : "none: charon-systemd is not installed"}`);
+  lines.push(`WireGuard ${offers.wireguard ? "wireguard-go, in user space" : "none: wireguard-go is not installed"}`);
+  return lines;
+}

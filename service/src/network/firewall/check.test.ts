@@ -1,0 +1,143 @@
+/** The firewall check: which questions are none, and that the verdict and its reason are those of the rules. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PacketWish, RuleWish } from "@brume/api/firewall.ts";
+import fc from "fast-check";
+import { Fault } from "../../base/fault.ts";
+import { type Asked, checkPacket, judgePacket } from "./check.ts";
+import { normalise } from "./firewall.ts";
+
+const rules: RuleWish[] = [
+  { Name: "web", Action: "Allow", Protocol: "Tcp", Destination: "10.64.0.10", DestinationPort: "80,443" },
+  { Action: "Deny", Protocol: "Udp", Destination: "internal", SourcePort: "53" },
+  { Name: "out", Action: "Allow", Source: "internal", Destination: "external" },
+  { Action: "Allow", Protocol: "Icmp", Source: "fd99::/16" },
+];
+const network: Asked = {
+  family6: true,
+  firewall: normalise({ Rules: rules }, { family6: true }),
+  internal: ["10.64.0.8/29", "fd24:1::/64"],
+  edge: ["10.64.0.9", "fd24:1::1", "10.64.255.2"],
+};
+const packet = (wish: Partial<PacketWish> = {}): PacketWish => ({
+  Protocol: "Tcp",
+  Source: "203.0.113.5",
+  Destination: "10.64.0.10",
+  DestinationPort: 80,
+  ...wish,
+});
+const ping = (Source: string, Destination: string): PacketWish => ({ Protocol: "Icmp", Source, Destination });
+const ask = (wish: Partial<PacketWish>, asked: Partial<Asked> = {}) =>
+  judgePacket(packet(wish), { ...network, ...asked });
+
+test("the first rule that fits decides, else the default", () => {
+  assert.deepEqual(ask({}), {
+    Verdict: "Allow",
+    Rule: 1,
+    Reason: "Rule 1 (web) is the first that fits, and its Action is Allow.",
+  });
+  assert.deepEqual(ask({ Protocol: "Udp", SourcePort: 53 }), {
+    Verdict: "Deny",
+    Rule: 2,
+    Reason: "Rule 2 is the first that fits, and its Action is Deny.",
+  });
+  assert.deepEqual(ask({ SourcePort: 40_000, DestinationPort: 22 }), {
+    Verdict: "Deny",
+    Rule: null,
+    Reason: "No rule fits, and DefaultRuleAction is Deny.",
+  });
+  assert.equal(ask({ Source: "10.64.0.11", Destination: "198.51.100.1" }).Rule, 3);
+  assert.equal(judgePacket(ping("fd99::1", "fd24:1::5"), network).Rule, 4);
+  assert.equal(judgePacket(ping("203.0.113.5", "10.64.0.10"), network).Verdict, "Deny");
+});
+
+test("a source port that nobody said is told where rules look at it", () => {
+  assert.equal(
+    ask({ DestinationPort: 22 }).Reason,
+    "No rule fits, and DefaultRuleAction is Deny. SourcePort was taken to be 49152.",
+  );
+});
+
+test("rules that are given are judged in place of the stored ones", () => {
+  const Rules: RuleWish[] = [{ Action: "Deny", Protocol: "Tcp", Source: "203.0.113.0/24" }];
+  const off = { firewall: { ...network.firewall, Enabled: false } };
+  assert.deepEqual([ask({ Rules }).Verdict, ask({ Rules }).Rule], ["Deny", 1]);
+  assert.equal(ask({ Rules }, off).Verdict, "Deny");
+  assert.equal(ask({ Rules: [] }).Verdict, "Deny");
+  assert.equal(ask({ Rules: [], DefaultRuleAction: "Allow" }).Verdict, "Allow");
+});
+
+test("what is not filtered passes", () => {
+  const off = ask({}, { firewall: { ...network.firewall, Enabled: false } });
+  assert.deepEqual(off, { Verdict: "Allow", Rule: null, Reason: "The firewall is not enabled: everything passes." });
+  const inside = ask({ Source: "10.64.0.11", DestinationPort: 22 });
+  assert.deepEqual([inside.Verdict, inside.Rule], ["Allow", null]);
+  assert.match(inside.Reason, /does not cross the edge/);
+  for (const Destination of ["10.64.255.2", "10.64.0.9"]) {
+    const edge = judgePacket(ping("203.0.113.5", Destination), network);
+    assert.deepEqual([edge.Verdict, edge.Rule], ["Allow", null]);
+    assert.ok(edge.Reason.startsWith(`${Destination} is the edge itself`), edge.Reason);
+  }
+});
+
+test("a packet that is none of the network's is judged by the rules, and that is said", () => {
+  const { Verdict, Reason } = ask({ Destination: "198.51.100.1", SourcePort: 1 });
+  assert.equal(Verdict, "Deny");
+  assert.match(Reason, /Neither address is in 10\.64\.0\.8\/29 or fd24:1::\/64/);
+});
+
+test("questions that are none", () => {
+  const faults = (wish: Partial<PacketWish>, family6 = true) =>
+    checkPacket(wish, { family6 }).map(({ pointer, code }) => `${pointer} ${code}`);
+  assert.deepEqual(faults(packet()), []);
+  assert.deepEqual(faults(ping("10.64.0.10", "203.0.113.5")), []);
+  assert.deepEqual(faults({}), []);
+  assert.deepEqual(faults(packet({ Source: "10.0.0.0/8", Destination: "any" })), [
+    "/Source format_invalid",
+    "/Destination format_invalid",
+  ]);
+  assert.deepEqual(faults(packet({ Destination: "2001:db8::1" })), ["/Destination fields_conflict"]);
+  assert.deepEqual(faults(ping("2001:db8::1", "2001:db8::2"), false), [
+    "/Source format_invalid",
+    "/Destination format_invalid",
+  ]);
+  assert.deepEqual(faults({ ...ping("10.0.0.1", "10.0.0.2"), SourcePort: 1, DestinationPort: 2 }), [
+    "/SourcePort port_not_allowed",
+    "/DestinationPort port_not_allowed",
+  ]);
+  assert.deepEqual(faults({ Protocol: "Udp", Source: "10.0.0.1", Destination: "10.0.0.2" }), [
+    "/DestinationPort field_required",
+  ]);
+  assert.deepEqual(faults(packet({ DefaultRuleAction: "Allow" })), ["/DefaultRuleAction fields_conflict"]);
+  assert.deepEqual(faults(packet({ Rules: [{ Action: "Deny", Protocol: "Tcp", Source: "x", SourcePort: "0" }] })), [
+    "/Rules/0/Source format_invalid",
+    "/Rules/0/SourcePort out_of_range",
+  ]);
+});
+
+test("a network without IPv6 judges no packet of it", () => {
+  const isInvalid = (error: unknown) => error instanceof Fault && error.code === "validation_failed";
+  assert.throws(() => judgePacket(ping("2001:db8::1", "2001:db8::2"), { ...network, family6: false }), isInvalid);
+});
+
+test("every sentence of a fault says what came", () => {
+  const [fault] = checkPacket(packet({ Source: "10.0.0.0/8" }), { family6: true });
+  assert.equal(fault?.detail, 'Source must be one address such as 10.64.0.10, not "10.0.0.0/8".');
+});
+
+test("no text whatever makes it fail, and what passes the check has a verdict", () => {
+  const text = fc.oneof(fc.string({ unit: "binary", maxLength: 64 }), fc.ipV4(), fc.ipV6());
+  fc.assert(
+    fc.property(text, text, fc.constantFrom("Tcp", "Udp", "Icmp"), (Source, Destination, Protocol) => {
+      const question: PacketWish = {
+        Protocol,
+        Source,
+        Destination,
+        ...(Protocol !== "Icmp" && { DestinationPort: 1 }),
+      };
+      if (checkPacket(question, { family6: true }).length > 0) return;
+      assert.ok(judgePacket(question, network).Reason.endsWith("."));
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,115 @@
+/**
+ * The firewall asked about one packet (api section 7.2). The verdict is the router driver's own pure model of the rules, against which
+ * the rendered rules are tested with real packets; here it gets the reason in words.
+ */
+import type { FieldFault } from "@brume/api/errors.ts";
+import { dynamicPort, type FirewallVerdict, type PacketWish } from "@brume/api/firewall.ts";
+import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { createJudge, icmpOf, type Packet, staysInside, TCP, UDP } from "../../drivers/router/verdict.ts";
+import {
+  checkRules,
+  type Families,
+  normaliseRules,
+  quote,
+  readAddress,
+  type StoredFirewall,
+  toPort,
+} from "./firewall.ts";
+
+const ends = ["Source", "Destination"] as const;
+const portFields = ["SourcePort", "DestinationPort"] as const;
+
+/** What the schema cannot say of a question; fields that it refused are missing. */
+export function checkPacket(body: Partial<PacketWish>, families: Families): FieldFault[] {
+  const faults: FieldFault[] = [];
+  const tell = (field: keyof PacketWish, code: FieldFault["code"], must: string) =>
+    faults.push(fieldFault(`/${field}`, code, `${field} ${must}.`));
+  for (const end of ends) {
+    const text = body[end];
+    if (text === undefined) continue;
+    const address = readAddress(text);
+    if (address === null) tell(end, "format_invalid", `must be one address such as 10.64.0.10, not ${quote(text)}`);
+    else if (address.family === 6 && !families.family6)
+      tell(end, "format_invalid", `must be IPv4, since the network has no IPv6, not ${quote(text)}`);
+  }
+  const [from, to] = ends.map((end) => readAddress(body[end] ?? ""));
+  if (from && to && from.family !== to.family)
+    tell(
+      "Destination",
+      "fields_conflict",
+      `must be of the same family as Source, not ${quote(body.Destination ?? "")}`,
+    );
+  for (const field of portFields)
+    if (body.Protocol === "Icmp" && body[field] !== undefined)
+      tell(field, "port_not_allowed", `must be absent with the protocol Icmp, not ${body[field]}`);
+  if ((body.Protocol === "Tcp" || body.Protocol === "Udp") && body.DestinationPort === undefined)
+    tell("DestinationPort", "field_required", `is required with the protocol ${body.Protocol}`);
+  if (body.Rules === undefined && body.DefaultRuleAction !== undefined)
+    tell("DefaultRuleAction", "fields_conflict", "needs Rules beside it");
+  return [...faults, ...checkRules(body.Rules ?? [], families)];
+}
+
+/** The network that is asked. */
+export interface Asked extends Families {
+  readonly firewall: StoredFirewall;
+  /** Its blocks. */
+  readonly internal: readonly string[];
+  /** The edge's own addresses, inside the blocks and outside. */
+  readonly edge: readonly string[];
+}
+
+const allow = (Reason: string): FirewallVerdict => ({ Verdict: "Allow", Rule: null, Reason });
+
+/** Of a question that `checkPacket` finds no fault with. */
+function packetOf({ Protocol, Source, SourcePort, Destination, DestinationPort }: PacketWish): Packet {
+  const icmp = icmpOf(readAddress(Source)?.family ?? 4);
+  return {
+    protocol: Number(Protocol === "Tcp" ? TCP : Protocol === "Udp" ? UDP : icmp),
+    source: Source,
+    sourcePort: Protocol === "Icmp" ? 0 : (SourcePort ?? dynamicPort),
+    destination: Destination,
+    destinationPort: DestinationPort ?? 0,
+  };
+}
+
+/** What happens to the first packet of such a connection. Throws `validation_failed` with every fault, as `checkPacket` finds them. */
+export function judgePacket(body: PacketWish, { firewall, internal, edge, family6 }: Asked): FirewallVerdict {
+  const faults = checkPacket(body, { family6 });
+  if (faults.length > 0) throw invalidFields(faults);
+  const rules = body.Rules === undefined ? firewall.Rules : normaliseRules(body.Rules, { family6 });
+  const set: StoredFirewall =
+    body.Rules === undefined
+      ? firewall
+      : { Enabled: true, DefaultRuleAction: body.DefaultRuleAction ?? firewall.DefaultRuleAction, Rules: rules };
+  const packet = packetOf(body);
+  if (staysInside(packet, internal))
+    return allow("Both addresses are in the network: such traffic does not cross the edge and is not filtered.");
+  const isEdge = (text: string) => edge.some((own) => readAddress(own)?.value === readAddress(text)?.value);
+  const own = [packet.source, packet.destination].find(isEdge);
+  if (own !== undefined)
+    return allow(
+      `${own} is the edge itself, which rules do not filter: it answers echo and what its tunnels need, and nothing else.`,
+    );
+  if (!set.Enabled) return allow("The firewall is not enabled: everything passes.");
+
+  const { allow: passes, rule } = createJudge(toPort(set), internal)(packet);
+  const Verdict = passes ? "Allow" : "Deny";
+  const decisive = rule === null ? undefined : rules[rule];
+  const named = decisive === undefined || decisive.Name === "" ? "" : ` (${decisive.Name})`;
+  const looked = rules.slice(0, rule === null ? rules.length : rule + 1);
+  const reasons = [
+    rule === null
+      ? `No rule fits, and DefaultRuleAction is ${Verdict}.`
+      : `Rule ${rule + 1}${named} is the first that fits, and its Action is ${Verdict}.`,
+  ];
+  if (body.Protocol !== "Icmp" && body.SourcePort === undefined && looked.some((one) => one.SourcePort !== "any"))
+    reasons.push(`SourcePort was taken to be ${dynamicPort}.`);
+  if (isOutside(packet, internal))
+    reasons.push(`Neither address is in ${internal.join(" or ")}, so this firewall never meets such a packet.`);
+  return { Verdict, Rule: rule === null ? null : rule + 1, Reason: reasons.join(" ") };
+}
+
+/** A packet to itself stays inside exactly if its address is inside. */
+const isOutside = (packet: Packet, internal: readonly string[]): boolean =>
+  !staysInside({ ...packet, destination: packet.source }, internal) &&
+  !staysInside({ ...packet, source: packet.destination }, internal);

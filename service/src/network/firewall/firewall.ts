@@ -1,0 +1,257 @@
+/**
+ * A firewall as the table keeps it: JSON in the words of the API and in canonical text (api section 2.11), so that it is shown as it
+ * is stored and a comparison of texts tells whether a request changes anything. What is stored was read here, so rendering it for
+ * the router needs no checks.
+ */
+import { formatDate } from "@brume/api/common.ts";
+import type { FieldCode, FieldFault } from "@brume/api/errors.ts";
+import {
+  type Firewall,
+  type FirewallWish,
+  firewallLimits,
+  type RuleAction,
+  type RuleProtocol,
+  type RuleWish,
+} from "@brume/api/firewall.ts";
+import { formatAddresses, parseAddress } from "../../base/address.ts";
+import { fieldFault, invalidFields } from "../../base/fault.ts";
+import type { Firewall as FirewallImage, Place, Ports, Protocol, RuleCount } from "../../drivers/router/port.ts";
+
+export interface StoredRule {
+  readonly Name: string;
+  readonly Action: RuleAction;
+  readonly Protocol: RuleProtocol;
+  readonly Source: string;
+  readonly SourcePort: string;
+  readonly Destination: string;
+  readonly DestinationPort: string;
+}
+
+export interface StoredFirewall {
+  readonly Enabled: boolean;
+  readonly DefaultRuleAction: RuleAction;
+  readonly Rules: readonly StoredRule[];
+}
+
+/** Of a new network. */
+export const defaultFirewall: StoredFirewall = { Enabled: false, DefaultRuleAction: "Deny", Rules: [] };
+
+/** What a network has that rules may speak of. */
+export interface Families {
+  readonly family6: boolean;
+}
+
+/** Half a sentence to stand behind the name of the field. */
+interface Refusal {
+  readonly code: FieldCode;
+  readonly must: string;
+}
+
+const refuse = (code: FieldCode, must: string): Refusal => ({ code, must });
+const longest = 64;
+export const quote = (text: string): string =>
+  JSON.stringify(text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text);
+
+/** Reads a list with commas item by item; the first item that is refused speaks for all. */
+function readItems(text: string, read: (item: string) => string | Refusal): string | Refusal {
+  const items = text.split(",");
+  if (items.length > firewallLimits.items)
+    return refuse("too_long", `must have at most ${firewallLimits.items} items, not ${items.length}`);
+  const canonical: string[] = [];
+  for (const item of items) {
+    const one = read(item.trim());
+    if (typeof one !== "string") return one;
+    canonical.push(one);
+  }
+  return canonical.join(",");
+}
+
+type Address = ReturnType<typeof parseAddress>;
+
+export function readAddress(text: string): Address | null {
+  try {
+    return parseAddress(text);
+  } catch {
+    return null;
+  }
+}
+
+const places = ["any", "internal", "external"];
+const format = ({ family, value }: Address): string => formatAddresses(family, { first: value, last: value });
+
+/** With the host bits cleared; null: the length is none. */
+function formatBlock({ family, value }: Address, length: string): string | null {
+  const free = (family === 4 ? 32 : 128) - Number(length);
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(length) || free < 0) return null;
+  const first = (value >> BigInt(free)) << BigInt(free);
+  return formatAddresses(family, { first, last: first + (1n << BigInt(free)) - 1n });
+}
+
+function readPlaceItem(item: string, { family6 }: Families): string | Refusal {
+  if (places.includes(item)) return refuse("format_invalid", `must have ${quote(item)} alone or not at all`);
+  const odd = refuse("format_invalid", `must be an address, a block, a range or a word, not ${quote(item)}`);
+  const [start = "", end, ...more] = item.split("-").map((part) => part.trim());
+  const [text = "", length, ...rest] = start.split("/");
+  const first = readAddress(text);
+  if (first === null || more.length > 0 || rest.length > 0) return odd;
+  if (first.family === 6 && !family6)
+    return refuse("format_invalid", `must be IPv4, since the network has no IPv6, not ${quote(item)}`);
+  if (end === undefined) return length === undefined ? format(first) : (formatBlock(first, length) ?? odd);
+  const last = readAddress(end);
+  if (length !== undefined || last === null || last.family !== first.family) return odd;
+  if (last.value < first.value)
+    return refuse("format_invalid", `must have the lower address of a range first, not ${quote(item)}`);
+  return `${format(first)}-${format(last)}`;
+}
+
+function readPlace(text: string, families: Families): string | Refusal {
+  const place = text.trim().toLowerCase();
+  if (place === "") return "any";
+  return places.includes(place) ? place : readItems(place, (item) => readPlaceItem(item, families));
+}
+
+function readPortItem(item: string): string | Refusal {
+  const [, start, end = start] = /^(\d+)(?:\s*-\s*(\d+))?$/.exec(item) ?? [];
+  if (start === undefined)
+    return refuse("format_invalid", `must be any, a port or a range such as 8000-8100, not ${quote(item)}`);
+  const [first, last] = [Number(start), Number(end)];
+  for (const port of [first, last])
+    if (port < 1 || port > 65_535)
+      return refuse("out_of_range", `must have ports between 1 and 65535, not ${quote(item)}`);
+  if (last < first) return refuse("format_invalid", `must have the lower port of a range first, not ${quote(item)}`);
+  return item.includes("-") ? `${first}-${last}` : String(first);
+}
+
+function readPorts(text: string): string | Refusal {
+  const ports = text.trim().toLowerCase();
+  return ports === "" || ports === "any" ? "any" : readItems(ports, readPortItem);
+}
+
+/** Ports are those of TCP and UDP. A protocol that was refused already is none that forbids them. */
+function readPortsOf(protocol: RuleProtocol | undefined, text: string): string | Refusal {
+  const ports = readPorts(text);
+  if ((protocol !== "Any" && protocol !== "Icmp") || ports === "any") return ports;
+  return refuse("port_not_allowed", `must be any with the protocol ${protocol}, not ${quote(text)}`);
+}
+
+/** Reads one rule; what is refused is told, and nothing is made of it. */
+function readRule(
+  rule: Partial<RuleWish>,
+  families: Families,
+  tell: (field: keyof RuleWish, refusal: Refusal) => void,
+): StoredRule {
+  const take = (field: keyof RuleWish, read: string | Refusal): string => {
+    if (typeof read === "string") return read;
+    tell(field, read);
+    return "any";
+  };
+  return {
+    Name: rule.Name ?? "",
+    Action: rule.Action ?? "Deny",
+    Protocol: rule.Protocol ?? "Any",
+    Source: take("Source", readPlace(rule.Source ?? "any", families)),
+    SourcePort: take("SourcePort", readPortsOf(rule.Protocol, rule.SourcePort ?? "any")),
+    Destination: take("Destination", readPlace(rule.Destination ?? "any", families)),
+    DestinationPort: take("DestinationPort", readPortsOf(rule.Protocol, rule.DestinationPort ?? "any")),
+  };
+}
+
+/** As many as reading tells of. */
+const maxFaults = 1000;
+
+function readRules(wishes: readonly Partial<RuleWish>[], families: Families) {
+  const faults: FieldFault[] = [];
+  const rules = wishes.map((wish, index) =>
+    readRule(wish, families, (field, { code, must }) => {
+      if (faults.length < maxFaults) faults.push(fieldFault(`/Rules/${index}/${field}`, code, `${field} ${must}.`));
+    }),
+  );
+  return { rules, faults };
+}
+
+export const checkRules = (rules: readonly Partial<RuleWish>[], families: Families): FieldFault[] =>
+  readRules(rules, families).faults;
+
+/** The rules in canonical text. Throws `validation_failed` with every fault. */
+export function normaliseRules(wishes: readonly RuleWish[], families: Families): readonly StoredRule[] {
+  const whole = wishes.map((wish) => ({ ...wish, Protocol: wish.Protocol ?? "Any" }));
+  const { rules, faults } = readRules(whole, families);
+  if (faults.length > 0) throw invalidFields(faults);
+  return rules;
+}
+
+/** What the schema cannot say of a request; fields that it refused are missing. How many rules there may be is a quota. */
+export function checkFirewall(body: Partial<FirewallWish>, families: Families): FieldFault[] {
+  const { Confirm, Rules = [], ...others } = body;
+  const beside = [...Object.keys(others), ...(body.Rules === undefined ? [] : ["Rules"])];
+  const faults = checkRules(Rules, families);
+  if (Confirm !== true || beside.length === 0) return faults;
+  const detail = `Confirm must be alone in the body, not beside ${beside.join(", ")}.`;
+  return [...faults, fieldFault("/Confirm", "fields_conflict", detail)];
+}
+
+/** The set that a request asks for, what it leaves out being what 2.11 says. Throws `validation_failed` with every fault of its rules. */
+export function normalise(body: FirewallWish, families: Families): StoredFirewall {
+  const { Enabled = true, DefaultRuleAction = "Deny", Rules = [] } = body;
+  return { Enabled, DefaultRuleAction, Rules: normaliseRules(Rules, families) };
+}
+
+const protocols: Readonly<Record<RuleProtocol, Protocol>> = {
+  Any: "any",
+  Tcp: "tcp",
+  Udp: "udp",
+  TcpAndUdp: "tcp-udp",
+  Icmp: "icmp",
+};
+
+const placeOf = (text: string): Place =>
+  text === "any" || text === "internal" || text === "external" ? text : text.split(",");
+
+function portsOf(text: string): Ports {
+  if (text === "any") return text;
+  return text.split(",").map((item) => {
+    const [first = "", last = first] = item.split("-");
+    return { first: Number(first), last: Number(last) };
+  });
+}
+
+/** As the router driver takes it. */
+export function toPort({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): FirewallImage {
+  return {
+    enabled: Enabled,
+    allow: DefaultRuleAction === "Allow",
+    rules: Rules.map((rule) => ({
+      allow: rule.Action === "Allow",
+      protocol: protocols[rule.Protocol],
+      source: placeOf(rule.Source),
+      sourcePort: portsOf(rule.SourcePort),
+      destination: placeOf(rule.Destination),
+      destinationPort: portsOf(rule.DestinationPort),
+    })),
+  };
+}
+
+/**
+ * The answer form. `confirmBy` in milliseconds since 1970. `counts` in the order of the rules as the router saw them, a missing one
+ * being none; null: counters are not shown, as in lists.
+ */
+export function showFirewall(
+  { Enabled, DefaultRuleAction, Rules }: StoredFirewall,
+  { confirmBy, counts }: { readonly confirmBy: number | null; readonly counts: readonly RuleCount[] | null },
+): Firewall {
+  return {
+    Enabled,
+    DefaultRuleAction,
+    Rules: Rules.map((rule, index) => {
+      const { packets = 0, bytes = 0, lastHit = null } = counts?.[index] ?? {};
+      return {
+        Number: index + 1,
+        ...rule,
+        Packets: counts === null ? null : packets,
+        Bytes: counts === null ? null : bytes,
+        LastHit: lastHit === null ? null : formatDate(lastHit),
+      };
+    }),
+    ConfirmBy: confirmBy === null ? null : formatDate(confirmBy),
+  };
+}

@@ -1,0 +1,58 @@
+/** A network's rows as the image that the router driver makes true. Pure: secrets come opened, names of devices from outside. */
+import type { Image, TunnelSpec } from "../drivers/router/port.ts";
+import { defaultFirewall, type StoredFirewall, toPort } from "./firewall/firewall.ts";
+import { macOf } from "./link.ts";
+import { address6Of, cidr6Of, cidrOf, gateway6Of, isPrivate, showAddress } from "./plan.ts";
+import type { LinkRow, NetworkRow } from "./table.ts";
+
+export interface Surroundings {
+  /** The device that the server's card is, on the machine, by the link's id. */
+  readonly deviceOf: (link: number) => string;
+  /** Name servers told to servers. */
+  readonly resolvers: readonly string[];
+  /** The edge answers its servers' DNS questions by asking these; empty: it does not. */
+  readonly forwarders: readonly string[];
+}
+
+/** Bytes of the largest packet on a network. */
+const mtu = 1500;
+/** Of every edge with WireGuard tunnels (api section 2.12). */
+export const wireguardPort = 51_820;
+
+export function renderImage(
+  network: NetworkRow,
+  links: readonly LinkRow[],
+  tunnels: readonly TunnelSpec[],
+  privateKey: string | null,
+  { deviceOf, resolvers, forwarders }: Surroundings,
+): Image {
+  const { kind, first6 } = network;
+  const gateway = network.gateway === null ? null : showAddress(network.gateway);
+  // A private network's gateway is one of its servers: nobody here answers on it.
+  const hasEdge = kind !== "private";
+  const firewall = kind === "public" ? (JSON.parse(network.firewall) as StoredFirewall) : defaultFirewall;
+  return {
+    id: network.id,
+    generation: network.generation,
+    kind,
+    v4: { cidr: cidrOf(network), gateway: hasEdge ? gateway : null },
+    v6: first6 === null ? null : { cidr: cidr6Of(first6), gateway: gateway6Of(first6) },
+    edgeAddress: hasEdge && network.edge !== null ? showAddress(network.edge) : null,
+    nat: hasEdge && isPrivate(network),
+    mtu,
+    bandwidth: kind === "public" ? network.bandwidth : null,
+    firewall: toPort(firewall),
+    tunnels,
+    wireguard: privateKey === null ? null : { privateKey, listenPort: wireguardPort },
+    ports: links.map(({ id, ip, bandwidth, host_name }) => ({
+      id,
+      device: deviceOf(id),
+      mac: macOf(id),
+      addresses: [showAddress(ip), ...(first6 === null ? [] : [address6Of(first6, network, ip)])],
+      bandwidth,
+      name: host_name,
+    })),
+    dhcp: { enabled: network.is_dhcp === 1, router: gateway, dns: hasEdge ? resolvers : [] },
+    dnsForwarders: hasEdge ? forwarders : [],
+  };
+}

@@ -1,0 +1,175 @@
+/**
+ * Makes each network on the machine equal to its rows: renders the whole wish and hands it to the router, and takes away what was
+ * deleted. Runs at once when nudged, and now and then by itself, which repairs what a look from outside does not see. Beside it
+ * stands a second keeper for the firewalls that wait for confirmation: those have an hour to go by, which no pause after a refusal
+ * of the machine may make later.
+ */
+import { type WorkError, workFaults } from "@brume/api/work.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Image, Router } from "../drivers/router/port.ts";
+import { append, type NewEvent } from "../engine/event.ts";
+import { type Keeper, keeper } from "../engine/flow.ts";
+import { nudge } from "../engine/task.ts";
+import type { Store, Tx } from "../store/db.ts";
+import { showForEvent } from "./show.ts";
+import * as table from "./table.ts";
+import { readWhole, type Whole } from "./whole.ts";
+
+export interface KeeperOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly router: Router;
+  readonly render: (whole: Whole) => Image;
+}
+
+/** Milliseconds from one look at a network that nobody changed to the next. */
+const period = 60_000;
+/** Milliseconds in which a block that was given back is not given out again. */
+const rest = 60_000;
+
+export function networkKeeper({ store, clock, router, render }: KeeperOptions): Keeper {
+  /** Resolves to the generation in force. */
+  async function make(whole: Whole, tell: (part: string) => void): Promise<number> {
+    const applied = await router.apply(render(whole), tell);
+    if (applied <= whole.network.generation) return applied;
+    // The database is an older one that was brought back: what it says counts, from the next generation on.
+    const next = await store.write((tx) => overtake(tx, whole.network.id, applied));
+    return next === undefined ? applied : router.apply(render(next), tell);
+  }
+
+  return keeper({
+    name: "network.apply",
+    subject: "network",
+    period,
+    pause: { first: 500, factor: 2, most: 30_000 },
+    async run({ subject }) {
+      const whole = await readWhole(store.read, await table.findNetwork(store.read, subject));
+      if (whole === undefined || whole.network.state === "Deleting") {
+        await router.remove(subject);
+        return { gone: true, save: (tx) => bury(tx, subject, clock.now()) };
+      }
+      let applied: number;
+      const repaired = new Set<string>();
+      try {
+        applied = await make(whole, (part) => repaired.add(part));
+      } catch (error) {
+        await store.write((tx) => noteFailure(tx, whole.network, error as Error, clock.now()));
+        throw error;
+      }
+      return {
+        async save(tx) {
+          if (repaired.size > 0) await noteRepair(tx, subject, [...repaired], clock.now());
+          await noteApplied(tx, subject, applied, clock.now());
+        },
+      };
+    },
+  });
+}
+
+export interface ConfirmOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Applies one network. */
+  readonly apply: Keeper;
+}
+
+/** Brings back the firewall before one that nobody confirmed in time; nudged by whoever sets such a one. */
+export function confirmKeeper({ store, clock, apply }: ConfirmOptions): Keeper {
+  return keeper({
+    name: "network.confirm",
+    subject: "network",
+    period,
+    async run({ subject }) {
+      const row = await table.findNetwork(store.read, subject);
+      if (row === undefined || row.confirm_by === null) return { gone: true };
+      if (row.confirm_by > clock.now()) return { at: row.confirm_by };
+      return {
+        gone: true,
+        async save(tx) {
+          await fallBack(tx, subject, clock.now());
+          await nudge(tx, apply, subject);
+        },
+      };
+    },
+  });
+}
+
+/** Tells of a network as it is now. Nobody hears of shared ones, since they are nobody's. */
+export async function tell(tx: Tx, id: number, what: "changed" | "applied", now: number): Promise<void> {
+  const whole = await readWhole(tx, await table.findNetwork(tx, id));
+  if (whole === undefined || whole.network.project_id === null) return;
+  const { resource, data } = showForEvent(whole);
+  const type = `${resource}.${resource === "network" ? "changed" : what}`;
+  await append(tx, [{ type, date: now, project: whole.network.project_id, resource, id, data: JSON.stringify(data) }]);
+}
+
+/** Counts the wish on beyond what the machine has seen. */
+async function overtake(tx: Tx, id: number, applied: number): Promise<Whole | undefined> {
+  await table.lockNetwork(tx, id);
+  const row = await table.findNetwork(tx, id);
+  if (row !== undefined && row.generation <= applied) await table.updateNetwork(tx, id, { generation: applied + 1 });
+  return readWhole(tx, await table.findNetwork(tx, id));
+}
+
+/** The last confirmed firewall comes back, as a change like any other. */
+async function fallBack(tx: Tx, id: number, now: number): Promise<void> {
+  await table.lockNetwork(tx, id);
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined || row.confirm_by === null || row.confirm_by > now || row.fallback === null) return;
+  if (row.state === "Deleting") return;
+  await table.updateNetwork(tx, id, {
+    firewall: row.fallback,
+    fallback: null,
+    confirm_by: null,
+    generation: row.generation + 1,
+    version: row.version + 1,
+  });
+  await tell(tx, id, "changed", now);
+}
+
+async function noteApplied(tx: Tx, id: number, applied: number, now: number): Promise<void> {
+  await table.lockNetwork(tx, id);
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined || (row.applied === applied && row.state !== "New" && row.error === null)) return;
+  const state = row.state === "New" ? "Active" : row.state;
+  await table.updateNetwork(tx, id, { applied, state, error: null });
+  await tell(tx, id, "applied", now);
+}
+
+async function noteFailure(tx: Tx, { id, generation }: table.NetworkRow, error: Error, now: number): Promise<void> {
+  const what = error.message.split("\n")[0]?.slice(0, 300) ?? "";
+  await noteTrouble(tx, id, `Generation ${generation} could not be applied and is tried again: ${what}`, now);
+}
+
+/** What was changed behind our back is told, unless the watch saw it first, before it is told that all is well again. */
+async function noteRepair(tx: Tx, id: number, parts: readonly string[], now: number): Promise<void> {
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined || row.error !== null) return;
+  const detail = `Of network ${id} was changed from outside: ${parts.join(", ")}. Brume did not do that and repaired it.`;
+  await noteTrouble(tx, id, detail, now);
+}
+
+/** Stores and tells what keeps a network from being as it should, unless that is known. */
+export async function noteTrouble(tx: Tx, id: number, detail: string, now: number): Promise<void> {
+  await table.lockNetwork(tx, id);
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined || row.state === "Deleting") return;
+  const title = workFaults.apply_failed;
+  const error: WorkError = { type: "/docs#apply_failed", title, detail, code: "apply_failed", step: null };
+  const text = JSON.stringify(error);
+  if (row.error === text) return;
+  await table.updateNetwork(tx, id, { error: text });
+  await tell(tx, id, "changed", now);
+}
+
+/** Nothing of it is on the machine any more. */
+async function bury(tx: Tx, id: number, now: number): Promise<void> {
+  await table.lockPools(tx);
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined) return;
+  await table.deleteNetwork(tx, row, now + rest);
+  if (row.project_id === null) return;
+  const resource = row.kind === "private" ? "network" : "publicnetwork";
+  const event: NewEvent = { type: `${resource}.deleted`, date: now, project: row.project_id, resource, id, data: null };
+  await append(tx, [event]);
+}

@@ -1,0 +1,78 @@
+/**
+ * A server's place in a network: its address, its hardware address and its bandwidth. Links are made and ended in the transaction
+ * of whoever makes and ends servers; from then on the network's keeper plugs them in and lets them out.
+ */
+import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Tx } from "../store/db.ts";
+import { addressOf, cidrOf, countSeats, findSeat, pack, readAddress4, seatsOf, showAddress, unpack } from "./plan.ts";
+import * as table from "./table.ts";
+
+/** `02:42` and the link's id: locally administered (IEEE 802), the same for the link's whole life, and nobody else's. */
+export function macOf(link: number): string {
+  const digits = link.toString(16).padStart(8, "0");
+  return `02:42:${digits.slice(0, 2)}:${digits.slice(2, 4)}:${digits.slice(4, 6)}:${digits.slice(6, 8)}`;
+}
+
+export interface LinkWish {
+  readonly server: number;
+  /** Letters, digits and hyphens. */
+  readonly hostName: string;
+  /** IPv4 address inside the network; undefined: the lowest free one. */
+  readonly ip?: string | undefined;
+  /** Mbit/s; undefined: what links of this kind of network get. */
+  readonly bandwidth?: number | undefined;
+  readonly now: number;
+  /** Of the body's field that names the address, such as `/NetworkIP`. */
+  readonly pointer: string;
+}
+
+export const defaultBandwidth = { shared: 100, private: 1000 } as const;
+
+/**
+ * Takes an address and makes the link; the caller holds `lockNetwork` and nudges the network's keeper. Throws `address_taken`,
+ * `network_full`, `network_deleting`, `already_linked`, or `validation_failed` for an address that is not of this network.
+ */
+export async function reserveLink(tx: Tx, network: table.NetworkRow, wish: LinkWish): Promise<table.LinkRow> {
+  if (network.state === "Deleting") throw new Fault("network_deleting", `Network ${network.id} is being deleted.`);
+  const links = await table.listLinks(tx, network.id);
+  if (links.some((link) => link.server_id === wish.server))
+    throw new Fault("already_linked", `Server ${wish.server} is linked to network ${network.id} already.`);
+  const ip = takeAddress(network, links, wish);
+  return table.insertLink(tx, {
+    network_id: network.id,
+    server_id: wish.server,
+    host_name: wish.hostName,
+    ip,
+    bandwidth: wish.bandwidth ?? (network.kind === "public" ? network.bandwidth : defaultBandwidth[network.kind]),
+    state: "New",
+    created: wish.now,
+  });
+}
+
+function takeAddress(network: table.NetworkRow, links: readonly table.LinkRow[], wish: LinkWish): string {
+  const taken = links.map(({ ip }) => ip);
+  if (!wish.ip) {
+    const ip = findSeat(network, network.gateway, taken);
+    if (ip !== null) return ip;
+    const seats = countSeats(network, network.gateway);
+    throw new Fault("network_full", `Network ${network.id} (${cidrOf(network)}) has ${seats} places, all taken.`);
+  }
+  const wanted = readAddress4(wish.ip);
+  const seats = seatsOf(network);
+  const field = wish.pointer.slice(1);
+  if (wanted === null || wanted < seats.first || wanted > seats.last)
+    throw invalidFields([
+      fieldFault(
+        wish.pointer,
+        wanted === null ? "format_invalid" : "out_of_range",
+        `${field} must be an address from ${addressOf(4, seats.first)} to ${addressOf(4, seats.last)}, not "${wish.ip.slice(0, 64)}".`,
+      ),
+    ]);
+  const ip = pack(4, wanted);
+  const holder = links.find((link) => link.ip === ip);
+  if (holder !== undefined)
+    throw faultAt("address_taken", wish.pointer, `${showAddress(ip)} belongs to server ${holder.server_id}.`);
+  if (network.gateway !== null && unpack(network.gateway) === wanted)
+    throw faultAt("address_taken", wish.pointer, `${showAddress(ip)} is the gateway of network ${network.id}.`);
+  return ip;
+}

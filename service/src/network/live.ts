@@ -1,0 +1,90 @@
+/**
+ * How the networks stand on the machine at this moment, for reads and for the watch. Asking costs a look, so those who ask while one
+ * is under way share the next one; nobody gets an answer that began before the question. Who asks for one network does not pay for
+ * the others.
+ */
+import type { NetworkStatus, Router, RouterStatus } from "../drivers/router/port.ts";
+
+export interface Live {
+  /** Begins after the call. Rejects when the router does not answer in time. */
+  look(): Promise<RouterStatus>;
+  /** The same for who can wait: many networks on a busy machine take longer than anybody wants to wait for an answer. */
+  lookLong(): Promise<RouterStatus>;
+  /** One network, or null when the router does not answer in time or does not have it. */
+  of(network: number): Promise<NetworkStatus | null>;
+  /** Of the last look at all. */
+  last(): Pick<RouterStatus, "ready" | "detail">;
+}
+
+/** Milliseconds after which a router that says nothing counts as silent. */
+const patience = 2000;
+const longPatience = 60_000;
+
+/** Those who ask while an answer is under way share the next. `idle` is called when nobody asks any more. */
+function share<T>(ask: () => Promise<T>, idle: () => void = () => {}): () => Promise<T> {
+  let running: Promise<T> | null = null;
+  let waiting: Promise<T> | null = null;
+  const begin = (): Promise<T> => {
+    waiting = null;
+    running = ask().finally(() => {
+      running = null;
+      if (waiting === null) idle();
+    });
+    return running;
+  };
+  return () => {
+    if (running === null) return begin();
+    waiting ??= running.then(begin, begin);
+    return waiting;
+  };
+}
+
+export function createLive(router: Router): Live {
+  let last: Pick<RouterStatus, "ready" | "detail"> = { ready: true, detail: "not asked yet" };
+
+  async function ask(limit: number): Promise<RouterStatus> {
+    try {
+      const status = await inTime(router.observe(), limit);
+      last = status;
+      return status;
+    } catch (error) {
+      last = { ready: false, detail: "the router does not answer" };
+      throw error;
+    }
+  }
+
+  const askers = new Map<number, () => Promise<RouterStatus>>();
+  const askerOf = (network: number): (() => Promise<RouterStatus>) => {
+    const asker =
+      askers.get(network) ??
+      share(
+        () => inTime(router.observe(network), patience),
+        () => askers.delete(network),
+      );
+    askers.set(network, asker);
+    return asker;
+  };
+
+  return {
+    look: share(() => ask(patience)),
+    lookLong: share(() => ask(longPatience)),
+    of: (network) =>
+      askerOf(network)().then(
+        ({ networks }) => networks.find(({ id }) => id === network) ?? null,
+        () => null,
+      ),
+    last: () => last,
+  };
+}
+
+async function inTime<T>(work: Promise<T>, limit: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`the router did not answer within ${limit} ms`)), limit);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

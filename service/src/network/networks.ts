@@ -1,0 +1,80 @@
+/** Networks as a whole: their keepers, their routes, and what the service does with them at its start. */
+
+import type { Range } from "../base/address.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Sealer } from "../base/secret.ts";
+import type { Router } from "../drivers/router/port.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { type Ended, nudge } from "../engine/task.ts";
+import type { Store } from "../store/db.ts";
+import { firewallRoutes } from "./firewall/routes.ts";
+import { renderImage, type Surroundings } from "./image.ts";
+import { confirmKeeper, networkKeeper } from "./keeper.ts";
+import { createLive, type Live } from "./live.ts";
+import { privateRoutes } from "./privateroutes.ts";
+import { publicRoutes } from "./publicroutes.ts";
+import { ensureShared } from "./shared.ts";
+import * as table from "./table.ts";
+import type { NetworkTools } from "./tools.ts";
+import { vpnRoutes } from "./vpn/routes.ts";
+import { watchKeeper } from "./watch.ts";
+import { specsOf, type Whole } from "./whole.ts";
+
+/** What the operator says of networks. */
+export interface NetworkSettings extends Surroundings {
+  readonly locations: readonly string[];
+  readonly publicPools: readonly Range[];
+  readonly publicPool6: Range | null;
+  /** One for each location. */
+  readonly sharedBlocks: readonly Range[];
+  /** What the router is, for people. */
+  readonly engines: string;
+  /** Which tunnels the router can make. */
+  readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
+}
+
+export interface NetworkOptions {
+  readonly store: Store;
+  readonly router: Router;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly sealer: Sealer;
+  readonly random: (bytes: number) => Uint8Array;
+  readonly ended: Ended;
+  readonly settings: NetworkSettings;
+}
+
+export function createNetworks(options: NetworkOptions) {
+  const { store, router, clock, log, sealer, random, ended, settings } = options;
+  const live: Live = createLive(router);
+  const render = (whole: Whole) => {
+    const { network, links } = whole;
+    const privateKey = network.wireguard === null ? null : sealer.open(network.wireguard);
+    return renderImage(network, links, specsOf(whole, sealer), privateKey, settings);
+  };
+  const apply = networkKeeper({ store, clock, router, render });
+  const confirm = confirmKeeper({ store, clock, apply });
+  const watch = watchKeeper({ store, clock, log, router, live, apply });
+  const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;
+  const pools = { public: publicPools, public6: publicPool6 };
+  const tools: NetworkTools = { store, clock, sealer, live, locations, pools, offers, random, apply, confirm, ended };
+
+  return {
+    live,
+    /** Applies one network; nudged by whoever changes its links. */
+    apply,
+    keepers: [apply, confirm, watch] satisfies readonly Keeper[],
+    handlers: { ...publicRoutes(tools), ...firewallRoutes(tools), ...vpnRoutes(tools), ...privateRoutes(tools) },
+    /**
+     * Makes what every installation has, and has each network looked at: what the machine kept going while no service ran, tunnels
+     * above all, is known to the router only once it was applied.
+     */
+    async begin() {
+      await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, publicPool6, apply }, clock.now());
+      await store.write(async (tx) => {
+        for (const { id } of await table.listAllNetworks(tx)) await nudge(tx, apply, id);
+      });
+    },
+  };
+}

@@ -1,0 +1,158 @@
+/** Private networks: list, create, read, edit, delete. */
+import { bandwidths } from "@brume/api/network.ts";
+import { lockProject } from "../account/table.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { nudge } from "../engine/task.ts";
+import type { Caller, Handlers, Happening } from "../http/handler.ts";
+import { takePage } from "../http/list.ts";
+import type { Reader } from "../store/db.ts";
+import { defaultFirewall } from "./firewall/firewall.ts";
+import { planPrivate } from "./plan.ts";
+import { holdUnused } from "./publicroutes.ts";
+import { showNetwork } from "./show.ts";
+import * as table from "./table.ts";
+import { findLocation, holdProjectQuota, inLocation, type NetworkTools, privateTag, waitFor } from "./tools.ts";
+
+type Names = "listNetworks" | "readNetwork" | "createNetwork" | "updateNetwork" | "deleteNetwork";
+
+/** Throws `network_not_found`. */
+async function getPrivate(db: Reader, caller: Caller, id: number): Promise<table.NetworkRow> {
+  const row = await table.findNetworkOf(db, caller.projectId, "private", id);
+  if (row === undefined) throw new Fault("network_not_found", `There is no private network ${id} in this project.`);
+  return row;
+}
+
+const happened = (type: Happening["type"], id: number, before: unknown, after: unknown): Happening => ({
+  type,
+  id,
+  parent: null,
+  before,
+  after,
+});
+
+export function privateRoutes(tools: NetworkTools): Handlers<Names> {
+  const { store, clock, locations, apply } = tools;
+
+  return {
+    listNetworks: {
+      stable: true,
+      async list({ query, caller }, db) {
+        const rows = await table.listNetworksOf(db, caller.projectId, "private");
+        const page = takePage(rows.filter(inLocation(query.location)), query, {
+          id: (row) => row.id,
+          name: (row) => row.name,
+          state: (row) => row.state,
+          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
+        });
+        const items = [];
+        for (const row of page.items) items.push(showNetwork(row, await table.listLinks(db, row.id)));
+        return { ...page, items };
+      },
+    },
+    readNetwork: {
+      stable: true,
+      async read({ params, caller }, db) {
+        const row = await getPrivate(db, caller, params.id);
+        return { answer: showNetwork(row, await table.listLinks(db, row.id)), tag: privateTag(row) };
+      },
+    },
+    createNetwork: {
+      check(body) {
+        const planned = planPrivate(body, []);
+        if (planned === null || !("reason" in planned)) return [];
+        const { field, reason } = planned;
+        return [fieldFault(`/${field}`, "format_invalid", `${field} must be ${reason}, not "${body[field]}".`)];
+      },
+      async change({ body, caller, dryRun }, tx) {
+        const location = findLocation(locations, body.DCLocation);
+        if (location === undefined)
+          throw invalidFields([
+            fieldFault("/DCLocation", "unknown_reference", `DCLocation must be one of ${locations.join(", ")}.`),
+          ]);
+        await lockProject(tx, caller.projectId);
+        const others = await table.listNetworksOf(tx, caller.projectId, "private");
+        await holdProjectQuota(tx, caller, "PrivateNetworks", others.length, 1);
+        const planned = planPrivate(body, others);
+        if (planned === null) throw new Fault("pool_exhausted", "Every /24 of 172.16.0.0/12 is taken; give CIDR.");
+        if ("reason" in planned) throw new Error(`${planned.field} was not checked`);
+
+        const row = await table.insertNetwork(tx, {
+          project_id: caller.projectId,
+          kind: "private",
+          name: body.Name,
+          state: "New",
+          location,
+          ...planned.block,
+          gateway: planned.gateway,
+          edge: null,
+          first6: null,
+          is_dhcp: Number(body.IsDHCP ?? true),
+          bandwidth: bandwidths.private,
+          firewall: JSON.stringify(defaultFirewall),
+          fallback: null,
+          confirm_by: null,
+          wireguard: null,
+          wireguard_public: null,
+          generation: 1,
+          applied: 0,
+          error: null,
+          created: clock.now(),
+          labels: JSON.stringify(body.Labels ?? {}),
+          version: 1,
+        });
+        const task = await nudge(tx, apply, row.id);
+        const answer = showNetwork(dryRun ? { ...row, id: 0 } : row, []);
+        return {
+          answer,
+          tag: privateTag(dryRun ? { ...row, id: 0 } : row),
+          happenings: [happened("network.created", row.id, null, answer)],
+          async settle(ms) {
+            await waitFor(tools, task, ms);
+            const now = await table.findNetwork(store.read, row.id);
+            return now && showNetwork(now, await table.listLinks(store.read, row.id));
+          },
+        };
+      },
+    },
+    updateNetwork: {
+      async change({ params, body, caller, expect }, tx) {
+        await table.lockNetwork(tx, params.id);
+        const row = await getPrivate(tx, caller, params.id);
+        expect(privateTag(row));
+        const links = await table.listLinks(tx, row.id);
+        const name = body.Name ?? row.name;
+        const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
+        if (name === row.name && labels === row.labels)
+          return { answer: showNetwork(row, links), tag: privateTag(row), happenings: [] };
+        const changed = { ...row, name, labels, version: row.version + 1 };
+        await table.updateNetwork(tx, row.id, { name, labels, version: changed.version });
+        const answer = showNetwork(changed, links);
+        return {
+          answer,
+          tag: privateTag(changed),
+          happenings: [happened("network.changed", row.id, showNetwork(row, links), answer)],
+        };
+      },
+    },
+    deleteNetwork: {
+      async change({ params, caller, expect }, tx) {
+        await table.lockNetwork(tx, params.id);
+        const row = await getPrivate(tx, caller, params.id);
+        expect(privateTag(row));
+        const links = await table.listLinks(tx, row.id);
+        holdUnused(row, links);
+        // Its keeper finds no row and takes away what is on the machine.
+        await table.deleteNetwork(tx, row, 0);
+        const task = await nudge(tx, apply, row.id);
+        return {
+          answer: undefined,
+          happenings: [happened("network.deleted", row.id, showNetwork(row, links), null)],
+          async settle(ms) {
+            await waitFor(tools, task, ms);
+            return undefined;
+          },
+        };
+      },
+    },
+  };
+}

@@ -1,0 +1,186 @@
+/** Public networks: list, order, read, edit, delete. */
+import { bandwidths } from "@brume/api/network.ts";
+import { lockProject } from "../account/table.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { nudge } from "../engine/task.ts";
+import type { Handlers } from "../http/handler.ts";
+import { takePage } from "../http/list.ts";
+import { defaultFirewall } from "./firewall/firewall.ts";
+import {
+  blockPools,
+  defaultCapacity,
+  find6,
+  findBlock,
+  findEdge,
+  pack,
+  rangeOf,
+  readCapacity,
+  storedBlock,
+} from "./plan.ts";
+import { publicState, showPublicNetwork } from "./show.ts";
+import * as table from "./table.ts";
+import {
+  changePublic,
+  countsOf,
+  findLocation,
+  getPublic,
+  getWhole,
+  happened,
+  holdProjectQuota,
+  inLocation,
+  type NetworkTools,
+  openFor,
+  publicTag,
+  showNow,
+  waitFor,
+} from "./tools.ts";
+import { readWhole } from "./whole.ts";
+
+type Names =
+  | "listPublicNetworks"
+  | "createPublicNetwork"
+  | "readPublicNetwork"
+  | "updatePublicNetwork"
+  | "deletePublicNetwork";
+
+const retryAfter = 60;
+
+export function publicRoutes(tools: NetworkTools): Handlers<Names> {
+  const { store, clock, locations, pools, apply } = tools;
+
+  return {
+    listPublicNetworks: {
+      async list({ query, caller }, db) {
+        const rows = await table.listNetworksOf(db, caller.projectId, "public");
+        const page = takePage(rows.filter(inLocation(query.location)), query, {
+          id: (row) => row.id,
+          name: (row) => row.name,
+          state: publicState,
+          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
+        });
+        const secrets = openFor(tools, caller);
+        const items = [];
+        for (const row of page.items) {
+          const whole = await readWhole(db, row);
+          if (whole !== undefined) items.push(showPublicNetwork(whole, { live: null, secrets }));
+        }
+        return { ...page, items };
+      },
+    },
+    readPublicNetwork: {
+      async read({ params, query, caller }, db) {
+        const whole = await getWhole(db, await getPublic(db, caller, params.id));
+        const live = await countsOf(tools, whole);
+        const secrets = openFor(tools, caller);
+        return {
+          answer: showPublicNetwork(whole, { live, secrets, peer: query.peer }),
+          tag: publicTag(whole.network),
+        };
+      },
+    },
+    createPublicNetwork: {
+      check({ NetworkCapacity: text }) {
+        if (text === undefined || text === "" || readCapacity(text) !== null) return [];
+        const detail = `NetworkCapacity must be a prefix length from 24 to 30 or 8, 16, 32, 64, 128 or 256 addresses, not "${text}".`;
+        return [fieldFault("/NetworkCapacity", "value_not_allowed", detail)];
+      },
+      async change({ body, caller, dryRun }, tx) {
+        const location = findLocation(locations, body.DCLocation);
+        if (location === undefined)
+          throw invalidFields([
+            fieldFault("/DCLocation", "unknown_reference", `DCLocation must be one of ${locations.join(", ")}.`),
+          ]);
+        await table.lockPools(tx);
+        await lockProject(tx, caller.projectId);
+        const owned = await table.countNetworks(tx, caller.projectId, "public");
+        await holdProjectQuota(tx, caller, "PublicNetworks", owned, 1);
+
+        const now = clock.now();
+        const taken = await table.listTaken(tx, now);
+        const blocks = taken.blocks.map(rangeOf);
+        const prefix = readCapacity(body.NetworkCapacity ?? "") ?? defaultCapacity;
+        const block = findBlock(blockPools(pools.public), 1n << BigInt(32 - prefix), blocks);
+        const edge = block && findEdge(pools.public, [...blocks, block]);
+        const first6 = pools.public6 === null ? null : find6(pools.public6, taken.first6);
+        if (block === null || edge === null || (pools.public6 !== null && first6 === null))
+          throw new Fault("pool_exhausted", `No block of /${prefix} with an edge address is free.`, [], retryAfter);
+
+        const row = await table.insertNetwork(tx, {
+          project_id: caller.projectId,
+          kind: "public",
+          name: body.Name,
+          state: "New",
+          location,
+          ...storedBlock(4, block),
+          gateway: pack(4, block.first + 1n),
+          edge: pack(4, edge),
+          first6,
+          is_dhcp: Number(body.IsDHCP ?? true),
+          bandwidth: body.Bandwidth ?? bandwidths.public,
+          firewall: JSON.stringify(defaultFirewall),
+          fallback: null,
+          confirm_by: null,
+          wireguard: null,
+          wireguard_public: null,
+          generation: 1,
+          applied: 0,
+          error: null,
+          created: now,
+          labels: JSON.stringify(body.Labels ?? {}),
+          version: 1,
+        });
+        const task = await nudge(tx, apply, row.id);
+        const whole = { network: dryRun ? { ...row, id: 0 } : row, links: [], tunnels: [] };
+        return {
+          answer: showPublicNetwork(whole, { live: null, secrets: null }),
+          tag: publicTag(whole.network),
+          happenings: [happened("publicnetwork.created", null, whole)],
+          async settle(ms) {
+            if (ms <= 0) return undefined;
+            await waitFor(tools, task, ms);
+            const now = await readWhole(store.read, await table.findNetwork(store.read, row.id));
+            return now && showNow(tools, caller, now);
+          },
+        };
+      },
+    },
+    updatePublicNetwork: {
+      change: ({ body, ...request }, tx) =>
+        changePublic(tools, request, tx, async ({ network }) => {
+          const name = body.Name ?? network.name;
+          const bandwidth = body.Bandwidth ?? network.bandwidth;
+          const labels = body.Labels === undefined ? network.labels : JSON.stringify(body.Labels);
+          if (name !== network.name || bandwidth !== network.bandwidth) return { name, bandwidth, labels };
+          return labels === network.labels ? null : { labels };
+        }),
+    },
+    deletePublicNetwork: {
+      async change({ params, caller, expect }, tx) {
+        await table.lockNetwork(tx, params.id);
+        const row = await getPublic(tx, caller, params.id);
+        expect(publicTag(row));
+        const before = await getWhole(tx, row);
+        holdUnused(before.network, before.links);
+        const isNew = row.state !== "Deleting";
+        if (isNew) await table.updateNetwork(tx, row.id, { state: "Deleting" });
+        const task = await nudge(tx, apply, row.id);
+        const after = { ...before, network: { ...row, state: "Deleting" as const } };
+        return {
+          answer: undefined,
+          happenings: isNew ? [happened("publicnetwork.changed", before, after)] : [],
+          async settle(ms) {
+            await waitFor(tools, task, ms);
+            return undefined;
+          },
+        };
+      },
+    },
+  };
+}
+
+/** Throws `network_in_use`. */
+export function holdUnused({ id }: table.NetworkRow, links: readonly table.LinkRow[]): void {
+  if (links.length === 0) return;
+  const servers = [...new Set(links.map((link) => link.server_id))].join(", ");
+  throw new Fault("network_in_use", `Linked to network ${id}: server ${servers}. Remove these links first.`);
+}

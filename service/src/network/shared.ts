@@ -1,0 +1,76 @@
+/** The shared network of each location, where servers are at home that nobody puts elsewhere. Made at the first start, kept for ever. */
+import type { Range } from "../base/address.ts";
+import type { Log } from "../base/log.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { nudge } from "../engine/task.ts";
+import type { Store } from "../store/db.ts";
+import { defaultFirewall } from "./firewall/firewall.ts";
+import { defaultBandwidth } from "./link.ts";
+import { cidrOf, find6, findEdge, overlaps, pack, rangeOf, storedBlock } from "./plan.ts";
+import * as table from "./table.ts";
+
+export interface SharedOptions {
+  readonly store: Store;
+  readonly log: Log;
+  readonly locations: readonly string[];
+  /** One for each location. */
+  readonly blocks: readonly Range[];
+  /** Where their edges' own addresses come from. */
+  readonly publicPools: readonly Range[];
+  readonly publicPool6: Range | null;
+  readonly apply: Keeper;
+}
+
+export async function ensureShared(options: SharedOptions, now: number): Promise<void> {
+  const { store, log, locations, blocks, publicPools, publicPool6, apply } = options;
+  for (const [index, location] of locations.entries()) {
+    const range = blocks[index];
+    if (range === undefined) throw new Error(`the location ${location} has no block for its shared network`);
+    const wanted = cidrOf(storedBlock(4, range));
+    await store.write(async (tx) => {
+      await table.lockPools(tx);
+      const known = await table.findShared(tx, location);
+      if (known !== undefined) {
+        if (cidrOf(known) !== wanted)
+          log("warn", "The shared network keeps its block; the setting counts only for new locations.", {
+            location,
+            block: cidrOf(known),
+            setting: wanted,
+          });
+        return;
+      }
+      const taken = await table.listTaken(tx, now);
+      const used = taken.blocks.map(rangeOf);
+      const clash = taken.blocks.find((block) => overlaps(block, storedBlock(4, range)));
+      if (clash !== undefined) throw new Error(`The shared network ${wanted} overlaps ${cidrOf(clash)}.`);
+      const edge = findEdge(publicPools, [...used, range]);
+      if (edge === null) throw new Error("The public pool has no address left for the edge of the shared network.");
+      const first6 = publicPool6 === null ? null : find6(publicPool6, taken.first6);
+      const row = await table.insertNetwork(tx, {
+        project_id: null,
+        kind: "shared",
+        name: "Shared",
+        state: "New",
+        location,
+        ...storedBlock(4, range),
+        gateway: pack(4, range.first + 1n),
+        edge: pack(4, edge),
+        first6,
+        is_dhcp: 1,
+        bandwidth: defaultBandwidth.shared,
+        firewall: JSON.stringify(defaultFirewall),
+        fallback: null,
+        confirm_by: null,
+        wireguard: null,
+        wireguard_public: null,
+        generation: 1,
+        applied: 0,
+        error: null,
+        created: now,
+        labels: "{}",
+        version: 1,
+      });
+      await nudge(tx, apply, row.id);
+    });
+  }
+}

@@ -1,0 +1,194 @@
+/** What the routes of networks share: finding, changing and settling one. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Quota } from "@brume/api/account.ts";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { grants } from "@brume/api/operation.ts";
+import { holdQuota } from "../account/rules.ts";
+import { findProject } from "../account/table.ts";
+import type { Range } from "../base/address.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Sealer } from "../base/secret.ts";
+import type { NetworkStatus } from "../drivers/router/port.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { type Ended, type Nudge, nudge } from "../engine/task.ts";
+import type { Caller, Happening, Outcome, Request } from "../http/handler.ts";
+import type { Reader, Store, Tx } from "../store/db.ts";
+import type { StoredFirewall } from "./firewall/firewall.ts";
+import type { Live } from "./live.ts";
+import { showForEvent, showPublicNetwork } from "./show.ts";
+import * as table from "./table.ts";
+import { readWhole, type Whole } from "./whole.ts";
+
+export interface NetworkTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly sealer: Sealer;
+  readonly live: Live;
+  /** Titles; the first is the default. */
+  readonly locations: readonly string[];
+  readonly pools: { readonly public: readonly Range[]; readonly public6: Range | null };
+  /** Which tunnels the router can make. */
+  readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
+  /** Random bytes, of keys. */
+  readonly random: (bytes: number) => Uint8Array;
+  readonly apply: Keeper;
+  /** Takes back a firewall that nobody confirms. */
+  readonly confirm: Keeper;
+  readonly ended: Ended;
+}
+
+export const publicTag = (row: Pick<table.NetworkRow, "id" | "version">): string =>
+  `publicnetwork-${row.id}-${row.version}`;
+export const privateTag = (row: Pick<table.NetworkRow, "id" | "version">): string => `network-${row.id}-${row.version}`;
+
+/** Throws `public_network_not_found`. */
+export async function getPublic(db: Reader, caller: Caller, id: number): Promise<table.NetworkRow> {
+  const row = await table.findNetworkOf(db, caller.projectId, "public", id);
+  if (row === undefined)
+    throw new Fault("public_network_not_found", `There is no public network ${id} in this project.`);
+  return row;
+}
+
+export async function getWhole(db: Reader, row: table.NetworkRow): Promise<Whole> {
+  const whole = await readWhole(db, row);
+  if (whole === undefined) throw new Fault("public_network_not_found", `Network ${row.id} was deleted just now.`);
+  return whole;
+}
+
+/** Shared keys are shown to those who may change them. */
+export const openFor = ({ sealer }: NetworkTools, caller: Caller): Sealer | null =>
+  grants(caller.scopes, "network:write") ? sealer : null;
+
+/** What the machine counts of the network's rules; null where there are none, and nothing to be asked. */
+export const countsOf = (
+  { live }: NetworkTools,
+  { network }: Whole,
+): Promise<Pick<NetworkStatus, "rules"> | null> | null =>
+  (JSON.parse(network.firewall) as StoredFirewall).Rules.length === 0 ? null : live.of(network.id);
+
+/** The network as it stands on the machine now, for one who may see it so. */
+export async function showNow(
+  tools: NetworkTools,
+  caller: Caller,
+  whole: Whole,
+  live = countsOf(tools, whole),
+): Promise<PublicNetwork> {
+  return showPublicNetwork(whole, { live: await live, secrets: openFor(tools, caller) });
+}
+
+/** Of rules that came into force a moment ago: nothing has met them yet, and nobody need ask. */
+const uncounted = Promise.resolve({ rules: [] });
+
+/** Resolves when the keeper has done what the nudge asked for, or `ms` are over. */
+export async function waitFor({ ended }: NetworkTools, { task, wake }: Nudge, ms: number): Promise<void> {
+  if (ms <= 0) return;
+  const over = new AbortController();
+  await Promise.race([
+    ended(task, { wake, signal: over.signal }),
+    sleep(ms, undefined, { signal: over.signal }).catch(() => {}),
+  ]);
+  over.abort();
+}
+
+/** Throws `quota_exceeded`. The caller holds `lockProject` where the quota counts over the project. */
+export async function holdProjectQuota(
+  tx: Tx,
+  caller: Caller,
+  quota: Quota,
+  used: number,
+  wanted: number,
+): Promise<void> {
+  const project = await findProject.first(tx, { id: caller.projectId });
+  if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
+  holdQuota(project.quotas, quota, used, wanted);
+}
+
+/**
+ * What a change makes of a network: fields of the row besides what it wrote into other tables, or null where all stays as it is. What
+ * packets must obey raises the generation; labels and a confirmation are nothing to them.
+ */
+const idle: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by"]);
+
+export type Change = (whole: Whole, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;
+
+/**
+ * Changes a public network: `change` says what; then it has a new version and (unless only labels differ) a new generation, its keeper
+ * is nudged, and the answer waits for packets to obey. Throws `action_not_allowed` while it is being deleted.
+ */
+export async function changePublic(
+  tools: NetworkTools,
+  request: Pick<Request, "caller" | "expect" | "dryRun"> & { readonly params: { readonly id: number } },
+  tx: Tx,
+  change: Change,
+): Promise<Outcome<PublicNetwork>> {
+  const { caller, params } = request;
+  await table.lockNetwork(tx, params.id);
+  const row = await getPublic(tx, caller, params.id);
+  request.expect(publicTag(row));
+  if (row.state === "Deleting")
+    throw new Fault("action_not_allowed", `Public network ${row.id} is Deleting, and nothing of it can be changed.`);
+  const before = await getWhole(tx, row);
+  const secrets = openFor(tools, caller);
+  const wanted = await change(before, tx);
+  const settled = async (ms: number): Promise<PublicNetwork | undefined> => {
+    // Who does not wait for the machine does not wait for its counters.
+    if (ms <= 0) return undefined;
+    const now = await readWhole(tools.store.read, await table.findNetwork(tools.store.read, row.id));
+    const isNew = wanted?.firewall !== undefined && wanted.firewall !== before.network.firewall;
+    return now && showNow(tools, caller, now, isNew ? uncounted : undefined);
+  };
+  if (wanted === null)
+    return {
+      answer: showPublicNetwork(before, { live: null, secrets }),
+      tag: publicTag(row),
+      happenings: [],
+      settle: settled,
+    };
+
+  const moves = !(Object.keys(wanted).length > 0 && Object.keys(wanted).every((key) => idle.has(key)));
+  await table.updateNetwork(tx, row.id, {
+    ...wanted,
+    version: row.version + 1,
+    generation: row.generation + (moves ? 1 : 0),
+  });
+  const stored = await getWhole(tx, await getPublic(tx, caller, row.id));
+  const after = request.dryRun ? withoutNewIds(before, stored) : stored;
+  const task = moves ? await nudge(tx, tools.apply, row.id) : null;
+  return {
+    answer: showPublicNetwork(after, { live: null, secrets }),
+    tag: publicTag(after.network),
+    happenings: [happened("publicnetwork.changed", before, after)],
+    async settle(ms) {
+      if (task !== null) await waitFor(tools, task, ms);
+      return settled(ms);
+    },
+  };
+}
+
+/** As a dry run shows it: what came has no id yet. */
+function withoutNewIds(before: Whole, after: Whole): Whole {
+  const known = new Set(before.tunnels.map(({ id }) => id));
+  return { ...after, tunnels: after.tunnels.map((row) => (known.has(row.id) ? row : { ...row, id: 0 })) };
+}
+
+/** Told and kept without secrets. */
+export function happened(type: Happening["type"], before: Whole | null, after: Whole | null): Happening {
+  const id = (after ?? before)?.network.id ?? 0;
+  const show = (whole: Whole | null): unknown => (whole === null ? null : showForEvent(whole).data);
+  return { type, id, parent: null, before: show(before), after: show(after) };
+}
+
+/** Which of the locations is meant, in any letter case; undefined: none of them. */
+export function findLocation(locations: readonly string[], wanted: string | undefined): string | undefined {
+  if (!wanted) return locations[0];
+  return locations.find((name) => name.toLowerCase() === wanted.toLowerCase());
+}
+
+/** Of a list's filter: names with commas, any letter case. */
+export function inLocation(wanted: string | undefined): (row: table.NetworkRow) => boolean {
+  if (wanted === undefined) return () => true;
+  const names = wanted.split(",").map((name) => name.trim().toLowerCase());
+  return (row) => names.includes(row.location.toLowerCase());
+}

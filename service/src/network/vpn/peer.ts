@@ -1,0 +1,30 @@
+/**
+ * What the owner of a tunnel gives to whoever runs its far end: a ready configuration in the words of that program or router, and of
+ * WireGuard the same as a QR code. Secrets are never in it; placeholders say where they go.
+ */
+import { type PeerDialect, peerDialects, type TunnelPeer, type TunnelType } from "@brume/api/vpn.ts";
+import { renderSVG } from "uqr";
+import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { renderPeerConfig } from "../../drivers/router/peerconfig.ts";
+import type { NearEnd } from "../../drivers/router/peertext.ts";
+import type { TunnelSpec } from "../../drivers/router/port.ts";
+
+const typeOf = ({ type }: TunnelSpec): TunnelType => (type === "ipsec" ? "IPsec" : "WireGuard");
+
+/** The text in this dialect, or where there is none for such a tunnel, in the one of its type. */
+export function renderConfig(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect): string {
+  return renderPeerConfig(spec, near, peer) ?? renderPeerConfig(spec, near) ?? "";
+}
+
+/** Throws `validation_failed` for a dialect that does not fit the tunnel. */
+export function describePeer(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect): TunnelPeer {
+  const type = typeOf(spec);
+  const dialects: readonly PeerDialect[] = peerDialects[type];
+  const dialect = peer ?? peerDialects[type][0];
+  if (!dialects.includes(dialect)) {
+    const detail = `peer must be one of ${dialects.join(", ")} for a tunnel of type ${type}, not ${dialect}.`;
+    throw invalidFields([fieldFault("?peer", "value_not_allowed", detail)]);
+  }
+  const config = renderConfig(spec, near, dialect);
+  return { Peer: dialect, Config: config, Qr: dialect === "wg-quick" ? renderSVG(config) : "" };
+}

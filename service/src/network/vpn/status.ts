@@ -1,0 +1,66 @@
+/** How a tunnel is doing: the engine's word on it in the terms of the contract (api section 2.12). */
+import { formatDate } from "@brume/api/common.ts";
+import type { TunnelStatus } from "@brume/api/vpn.ts";
+import { showWorkError, type WorkError, workFaults } from "@brume/api/work.ts";
+import type { TunnelStatus as EngineStatus, TunnelFault } from "../../drivers/router/port.ts";
+import type { StoredTunnel, TunnelSettings } from "./tunnel.ts";
+
+const states = {
+  up: "Up",
+  connecting: "Connecting",
+  down: "Down",
+  disabled: "Connecting",
+  unknown: "Unknown",
+} as const;
+
+/** No step is to blame: a tunnel comes up by itself or does not. */
+const explain = (code: TunnelFault, detail: string): WorkError =>
+  showWorkError({ code, title: workFaults[code], detail, step: null });
+
+/** Where the peer is said to be, without port; "" for one that calls. */
+function peerOf({ Type, PeerEndpoint }: TunnelSettings): string {
+  if (Type === "IPsec") return PeerEndpoint === "any" ? "" : PeerEndpoint;
+  return PeerEndpoint.replace(/:\d+$/, "");
+}
+
+/** `silent`: the engine gave no answer in time. `absent`: it did, and does not have the tunnel (yet). */
+export type Word = EngineStatus | "silent" | "absent";
+
+export function showStatus({ id, settings }: Pick<StoredTunnel, "id" | "settings">, word: Word): TunnelStatus {
+  const idle: TunnelStatus = {
+    TunnelId: id,
+    Operational: false,
+    State: "Connecting",
+    Error: null,
+    EstablishedAt: null,
+    BytesIn: 0,
+    BytesOut: 0,
+    LastSeen: null,
+    LocalSubnets: [],
+    PeerSubnets: [],
+    PeerAddress: peerOf(settings),
+    Proposal: "",
+  };
+  // What is wished counts: the engine may not have heard of it yet.
+  if (!settings.Enabled) return { ...idle, State: "Disabled" };
+  if (word === "absent") return idle;
+  if (word === "silent") {
+    const error = explain("engine_unavailable", `The engine said nothing of tunnel ${id} within 2 seconds.`);
+    return { ...idle, State: "Unknown", Error: error };
+  }
+  const isUp = word.state === "up";
+  return {
+    TunnelId: id,
+    Operational: isUp,
+    State: states[word.state],
+    Error: isUp || word.reason === null ? null : explain(word.reason.fault, word.reason.detail),
+    EstablishedAt: word.establishedAt === null ? null : formatDate(word.establishedAt),
+    BytesIn: word.bytesIn,
+    BytesOut: word.bytesOut,
+    LastSeen: word.lastSeen === null ? null : formatDate(word.lastSeen),
+    LocalSubnets: isUp ? [...word.localSubnets] : [],
+    PeerSubnets: isUp ? [...word.peerSubnets] : [],
+    PeerAddress: word.peerAddress,
+    Proposal: isUp ? word.proposal : "",
+  };
+}

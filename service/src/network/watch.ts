@@ -1,0 +1,113 @@
+/**
+ * Looks at all networks at once every few seconds: what was changed behind our back is told and repaired, what no row owns is
+ * taken away, and tunnels that come up or go down make events.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { NetworkStatus, Router, TunnelStatus } from "../drivers/router/port.ts";
+import { append } from "../engine/event.ts";
+import { type Keeper, keeper } from "../engine/flow.ts";
+import { nudge } from "../engine/task.ts";
+import type { Store, Tx } from "../store/db.ts";
+import { noteTrouble } from "./keeper.ts";
+import type { Live } from "./live.ts";
+import * as table from "./table.ts";
+import { showStatus } from "./vpn/status.ts";
+import { readTunnel } from "./vpn/tunnel.ts";
+
+export interface WatchOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly router: Router;
+  readonly live: Live;
+  /** Applies one network. */
+  readonly apply: Keeper;
+}
+
+/** Milliseconds between looks. */
+const period = 5000;
+
+export function watchKeeper({ store, clock, log, router, live, apply }: WatchOptions): Keeper {
+  /** `before` was read before the look, so what is in it and not on the machine has been lost. */
+  async function compare(before: readonly table.NetworkRow[], networks: readonly NetworkStatus[]): Promise<void> {
+    const statusOf = new Map(networks.map((status) => [status.id, status]));
+    for (const row of before) {
+      const status = statusOf.get(row.id);
+      statusOf.delete(row.id);
+      if (row.state === "Deleting" || row.applied === 0) continue;
+      const lost = lossOf(row, status);
+      if (lost !== null) await store.write((tx) => repair(tx, row, status, lost));
+    }
+    for (const id of statusOf.keys()) {
+      // Made since the rows were read?
+      if ((await table.findNetwork(store.read, id)) !== undefined) continue;
+      log("warn", "A network that nothing wishes is on the machine and is removed.", { network: id });
+      await router.remove(id);
+    }
+  }
+
+  async function repair(tx: Tx, { id, applied }: table.NetworkRow, status: NetworkStatus | undefined, lost: string) {
+    await table.lockNetwork(tx, id);
+    const row = await table.findNetwork(tx, id);
+    // What changed meanwhile is being applied anyway.
+    if (row === undefined || row.state === "Deleting" || row.applied !== applied) return;
+    await table.updateNetwork(tx, id, { applied: Math.min(applied, status?.generation ?? 0) });
+    await noteTrouble(tx, id, `${lost} Brume did not do that and repairs it.`, clock.now());
+    await nudge(tx, apply, id);
+  }
+
+  async function noteTunnels(networks: readonly NetworkStatus[]): Promise<void> {
+    const rows = new Map((await table.listAllTunnels(store.read)).map((row) => [row.id, row]));
+    for (const network of networks)
+      for (const status of network.tunnels) {
+        const row = rows.get(status.id);
+        const isUp = status.state === "up";
+        if (row === undefined || status.state === "unknown" || (row.is_up === 1) === isUp) continue;
+        await store.write((tx) => noteTunnel(tx, status, isUp));
+      }
+  }
+
+  async function noteTunnel(tx: Tx, status: TunnelStatus, isUp: boolean): Promise<void> {
+    const row = await table.findTunnel(tx, status.id);
+    if (row === undefined || (row.is_up === 1) === isUp) return;
+    const network = await table.findNetwork(tx, row.network_id);
+    if (network === undefined || network.project_id === null) return;
+    await table.updateTunnel(tx, row.id, { is_up: Number(isUp) });
+    await append(tx, [
+      {
+        type: isUp ? "tunnel.up" : "tunnel.down",
+        date: clock.now(),
+        project: network.project_id,
+        resource: "tunnel",
+        id: row.id,
+        parent: network.id,
+        data: JSON.stringify(showStatus(readTunnel(row), status)),
+      },
+    ]);
+  }
+
+  return keeper({
+    name: "network.watch",
+    subject: "networks",
+    single: true,
+    period,
+    pause: { first: period, factor: 1, most: period },
+    async run() {
+      const before = await table.listAllNetworks(store.read);
+      const { ready, networks } = await live.lookLong();
+      if (!ready) return;
+      await compare(before, networks);
+      await noteTunnels(networks);
+    },
+  });
+}
+
+/** What of the network is not there any more, as a sentence; null: nothing. */
+function lossOf(row: table.NetworkRow, status: NetworkStatus | undefined): string | null {
+  if (status === undefined) return `Network ${row.id} is not on the machine any more.`;
+  if (!status.whole) return `Of network ${row.id} is missing: ${status.missing.join(", ")}.`;
+  if (status.generation < row.applied)
+    return `Network ${row.id} stands at generation ${status.generation} instead of ${row.applied}.`;
+  return null;
+}

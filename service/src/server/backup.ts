@@ -1,0 +1,59 @@
+/** Daily backups: an image of every server that wants them, once a day, and the end of those that are too old (api section 7.4). */
+
+import { formatDate } from "@brume/api/common.ts";
+import { serverLimits } from "@brume/api/server.ts";
+import { techNameOf } from "../catalog/rules.ts";
+import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
+import { type Keeper, keeper } from "../engine/flow.ts";
+import { queue } from "../engine/task.ts";
+import type { Tx } from "../store/db.ts";
+import { type imageFlows, orderImage, orderImageRemoval } from "./flow/image.ts";
+import type { FlowTools } from "./flow/tools.ts";
+import { findAnyServer, listAllServers, type ServerRow, updateServer } from "./table.ts";
+
+const day = 86_400_000;
+/** Milliseconds between looks for servers whose day has come. */
+const period = 600_000;
+/** Days that backups outlive their server. */
+const longest = 28;
+
+const isDue = ({ state, is_backup_active, backed_up }: ServerRow, now: number): boolean =>
+  state === "Active" && is_backup_active === 1 && (backed_up === null || backed_up <= now - day);
+
+const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
+  created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
+
+export function backupKeeper(tools: FlowTools, flows: ReturnType<typeof imageFlows>): Keeper {
+  const { store, clock } = tools;
+
+  async function begin(tx: Tx, id: number, now: number): Promise<void> {
+    // Whoever is busy is asked again.
+    if ((await queue(tx, { kind: "server", id })).length > 0) return;
+    const server = await findAnyServer(tx, id);
+    if (server === undefined || !isDue(server, now)) return;
+    const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;
+    await orderImage(tools, tx, flows, server, { type: "Backup", name, techName: techNameOf(name), labels: {} }, null);
+    await updateServer(tx, id, { backed_up: now });
+  }
+
+  return keeper({
+    name: "server.backup",
+    subject: "servers",
+    single: true,
+    period,
+    async run() {
+      const now = clock.now();
+      const servers = await listAllServers(store.read);
+      for (const server of servers) if (isDue(server, now)) await store.write((tx) => begin(tx, server.id, now));
+      const byId = new Map(servers.map((server) => [server.id, server]));
+      for (const { id } of (await listBackups(store.read)).filter((image) =>
+        isOld(image, byId.get(image.server_id ?? 0), now),
+      ))
+        await store.write(async (tx) => {
+          await lockImage(tx, id);
+          const image = (await listBackups(tx)).find((each) => each.id === id);
+          if (image !== undefined) await orderImageRemoval(tools, tx, flows, image, null);
+        });
+    },
+  });
+}

@@ -1,0 +1,109 @@
+/** A group's body as the servers that it means, and their plans: all of them, or each for itself (api section 2.2). */
+import type { BatchWish } from "@brume/api/batch.ts";
+import { maxLabels } from "@brume/api/common.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
+import { hostNamePattern, type ServerWish } from "@brume/api/server.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { checkWish, type Member, planServer, type ServerSpec, type Stock } from "./plan.ts";
+
+const mostCharacters = 64;
+const hostName = new RegExp(hostNamePattern, "u");
+
+/** The servers asked for, in order. Throws `batch_form_invalid`. */
+export function membersOf(body: Partial<BatchWish>): Member[] {
+  const { Count, Names, Servers, Policy: _, ...common } = body;
+  const given = [Count, Names, Servers].filter((form) => form !== undefined).length;
+  if (given !== 1)
+    throw new Fault("batch_form_invalid", `Count, Names, Servers: ${given === 0 ? "none" : given} of them are given.`);
+  if (Names !== undefined)
+    return Names.map((Name, index) => ({
+      wish: { ...common, Name },
+      at: (field) => (field === "Name" ? `/Names/${index}` : `/${field}`),
+    }));
+  if (Servers !== undefined)
+    return Servers.map((own, index) => ({
+      wish: { ...common, ...own, Labels: { ...common.Labels, ...own.Labels } },
+      // What every server has in common stands beside the list; what is missing is missing in it.
+      at: (field) => (own[field] === undefined && common[field] !== undefined ? "" : `/Servers/${index}`) + `/${field}`,
+    }));
+  return Array.from({ length: Count ?? 0 }, (_one, index) => ({
+    wish: numbered(common, index + 1),
+    at: (field) => `/${field}`,
+  }));
+}
+
+/** `{n}` in names is the number; a name without it gets it at the end. */
+function numbered(wish: Partial<ServerWish>, number: number): Partial<ServerWish> {
+  const put = (text: string) => text.replaceAll("{n}", String(number));
+  const { Name, HostName, ...rest } = wish;
+  return {
+    ...rest,
+    ...(Name !== undefined && { Name: Name.includes("{n}") ? put(Name) : `${Name}-${number}` }),
+    ...(HostName !== undefined && { HostName: put(HostName) }),
+  };
+}
+
+/** What a schema cannot say of the body. What is wrong with its form is said by `membersOf`, and only when nothing else is. */
+export function checkBatch(body: Partial<BatchWish>): FieldFault[] {
+  const forms = [body.Count, body.Names, body.Servers].filter((form) => form !== undefined);
+  if (forms.length !== 1) return [];
+  return once(membersOf(body).flatMap((member) => [...checkNames(member), ...checkWish(member)]));
+}
+
+function checkNames({ wish, at }: Member): FieldFault[] {
+  const faults: FieldFault[] = [];
+  const { Name, HostName, Labels = {} } = wish;
+  if (Name === undefined) faults.push(fieldFault(at("Name"), "field_required", "Name is required."));
+  else if (Array.from(Name).length > mostCharacters)
+    faults.push(
+      fieldFault(
+        at("Name"),
+        "too_long",
+        `Name must be at most ${mostCharacters} characters long, which "${Name}" is not.`,
+      ),
+    );
+  if (HostName && !hostName.test(HostName))
+    faults.push(
+      fieldFault(
+        at("HostName"),
+        "format_invalid",
+        `HostName must have 1-63 of a-z, 0-9 and -, no hyphen at the ends, which "${HostName}" has not.`,
+      ),
+    );
+  const labels = Object.keys(Labels).length;
+  if (labels > maxLabels)
+    faults.push(fieldFault(at("Labels"), "too_long", `Labels must have at most ${maxLabels} labels, not ${labels}.`));
+  return faults;
+}
+
+/** Faults of fields that several servers share, each once. */
+function once(faults: readonly FieldFault[]): FieldFault[] {
+  return [...new Map(faults.map((fault) => [`${fault.pointer} ${fault.code}`, fault])).values()];
+}
+
+export type Planned = { readonly index: number } & (
+  | { readonly spec: ServerSpec; readonly fault?: never }
+  | { readonly spec?: never; readonly fault: Fault }
+);
+
+/** Each for itself, in order. */
+export function planEach(members: readonly Member[], stock: Stock): Planned[] {
+  return members.map((member, index) => {
+    try {
+      return { index, spec: planServer(member, stock) };
+    } catch (fault) {
+      if (fault instanceof Fault) return { index, fault };
+      throw fault;
+    }
+  });
+}
+
+/** All of them. Throws what is wrong with fields and references of any, all at once; else the first other fault. */
+export function planTogether(members: readonly Member[], stock: Stock): ServerSpec[] {
+  const planned = planEach(members, stock);
+  const faults = planned.flatMap(({ fault }) => fault ?? []);
+  const invalid = once(faults.flatMap((fault) => (fault.code === "validation_failed" ? fault.errors : [])));
+  if (invalid.length > 0) throw invalidFields(invalid);
+  if (faults[0] !== undefined) throw faults[0];
+  return planned.flatMap(({ spec }) => spec ?? []);
+}

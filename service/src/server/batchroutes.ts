@@ -1,0 +1,233 @@
+/** Groups of servers: made together, deleted together (api sections 2.2, 3.6 and 4.1). */
+import type { Batch } from "@brume/api/batch.ts";
+import { describeProblem } from "@brume/api/errors.ts";
+import type { ProjectRow } from "../account/table.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Task } from "../engine/task.ts";
+import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
+import { findShared, lockNetwork } from "../network/table.ts";
+import type { Tx } from "../store/db.ts";
+import { checkBatch, membersOf, planEach, planTogether } from "./batch.ts";
+import {
+  askForRoom,
+  causeOf,
+  type Desk,
+  type Host,
+  holdDemand,
+  noted,
+  openProject,
+  queueOf,
+  readStock,
+  waitForTasks,
+} from "./desk.ts";
+import type { ServerSpec } from "./plan.ts";
+import { holdUnprotected } from "./rebuild.ts";
+import { demandOf } from "./room.ts";
+import { showBatch, withoutSecrets } from "./show.ts";
+import { flowName } from "./state.ts";
+import {
+  type BatchRow,
+  deleteServer,
+  findBatch,
+  findServer,
+  insertBatch,
+  listMembers,
+  type ServerRow,
+  updateBatch,
+} from "./table.ts";
+import { viewServer, withoutIds } from "./view.ts";
+
+type Names = "createBatch" | "deleteBatch";
+
+interface Made {
+  readonly server: ServerRow;
+  readonly task: Task;
+}
+
+/** As far as making them is concerned. */
+interface Making {
+  readonly tx: Tx;
+  readonly project: ProjectRow;
+  readonly host: Host;
+  readonly batch: number;
+  readonly request: Pick<Request, "caller" | "requestId">;
+}
+
+export function batchRoutes(desk: Desk): Handlers<Names> {
+  const { store, clock, servers } = desk;
+
+  const make = ({ tx, project, batch, request }: Making, spec: ServerSpec): Promise<Made> =>
+    servers.order.create(tx, { project: project.id, batch, spec, by: causeOf(request) });
+
+  /** All of them, or the first fault. */
+  async function makeAll(making: Making, specs: readonly ServerSpec[]): Promise<Made[]> {
+    const { tx, project, host } = making;
+    await holdDemand(tx, project, host, demandOf(specs));
+    await lockNetworks(tx, specs);
+    const made: Made[] = [];
+    for (const spec of specs) made.push(await make(making, spec));
+    return made;
+  }
+
+  /** Each for itself; at least one, or the first fault. */
+  async function makeSome(making: Making, planned: ReturnType<typeof planEach>) {
+    const { tx, project, host, batch, request } = making;
+    const made: Made[] = [];
+    const faults: { readonly index: number; readonly fault: Fault }[] = [];
+    await lockNetworks(
+      tx,
+      planned.flatMap(({ spec }) => spec ?? []),
+    );
+    for (const { index, spec, fault } of planned) {
+      if (spec === undefined) {
+        faults.push({ index, fault });
+        continue;
+      }
+      try {
+        await holdDemand(tx, project, host, demandOf([spec]));
+        made.push(await make(making, spec));
+      } catch (refusal) {
+        if (!(refusal instanceof Fault)) throw refusal;
+        faults.push({ index, fault: refusal });
+        // Its address was refused when its row was there.
+        const kept = new Set(made.map(({ server }) => server.id));
+        for (const { id } of await listMembers(tx, batch)) if (!kept.has(id)) await deleteServer(tx, id);
+      }
+    }
+    if (made.length === 0 && faults[0] !== undefined) throw faults[0].fault;
+    const errors = faults.map(({ index, fault: { code, message, errors: fields } }) => ({
+      Index: index,
+      Error: describeProblem(code, message, request.requestId, fields),
+    }));
+    return { made, errors };
+  }
+
+  /** Public and shared networks are locked by id, lest two groups wait for each other. */
+  async function lockNetworks(tx: Tx, specs: readonly ServerSpec[]): Promise<void> {
+    const ids = new Set<number>();
+    for (const { network, location } of specs) {
+      const id = network?.id ?? (await findShared(tx, location))?.id;
+      if (id !== undefined) ids.add(id);
+    }
+    for (const id of [...ids].sort((one, other) => one - other)) await lockNetwork(tx, id);
+  }
+
+  async function settleBatch(caller: Caller, id: number, tasks: readonly Task[], ms: number) {
+    if (ms <= 0) return undefined;
+    await waitForTasks(desk, tasks, ms);
+    const row = await findBatch(store.read, caller.projectId, id);
+    if (row === undefined) return undefined;
+    const shown = [];
+    for (const member of await listMembers(store.read, id))
+      shown.push(await viewServer(desk, store.read, caller, member));
+    return showBatch(row, shown);
+  }
+
+  /** The servers with their queues held, in order of id. Throws `server_not_found`, `server_protected`. */
+  async function holdAll(tx: Tx, caller: Caller, ids: readonly number[]) {
+    const held: { readonly server: ServerRow; readonly running: Task | undefined }[] = [];
+    for (const id of [...new Set(ids)].sort((one, other) => one - other)) {
+      const queue = await queueOf(tx, id);
+      const server = await findServer(tx, caller.projectId, id);
+      if (server === undefined) throw new Fault("server_not_found", `There is no server ${id} in this project.`);
+      holdUnprotected(server);
+      held.push({ server, running: queue.find(({ name }) => name === flowName("Delete")) });
+    }
+    return held;
+  }
+
+  return {
+    createBatch: {
+      check: (body) => checkBatch(body),
+      prepare: () => askForRoom(desk),
+      async change(request, tx, host): Promise<Outcome<Batch>> {
+        const { body, caller, dryRun } = request;
+        const members = membersOf(body);
+        const project = await openProject(tx, caller);
+        const stock = await readStock(desk, tx, caller);
+        const policy = body.Policy ?? "Atomic";
+        // Planned before the group is there, so that most of what is refused leaves no gap in the ids.
+        const together = policy === "Atomic" ? planTogether(members, stock) : null;
+        const row = await insertBatch(tx, {
+          project_id: project.id,
+          policy,
+          state: "New",
+          errors: "[]",
+          created: clock.now(),
+        });
+        const making = { tx, project, host: host as Host, batch: row.id, request };
+        const { made, errors } =
+          together === null
+            ? await makeSome(making, planEach(members, stock))
+            : { made: await makeAll(making, together), errors: [] };
+        const batch = errors.length === 0 ? row : await updateBatch(tx, row.id, { errors: JSON.stringify(errors) });
+        const shown = [];
+        for (const { server } of made) shown.push(await viewServer(desk, tx, caller, server));
+        const told = shown.map(withoutSecrets);
+        return {
+          answer: dryRun ? showBatch({ ...batch, id: 0 }, shown.map(withoutIds)) : showBatch(batch, shown),
+          happenings: [
+            { type: "batch.created", id: batch.id, parent: null, before: null, after: showBatch(batch, told) },
+            ...told.map((server) => noted("server.created", server.ID, null, server)),
+          ],
+          settle: (ms) =>
+            settleBatch(
+              caller,
+              batch.id,
+              made.map(({ task }) => task),
+              ms,
+            ),
+        };
+      },
+    },
+    deleteBatch: {
+      async change(request, tx) {
+        const { caller } = request;
+        const by = causeOf(request);
+        const { ID, ServerIDs } = meant(request);
+        const batch = ID === undefined ? null : await getBatch(tx, caller, ID);
+        const ids = batch === null ? ServerIDs : (await listMembers(tx, batch.id)).map(({ id }) => id);
+        const held = await holdAll(tx, caller, ids);
+        const tasks: Task[] = [];
+        for (const { server, running } of held) {
+          const task = (await servers.order.delete(tx, server, by)) ?? running;
+          if (task !== undefined) tasks.push(task);
+        }
+        if (batch !== null) await servers.order.deleteBatch(tx, batch, by);
+        const gone = held.map(({ server }) => noted("server.deleted", server.id, { ID: server.id }, null));
+        return {
+          answer: undefined,
+          happenings: batch === null ? gone : [noted("batch.deleted", batch.id, { ID: batch.id }, null), ...gone],
+          async settle(ms) {
+            await waitForTasks(desk, tasks, ms);
+            return undefined;
+          },
+        };
+      },
+    },
+  };
+}
+
+async function getBatch(tx: Tx, { projectId }: Caller, id: number): Promise<BatchRow> {
+  const row = await findBatch(tx, projectId, id);
+  if (row === undefined) throw new Fault("batch_not_found", `There is no server group ${id} in this project.`);
+  return row;
+}
+
+interface Meant {
+  readonly ID?: number;
+  readonly ServerIDs?: readonly number[];
+}
+
+/** The body says which, or if it says nothing the query. Throws `validation_failed` for both or none. */
+function meant({ body, query }: { readonly body: Meant; readonly query: Meant }) {
+  const isSaid = ({ ID, ServerIDs }: Meant): boolean => ID !== undefined || (ServerIDs?.length ?? 0) > 0;
+  const inBody = isSaid(body) || !isSaid(query);
+  const { ID, ServerIDs = [] } = inBody ? body : query;
+  const at = inBody ? "/" : "?";
+  if (ID !== undefined && ServerIDs.length > 0)
+    throw invalidFields([fieldFault(`${at}ServerIDs`, "fields_conflict", "ServerIDs must not stand beside ID.")]);
+  if (ID === undefined && ServerIDs.length === 0)
+    throw invalidFields([fieldFault(`${at}ID`, "field_required", "ID is required, or ServerIDs instead.")]);
+  return { ID, ServerIDs };
+}

@@ -1,0 +1,147 @@
+/**
+ * What the routes of servers share: who asks for what, what the host has left for it, and how long an answer waits for the work that was
+ * ordered. Locks are taken in one order by all: project, the servers' queues by id, room, networks by id.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Action } from "@brume/api/action.ts";
+import { findProject, lockProject, type ProjectRow } from "../account/table.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault } from "../base/fault.ts";
+import type { Log } from "../base/log.ts";
+import { listImages, listSshKeys } from "../catalog/table.ts";
+import type { Capacity, Machines, MachinesStatus } from "../drivers/machine/port.ts";
+import { type Ended, find, queue, type Task } from "../engine/task.ts";
+import type { Caller, Happening, Request } from "../http/handler.ts";
+import type { Tickets } from "../http/tickets.ts";
+import { listNetworksOf } from "../network/table.ts";
+import type { Reader, Store, Tx } from "../store/db.ts";
+import type { Cause } from "./flow/tools.ts";
+import type { Stock } from "./plan.ts";
+import { capacityOf, type Demand, holdQuotas, holdRoom } from "./room.ts";
+import type { Servers } from "./servers.ts";
+import { showAction } from "./show.ts";
+import { findServer, lockRoom, type ServerRow, sumAll, sumProject } from "./table.ts";
+import type { ViewTools } from "./view.ts";
+
+/** What the routes have in their hands. */
+export interface Desk extends ViewTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly machines: Machines;
+  readonly servers: Servers;
+  /** Titles; the first is the default. */
+  readonly locations: readonly string[];
+  readonly tickets: Tickets;
+  readonly ended: Ended;
+}
+
+/** Throws `server_not_found`. */
+export async function getServer(db: Reader, caller: Caller, id: number): Promise<ServerRow> {
+  const row = await findServer(db, caller.projectId, id);
+  if (row === undefined) throw new Fault("server_not_found", `There is no server ${id} in this project.`);
+  return row;
+}
+
+export const causeOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId">): Cause => ({
+  token: caller.tokenId,
+  request: requestId,
+});
+
+/** What works on a server and waits for it; it stays so until the commit. */
+export const queueOf = (tx: Tx, server: number): Promise<Task[]> => queue(tx, { kind: "server", id: server });
+
+/** What wishes can refer to. */
+export async function readStock({ locations }: Desk, db: Reader, { projectId }: Caller): Promise<Stock> {
+  const networks = [
+    ...(await listNetworksOf(db, projectId, "public")),
+    ...(await listNetworksOf(db, projectId, "private")),
+  ];
+  return {
+    images: await listImages(db, projectId),
+    locations,
+    networks: new Map(networks.map((network) => [network.id, network])),
+    keys: new Map((await listSshKeys(db, projectId)).map((key) => [key.id, key])),
+  };
+}
+
+/** The machines as they stand, asked for before the transaction. Null: they do not answer. */
+export interface Host {
+  readonly capacity: Capacity | null;
+  /** The most that this server can grow to as it runs. */
+  reach(server: number): { readonly cpus: number; readonly memory: number } | null;
+}
+
+export const lookAtHost = (desk: Desk): Promise<Host> => askHost(desk, desk.servers.sight.look());
+
+/** The same by the last look, for who asks for room only. */
+export const askForRoom = (desk: Desk): Promise<Host> => askHost(desk, desk.servers.sight.recent());
+
+async function askHost({ servers, log }: Desk, asked: Promise<MachinesStatus>): Promise<Host> {
+  const status = await asked.catch((error: unknown) => {
+    log("warn", "The machines do not answer.", { error });
+    return null;
+  });
+  return {
+    capacity: status?.ready === true ? status.capacity : null,
+    reach: (server) => servers.sight.of(server)?.reach ?? null,
+  };
+}
+
+/** Orders all that take of a project's quotas. Throws `project_blocked` when that has happened since the request was let in. */
+export async function openProject(tx: Tx, caller: Caller): Promise<ProjectRow> {
+  await lockProject(tx, caller.projectId);
+  const project = await findProject.first(tx, { id: caller.projectId });
+  if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
+  if (project.is_blocked === 1) throw new Fault("project_blocked", "A blocked project can only be read and cleared.");
+  return project;
+}
+
+/** Throws `quota_exceeded`, `engine_unavailable`, `no_capacity`. The project is locked; from here on so is the room of the host. */
+export async function holdDemand(tx: Tx, project: ProjectRow, host: Host, wanted: Demand): Promise<void> {
+  holdQuotas(project.quotas, await sumProject(tx, project.id), wanted);
+  await lockRoom(tx);
+  holdRoom(capacityOf(holdEngine(host), await sumAll(tx)), wanted);
+}
+
+/** Throws `engine_unavailable`. */
+export function holdEngine({ capacity }: Host): Capacity {
+  if (capacity === null) throw new Fault("engine_unavailable", "The machines do not answer.");
+  return capacity;
+}
+
+/** Resolves when all of them have ended, or `ms` are over. */
+export async function waitForTasks({ ended }: Desk, tasks: readonly Pick<Task, "id">[], ms: number): Promise<void> {
+  if (ms <= 0 || tasks.length === 0) return;
+  const over = new AbortController();
+  await Promise.race([
+    Promise.all(tasks.map(({ id }) => ended(id, { signal: over.signal }))),
+    sleep(ms, undefined, { signal: over.signal }).catch(() => {}),
+  ]);
+  over.abort();
+}
+
+/** The task of an order, which is an action. */
+export function actionOf(task: Task): Action {
+  const action = showAction(task);
+  if (action === null) throw new Error(`${task.name} is no action`);
+  return action;
+}
+
+/** The action as it is when it has ended, or `ms` are over. */
+export async function settleAction(desk: Desk, task: Task, ms: number): Promise<Action | undefined> {
+  if (ms <= 0) return undefined;
+  await waitForTasks(desk, [task], ms);
+  const now = await find(desk.store.read, task.id);
+  return now && actionOf(now);
+}
+
+/** For the audit; the events are told where the work is ordered. */
+export const noted = (type: Happening["type"], id: number, before: unknown, after: unknown): Happening => ({
+  type,
+  id,
+  parent: null,
+  before,
+  after,
+  silent: true,
+});

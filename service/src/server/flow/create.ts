@@ -1,0 +1,293 @@
+/**
+ * `Create` and `Copy`: a server comes to be, or nothing is left of it but a row that says why. The row, its address and the wish of
+ * its network are made in the transaction of the request; disk, network and start follow. A copy takes its disk from another server,
+ * for which it waits until that server has nothing else to do, and holds it only for the moment of the snapshot.
+ */
+import { findProject } from "../../account/table.ts";
+import { findImage, updateImage } from "../../catalog/table.ts";
+import type { Done, Ending, Flow, Wait } from "../../engine/flow.ts";
+import { find, queue, type Task, wake } from "../../engine/task.ts";
+import { showAddress } from "../../network/plan.ts";
+import { findShared } from "../../network/table.ts";
+import type { Tx } from "../../store/db.ts";
+import { numberedHostName } from "../hostname.ts";
+import { createPassword } from "../password.ts";
+import type { ServerSpec } from "../plan.ts";
+import { flowName } from "../state.ts";
+import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
+import { cancelWork } from "./cancel.ts";
+import { serverFlow, startOn, stepsOf } from "./form.ts";
+import { failServer, noteGroup } from "./group.ts";
+import { joinNetwork } from "./network.ts";
+import { orderSettle } from "./settle.ts";
+import { bootStep, changeServer, guestSteps, mustFind, waitForPlace, wishFor } from "./steps.ts";
+import { tellServer } from "./tell.ts";
+import { attempt, type Cause, errorFor, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+
+export interface CopyInput {
+  readonly source: number;
+}
+/** For whom the server's turn is kept. */
+interface TurnInput {
+  readonly task: number;
+}
+
+const hour = 3_600_000;
+/** As long as twenty others may have to be waited for. */
+const longest = 4 * hour;
+/** Milliseconds; both sides wake each other, so this is only for what got lost. */
+const look = 30_000;
+
+export function createFlows(tools: FlowTools, settle: Flow) {
+  const { machines } = tools;
+  const reserve = <Input>(): ServerStep<Input> => ({ name: "Reserve" });
+  const undisk = ({ subject }: { readonly subject: number }): Promise<void> => machines.remove(subject);
+  const network = <Input>(): ServerStep<Input> => ({ name: "Network", do: (run) => waitForPlace(tools, run) });
+  const ended = (tx: Tx, run: { readonly task: number; readonly subject: number }, ending: Ending) =>
+    endMaking(tools, tx, settle, run, ending);
+
+  const create = serverFlow<null>(tools, {
+    name: flowName("Create"),
+    steps: [
+      reserve(),
+      {
+        name: "Disk",
+        // As long as it takes to fetch an image.
+        time: hour,
+        do: ({ subject, signal }) => makeDisk(tools, subject, signal),
+        undo: undisk,
+      },
+      network(),
+      bootStep(tools, { from: "new" }),
+      ...guestSteps<null>(tools),
+    ],
+    ended,
+  });
+
+  const copy = serverFlow<CopyInput>(tools, {
+    name: flowName("Copy"),
+    steps: [
+      reserve(),
+      {
+        name: "Snapshot",
+        time: longest,
+        do: (run) => takeSnapshot(tools, run),
+        save: (tx, { task, input }) => endTurn(tools, tx, input.source, task),
+        undo: undisk,
+      },
+      {
+        name: "Disk",
+        async do({ subject, input }) {
+          const server = await mustFind(tools, subject);
+          await fillDisk(tools, server, { server: input.source });
+          return { detail: `${server.hdd} GB from server ${input.source}` };
+        },
+        undo: undisk,
+      },
+      // What it is called, who may come in: all of that is in the seed, which it boots with as somebody new.
+      { name: "Identity" },
+      network(),
+      bootStep(tools, { from: "new" }),
+      ...guestSteps<CopyInput>(tools),
+    ],
+    async ended(tx, run, ending) {
+      await endTurn(tools, tx, run.input.source, run.task);
+      await ended(tx, run, ending);
+    },
+  });
+
+  /** Stands in the source's queue for the copy: nothing else works on the source while it is this one's turn. */
+  const turn = serverFlow<TurnInput>(tools, {
+    name: turnName,
+    steps: [
+      {
+        name: "Turn",
+        time: longest,
+        async do({ input }): Promise<Wait | void> {
+          const task = await find(tools.store.read, input.task);
+          if (task === undefined || !needsTurn(task)) return;
+          await tools.store.write((tx) => wake(tx, task.id, tools.clock.now()));
+          return { wait: look };
+        },
+      },
+    ],
+    ended: (tx, { input }) => wake(tx, input.task, tools.clock.now()),
+  });
+
+  return { create, copy, turn };
+}
+
+export const turnName = "server.turn";
+
+const needsTurn = (task: Task): boolean =>
+  task.end === null &&
+  task.steps.some(({ name, state }) => name === "Snapshot" && !["Completed", "Undone"].includes(state));
+
+const turnOf = (tasks: readonly Task[], task: number): Task | undefined =>
+  tasks.find(({ name, input }) => name === turnName && (input as TurnInput).task === task);
+
+/** Lets the source go on. */
+async function endTurn({ clock }: FlowTools, tx: Tx, source: number, task: number): Promise<void> {
+  const turn = turnOf(await queue(tx, { kind: "server", id: source }), task);
+  if (turn !== undefined) await wake(tx, turn.id, clock.now());
+}
+
+async function fillDisk(tools: FlowTools, server: ServerRow, source: { image: string } | { server: number }) {
+  const machine = await wishFor(tools, server, () => false);
+  await attempt("disk_failed", `The disk of server ${server.id} could not be made`, () =>
+    tools.machines.ensureDisk(machine, source),
+  );
+}
+
+async function makeDisk(tools: FlowTools, id: number, signal: AbortSignal): Promise<Done<Facts>> {
+  const server = await mustFind(tools, id);
+  await fillDisk(tools, server, { image: await folderOf(tools, server, signal) });
+  return { detail: `${server.hdd} GB from ${server.image_name}` };
+}
+
+/** Where the image of a server's disk is. One of the catalogue that is not here yet is fetched. */
+export async function folderOf(tools: FlowTools, server: ServerRow, signal: AbortSignal): Promise<string> {
+  const { store, fetchImage } = tools;
+  const { image_id, project_id } = server;
+  const gone = () => troubleOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
+  const image = await findImage(store.read, project_id, image_id);
+  if (image === undefined) throw gone();
+  if (image.folder !== null) return image.folder;
+  if (image.project_id !== null) throw gone();
+  const folder = await attempt("disk_failed", `Image ${image.name} could not be fetched`, () =>
+    fetchImage(image.name, signal),
+  );
+  await store.write((tx) => updateImage(tx, image.id, { folder, state: "Active", progress: 100, error: null }));
+  return folder;
+}
+
+async function takeSnapshot(
+  tools: FlowTools,
+  { task, subject, input: { source } }: { readonly task: number; readonly subject: number; readonly input: CopyInput },
+): Promise<Done<Facts> | Wait> {
+  const turn = turnOf(await queue(tools.store.read, { kind: "server", id: source }), task);
+  if (turn === undefined)
+    throw troubleOf("snapshot_failed", `Server ${source} is not there to be copied any more.`, { final: true });
+  if (turn.state !== "InProgress") return { wait: look, detail: `waits for its turn at server ${source}` };
+  const server = await mustFind(tools, subject);
+  const machine = await wishFor(tools, server, () => false);
+  await attempt("snapshot_failed", `Server ${source} could not be copied`, () =>
+    tools.machines.ensureDisk(machine, { server: source }),
+  );
+  return { detail: `of server ${source}` };
+}
+
+/** The state of the server that was made, or not, and what hangs on it. */
+async function endMaking(
+  tools: FlowTools,
+  tx: Tx,
+  settle: Flow,
+  { task, subject }: { readonly task: number; readonly subject: number },
+  ending: Ending,
+): Promise<void> {
+  const server = await findAnyServer(tx, subject);
+  if (server === undefined) return;
+  // One that is being deleted meanwhile ends otherwise.
+  if (server.state === "New") {
+    const batch = server.batch_id === null ? undefined : await findBatch(tx, server.project_id, server.batch_id);
+    // One that only did not answer in time stands, unless it was to come with others.
+    if (ending === "Completed" || (ending === "Failed" && server.is_on === 1 && batch?.policy !== "Atomic"))
+      await stand(tools, tx, settle, server, ending);
+    else await failServer(tools, tx, settle, server, (await find(tx, task))?.error ?? errorFor("superseded", ""));
+  }
+  await noteGroup(tools, tx, settle, server);
+}
+
+async function stand(tools: FlowTools, tx: Tx, settle: Flow, { id, project_id }: ServerRow, ending: Ending) {
+  const isBlocked = (await findProject.first(tx, { id: project_id }))?.is_blocked === 1;
+  const server = await changeServer(tools, tx, id, { state: isBlocked ? "Blocked" : "Active" }, null);
+  if (ending === "Failed")
+    await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} was not ready in time.`));
+  if (isBlocked) await orderSettle(tools, tx, settle, server);
+}
+
+export interface Made {
+  readonly server: ServerRow;
+  readonly task: Task;
+}
+
+/** The row with its keys and its link; the caller has held quotas, room and references. Throws as `reserveLink` does. */
+async function insert(tools: FlowTools, tx: Tx, project: number, batch: number | null, spec: ServerSpec) {
+  const { clock, sealer, random } = tools;
+  const now = clock.now();
+  const { cpu, ram, hdd } = spec;
+  const inserted = await insertServer(tx, {
+    project_id: project,
+    batch_id: batch,
+    name: spec.name,
+    host_name: spec.hostName ?? "",
+    state: "New",
+    is_on: 0,
+    cpu,
+    ram,
+    hdd,
+    held_cpu: cpu,
+    held_ram: ram,
+    held_hdd: hdd,
+    is_high_performance: Number(spec.fast),
+    hdd_type: spec.hddType,
+    location: spec.location,
+    image_id: spec.image.id,
+    image_name: spec.image.name,
+    family: spec.image.family,
+    admin_password: sealer.seal(createPassword(random)),
+    user_data: spec.userData === null ? null : sealer.seal(spec.userData),
+    disk_version: 1,
+    boot: 0,
+    is_protected: Number(spec.isProtected),
+    is_backup_active: Number(spec.isBackupActive),
+    backup_period: spec.backupPeriod,
+    backed_up: null,
+    error: null,
+    created: now,
+    labels: JSON.stringify(spec.labels),
+    version: 1,
+  });
+  const hostName = spec.hostName ?? numberedHostName(inserted.id);
+  const server = spec.hostName === null ? await updateServer(tx, inserted.id, { host_name: hostName }) : inserted;
+  await setServerKeys(tx, server.id, spec.keys);
+  const home = spec.network ?? (await findShared(tx, spec.location));
+  if (home === undefined) throw new Error(`${spec.location} has no shared network`);
+  const { ip, bandwidth, ipPointer: pointer } = spec;
+  const [link] = await joinNetwork(tools, tx, home.id, {
+    server: server.id,
+    hostName,
+    ...(ip !== null && { ip }),
+    ...(bandwidth !== null && { bandwidth }),
+    now,
+    pointer,
+  });
+  return { server, facts: { link: link.id }, done: { Reserve: `${showAddress(link.ip)} on network ${home.id}` } };
+}
+
+export async function orderCreate(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow<null, Facts>,
+  { project, batch, spec, by }: { project: number; batch: number | null; spec: ServerSpec; by: Cause | null },
+): Promise<Made> {
+  const { server, ...reserved } = await insert(tools, tx, project, batch, spec);
+  await tellServer(tools, tx, server, "created", by);
+  const steps = stepsOf("Create", spec.waitFor);
+  return { server, task: await startOn(tools, tx, flow, server, null, by, { ...reserved, steps }) };
+}
+
+/** The caller has held the order against the source's queue. */
+export async function orderCopy(
+  tools: FlowTools,
+  tx: Tx,
+  { copy, turn }: { readonly copy: Flow<CopyInput, Facts>; readonly turn: Flow<TurnInput, Facts> },
+  { source, spec, by }: { source: ServerRow; spec: ServerSpec; by: Cause | null },
+): Promise<Made> {
+  const { server, ...reserved } = await insert(tools, tx, source.project_id, null, spec);
+  await tellServer(tools, tx, server, "created", by);
+  const steps = stepsOf("Copy", spec.waitFor);
+  const task = await startOn(tools, tx, copy, server, { source: source.id }, by, { ...reserved, steps });
+  await startOn(tools, tx, turn, source, { task: task.id }, by);
+  return { server, task };
+}

@@ -1,0 +1,110 @@
+/**
+ * `Delete`: nothing of a server is left, in the world first and in the database last, so that its address, its disk and its name are
+ * free when nobody uses them any more. It jumps the queue and is never given up.
+ */
+import type { Done, Flow, Wait } from "../../engine/flow.ts";
+import { forget, type Task } from "../../engine/task.ts";
+import { findNetwork } from "../../network/table.ts";
+import type { Tx } from "../../store/db.ts";
+import { listPlaces } from "../place.ts";
+import { flowName } from "../state.ts";
+import {
+  type BatchRow,
+  deleteBatch,
+  deleteServer,
+  findAnyServer,
+  findBatch,
+  listMembers,
+  lockBatch,
+  type ServerRow,
+  updateBatch,
+} from "../table.ts";
+import { cancelWork } from "./cancel.ts";
+import { serverFlow, startOn } from "./form.ts";
+import { leaveNetworks } from "./network.ts";
+import { changeServer, isServed, waitForNetwork } from "./steps.ts";
+import { tellBatch, tellServer } from "./tell.ts";
+import { type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
+
+export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
+  const { store, machines } = tools;
+  return serverFlow<null>(tools, {
+    name: flowName("Delete"),
+    persistent: true,
+    steps: [
+      {
+        name: "Stop",
+        async do({ subject }) {
+          await machines.ensureStopped(subject, "cut");
+          const networks = (await listPlaces(store.read, subject)).map(({ network }) => network.id);
+          return { detail: "power off", facts: { networks } };
+        },
+      },
+      {
+        name: "Network",
+        async do({ subject, facts }): Promise<Done<Facts> | Wait> {
+          await store.write((tx) => leaveNetworks(tools, tx, subject));
+          const waiting = [];
+          for (const id of facts.networks ?? []) {
+            const network = await findNetwork(store.read, id);
+            if (network !== undefined && !isServed(network)) waiting.push(network);
+          }
+          return waiting.length > 0 ? waitForNetwork(subject, waiting) : {};
+        },
+      },
+      { name: "Disk", do: ({ subject }) => machines.remove(subject) },
+      { name: "Release" },
+    ],
+    async ended(tx, { subject, facts }) {
+      const server = await findAnyServer(tx, subject);
+      if (server === undefined) return;
+      const { by = null } = facts;
+      await deleteServer(tx, subject);
+      await tellServer(tools, tx, server, "deleted", by);
+      await forget(tx, { kind: "server", id: subject }, 0);
+      const { batch_id, project_id } = server;
+      const batch = batch_id === null ? undefined : await findBatch(tx, project_id, batch_id);
+      if (batch !== undefined) await buryBatch(tools, tx, batch, by);
+    },
+  });
+}
+
+/** A group is gone with its last server. */
+async function buryBatch(tools: FlowTools, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
+  // Two members that go at the same time would each see the other.
+  await lockBatch(tx, batch.id);
+  if ((await listMembers(tx, batch.id)).length > 0) return;
+  await deleteBatch(tx, batch.id);
+  await tellBatch(tools, tx, batch, "deleted", by);
+}
+
+/** Null when that has been ordered already. */
+export async function orderDelete(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow<null, Facts>,
+  { id, state }: ServerRow,
+  by: Cause | null,
+): Promise<Task | null> {
+  if (state === "Deleting") return null;
+  const server = await changeServer(tools, tx, id, { state: "Deleting" }, by);
+  await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} is being deleted.`));
+  return startOn(tools, tx, flow, server, null, by);
+}
+
+/** All servers of the group that there still are, then the group. */
+export async function orderDeleteBatch(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow<null, Facts>,
+  batch: BatchRow,
+  by: Cause | null,
+): Promise<void> {
+  const members = await listMembers(tx, batch.id);
+  if (batch.state !== "Deleting") {
+    const row = await updateBatch(tx, batch.id, { state: "Deleting" });
+    await tellBatch(tools, tx, row, "changed", by);
+  }
+  for (const server of members) await orderDelete(tools, tx, flow, server, by);
+  await buryBatch(tools, tx, batch, by);
+}

@@ -1,0 +1,56 @@
+/**
+ * How servers that could not be made end, and what that means for the group they were made in: an `Atomic` group comes to be as a
+ * whole or not at all, so one that fails takes the others with it, also those that stand already (api section 3.6).
+ */
+import type { Flow } from "../../engine/flow.ts";
+import type { TaskError } from "../../engine/task.ts";
+import type { Tx } from "../../store/db.ts";
+import { findBatch, listMembers, lockBatch, type ServerRow, updateBatch } from "../table.ts";
+import { cancelWork } from "./cancel.ts";
+import { leaveNetworks } from "./network.ts";
+import { orderSettle } from "./settle.ts";
+import { changeServer } from "./steps.ts";
+import { tellBatch } from "./tell.ts";
+import { errorFor, type FlowTools } from "./tools.ts";
+
+/** Nothing is left of it but the row that says why. What there is of a machine goes in its turn, next. */
+export async function failServer(
+  tools: FlowTools,
+  tx: Tx,
+  settle: Flow,
+  { id }: Pick<ServerRow, "id">,
+  error: TaskError,
+): Promise<void> {
+  await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} could not be made.`));
+  await leaveNetworks(tools, tx, id);
+  const row = await changeServer(tools, tx, id, { state: "Failed", is_on: 0, error: JSON.stringify(error) }, null);
+  await orderSettle(tools, tx, settle, row);
+}
+
+/** To be asked whenever the making of a member has ended. */
+export async function noteGroup(
+  tools: FlowTools,
+  tx: Tx,
+  settle: Flow,
+  { project_id, batch_id: batch }: Pick<ServerRow, "project_id" | "batch_id">,
+): Promise<void> {
+  if (batch === null) return;
+  await lockBatch(tx, batch);
+  const row = await findBatch(tx, project_id, batch);
+  if (row === undefined || row.state !== "New") return;
+  const members = await listMembers(tx, batch);
+  const isUndone = row.policy === "Atomic" && members.some(({ state }) => state === "Failed");
+  if (isUndone) await undoMembers(tools, tx, settle, batch, members);
+  if (members.some(({ state }) => state === "New")) return;
+  const stands = members.some(({ state }) => state === "Active" || state === "Blocked");
+  const changed = await updateBatch(tx, batch, { state: stands && !isUndone ? "Active" : "Failed" });
+  await tellBatch(tools, tx, changed, "changed", null);
+}
+
+async function undoMembers(tools: FlowTools, tx: Tx, settle: Flow, batch: number, members: readonly ServerRow[]) {
+  const guilty = members.find(({ state }) => state === "Failed");
+  const why = errorFor("batch_undone", `Server ${guilty?.id} of group ${batch} could not be made.`);
+  for (const { id, state } of members)
+    if (state === "New") await cancelWork(tools, tx, id, why);
+    else if (state === "Active" || state === "Blocked") await failServer(tools, tx, settle, { id }, why);
+}

@@ -1,0 +1,174 @@
+/** Images that come from outside: a file of the operator's, or an address with the checksum that it must have. */
+import type { Family } from "@brume/api/catalog.ts";
+import type { Clock } from "../../base/clock.ts";
+import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
+import type { Machines } from "../../drivers/machine/port.ts";
+import { type Flow, flow } from "../../engine/flow.ts";
+import { cancel, find, start, type Task } from "../../engine/task.ts";
+import type { Store, Tx } from "../../store/db.ts";
+import { tellImage } from "./tell.ts";
+import { attempt, type Cause, errorFor, troubleOf } from "./tools.ts";
+
+export type ImageOrigin =
+  /** With 64 hexadecimal digits. */
+  | { readonly url: string; readonly sha256: string }
+  /** A name in the folder for imports. */
+  | { readonly file: string; readonly sha256: string | null };
+
+export interface ImportWish {
+  /** Of the image, among all of the host. */
+  readonly folder: string;
+  readonly title: string;
+  readonly family: Family;
+  /** MB. */
+  readonly minRam: number;
+}
+
+export interface ImportOptions {
+  readonly signal: AbortSignal;
+  /** Bytes, of all that there will be if that is known. */
+  readonly progress: (done: number, total: number | null) => void;
+}
+
+/** Resolves to GB of the disk, or to why the disk is not taken, whoever tries. What rejects may be tried again. */
+export type ImportImage = (
+  wish: ImportWish,
+  origin: ImageOrigin,
+  options: ImportOptions,
+) => Promise<{ readonly hdd: number } | { readonly refused: string }>;
+
+export interface ImportTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly machines: Pick<Machines, "removeImage">;
+  readonly importImage: ImportImage;
+}
+
+interface ImportInput {
+  readonly wish: ImportWish;
+  readonly origin: ImageOrigin;
+}
+interface ImportFacts {
+  readonly by: Cause | null;
+  readonly hdd: number;
+}
+export type ImportFlow = Flow<ImportInput, ImportFacts>;
+
+const day = 24 * 3_600_000;
+/** Milliseconds between notes of how far it is. */
+const noteTime = 1000;
+
+export function importFlow(tools: ImportTools): ImportFlow {
+  const { store, clock, machines, importImage } = tools;
+
+  /** Notes percents in the row now and then, one note at a time. */
+  function createNotes(image: number): ImportOptions["progress"] {
+    let noted = clock.now();
+    let last = 0;
+    let writing = false;
+    return (done, total) => {
+      const progress = total === null || total <= 0 ? 0 : Math.min(99, Math.floor((100 * done) / total));
+      if (writing || progress <= last || clock.now() < noted + noteTime) return;
+      [noted, last, writing] = [clock.now(), progress, true];
+      store
+        .write(async (tx) => {
+          const row = await tx.selectFrom("image").select("state").where("id", "=", image).executeTakeFirst();
+          if (row?.state === "New") await updateImage(tx, image, { progress });
+        })
+        // The next note says more.
+        .catch(() => {})
+        .finally(() => {
+          writing = false;
+        });
+    };
+  }
+
+  return flow<ImportInput, ImportFacts>({
+    name: "image.import",
+    subject: "image",
+    steps: [
+      {
+        name: "Fetch",
+        time: day,
+        async do({ subject, input: { wish, origin }, signal }) {
+          const found = await attempt("disk_failed", `Image ${subject} could not be brought in`, () =>
+            importImage(wish, origin, { signal, progress: createNotes(subject) }),
+          );
+          if ("refused" in found) throw troubleOf("disk_failed", found.refused, { final: true });
+          return { facts: { hdd: found.hdd } };
+        },
+        async save(tx, { subject, project, input: { wish }, facts }) {
+          const row = await findImage(tx, project, subject);
+          if (row === undefined) return;
+          const { hdd = row.hdd } = facts;
+          const done = { hdd, folder: wish.folder, state: "Active", progress: 100, version: row.version + 1 } as const;
+          await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
+        },
+        undo: ({ input: { wish } }) => machines.removeImage(wish.folder),
+      },
+    ],
+    async ended(tx, { task, subject, project, facts }, ending) {
+      const row = await findImage(tx, project, subject);
+      if (ending === "Completed" || row === undefined) return;
+      const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", "It was given up."));
+      const failed = { state: "Failed", error, version: row.version + 1 } as const;
+      await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
+    },
+  });
+}
+
+export interface NewImport {
+  readonly project: number;
+  readonly name: string;
+  readonly techName: string;
+  readonly family: Family;
+  readonly minRam: number;
+  readonly labels: string;
+  readonly origin: ImageOrigin;
+}
+
+/** The caller has held the quota, and tells of the new image. */
+export async function orderImport(
+  { clock }: ImportTools,
+  tx: Tx,
+  wanted: ImportFlow,
+  { project, name, techName, family, minRam, labels, origin }: NewImport,
+  by: Cause | null,
+): Promise<{ readonly image: ImageRow; readonly task: Task }> {
+  const now = clock.now();
+  const image = await insertImage(tx, {
+    project_id: project,
+    type: "Client",
+    name,
+    display_name: name,
+    location: null,
+    hdd: 1,
+    min_ram: minRam,
+    family,
+    os: family,
+    tech_name: techName,
+    state: "New",
+    folder: null,
+    server_id: null,
+    progress: 0,
+    error: null,
+    created: now,
+    labels,
+    version: 1,
+  });
+  const wish = { folder: `own-${image.id}`, title: name, family, minRam };
+  const task = await start(tx, wanted, {
+    subject: image.id,
+    project,
+    input: { wish, origin },
+    facts: { by },
+    now,
+  });
+  return { image, task };
+}
+
+/** Gives up what still brings the image in, before it is removed. */
+export async function cancelImport({ clock }: ImportTools, tx: Tx, image: number): Promise<void> {
+  const why = errorFor("superseded", `Image ${image} was deleted.`);
+  await cancel(tx, { kind: "image", id: image }, why, clock.now());
+}

@@ -1,0 +1,186 @@
+/** `AddNetwork`, `RemoveNetwork` and `EditNetworkBandwidth`: a server's places in networks, on or off. */
+import type { Done, Wait } from "../../engine/flow.ts";
+import { queue, type Task } from "../../engine/task.ts";
+import { showAddress } from "../../network/plan.ts";
+import type { LinkRow } from "../../network/table.ts";
+import type { Tx } from "../../store/db.ts";
+import { listPlaces } from "../place.ts";
+import { flowName } from "../state.ts";
+import { findAnyServer, type ServerRow } from "../table.ts";
+import { serverFlow, startOn } from "./form.ts";
+import { joinNetwork, leaveNetworks, shapeLink } from "./network.ts";
+import {
+  activate,
+  cardsOf,
+  changeServer,
+  isServed,
+  mustFind,
+  plugIn,
+  waitForNetwork,
+  waitForPlace,
+  wishFor,
+} from "./steps.ts";
+import { attempt, type Cause, type Facts, type FlowTools, troubleOf } from "./tools.ts";
+
+export interface LinkInput {
+  readonly link: number;
+}
+export interface ShapeInput extends LinkInput {
+  readonly bandwidth: number;
+  /** What it will have been when the turn comes. */
+  readonly was: number;
+}
+
+/** Milliseconds between looks whether a guest has let go of a card. */
+const look = 1000;
+
+const isOn = (server: ServerRow): boolean => server.state === "Active" && server.is_on === 1;
+
+export function linkFlows(tools: FlowTools) {
+  const { store, machines } = tools;
+
+  const add = serverFlow<LinkInput>(tools, {
+    name: flowName("AddNetwork"),
+    steps: [
+      { name: "Reserve" },
+      {
+        name: "Plug",
+        async do(run): Promise<Done<Facts> | Wait> {
+          const { subject, facts } = run;
+          const place = await waitForPlace(tools, run);
+          if ("wait" in place) return place;
+          const server = await mustFind(tools, subject);
+          const isIn = cardsOf(facts.link);
+          const machine = await wishFor(tools, server, isIn);
+          const changes = await attempt("apply_failed", `Server ${subject} took no card`, () =>
+            machines.apply(machine),
+          );
+          if (changes.cards === "nextStart")
+            throw troubleOf("apply_failed", `Server ${subject} takes a card only with a restart.`, { final: true });
+          const waiting = isOn(server) ? await plugIn(tools, subject, isIn) : [];
+          return waiting.length > 0 ? waitForNetwork(subject, waiting) : {};
+        },
+        async save(tx, { subject, facts }) {
+          if (facts.link === undefined) return;
+          await activate(tools, tx, subject, facts.link);
+          await changeServer(tools, tx, subject, {}, facts.by ?? null);
+        },
+        undo: async ({ subject, facts }) => {
+          const server = await mustFind(tools, subject);
+          await machines.apply(
+            await wishFor(tools, server, ({ link }) => link.state === "Active" && link.id !== facts.link),
+          );
+        },
+      },
+    ],
+    async ended(tx, { subject, input, facts }, ending) {
+      if (ending === "Completed" || (await findAnyServer(tx, subject)) === undefined) return;
+      await leaveNetworks(tools, tx, subject, input.link);
+      await changeServer(tools, tx, subject, {}, facts.by ?? null);
+    },
+  });
+
+  const remove = serverFlow<LinkInput>(tools, {
+    name: flowName("RemoveNetwork"),
+    steps: [
+      {
+        name: "Unplug",
+        async do({ subject, input }): Promise<Wait | void> {
+          const server = await mustFind(tools, subject);
+          const machine = await wishFor(tools, server, (place) => cardsOf()(place) && place.link.id !== input.link);
+          const refused = `Server ${subject} did not let go of the card`;
+          const changes = await attempt("apply_failed", refused, () => machines.apply(machine));
+          if (changes.cards !== "nextStart") return;
+          const overdue = troubleOf("apply_failed", `${refused}: its guest does not answer. Switch it off first.`);
+          return { wait: look, detail: "waits for the guest to let go", overdue };
+        },
+        async undo({ subject, signal }) {
+          const server = await mustFind(tools, subject);
+          signal.throwIfAborted();
+          await machines.apply(await wishFor(tools, server));
+          if (isOn(server)) await plugIn(tools, subject, cardsOf());
+        },
+      },
+      {
+        name: "Release",
+        async save(tx, { subject, input, facts }) {
+          await leaveNetworks(tools, tx, subject, input.link);
+          await changeServer(tools, tx, subject, {}, facts.by ?? null);
+        },
+      },
+    ],
+  });
+
+  const shape = serverFlow<ShapeInput>(tools, {
+    name: flowName("EditNetworkBandwidth"),
+    steps: [
+      {
+        name: "Shape",
+        async do({ subject, input }): Promise<Done<Facts> | Wait> {
+          await store.write((tx) => shapeLink(tools, tx, subject, input.link, input.bandwidth));
+          const place = (await listPlaces(store.read, subject)).find(({ link }) => link.id === input.link);
+          const detail = `${input.bandwidth} Mbit/s`;
+          return place === undefined || isServed(place.network) ? { detail } : waitForNetwork(subject, [place.network]);
+        },
+        save: async (tx, { subject, facts }) => void (await changeServer(tools, tx, subject, {}, facts.by ?? null)),
+        undo: ({ subject, input }) => store.write((tx) => shapeLink(tools, tx, subject, input.link, input.was)),
+      },
+    ],
+  });
+
+  return { add, remove, shape };
+}
+
+type LinkFlows = ReturnType<typeof linkFlows>;
+
+export interface JoinWish {
+  /** Held by `holdJoin`. */
+  readonly network: number;
+  readonly bandwidth?: number | undefined;
+  readonly ip?: string | undefined;
+}
+
+/** The address is taken now. Throws as `reserveLink` does. */
+export async function orderAddNetwork(
+  tools: FlowTools,
+  tx: Tx,
+  { add }: LinkFlows,
+  server: ServerRow,
+  { network, bandwidth, ip }: JoinWish,
+  by: Cause | null,
+): Promise<Task> {
+  const { id, host_name: hostName } = server;
+  const wish = { server: id, hostName, ip, bandwidth, now: tools.clock.now(), pointer: "/IP" };
+  const [link] = await joinNetwork(tools, tx, network, wish);
+  await changeServer(tools, tx, id, {}, by);
+  const facts = { link: link.id };
+  const done = { Reserve: `${showAddress(link.ip)} on network ${network}` };
+  return startOn(tools, tx, add, server, { link: link.id }, by, { facts, done });
+}
+
+export const orderRemoveNetwork = (
+  tools: FlowTools,
+  tx: Tx,
+  { remove }: LinkFlows,
+  server: ServerRow,
+  link: LinkRow,
+  by: Cause | null,
+): Promise<Task> => startOn(tools, tx, remove, server, { link: link.id }, by);
+
+export async function orderBandwidth(
+  tools: FlowTools,
+  tx: Tx,
+  { shape }: LinkFlows,
+  server: ServerRow,
+  link: LinkRow,
+  bandwidth: number,
+  by: Cause | null,
+): Promise<Task> {
+  const before = await queue(tx, { kind: "server", id: server.id });
+  const earlier = before
+    .filter(({ name }) => name === shape.name)
+    .map(({ input }) => input as ShapeInput)
+    .findLast((input) => input.link === link.id);
+  const was = earlier?.bandwidth ?? link.bandwidth;
+  return startOn(tools, tx, shape, server, { link: link.id, bandwidth, was }, by);
+}

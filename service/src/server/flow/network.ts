@@ -1,0 +1,67 @@
+/** Changes of links, as their networks see them: a new generation, a nudge for the keeper, an event. */
+import { nudge } from "../../engine/task.ts";
+import { tell } from "../../network/keeper.ts";
+import { type LinkWish, reserveLink } from "../../network/link.ts";
+import {
+  deleteLink,
+  findNetwork,
+  type LinkRow,
+  listLinksOfServer,
+  lockNetwork,
+  type NetworkRow,
+  updateLink,
+  updateNetwork,
+} from "../../network/table.ts";
+import type { Tx } from "../../store/db.ts";
+import type { FlowTools } from "./tools.ts";
+
+type Tools = Pick<FlowTools, "clock" | "networks">;
+
+const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((one, other) => one - other);
+
+/** The caller holds `lockNetwork`. */
+async function raise({ clock, networks }: Tools, tx: Tx, id: number): Promise<void> {
+  const network = await findNetwork(tx, id);
+  if (network === undefined) return;
+  await updateNetwork(tx, id, { generation: network.generation + 1 });
+  await nudge(tx, networks.apply, id);
+  await tell(tx, id, "changed", clock.now());
+}
+
+/** What of their links is shown has changed, and nothing that packets obey. */
+export async function tellNetworks({ clock }: Tools, tx: Tx, ids: readonly number[]): Promise<void> {
+  for (const id of inOrder(ids)) {
+    await lockNetwork(tx, id);
+    await tell(tx, id, "changed", clock.now());
+  }
+}
+
+/** Takes an address and makes the link. Throws as `reserveLink` does. */
+export async function joinNetwork(tools: Tools, tx: Tx, id: number, wish: LinkWish): Promise<[LinkRow, NetworkRow]> {
+  await lockNetwork(tx, id);
+  const network = await findNetwork(tx, id);
+  if (network === undefined) throw new Error(`there is no network ${id}`);
+  const link = await reserveLink(tx, network, wish);
+  await raise(tools, tx, id);
+  return [link, network];
+}
+
+/** Ends links of the server, all or one, and resolves to the networks that it has left. */
+export async function leaveNetworks(tools: Tools, tx: Tx, server: number, only?: number): Promise<number[]> {
+  const isMeant = ({ id }: LinkRow): boolean => only === undefined || id === only;
+  const ids = inOrder((await listLinksOfServer(tx, server)).filter(isMeant).map(({ network_id }) => network_id));
+  for (const id of ids) await lockNetwork(tx, id);
+  for (const link of (await listLinksOfServer(tx, server)).filter(isMeant)) await deleteLink(tx, link.id);
+  for (const id of ids) await raise(tools, tx, id);
+  return ids;
+}
+
+/** Nothing when that is its bandwidth already. */
+export async function shapeLink(tools: Tools, tx: Tx, server: number, id: number, bandwidth: number): Promise<void> {
+  const link = (await listLinksOfServer(tx, server)).find((each) => each.id === id);
+  if (link === undefined) return;
+  await lockNetwork(tx, link.network_id);
+  if (link.bandwidth === bandwidth) return;
+  await updateLink(tx, id, { bandwidth });
+  await raise(tools, tx, link.network_id);
+}

@@ -1,0 +1,82 @@
+/** Power: on, off, reset, and what asks the guest first. */
+import { actionLimits, type Order, type WaitFor } from "@brume/api/action.ts";
+import type { Flow } from "../../engine/flow.ts";
+import type { Task } from "../../engine/task.ts";
+import type { Tx } from "../../store/db.ts";
+import { flowName } from "../state.ts";
+import type { ServerRow } from "../table.ts";
+import { serverFlow, startOn, stepsOf } from "./form.ts";
+import { askToStop, bootStep, changeServer, ensurePower, guestSteps, stopStep } from "./steps.ts";
+import { type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+
+export type PowerType = "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS";
+export const powerTypes: readonly PowerType[] = [
+  "PowerOn",
+  "PowerOff",
+  "PowerReboot",
+  "ShutDownGuestOS",
+  "RebootGuestOS",
+];
+
+export interface ShutdownInput {
+  /** Seconds for the guest. */
+  readonly timeout: number;
+  /** Then the power goes. */
+  readonly force: boolean;
+}
+
+/** Milliseconds beside the longest time that a guest is given. */
+const spare = 60_000;
+const longestTimeout = 600_000;
+
+/** The guest switches itself off. `wish`: it stays off; else it is off for a moment. */
+function shutdownStep(tools: FlowTools, wish: "off" | "moment"): ServerStep<ShutdownInput> {
+  return {
+    name: "Shutdown",
+    time: longestTimeout + spare,
+    async do({ subject, input: { timeout, force }, signal }) {
+      if (await askToStop(tools, subject, timeout, signal)) return { detail: "power off" };
+      const silence = `no answer to the power button within ${timeout} s`;
+      if (!force)
+        throw troubleOf(
+          "guest_did_not_respond",
+          `Server ${subject} gave ${silence}. Send PowerOff, or ShutDownGuestOS with Force.`,
+          { final: true },
+        );
+      await tools.machines.ensureStopped(subject, "cut");
+      return { detail: `${silence}: power cut` };
+    },
+    ...(wish === "off" && {
+      save: async (tx, { subject, facts }) =>
+        void (await changeServer(tools, tx, subject, { is_on: 0 }, facts.by ?? null)),
+    }),
+    undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
+  };
+}
+
+export function powerFlows(tools: FlowTools): Record<PowerType, Flow<ShutdownInput, Facts>> {
+  const of = (type: PowerType, ...steps: ServerStep<ShutdownInput>[]) =>
+    serverFlow<ShutdownInput>(tools, { name: flowName(type), steps });
+  const guest = guestSteps<ShutdownInput>(tools);
+  return {
+    PowerOn: of("PowerOn", bootStep(tools, { from: "off" }), ...guest),
+    PowerOff: of("PowerOff", stopStep(tools, "off")),
+    PowerReboot: of("PowerReboot", bootStep(tools, { name: "Reset", from: "new" }), ...guest),
+    ShutDownGuestOS: of("ShutDownGuestOS", shutdownStep(tools, "off")),
+    RebootGuestOS: of("RebootGuestOS", shutdownStep(tools, "moment"), bootStep(tools, { from: "new" }), ...guest),
+  };
+}
+
+export async function orderPower(
+  tools: FlowTools,
+  tx: Tx,
+  flows: ReturnType<typeof powerFlows>,
+  server: ServerRow,
+  order: Pick<Order, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor },
+  by: Cause | null,
+): Promise<Task> {
+  const { Type: type, Timeout: timeout = actionLimits.shutdown, Force: force = false, WaitFor = "Power" } = order;
+  const canWait = type === "PowerOn" || type === "PowerReboot" || type === "RebootGuestOS";
+  const steps = stepsOf(type, canWait ? WaitFor : "Power");
+  return startOn(tools, tx, flows[type], server, { timeout, force }, by, { steps });
+}

@@ -1,0 +1,117 @@
+/**
+ * `Resize`: other cores, memory or disk, with those steps that are needed. What can change live does; the rest is changed while the
+ * server is off for a moment. The row shows a new number when its step is done, and holds what all accepted resizes may come to.
+ */
+import { actionLimits } from "@brume/api/action.ts";
+import type { Changes } from "../../drivers/machine/port.ts";
+import type { Flow } from "../../engine/flow.ts";
+import { queue, type Task } from "../../engine/task.ts";
+import type { Tx } from "../../store/db.ts";
+import { heldWith, type ResizeInput, type ResizePlan, type Sizes, sizesOf } from "../resize.ts";
+import { flowName } from "../state.ts";
+import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
+import { serverFlow, startOn } from "./form.ts";
+import { askToStop, bootStep, changeServer, ensurePower, mustFind, wishFor } from "./steps.ts";
+import { attempt, type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+
+type Key = keyof Sizes;
+
+/** The row's columns of these sizes. */
+const columnsOf = ({ fast, ...sizes }: Partial<Sizes>) => ({
+  ...sizes,
+  ...(fast !== undefined && { is_high_performance: Number(fast) }),
+});
+
+const pick = (sizes: Partial<Sizes>, keys: readonly Key[]): Partial<Sizes> =>
+  Object.fromEntries(keys.filter((key) => sizes[key] !== undefined).map((key) => [key, sizes[key]]));
+
+interface Part {
+  readonly name: "Cpu" | "Memory" | "Disk";
+  readonly keys: readonly Key[];
+  readonly changes: readonly (keyof Changes)[];
+  tell(input: ResizeInput): string;
+}
+
+const parts: readonly Part[] = [
+  {
+    name: "Cpu",
+    keys: ["cpu", "fast"],
+    changes: ["cpus", "share"],
+    tell: ({ cpu, fast }) =>
+      [cpu === undefined ? [] : `${cpu} cores`, fast === undefined ? [] : `high performance ${fast ? "on" : "off"}`]
+        .flat()
+        .join(", "),
+  },
+  { name: "Memory", keys: ["ram"], changes: ["memory"], tell: ({ ram }) => `${ram} MB` },
+  { name: "Disk", keys: ["hdd"], changes: ["disk"], tell: ({ hdd }) => `${hdd} GB` },
+];
+
+function changeStep(tools: FlowTools, { name, keys, changes, tell }: Part): ServerStep<ResizeInput> {
+  const apply = async (server: ServerRow) => tools.machines.apply(await wishFor(tools, server));
+  return {
+    name,
+    async do({ subject, input, facts }) {
+      const server = await mustFind(tools, subject);
+      const wished = { ...server, ...columnsOf(pick(input, keys)) };
+      const done = await attempt("apply_failed", `Server ${subject} could not get ${tell(input)}`, () => apply(wished));
+      // A server that is on has been found fit for it when it was asked for, and yet its guest may refuse.
+      if (changes.some((change) => done[change] === "nextStart"))
+        throw troubleOf("apply_failed", `Server ${subject} takes ${tell(input)} only with a restart.`, { final: true });
+      return { detail: tell(input), facts: { was: facts.was ?? sizesOf(server) } };
+    },
+    save: async (tx, { subject, input, facts }) =>
+      void (await changeServer(tools, tx, subject, columnsOf(pick(input, keys)), facts.by ?? null)),
+    // What has grown live and cannot shrink so is as the row says from the next start on.
+    undo: async ({ subject, facts }) => {
+      const server = await mustFind(tools, subject);
+      await apply({ ...server, ...(facts.was !== undefined && columnsOf(pick(facts.was, keys))) });
+    },
+    async unsave(tx, { subject, facts }) {
+      if (facts.was !== undefined)
+        await changeServer(tools, tx, subject, columnsOf(pick(facts.was, keys)), facts.by ?? null);
+    },
+  };
+}
+
+export function resizeFlow(tools: FlowTools): Flow<ResizeInput, Facts> {
+  const { resizeShutdown } = actionLimits;
+  return serverFlow<ResizeInput>(tools, {
+    name: flowName("Resize"),
+    steps: [
+      {
+        name: "Stop",
+        async do({ subject, signal }) {
+          if (await askToStop(tools, subject, resizeShutdown, signal)) return { detail: "power off" };
+          await tools.machines.ensureStopped(subject, "cut");
+          return { detail: `no answer to the power button within ${resizeShutdown} s: power cut` };
+        },
+        undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
+      },
+      ...parts.map((part) => changeStep(tools, part)),
+      bootStep(tools, { name: "Start", from: "new" }),
+    ],
+    async ended(tx, { subject, task }) {
+      const server = await findAnyServer(tx, subject);
+      if (server === undefined) return;
+      const waiting = (await queue(tx, { kind: "server", id: subject })).filter(({ id }) => id !== task);
+      await hold(tx, server, heldWith(sizesOf(server), waiting, {}));
+    },
+  });
+}
+
+const hold = (tx: Tx, { id }: ServerRow, { cpu, ram, hdd }: ReturnType<typeof heldWith>) =>
+  updateServer(tx, id, { held_cpu: cpu, held_ram: ram, held_hdd: hdd });
+
+/** `plan` as planned against the queue in this transaction. Without steps it is born `Completed`. */
+export async function orderResize(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow<ResizeInput, Facts>,
+  server: ServerRow,
+  { input, steps }: ResizePlan,
+  by: Cause | null,
+): Promise<Task> {
+  const before = await queue(tx, { kind: "server", id: server.id });
+  await hold(tx, server, heldWith(sizesOf(server), before, input));
+  return startOn(tools, tx, flow, server, input, by, { steps });
+}

@@ -1,0 +1,85 @@
+/**
+ * Makes a server's machine as its row says when nobody has ordered that: after a crash or a restart of the host, when its project is
+ * blocked or free again, when it has failed and must hold nothing, when a rebuild has left the old disk behind. It is no action, but
+ * takes its turn among them, so that nothing ever works on one server twice at a time.
+ */
+import type { Flow } from "../../engine/flow.ts";
+import { queue } from "../../engine/task.ts";
+import type { Tx } from "../../store/db.ts";
+import { findAnyServer, listServers, type ServerRow } from "../table.ts";
+import { cancelWork } from "./cancel.ts";
+import { serverFlow, startOn } from "./form.ts";
+import { cardsOf, changeServer, ensureRunning, plugIn, waitForNetwork, wishFor } from "./steps.ts";
+import { tellServer } from "./tell.ts";
+import { type Cause, errorFor, type FlowTools } from "./tools.ts";
+
+export const settleName = "server.settle";
+
+export function settleFlow(tools: FlowTools): Flow {
+  return serverFlow<null>(tools, {
+    name: settleName,
+    steps: [
+      {
+        name: "Settle",
+        async do({ subject, signal }) {
+          const server = await findAnyServer(tools.store.read, subject);
+          if (server === undefined || server.state === "New" || server.state === "Deleting") return;
+          if (server.state === "Failed") return tools.machines.remove(subject);
+          const isWanted = server.state === "Active" && server.is_on === 1;
+          if (!isWanted) await tools.machines.ensureStopped(subject, "cut");
+          else {
+            await ensureRunning(tools, await wishFor(tools, server), signal);
+            const waiting = await plugIn(tools, subject, cardsOf());
+            if (waiting.length > 0) return waitForNetwork(subject, waiting);
+          }
+          const disks = (await tools.sight.look()).machines.find(({ id }) => id === subject)?.disks ?? [];
+          if (disks.length > 1) await tools.machines.ensureOnlyDisk(subject, server.disk_version);
+        },
+        async save(tx, { subject }) {
+          const server = await findAnyServer(tx, subject);
+          if (server !== undefined) await tellServer(tools, tx, server, "changed", null);
+        },
+      },
+    ],
+  });
+}
+
+/** Unless that waits already. */
+export async function orderSettle(tools: FlowTools, tx: Tx, flow: Flow, server: ServerRow): Promise<void> {
+  const present = await queue(tx, { kind: "server", id: server.id });
+  if (present.some(({ name, state }) => name === settleName && state === "Postponed")) return;
+  await startOn(tools, tx, flow, server, null, null);
+}
+
+/** Servers of the project go off and are `Blocked`; what waits for them is canceled. In the transaction that blocks it. */
+export async function orderBlock(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow,
+  project: number,
+  by: Cause | null,
+): Promise<void> {
+  const why = errorFor("superseded", `Project ${project} was blocked.`);
+  for (const server of await listServers(tx, project)) {
+    if (server.state === "New") await cancelWork(tools, tx, server.id, why, { waiting: true });
+    if (server.state !== "Active") continue;
+    await cancelWork(tools, tx, server.id, why, { waiting: true });
+    const row = await changeServer(tools, tx, server.id, { state: "Blocked" }, by);
+    await orderSettle(tools, tx, flow, row);
+  }
+}
+
+/** They come back as they were. In the transaction that frees the project. */
+export async function orderUnblock(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow,
+  project: number,
+  by: Cause | null,
+): Promise<void> {
+  for (const server of await listServers(tx, project)) {
+    if (server.state !== "Blocked") continue;
+    const row = await changeServer(tools, tx, server.id, { state: "Active" }, by);
+    await orderSettle(tools, tx, flow, row);
+  }
+}

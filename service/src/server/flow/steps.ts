@@ -1,0 +1,269 @@
+/** Steps that several flows of servers have, and what they are made of. All are ensures: they look first and may run twice. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { actionLimits } from "@brume/api/action.ts";
+import type { Machine } from "../../drivers/machine/port.ts";
+import type { Done, Run, Wait } from "../../engine/flow.ts";
+import { nudge } from "../../engine/task.ts";
+import { showAddress } from "../../network/plan.ts";
+import { type NetworkRow, updateLink } from "../../network/table.ts";
+import type { Tx } from "../../store/db.ts";
+import { listPlaces, type Place } from "../place.ts";
+import { findAnyServer, listServerKeys, type ServerRow, updateServer } from "../table.ts";
+import { renderMachine } from "../wish.ts";
+import { tellNetworks } from "./network.ts";
+import { tellServer } from "./tell.ts";
+import { attempt, type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+
+/** Milliseconds between looks at what others are doing: the network that takes a card in, the guest that boots. */
+const soon = 50;
+/** The same where something is wrong with it. */
+const later = 5000;
+const guestLook = 500;
+/** Lines of the serial line that an error carries. */
+const tail = 20;
+
+export type ServerRun = Run<unknown, Facts>;
+
+/** The row, which is there as long as a flow of its works. */
+export async function mustFind({ store }: FlowTools, id: number): Promise<ServerRow> {
+  const row = await findAnyServer(store.read, id);
+  if (row === undefined) throw new Error(`server ${id} has no row`);
+  return row;
+}
+
+/** Columns that a client can set: what changes them makes another version of the server. */
+const settable: ReadonlySet<string> = new Set([
+  "name",
+  "labels",
+  "is_protected",
+  "is_backup_active",
+  "backup_period",
+  "cpu",
+  "ram",
+  "hdd",
+  "is_high_performance",
+  "hdd_type",
+  "image_id",
+  "user_data",
+  "admin_password",
+]);
+
+/** A change of the row that callers see, or of what stands beside it (`{}`), and its event. Nothing for what is so already. */
+export async function changeServer(
+  tools: FlowTools,
+  tx: Tx,
+  id: number,
+  change: Parameters<typeof updateServer>[2],
+  by: Cause | null,
+): Promise<ServerRow> {
+  const before = await findAnyServer(tx, id);
+  if (before === undefined) throw new Error(`server ${id} has no row`);
+  const entries = Object.entries(change);
+  if (entries.length > 0 && entries.every(([key, value]) => before[key as keyof ServerRow] === value)) return before;
+  const moves = Object.keys(change).some((key) => settable.has(key));
+  const row = await updateServer(tx, id, { ...change, version: before.version + Number(moves) });
+  await tellServer(tools, tx, row, "changed", by);
+  return row;
+}
+
+/** Links whose cards are in the machine: those that some flow has brought in, and the one that this flow brings. */
+export const cardsOf =
+  (own?: number) =>
+  ({ link }: Place): boolean =>
+    link.state === "Active" || link.id === own;
+
+export async function wishFor(
+  tools: FlowTools,
+  server: ServerRow,
+  isIn: (place: Place) => boolean = cardsOf(),
+): Promise<Machine> {
+  const { store, sealer, surroundings, hashOf } = tools;
+  const places = (await listPlaces(store.read, server.id)).filter(isIn);
+  const inside = {
+    passwordHash: hashOf(server),
+    userData: server.user_data === null ? null : sealer.open(server.user_data),
+    keys: await listServerKeys(store.read, server.id),
+  };
+  return renderMachine(server, places, inside, surroundings);
+}
+
+export const readTail = (tools: FlowTools, id: number): Promise<string | null> =>
+  tools.machines.readLog(id, { tail }).catch(() => null);
+
+export const ensureRunning = (tools: FlowTools, machine: Machine, signal: AbortSignal): Promise<void> =>
+  attempt(
+    "boot_failed",
+    `Server ${machine.id} did not start`,
+    () => tools.machines.ensureRunning(machine, signal),
+    () => readTail(tools, machine.id),
+  );
+
+/** Networks that do not have the server's cards yet, after their keepers were asked to take them in. */
+export async function plugIn(
+  { store, networks }: FlowTools,
+  id: number,
+  isIn: (place: Place) => boolean,
+): Promise<NetworkRow[]> {
+  const places = (await listPlaces(store.read, id)).filter(isIn);
+  const waiting: NetworkRow[] = [];
+  for (const { link, network } of places) {
+    const ports = (await networks.live.of(network.id))?.ports ?? [];
+    // The card of an earlier start stays in its network until it is replaced, without a process that holds it.
+    if (!ports.some((port) => port.id === link.id && port.attached && port.carrier)) waiting.push(network);
+  }
+  if (waiting.length > 0)
+    await store.write(async (tx) => {
+      for (const network of waiting) await nudge(tx, networks.apply, network.id);
+    });
+  return waiting;
+}
+
+/** The machine as the row says: on or off. What flows fall back to when they are undone. */
+export async function ensurePower(tools: FlowTools, id: number, signal: AbortSignal): Promise<void> {
+  const server = await mustFind(tools, id);
+  if (server.state !== "Active" || server.is_on === 0) {
+    await tools.machines.ensureStopped(id, "cut");
+    return;
+  }
+  await tools.machines.ensureRunning(await wishFor(tools, server), signal);
+  await plugIn(tools, id, cardsOf());
+}
+
+interface BootOptions {
+  readonly name?: "Boot" | "Start" | "Reset";
+  /** `new`: whatever runs is of before; `off`: what is on already goes on. */
+  readonly from: "new" | "off";
+}
+
+/**
+ * The machine runs, with its cards in their networks. `Start` gives back what a resize took and leaves alone what was off.
+ */
+export function bootStep<Input>(tools: FlowTools, { name = "Boot", from }: BootOptions): ServerStep<Input> {
+  return {
+    name,
+    async do({ subject, facts, signal }): Promise<Done<Facts> | Wait> {
+      const server = await mustFind(tools, subject);
+      const wasOn = server.is_on === 1;
+      if (name === "Start" && !wasOn) return { detail: "it was off", facts: { wasOn } };
+      // The number is stored with the record of the step, so a second try starts what the first has started.
+      const boot = from === "new" || !wasOn ? server.boot + 1 : server.boot;
+      const isIn = cardsOf(facts.link);
+      await ensureRunning(tools, await wishFor(tools, { ...server, boot }, isIn), signal);
+      const waiting = await plugIn(tools, subject, isIn);
+      if (waiting.length > 0) return waitForNetwork(subject, waiting);
+      return { facts: { boot, wasOn }, detail: "power on" };
+    },
+    async save(tx, { subject, facts }) {
+      if (facts.boot === undefined) return;
+      if (facts.link !== undefined) await activate(tools, tx, subject, facts.link);
+      await changeServer(tools, tx, subject, { boot: facts.boot, is_on: 1 }, facts.by ?? null);
+    },
+    ...(name === "Reset"
+      ? { undo: ({ subject, signal }) => ensurePower(tools, subject, signal) }
+      : { undo: async ({ subject }) => void (await tools.machines.ensureStopped(subject, "cut")) }),
+    async unsave(tx, { subject, facts }) {
+      const server = await findAnyServer(tx, subject);
+      if (server === undefined) return;
+      // A number that something may have run as is used up.
+      const is_on = facts.wasOn === undefined ? server.is_on : Number(facts.wasOn);
+      await changeServer(tools, tx, subject, { boot: server.boot + 1, is_on }, facts.by ?? null);
+    },
+  };
+}
+
+/** The link's card is in the machine, and its address is served. */
+export async function activate(tools: FlowTools, tx: Tx, server: number, id: number): Promise<void> {
+  const place = (await listPlaces(tx, server)).find(({ link }) => link.id === id);
+  if (place === undefined || place.link.state === "Active") return;
+  await updateLink(tx, id, { state: "Active" });
+  await tellNetworks(tools, tx, [place.network.id]);
+}
+
+export function waitForNetwork(server: number, networks: readonly NetworkRow[]): Wait {
+  const ids = networks.map(({ id }) => id).join(", ");
+  const wait = networks.some(({ error }) => error !== null) ? later : soon;
+  const overdue = troubleOf("network_failed", `Server ${server} waited in vain for network ${ids}.`);
+  return { wait, detail: `waits for network ${ids}`, overdue };
+}
+
+/** What the rows say of these networks is in force. */
+export const isServed = (network: NetworkRow): boolean =>
+  network.state !== "New" && network.applied >= network.generation;
+
+/** The network has the link's address, its lock and its firewall: from now on a card may come. */
+export async function waitForPlace({ store }: FlowTools, { subject, facts }: ServerRun): Promise<Done<Facts> | Wait> {
+  const place = (await listPlaces(store.read, subject)).find(({ link }) => link.id === facts.link);
+  if (place === undefined) throw troubleOf("network_failed", `Server ${subject} has lost its link.`, { final: true });
+  return isServed(place.network) ? {} : waitForNetwork(subject, [place.network]);
+}
+
+/** The power is cut. `wish`: it stays off; else it is off for a moment, and the row still wants it on. */
+export function stopStep<Input>(tools: FlowTools, wish: "off" | "moment"): ServerStep<Input> {
+  return {
+    name: "Stop",
+    async do({ subject }) {
+      await tools.machines.ensureStopped(subject, "cut");
+      return { detail: "power off" };
+    },
+    ...(wish === "off" && {
+      save: async (tx, { subject, facts }) =>
+        void (await changeServer(tools, tx, subject, { is_on: 0 }, facts.by ?? null)),
+    }),
+    undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
+  };
+}
+
+/** Whether the guest went when it was asked to, within so many seconds. */
+export async function askToStop(tools: FlowTools, id: number, seconds: number, signal: AbortSignal): Promise<boolean> {
+  const over = new AbortController();
+  const late = sleep(seconds * 1000, undefined, { signal: over.signal, ref: false }).then(
+    () => over.abort(),
+    () => {},
+  );
+  try {
+    const gone = await tools.machines.ensureStopped(id, "ask", AbortSignal.any([over.signal, signal]));
+    signal.throwIfAborted();
+    return gone;
+  } finally {
+    over.abort();
+    await late;
+  }
+}
+
+/** `WaitFor`. The server stays as it is when its guest is not ready in time. */
+export function guestSteps<Input>(tools: FlowTools): [ServerStep<Input>, ServerStep<Input>] {
+  const common = { time: actionLimits.waitFor * 1000, keeps: true } as const;
+  /** Whether the guest has reported the end of its boot; `code` is what it means if it never does. */
+  async function look(subject: number, code: "ssh_not_ready" | "guest_not_ready"): Promise<Done<Facts> | Wait> {
+    const status = (await tools.sight.look()).machines.find(({ id }) => id === subject);
+    if (status?.stage === "ready") return { detail: "ready" };
+    const detail = `Server ${subject} did not report the end of its boot in ${actionLimits.waitFor} s.`;
+    const overdue = troubleOf(code, detail, { log: await readTail(tools, subject) });
+    return { wait: guestLook, detail: status?.stage ?? "off", overdue };
+  }
+  return [
+    {
+      name: "Ssh",
+      ...common,
+      async do({ subject }): Promise<Done<Facts> | Wait> {
+        const places = await listPlaces(tools.store.read, subject);
+        if (places.length === 0)
+          throw troubleOf("ssh_not_ready", `Server ${subject} has no address to ask.`, { final: true });
+        const asked = places.find(({ network }) => network.kind !== "private");
+        // Nobody of ours is in a private network who could ask: there the guest's own report counts, which comes after its SSH is up.
+        if (asked === undefined) return look(subject, "ssh_not_ready");
+        const address = showAddress(asked.link.ip);
+        if (await tools.greetsSsh(asked.network.id, address)) return { detail: `${address} greets` };
+        const detail = `Port 22 of ${address} (server ${subject}) sent no SSH greeting in ${actionLimits.waitFor} s.`;
+        const overdue = troubleOf("ssh_not_ready", detail, { log: await readTail(tools, subject) });
+        return { wait: guestLook, detail: `${address} is silent`, overdue };
+      },
+    },
+    {
+      name: "Guest",
+      ...common,
+      do: ({ subject }) => look(subject, "guest_not_ready"),
+    },
+  ];
+}

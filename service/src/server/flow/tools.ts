@@ -1,0 +1,88 @@
+/** What flows of servers have in their hands, what they find out, and how they say what went wrong. */
+import { type WorkCode, workFaults } from "@brume/api/work.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Sealer } from "../../base/secret.ts";
+import type { Machines } from "../../drivers/machine/port.ts";
+import { type Flow, type Keeper, type Step, Trouble } from "../../engine/flow.ts";
+import type { TaskError } from "../../engine/task.ts";
+import type { Surroundings } from "../../network/image.ts";
+import type { Live } from "../../network/live.ts";
+import type { Store } from "../../store/db.ts";
+import type { Sizes } from "../resize.ts";
+import type { Sight } from "../sight.ts";
+import type { ServerRow } from "../table.ts";
+
+export interface FlowTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly sealer: Sealer;
+  /** Of the administrator's password, as in /etc/shadow. */
+  readonly hashOf: (server: ServerRow) => string;
+  /** Random bytes, of passwords. */
+  readonly random: (bytes: number) => Uint8Array;
+  readonly machines: Machines;
+  readonly sight: Sight;
+  readonly networks: { readonly live: Pick<Live, "of">; readonly apply: Keeper };
+  readonly surroundings: Surroundings;
+  /** Whether port 22 of the address, asked inside the network, greets as SSH does. Ends within two seconds. */
+  readonly greetsSsh: (network: number, address: string) => Promise<boolean>;
+  /** Brings a stock image that is not here yet; resolves to its folder. */
+  readonly fetchImage: (name: string, signal: AbortSignal) => Promise<string>;
+  /** By name: of a task that was canceled before its turn came. */
+  readonly flowOf: (name: string) => Flow | undefined;
+}
+
+/** Who asked for it; null: the service itself. */
+export interface Cause {
+  readonly token: number | null;
+  readonly request: string | null;
+}
+
+/** What steps of servers' flows find out. */
+export interface Facts {
+  readonly by: Cause | null;
+  /** The link that the flow makes. */
+  readonly link: number;
+  /** As it was before the step. */
+  readonly wasOn: boolean;
+  readonly was: Sizes;
+  /** Of the start that the step made. */
+  readonly boot: number;
+  /** Of the disk of an image. */
+  readonly gb: number;
+  /** Version that a rebuild has made. */
+  readonly disk: number;
+  /** That the server was in. */
+  readonly networks: readonly number[];
+}
+
+export type ServerStep<Input> = Step<Input, Facts>;
+export const troubleOf = (code: WorkCode, detail: string, options: ConstructorParameters<typeof Trouble>[3] = {}) =>
+  new Trouble(code, workFaults[code], detail, options);
+
+export const errorFor = (code: WorkCode, detail: string, step: string | null = null): TaskError => ({
+  code,
+  title: workFaults[code],
+  detail,
+  step,
+});
+
+const mostCharacters = 300;
+
+/** What fails in it fails with this code, the sentence, and the first line of what went wrong. */
+export async function attempt<T>(
+  code: WorkCode,
+  sentence: string,
+  work: () => Promise<T>,
+  log: () => Promise<string | null> = async () => null,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof Trouble) throw cause;
+    const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
+    throw troubleOf(code, `${sentence}: ${reason.slice(0, mostCharacters)}`, { cause, log: await log() });
+  }
+}

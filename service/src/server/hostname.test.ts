@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostNamePattern } from "@brume/api/server.ts";
+import fc from "fast-check";
+import { hostNameOf, numberedHostName } from "./hostname.ts";
+
+test("every other character is a hyphen, runs are joined, the ends are clean", () => {
+  const names: readonly (readonly [string, string | null])[] = [
+    ["web-1", "web-1"],
+    ["Web Server_1", "web-server-1"],
+    ["--a..b--", "a-b"],
+    ["node (old)", "node-old"],
+    ["café", "caf"],
+    ["база", null],
+    ["-", null],
+    ["a".repeat(64), "a".repeat(63)],
+    [`${"a".repeat(62)} b`, "a".repeat(62)],
+  ];
+  for (const [name, label] of names) assert.equal(hostNameOf(name), label, name);
+});
+
+test("whatever the name is, it is a host name or none", () => {
+  const pattern = new RegExp(hostNamePattern, "u");
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 80 }), fc.integer({ min: 1 }), (name, id) => {
+      assert.match(hostNameOf(name) ?? numberedHostName(id), pattern);
+    }),
+  );
+});

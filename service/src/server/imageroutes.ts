@@ -1,0 +1,139 @@
+/** Own images: made of a server's disk in its turn, brought in from outside, deleted (api sections 2.4, 4.5 and 7.4). */
+
+import type { imageOperations } from "@brume/api/catalog.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
+import type { Body } from "@brume/api/operation.ts";
+import { holdQuota } from "../account/rules.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { techNameOf } from "../catalog/rules.ts";
+import { imageTag, showImage } from "../catalog/show.ts";
+import { countImages, findImage, type ImageRow, lockImage } from "../catalog/table.ts";
+import type { Task } from "../engine/task.ts";
+import type { Caller, Handlers, Request } from "../http/handler.ts";
+import type { Tx } from "../store/db.ts";
+import {
+  askForRoom,
+  causeOf,
+  type Desk,
+  getServer,
+  type Host,
+  holdEngine,
+  noted,
+  openProject,
+  queueOf,
+  waitForTasks,
+} from "./desk.ts";
+import { cancelImport, type ImageOrigin, type ImportFlow, type ImportTools, orderImport } from "./flow/import.ts";
+import { capacityOf, holdRoom } from "./room.ts";
+import { holdAsk } from "./state.ts";
+import { sumAll } from "./table.ts";
+
+type Names = "createImage" | "deleteImage";
+type Wish = Body<typeof imageOperations.createImage>;
+
+const defaultMinRam = 128;
+
+function checkImage(body: Partial<Wish>): FieldFault[] {
+  const given = (["ServerID", "Url", "File"] as const).filter((field) => body[field] !== undefined);
+  if (given.length > 1) {
+    const faulty = given.slice(1);
+    return faulty.map((field) =>
+      fieldFault(`/${field}`, "fields_conflict", `${field} must not stand beside ${given[0]}.`),
+    );
+  }
+  if (given.length === 0)
+    return [fieldFault("/ServerID", "field_required", "ServerID is required, or Url or File instead.")];
+  if (body.Url === undefined) return [];
+  const faults: FieldFault[] = [];
+  if (body.Sha256 === undefined) faults.push(fieldFault("/Sha256", "field_required", "Sha256 is required beside Url."));
+  if (!isAddress(body.Url))
+    faults.push(
+      fieldFault("/Url", "format_invalid", `Url must be an http or https address, not "${body.Url.slice(0, 64)}".`),
+    );
+  return faults;
+}
+
+function isAddress(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+}
+
+/** Checked: one of them is there. */
+function originOf({ Url: url, File: file, Sha256: sha256 }: Wish): ImageOrigin | null {
+  if (url !== undefined) return { url, sha256: sha256 ?? "" };
+  return file === undefined ? null : { file, sha256: sha256 ?? null };
+}
+
+export function imageRoutes(desk: Desk, importing: ImportTools, importer: ImportFlow): Handlers<Names> {
+  const { store, servers } = desk;
+
+  async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Wish, host: Host) {
+    const { caller } = request;
+    const by = causeOf(request);
+    const techName = body.TechName ?? techNameOf(body.Name);
+    const origin = originOf(body);
+    if (origin !== null) {
+      holdRoom(capacityOf(holdEngine(host), await sumAll(tx)), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
+      const { Name: name, Family: family = "Linux", MinRAM: minRam = defaultMinRam } = body;
+      const labels = JSON.stringify(body.Labels ?? {});
+      const wish = { project: caller.projectId, name, techName, family, minRam, labels, origin };
+      return orderImport(importing, tx, importer, wish, by);
+    }
+    const id = body.ServerID ?? 0;
+    const before = await queueOf(tx, id);
+    const server = await getServer(tx, caller, id).catch((error: unknown) => {
+      if (!(error instanceof Fault)) throw error;
+      throw invalidFields([
+        fieldFault("/ServerID", "unknown_reference", `ServerID must not be ${id}: there is no such server.`),
+      ]);
+    });
+    holdAsk(server, before, "Image");
+    holdRoom(capacityOf(holdEngine(host), await sumAll(tx)), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
+    const wish = { type: "Client", name: body.Name, techName, labels: body.Labels ?? {} } as const;
+    return servers.order.image(tx, server, wish, by);
+  }
+
+  const settle =
+    (caller: Caller, { id }: ImageRow, task: Task) =>
+    async (ms: number) => {
+      if (ms <= 0) return undefined;
+      await waitForTasks(desk, [task], ms);
+      const now = await findImage(store.read, caller.projectId, id);
+      return now && showImage(now);
+    };
+
+  return {
+    createImage: {
+      check: checkImage,
+      prepare: () => askForRoom(desk),
+      async change(request, tx, host) {
+        const { body, caller, dryRun } = request;
+        const project = await openProject(tx, caller);
+        holdQuota(project.quotas, "Images", await countImages(tx, project.id), 1);
+        const { image, task } = await order(tx, request, body, host as Host);
+        const row = dryRun ? { ...image, id: 0 } : image;
+        const answer = showImage(row);
+        return {
+          answer,
+          tag: imageTag(row),
+          happenings: [{ type: "image.created", id: row.id, parent: null, before: null, after: answer }],
+          settle: settle(caller, image, task),
+        };
+      },
+    },
+    deleteImage: {
+      async change(request, tx) {
+        const { params, caller, expect } = request;
+        await lockImage(tx, params.id);
+        const row = await findImage(tx, caller.projectId, params.id);
+        if (row === undefined) throw new Fault("image_not_found", `There is no image ${params.id} in this project.`);
+        if (row.project_id === null)
+          throw new Fault("stock_image", `Image ${row.id} (${row.name}) is of the stock, which is the operator's.`);
+        expect(imageTag(row));
+        if (row.server_id === null) await cancelImport(importing, tx, row.id);
+        await servers.order.removeImage(tx, row, causeOf(request));
+        return { answer: undefined, happenings: [noted("image.deleted", row.id, showImage(row), null)] };
+      },
+    },
+  };
+}

@@ -1,0 +1,68 @@
+/** Figures of servers for Prometheus, as they were at the last look of the sampler. */
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { Store } from "../store/db.ts";
+import type { Sampler, Seen } from "./sampler.ts";
+import { countStates } from "./table.ts";
+
+export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
+  registry.registerMetric(
+    new Gauge({
+      name: "brume_servers",
+      help: "Servers by state.",
+      labelNames: ["state"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const [state, servers] of await countStates(store.read)) this.set({ state }, servers);
+      },
+    }),
+  );
+  const gauge = (name: string, help: string, read: (seen: Seen) => number | null): void =>
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        labelNames: ["server"],
+        registers: [],
+        collect() {
+          this.reset();
+          for (const [server, value] of valuesOf(read)) this.set({ server }, value);
+        },
+      }),
+    );
+  const counter = (name: string, help: string, read: (seen: Seen) => number | null): void =>
+    registry.registerMetric(
+      new Counter({
+        name,
+        help,
+        labelNames: ["server"],
+        registers: [],
+        collect() {
+          this.reset();
+          for (const [server, value] of valuesOf(read)) this.inc({ server }, value);
+        },
+      }),
+    );
+  function* valuesOf(read: (seen: Seen) => number | null): Generator<readonly [number, number]> {
+    for (const [server, seen] of sampler.last()) {
+      const value = read(seen);
+      if (value !== null) yield [server, value];
+    }
+  }
+
+  gauge("brume_server_up", "Whether the machine runs.", ({ status }) => Number(status.power === "running"));
+  gauge("brume_server_memory_bytes", "In use, as the guest says, else held on the host.", ({ status: { usage } }) =>
+    usage === null ? null : (usage.memory ?? usage.resident) * 2 ** 20,
+  );
+  counter("brume_server_cpu_seconds_total", "Of one core, since the start.", ({ counters }) =>
+    counters === null ? null : counters.cpuTime / 1000,
+  );
+  const bytes = {
+    disk_read: ["diskRead", "Read from the disk since the start."],
+    disk_written: ["diskWritten", "Written to the disk since the start."],
+    received: ["netIn", "Received over all cards."],
+    sent: ["netOut", "Sent over all cards."],
+  } as const;
+  for (const [name, [key, help]] of Object.entries(bytes))
+    counter(`brume_server_${name}_bytes_total`, help, ({ counters }) => counters?.[key] ?? null);
+}

@@ -1,0 +1,67 @@
+/** Seeing a server: its serial log, its console, how busy it was (api section 7.3). */
+import { formatDate } from "@brume/api/common.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Handlers } from "../http/handler.ts";
+import { ticketLife } from "../http/tickets.ts";
+import { type Desk, getServer, lookAtHost } from "./desk.ts";
+import type { Sampler } from "./sampler.ts";
+import { valuesOf } from "./samples.ts";
+import { serverTag } from "./show.ts";
+
+type Names = "readServerLog" | "openConsole" | "readServerMetrics";
+
+const hour = 3_600_000;
+/** Values of each series in one answer. */
+const mostValues = 10_000;
+
+export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
+  const { machines, servers, clock, log, tickets } = desk;
+  return {
+    readServerLog: {
+      async read({ params, query, caller }, db) {
+        const { id } = await getServer(db, caller, params.id);
+        const { tail, previous = false } = query;
+        const said = await machines
+          .readLog(id, { previous, ...(tail !== undefined && { tail }) })
+          .catch((error: unknown) => {
+            log("warn", "The log of a server could not be read.", { server: id, error });
+            throw new Fault("engine_unavailable", `The log of server ${id} cannot be read at the moment.`);
+          });
+        return { answer: "", text: { type: "text/plain; charset=utf-8", body: said ?? "" } };
+      },
+    },
+    openConsole: {
+      prepare: () => lookAtHost(desk),
+      async change({ params, body, caller, dryRun, origin, expect }, tx) {
+        const server = await getServer(tx, caller, params.id);
+        expect(serverTag(server));
+        if (!servers.power(server.id))
+          throw new Fault("action_not_allowed", `Server ${server.id} is off: it has no console.`);
+        const open = () => (body.Type === "Vnc" ? machines.openVnc(server.id) : machines.openSerial(server.id));
+        // The address is the secret, which a dry run does not give.
+        if (dryRun) return { answer: { Url: "", ExpiresAt: formatDate(clock.now() + ticketLife) }, happenings: [] };
+        const { path, expires } = tickets.issue("/console", open);
+        const Url = `${origin().replace(/^http/, "ws")}${path}`;
+        return { answer: { Url, ExpiresAt: formatDate(expires) }, happenings: [] };
+      },
+    },
+    readServerMetrics: {
+      async read({ params, query, caller }, db) {
+        const { id } = await getServer(db, caller, params.id);
+        const to = query.to === undefined ? clock.now() : Date.parse(query.to);
+        const step = (query.step ?? 60) * 1000;
+        const from = Math.floor((query.from === undefined ? to - hour : Date.parse(query.from)) / step) * step;
+        const faults: FieldFault[] = [];
+        if (from > to) faults.push(fieldFault("?from", "out_of_range", "from must not be later than to."));
+        else if ((to - from) / step > mostValues)
+          faults.push(
+            fieldFault("?step", "out_of_range", `step must be longer: it makes more than ${mostValues} values.`),
+          );
+        if (faults.length > 0) throw invalidFields(faults);
+        const { times, series } = valuesOf(await sampler.rows(db, id, from, to), from, to, step);
+        return { answer: { Step: step / 1000, Times: times.map(formatDate), Series: series } };
+      },
+    },
+  };
+}

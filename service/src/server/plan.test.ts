@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ServerWish } from "@brume/api/server.ts";
+import { created, imageRow, keyRow, networkRow, serverRow, stock } from "../../../test/rows.ts";
+import { Fault } from "../base/fault.ts";
+import { freshRow } from "./fresh.ts";
+import { planServer, single } from "./plan.ts";
+
+const plan = (wish: Partial<ServerWish> = {}, more = {}) => planServer(single({ Name: "web-1", ...wish }), stock(more));
+
+function faultOf(wish: Partial<ServerWish>, more = {}): Fault {
+  try {
+    plan(wish, more);
+  } catch (error) {
+    if (error instanceof Fault) return error;
+  }
+  return assert.fail("it was planned");
+}
+const entriesOf = (wish: Partial<ServerWish>, more = {}) =>
+  faultOf(wish, more).errors.map(({ pointer, code }) => `${pointer} ${code}`);
+
+test("a name is enough", () => {
+  assert.deepEqual(plan(), {
+    name: "web-1",
+    hostName: "web-1",
+    cpu: 1,
+    ram: 512,
+    hdd: 10,
+    fast: false,
+    hddType: "SSD",
+    location: "Local",
+    image: imageRow(1),
+    keys: [],
+    network: null,
+    bandwidth: null,
+    ip: null,
+    ipPointer: "/NetworkIP",
+    userData: null,
+    waitFor: "Power",
+    isProtected: false,
+    isBackupActive: false,
+    backupPeriod: 7,
+    labels: {},
+  });
+});
+
+test("what is wished is planned", () => {
+  const wish = {
+    HostName: "a",
+    CPU: 4,
+    RAM: 2048,
+    HDD: 40,
+    IsHighPerformance: true,
+    HDDType: "HDD",
+    DCLocation: "local",
+    ImageID: "2",
+    SshKeys: [8, 7, 8],
+    NetworkID: 5,
+    NetworkBandwidth: 20,
+    NetworkIP: "10.64.0.10",
+    UserData: " #!/bin/sh\n",
+    WaitFor: "Ssh",
+    IsProtected: true,
+    isBackupActive: true,
+    BackupPeriod: 14,
+    Labels: { env: "prod" },
+  } as const satisfies Partial<ServerWish> as unknown as Partial<ServerWish>;
+  const { image, network, keys, ...rest } = plan(wish);
+  assert.deepEqual([image.id, network?.id, keys.map(({ id }) => id)], [2, 5, [8, 7]]);
+  assert.deepEqual(rest, {
+    name: "web-1",
+    hostName: "a",
+    cpu: 4,
+    ram: 2048,
+    hdd: 40,
+    fast: true,
+    hddType: "SAS",
+    location: "Local",
+    bandwidth: 20,
+    ip: "10.64.0.10",
+    ipPointer: "/NetworkIP",
+    userData: " #!/bin/sh\n",
+    waitFor: "Ssh",
+    isProtected: true,
+    isBackupActive: true,
+    backupPeriod: 14,
+    labels: { env: "prod" },
+  });
+});
+
+test("empty texts are nothing", () => {
+  assert.deepEqual(plan({ HostName: "", DCLocation: "", ImageID: "", NetworkIP: "", UserData: "" }), plan());
+});
+
+test("a name that is no host name leaves it to the id", () => {
+  assert.equal(plan({ Name: "база" }).hostName, null);
+});
+
+test("sizes that are not given are raised to what the image needs", () => {
+  const { ram, hdd } = plan({ ImageID: "debian-12" }, { images: [imageRow(2, { min_ram: 1000, hdd: 20 })] });
+  assert.deepEqual([ram, hdd], [1024, 20]);
+});
+
+test("all that is not there is told at once, each where it stands", () => {
+  const wish = { ImageID: "none", NetworkID: 99, DCLocation: "Moon", SshKeys: [7, 99, 98], NetworkIP: "10.0.0" };
+  assert.deepEqual(entriesOf({ ...wish, UserData: "ж".repeat(32_769) }), [
+    "/UserData too_long",
+    "/NetworkIP format_invalid",
+    "/ImageID unknown_reference",
+    "/NetworkID unknown_reference",
+    "/DCLocation unknown_reference",
+    "/SshKeys/1 unknown_reference",
+    "/SshKeys/2 unknown_reference",
+  ]);
+  assert.equal(plan({ UserData: "ж".repeat(32_768) }).userData?.length, 32_768);
+});
+
+test("memory is held against the image, keys against its family", () => {
+  assert.deepEqual(entriesOf({ ImageID: "2", RAM: 128 }), ["/RAM out_of_range"]);
+  const windows = { images: [imageRow(3, { name: "win", family: "Windows" })] };
+  assert.deepEqual(entriesOf({ ImageID: "win", SshKeys: [7] }, windows), ["/SshKeys/0 value_not_allowed"]);
+});
+
+test("each other reason stands alone", () => {
+  const far = { locations: ["Local", "Far"] };
+  const cases: readonly (readonly [Partial<ServerWish>, object, string, RegExp])[] = [
+    [{ ImageID: "9" }, { images: [imageRow(9, { state: "New" })] }, "image_not_ready", /Image 9/],
+    [
+      { ImageID: "9" },
+      { ...far, images: [imageRow(9, { location: "Far" })] },
+      "location_mismatch",
+      /in Far, the server in Local/,
+    ],
+    [{ NetworkID: 5, DCLocation: "Far" }, far, "location_mismatch", /Network 5 is in Local, the server in Far/],
+    [{ NetworkID: 5 }, { networks: [networkRow(5, { state: "Deleting" })] }, "network_deleting", /Network 5/],
+    [{ ImageID: "2", HDD: 1 }, {}, "disk_too_small", /needs 2 GB, the disk has 1 GB/],
+  ];
+  for (const [wish, more, code, detail] of cases) {
+    const fault = faultOf(wish, more);
+    assert.equal(fault.code, code);
+    assert.match(fault.message, detail);
+  }
+});
+
+test("a server stands where its network is, unless it is told", () => {
+  const more = { locations: ["Local", "Far"], networks: [networkRow(5, { location: "Far" })] };
+  assert.equal(plan({ NetworkID: 5 }, more).location, "Far");
+  assert.equal(plan({}, more).location, "Local");
+  assert.equal(plan({ DCLocation: "far" }, more).location, "Far");
+});
+
+test("a key is put in once", () => {
+  assert.deepEqual(plan({ SshKeys: [7, 7] }).keys, [keyRow(7)]);
+});
+
+test("a plan becomes a row that holds all it will have", () => {
+  const sealed = new Uint8Array([1]);
+  const making = { project: 1, batch: 4, password: sealed, userData: null, now: created };
+  const { id: _, ...row } = serverRow(17, { state: "New", batch_id: 4, admin_password: sealed });
+  assert.deepEqual(freshRow(plan(), making), row);
+  const { held_cpu, is_high_performance, labels, host_name } = freshRow(
+    plan({ Name: "база", CPU: 4, IsHighPerformance: true, Labels: { a: "b" } }),
+    making,
+  );
+  assert.deepEqual([held_cpu, is_high_performance, labels, host_name], [4, 1, '{"a":"b"}', ""]);
+});

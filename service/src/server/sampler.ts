@@ -1,0 +1,181 @@
+/**
+ * Looks at all servers every ten seconds and keeps how busy they were: what was counted is in the hands of the machines and the
+ * networks, so no guest has to help. The present five minutes are in memory and written when they are over, or when the service stops.
+ */
+import { type SqlBool, sql } from "kysely";
+import type { Clock } from "../base/clock.ts";
+import type { MachineStatus, MachinesStatus } from "../drivers/machine/port.ts";
+import type { NetworkStatus, RouterStatus } from "../drivers/router/port.ts";
+import { type Keeper, keeper } from "../engine/flow.ts";
+import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
+import {
+  type Counters,
+  coarsen,
+  decode,
+  emptyFigures,
+  encode,
+  type Figures,
+  pointLife,
+  pointOf,
+  pointTime,
+  put,
+  type Row,
+  rowLife,
+  rowStart,
+  rowTime,
+} from "./samples.ts";
+
+export interface SamplerOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** How the machines, and the networks, stand now. */
+  readonly machines: { look(): Promise<MachinesStatus> };
+  readonly networks: { look(): Promise<RouterStatus> };
+}
+
+/** Of one server at the last look, and where it stands. */
+export interface Seen {
+  readonly status: MachineStatus;
+  readonly counters: Counters | null;
+}
+
+export interface Sampler {
+  readonly keeper: Keeper;
+  /** Stored rows and the present one, in order. */
+  rows(db: Reader, server: number, from: number, to: number): Promise<Row[]>;
+  /** Of every machine, at the last look. */
+  last(): ReadonlyMap<number, Seen>;
+  /** Writes what is in memory. */
+  flush(): Promise<void>;
+}
+
+interface Present {
+  readonly start: number;
+  readonly figures: Figures;
+}
+
+export function createSampler({ store, clock, machines, networks }: SamplerOptions): Sampler {
+  let seen: ReadonlyMap<number, Seen> = new Map();
+  let present = new Map<number, Present>();
+
+  async function look(): Promise<void> {
+    const [{ machines: all }, router] = await Promise.all([machines.look(), networks.look().catch(() => null)]);
+    const at = clock.now();
+    const links = await store.read.selectFrom("link").select(["id", "server_id"]).execute();
+    const traffic = trafficOf(router?.networks ?? [], links);
+    if ([...present.values()].some(({ start }) => start !== rowStart(at))) await flush();
+    const now = new Map<number, Seen>();
+    for (const status of all) {
+      const { id, usage, since } = status;
+      const { netIn = 0, netOut = 0 } = traffic.get(id) ?? {};
+      const counters = usage === null ? null : { at, since: since ?? 0, ...usage, netIn, netOut };
+      now.set(id, { status, counters });
+      if (usage === null || counters === null) continue;
+      const before = seen.get(id)?.counters ?? undefined;
+      put((await presentOf(id, rowStart(at))).figures, at, pointOf(before, counters, usage.memory ?? usage.resident));
+    }
+    seen = now;
+  }
+
+  /** After a restart the first half of the five minutes is stored already. */
+  async function presentOf(server: number, start: number): Promise<Present> {
+    const known = present.get(server);
+    if (known !== undefined) return known;
+    const [stored] = await listRows.all(store.read, { server, from: start, to: start });
+    const own = { start, figures: stored === undefined ? emptyFigures() : decode(stored.figures) };
+    present.set(server, own);
+    return own;
+  }
+
+  async function flush(): Promise<void> {
+    if (present.size === 0) return;
+    const rows = present;
+    present = new Map();
+    const now = clock.now();
+    await store.write(async (tx) => {
+      const servers = new Set((await tx.selectFrom("server").select("id").execute()).map(({ id }) => id));
+      for (const [server, { start, figures }] of rows) if (servers.has(server)) await save(tx, server, start, figures);
+      await thin(tx, now);
+    });
+  }
+
+  return {
+    keeper: keeper({
+      name: "server.sample",
+      subject: "servers",
+      single: true,
+      period: pointTime,
+      pause: { first: pointTime, factor: 1, most: pointTime },
+      run: look,
+    }),
+    async rows(db, server, from, to) {
+      const stored = await listRows.all(db, { server, from: rowStart(from), to });
+      const rows = stored.map(({ start, figures }) => ({ start, figures: decode(figures) }));
+      const own = present.get(server);
+      if (own === undefined) return rows;
+      return [...rows.filter(({ start }) => start !== own.start), own];
+    },
+    last: () => seen,
+    flush,
+  };
+}
+
+/** Bytes into and out of each server, over all its cards: what a card sends is out. */
+function trafficOf(
+  networks: readonly NetworkStatus[],
+  links: readonly { readonly id: number; readonly server_id: number }[],
+): Map<number, { netIn: number; netOut: number }> {
+  const serverOf = new Map(links.map(({ id, server_id }) => [id, server_id]));
+  const traffic = new Map<number, { netIn: number; netOut: number }>();
+  for (const { id, sent, received } of networks.flatMap(({ ports }) => ports)) {
+    const server = serverOf.get(id);
+    if (server === undefined) continue;
+    const { netIn, netOut } = traffic.get(server) ?? { netIn: 0, netOut: 0 };
+    traffic.set(server, { netIn: netIn + received.bytes, netOut: netOut + sent.bytes });
+  }
+  return traffic;
+}
+
+const listRows = prepare<{ server: number; from: number; to: number }>()((db, p) =>
+  db
+    .selectFrom("sample")
+    .select(["start", "figures"])
+    .where("server_id", "=", p("server"))
+    .where("start", ">=", p("from"))
+    .where("start", "<=", p("to"))
+    .orderBy("start"),
+);
+
+async function save(tx: Tx, server: number, start: number, figures: Figures): Promise<void> {
+  const values = { points: rowTime / pointTime, figures: encode(figures) };
+  await tx
+    .insertInto("sample")
+    .values({ server_id: server, start, ...values })
+    .onConflict((conflict) => conflict.columns(["server_id", "start"]).doUpdateSet(values))
+    .execute();
+}
+
+/** Rows at a time that become one point each: as many as come of age in five minutes, and what was left over from before. */
+const mostThinned = 1000;
+
+async function thin(tx: Tx, now: number): Promise<void> {
+  await tx
+    .deleteFrom("sample")
+    .where("start", "<", now - rowLife)
+    .execute();
+  const old = await tx
+    .selectFrom("sample")
+    .select(["server_id", "start", "figures"])
+    .where(sql<SqlBool>`points > 1`)
+    .where("start", "<", now - pointLife)
+    .orderBy("start")
+    .limit(mostThinned)
+    .execute();
+  for (const { server_id, start, figures } of old)
+    await tx
+      .updateTable("sample")
+      .set({ points: 1, figures: encode(coarsen(decode(figures))) })
+      .where("server_id", "=", server_id)
+      .where("start", "=", start)
+      .execute();
+}

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Ask, actionTypes, orderTypes, verdicts } from "@brume/api/action.ts";
+import { actionTypeOf, flowName, holdAsk, holdCancel, standingAfter } from "./state.ts";
+
+type State = "New" | "Active" | "Blocked" | "Deleting" | "Failed";
+const server = (state: State, on = true) => ({ id: 17, state, is_on: on ? 1 : 0 });
+const queue = (...names: string[]) =>
+  names.map((name, index) => ({ id: 50 + index, name: name.includes(".") ? name : `server.${name}` }));
+
+/** The table of api section 3.1, word for word: on, off, Blocked, Deleting, Failed. */
+const table: Readonly<Record<string, string>> = {
+  PowerOn: "same run no no no",
+  PowerOff: "run same no no no",
+  PowerReboot: "run no no no no",
+  ShutDownGuestOS: "run same no no no",
+  RebootGuestOS: "run no no no no",
+  AddNetwork: "run run no no no",
+  RemoveNetwork: "run run no no no",
+  EditNetworkBandwidth: "run run no no no",
+  Resize: "run run no no no",
+  Copy: "run run no no no",
+  Image: "run run no no no",
+  Rebuild: "run run no no no",
+  Delete: "now now now done now",
+};
+const states = [server("Active"), server("Active", false), server("Blocked"), server("Deleting"), server("Failed")];
+
+test("the table is that of the specification, and every order stands in it", () => {
+  assert.deepEqual(Object.keys(verdicts), Object.keys(table));
+  for (const type of orderTypes) assert.ok(type in table, type);
+  for (const [ask, row] of Object.entries(table))
+    for (const [index, verdict] of row.split(" ").entries()) {
+      const asked = () => holdAsk(states[index] ?? assert.fail(), [], ask as Ask);
+      if (verdict === "no") assert.throws(asked, { code: "action_not_allowed" }, `${ask} ${index}`);
+      else assert.equal(asked(), verdict, `${ask} ${index}`);
+    }
+});
+
+test("what runs and waits is taken as done", () => {
+  const active = server("Active");
+  assert.equal(standingAfter(server("New", false), []), "on");
+  assert.equal(standingAfter(server("New", false), queue("Create")), "on");
+  assert.equal(standingAfter(active, queue("PowerOff")), "off");
+  assert.equal(standingAfter(active, queue("PowerOff", "PowerOn", "ShutDownGuestOS")), "off");
+  assert.equal(standingAfter(server("Active", false), queue("Rebuild", "Resize", "AddNetwork")), "on");
+  assert.equal(standingAfter(active, queue("PowerOn", "Delete")), "Deleting");
+  assert.equal(standingAfter(server("Active", false), queue("server.snapshot")), "off");
+});
+
+test("an order behind others is judged by what they will have done", () => {
+  assert.equal(holdAsk(server("Active"), queue("PowerOff"), "PowerOn"), "run");
+  assert.equal(holdAsk(server("Active", false), queue("PowerOn"), "PowerOn"), "same");
+  assert.equal(holdAsk(server("New", false), queue("Create"), "Resize"), "run");
+  assert.throws(() => holdAsk(server("Active"), queue("PowerOff"), "PowerReboot"), {
+    code: "action_not_allowed",
+    message: "Server 17 will then be Active and off: PowerReboot is not possible.",
+  });
+});
+
+test("a busy server is told from a free one only to who does not want to wait", () => {
+  const busy = () => holdAsk(server("Active"), queue("Resize"), "PowerOff", "Fail");
+  assert.throws(busy, { code: "server_busy", message: "Action 50 (Resize) of server 17 is running." });
+  assert.equal(holdAsk(server("Active"), [], "PowerOff", "Fail"), "run");
+  assert.throws(() => holdAsk(server("Failed"), queue("Resize"), "PowerOff", "Fail"), { code: "action_not_allowed" });
+});
+
+test("twenty may wait behind the one that runs; a deletion waits for nobody", () => {
+  const twenty = queue(...Array.from({ length: 20 }, () => "AddNetwork"));
+  assert.equal(holdAsk(server("Active"), twenty, "PowerOff"), "run");
+  const more = [...twenty, ...queue("AddNetwork")];
+  assert.throws(() => holdAsk(server("Active"), more, "PowerOff"), { code: "queue_full" });
+  assert.equal(holdAsk(server("Active"), more, "Delete", "Fail"), "now");
+});
+
+test("flows have the names of their actions, and what is no action has none", () => {
+  for (const type of actionTypes) assert.equal(actionTypeOf(flowName(type)), type);
+  assert.equal(actionTypeOf("server.snapshot"), null);
+  assert.equal(actionTypeOf("network.edge"), null);
+});
+
+test("what waits can be canceled, what runs if it can go back, what is over not", () => {
+  const cancel = (name: string, state: string) => () => holdCancel({ id: 55, name: `server.${name}`, state });
+  for (const type of actionTypes) cancel(type, "Postponed")();
+  cancel("Create", "InProgress")();
+  assert.throws(cancel("Delete", "InProgress"), {
+    code: "action_not_allowed",
+    message: "Action 55 (Delete) is InProgress: it cannot be canceled.",
+  });
+  for (const state of ["Completed", "Failed", "Canceled"])
+    assert.throws(cancel("Create", state), { code: "action_not_allowed" });
+});

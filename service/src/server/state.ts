@@ -1,0 +1,95 @@
+/**
+ * What may be asked of a server now. Orders wait for each other, so what counts is the state that the server will have when the
+ * turn of the new one comes: whatever runs and waits before it is taken as done (api section 3.1).
+ */
+import {
+  type ActionType,
+  type Ask,
+  actionLimits,
+  actionTypes,
+  cancelable,
+  outcomes,
+  type Standing,
+  type Verdict,
+  verdicts,
+} from "@brume/api/action.ts";
+import { Fault } from "../base/fault.ts";
+
+/** What of a server's row counts here. */
+export interface Stands {
+  readonly id: number;
+  readonly state: "New" | "Active" | "Blocked" | "Deleting" | "Failed";
+  readonly is_on: number;
+}
+
+/** What runs and what waits, in order, by the names of their flows. */
+export type Queue = readonly { readonly id: number; readonly name: string }[];
+
+/** Names of flows are stored in rows and so never change. */
+export const flowName = (type: ActionType): string => `server.${type}`;
+
+const types = new Map(actionTypes.map((type) => [flowName(type), type]));
+
+/** Null: work that is no action, such as the moment in which a server is copied. */
+export const actionTypeOf = (flow: string): ActionType | null => types.get(flow) ?? null;
+
+/** How the server stands when all of the queue is done. */
+export function standingAfter(server: Stands, queue: Queue): Standing {
+  const { state, is_on } = server;
+  const now: Standing = state === "New" ? "on" : state === "Active" ? (is_on === 1 ? "on" : "off") : state;
+  return queue.reduce((standing, { name }) => {
+    const type = actionTypeOf(name);
+    return (type === null ? undefined : outcomes[type]) ?? standing;
+  }, now);
+}
+
+const words: Readonly<Record<Standing, string>> = {
+  on: "Active and on",
+  off: "Active and off",
+  Blocked: "Blocked",
+  Deleting: "Deleting",
+  Failed: "Failed",
+};
+
+/**
+ * Throws `action_not_allowed` where the state says no; then, with `OnBusy: Fail`, `server_busy`; then `queue_full`. What comes back
+ * is never `no`.
+ */
+export function holdAsk(
+  server: Stands,
+  queue: Queue,
+  ask: Ask,
+  onBusy: "Queue" | "Fail" = "Queue",
+): Exclude<Verdict, "no"> {
+  const standing = standingAfter(server, queue);
+  const verdict = verdicts[ask][standing];
+  if (verdict === "no") {
+    const when = queue.length === 0 ? "is" : "will then be";
+    throw new Fault("action_not_allowed", `Server ${server.id} ${when} ${words[standing]}: ${ask} is not possible.`);
+  }
+  if (verdict === "now" || verdict === "done") return verdict;
+  const [running, ...waiting] = queue;
+  if (running === undefined) return verdict;
+  if (onBusy === "Fail") {
+    const what = actionTypeOf(running.name) ?? "Snapshot";
+    throw new Fault("server_busy", `Action ${running.id} (${what}) of server ${server.id} is running.`);
+  }
+  if (waiting.length >= actionLimits.waiting)
+    throw new Fault("queue_full", `${waiting.length} actions are waiting for server ${server.id} already.`);
+  return verdict;
+}
+
+/** Throws `action_not_allowed` for what has ended, and for what runs and cannot go back. */
+export function holdCancel({
+  id,
+  name,
+  state,
+}: {
+  readonly id: number;
+  readonly name: string;
+  readonly state: string;
+}): void {
+  const type = actionTypeOf(name);
+  if (state === "Postponed" || (state === "InProgress" && type !== null && cancelable.includes(type))) return;
+  throw new Fault("action_not_allowed", `Action ${id} (${type}) is ${state}: it cannot be canceled.`);
+}

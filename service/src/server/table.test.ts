@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { databases, startDatabase } from "../../../test/postgres.ts";
+import { keyRow, serverRow } from "../../../test/rows.ts";
+import type { Store } from "../store/db.ts";
+import * as table from "./table.ts";
+
+const fresh = (more: Partial<table.ServerRow> = {}) => {
+  const { id: _, ...row } = serverRow(0, more);
+  return row;
+};
+
+/** One test per kind of database. */
+function onEach(name: string, prove: (store: Store) => Promise<void>): void {
+  for (const kind of databases)
+    test(`${kind}: ${name}`, async () => {
+      const database = await startDatabase(kind);
+      try {
+        const project = { quotas: "{}", created: 0, is_blocked: 0, labels: "{}", version: 1 };
+        await database.store.write((tx) =>
+          tx
+            .insertInto("project")
+            .values([
+              { ...project, name: "one" },
+              { ...project, name: "two" },
+            ])
+            .execute(),
+        );
+        await prove(database.store);
+      } finally {
+        await database.close();
+      }
+    });
+}
+
+onEach("what servers hold is summed by project and for the host, failed ones hold nothing", async (store) => {
+  assert.deepEqual(await table.sumProject(store.read, 1), { Servers: 0, CPU: 0, RAM: 0, HDD: 0 });
+  await store.write(async (tx) => {
+    await table.insertServer(tx, fresh({ held_cpu: 2, held_ram: 1024, held_hdd: 20 }));
+    await table.insertServer(tx, fresh({ location: "Far" }));
+    await table.insertServer(tx, fresh({ project_id: 2 }));
+    await table.insertServer(tx, fresh({ state: "Failed" }));
+  });
+  assert.deepEqual(await table.sumProject(store.read, 1), { Servers: 2, CPU: 3, RAM: 1536, HDD: 30 });
+  assert.deepEqual(await table.sumAll(store.read), { Servers: 3, CPU: 4, RAM: 2048, HDD: 40 });
+});
+
+onEach("the keys of a server are those that were put in, in their order, and go with it", async (store) => {
+  const keys = [keyRow(8, { labels: '{"a":"b"}' }), keyRow(7)];
+  const { id } = await store.write(async (tx) => {
+    const server = await table.insertServer(tx, fresh());
+    await table.setServerKeys(tx, server.id, [keyRow(9), keyRow(8), keyRow(7)]);
+    await table.setServerKeys(tx, server.id, keys);
+    await table.insertServer(tx, fresh());
+    return server;
+  });
+  assert.deepEqual(await table.listServerKeys(store.read, id), keys);
+  assert.deepEqual([...(await table.listProjectKeys(store.read, 1))], [[id, keys]]);
+  await store.write((tx) => table.deleteServer(tx, id));
+  assert.deepEqual([...(await table.listProjectKeys(store.read, 1))], []);
+});
+
+onEach("a project sees its own servers and groups only", async (store) => {
+  const { server, batch } = await store.write(async (tx) => {
+    const group = await table.insertBatch(tx, {
+      project_id: 1,
+      policy: "Atomic",
+      state: "New",
+      errors: "[]",
+      created: 0,
+    });
+    const row = await table.insertServer(tx, fresh({ batch_id: group.id, user_data: new Uint8Array([1, 2]) }));
+    return { server: row, batch: group };
+  });
+  assert.deepEqual(await table.findServer(store.read, 1, server.id), server);
+  assert.equal(await table.findServer(store.read, 2, server.id), undefined);
+  assert.deepEqual(await table.findBatch(store.read, 1, batch.id), batch);
+  assert.equal(await table.findBatch(store.read, 2, batch.id), undefined);
+  assert.deepEqual(await table.listMembers(store.read, batch.id), [server]);
+  assert.deepEqual([...(server.user_data ?? [])], [1, 2]);
+  await store.write(async (tx) => {
+    assert.equal((await table.updateBatch(tx, batch.id, { state: "Active" })).state, "Active");
+    assert.equal((await table.updateServer(tx, server.id, { state: "Active", boot: 2 })).boot, 2);
+    await table.deleteServer(tx, server.id);
+    await table.deleteBatch(tx, batch.id);
+  });
+  assert.deepEqual(await table.listServers(store.read, 1), []);
+});

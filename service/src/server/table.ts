@@ -1,0 +1,189 @@
+/** Servers and their groups in SQL. Rows as they are stored; what they mean is in the rules, what they look like in `show`. */
+import type { Insertable, Selectable, Updateable } from "kysely";
+import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import type { LinkTable, ServerBatchTable, ServerKeyTable, ServerTable, SshKeyTable } from "../store/schema.ts";
+
+export type ServerRow = Selectable<ServerTable>;
+export type NewServer = Insertable<ServerTable>;
+export type BatchRow = Selectable<ServerBatchTable>;
+type KeyRow = Selectable<SshKeyTable>;
+
+/** Orders all that change a server or what waits for it. Taken in order of id when it is several. */
+export const lockServer = (tx: Tx, id: number): Promise<void> => lock(tx, `server:${id}`);
+/** Orders all that end the making or the life of a group's members. Taken after the queue of the member's server. */
+export const lockBatch = (tx: Tx, id: number): Promise<void> => lock(tx, `batch:${id}`);
+/** Orders all that take room on the host: held while it is counted and added to. Taken after the project's lock. */
+export const lockRoom = (tx: Tx): Promise<void> => lock(tx, "room");
+
+const findOwned = prepare<{ id: number; project: number }>()((db, p) =>
+  db.selectFrom("server").selectAll().where("id", "=", p("id")).where("project_id", "=", p("project")),
+);
+
+export const findServer = (db: Reader, project: number, id: number): Promise<ServerRow | undefined> =>
+  findOwned.first(db, { id, project });
+
+const findAny = prepare<{ id: number }>()((db, p) => db.selectFrom("server").selectAll().where("id", "=", p("id")));
+
+/** Whosever it is: for flows and keepers. */
+export const findAnyServer = (db: Reader, id: number): Promise<ServerRow | undefined> => findAny.first(db, { id });
+
+const listOwned = prepare<{ project: number }>()((db, p) =>
+  db.selectFrom("server").selectAll().where("project_id", "=", p("project")).orderBy("id"),
+);
+
+export const listServers = (db: Reader, project: number): Promise<ServerRow[]> => listOwned.all(db, { project });
+
+const pageOwned = prepare<{ project: number; after: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("server")
+    .selectAll()
+    .where("project_id", "=", p("project"))
+    .where("id", ">", p("after"))
+    .orderBy("id")
+    .limit(p("limit")),
+);
+
+/** The first `limit` behind an id. */
+export const pageServers = (db: Reader, project: number, after: number, limit: number): Promise<ServerRow[]> =>
+  pageOwned.all(db, { project, after, limit });
+
+export async function countServers(db: Reader, project: number): Promise<number> {
+  const { count } = await db
+    .selectFrom("server")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** What is to be seen on the host of a server. */
+export type Standing = Pick<ServerRow, "id" | "state" | "is_on" | "boot">;
+
+/** Of every server there is: often read, so no more than is needed. */
+export const listStandings = (db: Reader): Promise<Standing[]> =>
+  db.selectFrom("server").select(["id", "state", "is_on", "boot"]).orderBy("id").execute();
+
+export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["state"], number>> {
+  const rows = await db
+    .selectFrom("server")
+    .select((e) => ["state", e.fn.countAll<number>().as("count")])
+    .groupBy("state")
+    .execute();
+  return new Map(rows.map(({ state, count }) => [state, count]));
+}
+
+/** Every one there is. */
+export const listAllServers = (db: Reader): Promise<ServerRow[]> =>
+  db.selectFrom("server").selectAll().orderBy("id").execute();
+
+export const listMembers = (db: Reader, batch: number): Promise<ServerRow[]> =>
+  db.selectFrom("server").selectAll().where("batch_id", "=", batch).orderBy("id").execute();
+
+export const insertServer = (tx: Tx, row: NewServer): Promise<ServerRow> =>
+  tx.insertInto("server").values(row).returningAll().executeTakeFirstOrThrow();
+
+export const updateServer = (tx: Tx, id: number, change: Updateable<ServerTable>): Promise<ServerRow> =>
+  tx.updateTable("server").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+
+/** Its keys go with it. */
+export async function deleteServer(tx: Tx, id: number): Promise<void> {
+  await tx.deleteFrom("server").where("id", "=", id).execute();
+}
+
+/** Puts keys in the place of those that there were. */
+export async function setServerKeys(tx: Tx, server: number, keys: readonly KeyRow[]): Promise<void> {
+  await tx.deleteFrom("server_key").where("server_id", "=", server).execute();
+  const rows = keys.map((key, place): ServerKeyTable => ({ server_id: server, place, sshkey: JSON.stringify(key) }));
+  if (rows.length > 0) await tx.insertInto("server_key").values(rows).execute();
+}
+
+const readKeys = (rows: readonly { readonly sshkey: string }[]) =>
+  rows.map(({ sshkey }) => JSON.parse(sshkey) as KeyRow);
+
+const keysOf = prepare<{ server: number }>()((db, p) =>
+  db.selectFrom("server_key").select("sshkey").where("server_id", "=", p("server")).orderBy("place"),
+);
+
+/** As they were when they were put in. */
+export const listServerKeys = async (db: Reader, server: number): Promise<KeyRow[]> =>
+  readKeys(await keysOf.all(db, { server }));
+
+/** Of all servers of a project, or these of them, by server. */
+export async function listProjectKeys(
+  db: Reader,
+  project: number,
+  only?: readonly number[],
+): Promise<Map<number, KeyRow[]>> {
+  let keys = db
+    .selectFrom("server_key")
+    .innerJoin("server", "server.id", "server_key.server_id")
+    .select(["server_key.server_id", "server_key.sshkey"])
+    .where("server.project_id", "=", project);
+  if (only !== undefined) keys = keys.where("server.id", "in", only);
+  const rows = await keys.orderBy("server_key.server_id").orderBy("server_key.place").execute();
+  const byServer = Map.groupBy(rows, ({ server_id }) => server_id);
+  return new Map([...byServer].map(([server, own]) => [server, readKeys(own)]));
+}
+
+/** Of all servers of a project, or these of them, in order. */
+export function listProjectLinks(
+  db: Reader,
+  project: number,
+  only?: readonly number[],
+): Promise<Selectable<LinkTable>[]> {
+  let links = db
+    .selectFrom("link")
+    .innerJoin("server", "server.id", "link.server_id")
+    .selectAll("link")
+    .where("server.project_id", "=", project);
+  if (only !== undefined) links = links.where("server.id", "in", only);
+  return links.orderBy("link.id").execute();
+}
+
+/** What servers hold; failed ones hold nothing. */
+export interface Held {
+  readonly Servers: number;
+  readonly CPU: number;
+  readonly RAM: number;
+  readonly HDD: number;
+}
+
+async function sumHeld(db: Reader, project: number | null): Promise<Held> {
+  let servers = db.selectFrom("server").where("state", "!=", "Failed");
+  if (project !== null) servers = servers.where("project_id", "=", project);
+  const row = await servers
+    .select((e) => [
+      e.fn.countAll<number>().as("servers"),
+      e.fn.coalesce(e.fn.sum<number | string>("held_cpu"), e.val(0)).as("cpu"),
+      e.fn.coalesce(e.fn.sum<number | string>("held_ram"), e.val(0)).as("ram"),
+      e.fn.coalesce(e.fn.sum<number | string>("held_hdd"), e.val(0)).as("hdd"),
+    ])
+    .executeTakeFirstOrThrow();
+  return { Servers: row.servers, CPU: Number(row.cpu), RAM: Number(row.ram), HDD: Number(row.hdd) };
+}
+
+export const sumProject = (db: Reader, project: number): Promise<Held> => sumHeld(db, project);
+/** On the whole host. */
+export const sumAll = (db: Reader): Promise<Held> => sumHeld(db, null);
+
+export const insertBatch = (tx: Tx, row: Insertable<ServerBatchTable>): Promise<BatchRow> =>
+  tx.insertInto("server_batch").values(row).returningAll().executeTakeFirstOrThrow();
+
+export const findBatch = (db: Reader, project: number, id: number): Promise<BatchRow | undefined> =>
+  db.selectFrom("server_batch").selectAll().where("id", "=", id).where("project_id", "=", project).executeTakeFirst();
+
+export const updateBatch = (tx: Tx, id: number, change: Updateable<ServerBatchTable>): Promise<BatchRow> =>
+  tx.updateTable("server_batch").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+
+export async function deleteBatch(tx: Tx, id: number): Promise<void> {
+  await tx.deleteFrom("server_batch").where("id", "=", id).execute();
+}
+
+/** Links that no server has. */
+export const listStrayLinks = (db: Reader): Promise<{ readonly id: number; readonly server_id: number }[]> =>
+  db
+    .selectFrom("link")
+    .select(["id", "server_id"])
+    .where("server_id", "not in", (from) => from.selectFrom("server").select("server.id"))
+    .orderBy("id")
+    .execute();

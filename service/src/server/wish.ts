@@ -1,0 +1,101 @@
+/**
+ * A server's rows as the machine that the driver makes true, with what its guest is told about itself. Pure: secrets come opened, names
+ * of devices from outside. Rows that are the same give the same machine, to the letter.
+ */
+import { createHash } from "node:crypto";
+import type { SshKeyRow } from "../catalog/table.ts";
+import type { Machine } from "../drivers/machine/port.ts";
+import { type Guest, type GuestCard, renderSeed } from "../drivers/machine/seedfiles.ts";
+import type { Surroundings } from "../network/image.ts";
+import { macOf } from "../network/link.ts";
+import { address6Of, gateway6Of, prefixOf, showAddress } from "../network/plan.ts";
+import type { Place } from "./place.ts";
+import { adminOf } from "./show.ts";
+import type { ServerRow } from "./table.ts";
+
+export interface Inside {
+  /** As in /etc/shadow. */
+  readonly passwordHash: string;
+  readonly userData: string | null;
+  readonly keys: readonly SshKeyRow[];
+}
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/** The same for the server's whole life, and nobody else's: RFC 9562, version 8. */
+export function uuidOf({ id, created }: Pick<ServerRow, "id" | "created">): string {
+  const bytes = digest(`brume server ${id} ${created}`).subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+/** A rebuilt server is a new guest, and so is a copy. */
+export const instanceOf = (server: ServerRow): string => `i-${uuidOf(server)}-${server.disk_version}`;
+
+/** For the hash of the password: nobody need guess it, but no two guests have the same. */
+export const seasoningOf = (server: ServerRow): Uint8Array => digest(instanceOf(server)).subarray(0, 16);
+
+/** `places` are those whose cards are to be in the machine. Throws when the user data cannot be read. */
+export function renderMachine(
+  server: ServerRow,
+  places: readonly Place[],
+  inside: Inside,
+  surroundings: Surroundings,
+): Machine {
+  const { deviceOf } = surroundings;
+  return {
+    id: server.id,
+    uuid: uuidOf(server),
+    owner: server.project_id,
+    boot: server.boot,
+    cpus: server.cpu,
+    memory: server.ram,
+    share: server.is_high_performance === 1 ? 2 : 1,
+    disk: { version: server.disk_version, gb: server.hdd },
+    cards: places.map(({ link: { id } }) => ({ id, device: deviceOf(id), mac: macOf(id) })),
+    seed: renderSeed(guestOf(server, places, inside, surroundings)),
+  };
+}
+
+function guestOf(
+  server: ServerRow,
+  places: readonly Place[],
+  { passwordHash, userData, keys }: Inside,
+  surroundings: Surroundings,
+): Guest {
+  // The first link that has a gateway is the default route.
+  const exit4 = places.find(({ network }) => network.gateway !== null);
+  const exit6 = places.find(({ network }) => network.first6 !== null);
+  const card = (place: Place): GuestCard => {
+    const { link, network } = place;
+    const { gateway, first6 } = network;
+    return {
+      mac: macOf(link.id),
+      addresses: [
+        `${showAddress(link.ip)}/${prefixOf(network)}`,
+        ...(first6 === null ? [] : [`${address6Of(first6, network, link.ip)}/64`]),
+      ],
+      gateway4: place === exit4 && gateway !== null ? showAddress(gateway) : null,
+      gateway6: place === exit6 && first6 !== null ? gateway6Of(first6) : null,
+      mtu: null,
+      dhcp: false,
+    };
+  };
+  return {
+    instanceId: instanceOf(server),
+    hostName: server.host_name,
+    adminUser: adminOf(server.family),
+    passwordHash,
+    sshKeys: keys.map(({ type, base64, comment }) => [type, base64, comment].join(" ").trim()),
+    nameServers: nameServersOf(places, surroundings),
+    cards: places.map(card),
+    userData,
+  };
+}
+
+/** The edge, where it answers questions; else whom the host asks. */
+function nameServersOf(places: readonly Place[], { resolvers, forwarders }: Surroundings): readonly string[] {
+  const edge = places.find(({ network }) => network.kind !== "private")?.network.gateway ?? null;
+  return forwarders.length > 0 && edge !== null ? [showAddress(edge)] : resolvers;
+}

@@ -1,0 +1,194 @@
+/**
+ * What somebody breaks by hand behind the service's back: it is seen, told as an event, and whole again, with packets, leases and
+ * tunnels as before.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
+import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import { createFarEnd, type FarEnd } from "./farend.ts";
+import { whyNot } from "./hindrance.ts";
+import { hindrance, keyOf } from "./lab.ts";
+import { createNetworkScene, createServer, type NetworkScene, type Server } from "./networkscene.ts";
+import { startStrongswan } from "./strongswan.ts";
+import { type Scene, until } from "./vpnscene.ts";
+
+const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go", "busybox");
+if (skip) console.log(`networks broken by hand: not tried, ${skip}`);
+
+describe("networks broken by hand", { skip, concurrency: false }, () => {
+  let scene: NetworkScene;
+  let network: PublicNetwork;
+  let server: Server;
+  let far: FarEnd;
+  let fresh = 40_000;
+
+  const edge = () => scene.edgeOf(network.Id);
+  const inEdge = (...argv: readonly string[]) => scene.lab.run(edge(), argv);
+  const packet = (destinationPort: number): Packet => ({
+    protocol: 17,
+    source: "198.51.100.5",
+    sourcePort: fresh++,
+    destination: server.ip,
+    destinationPort,
+  });
+  /** Only what the one rule admits arrives. */
+  async function obeyed(): Promise<boolean> {
+    const sent = [packet(53), packet(54)];
+    await scene.lab.seen(server.space);
+    await scene.lab.send(scene.lab.internet, sent);
+    const seen = await scene.lab.seen(server.space);
+    return sent.map((each) => seen.has(keyOf(each))).join() === "true,false";
+  }
+  const isUp = async () => {
+    const statuses = await scene.client.readVpnStatus({ path: { id: network.Id } });
+    return statuses.some(({ State }) => State === "Up");
+  };
+  const ping = () => scene.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", far.server]);
+  const lease = async () => {
+    const line = `busybox udhcpc -i eth0 -n -q -f -t 3 -T 1 -s /bin/true 2>&1`;
+    return (await scene.lab.run(server.space, ["sh", "-c", line]).catch(() => "")).includes(`lease of ${server.ip}`);
+  };
+  const daemon = async (program: string) => {
+    const [found] = await findDaemons(exec, edge(), program);
+    assert.ok(found, program);
+    return found;
+  };
+
+  before(async () => {
+    scene = await createNetworkScene();
+    network = await scene.order("fragile");
+    server = await scene.plug(network.Id);
+    far = await createFarEnd(scene.lab, 1);
+    const strongswan = await startStrongswan({ folder: far.folder, far: { namespace: far.namespace } } as Scene);
+    const path = { id: network.Id };
+    const Rules = [
+      { Action: "Allow" as const, Protocol: "Udp" as const, Destination: server.ip, DestinationPort: "53" },
+      { Action: "Allow" as const, Source: "internal" },
+    ];
+    await scene.client.configureFirewall({ path, body: { Rules } }, { wait: 20 });
+    const peer = `${"0".repeat(43)}=`;
+    const Tunnels = [
+      { Name: "far", PeerNetwork: far.cidr, PeerEndpoint: far.address },
+      { Name: "away", Type: "WireGuard" as const, PeerNetwork: "10.25.0.0/16", PeerPublicKey: peer },
+    ];
+    const { Vpn } = await scene.client.configureVpn({ path, body: { Tunnels } }, { wait: 20 });
+    const [tunnel] = Vpn.Tunnels;
+    assert.ok(tunnel);
+    await strongswan.load(tunnel.PeerConfig.replaceAll("<SharedKey>", tunnel.SharedKey));
+    await until("the tunnel", isUp);
+    assert.deepEqual([await obeyed(), await lease(), await until("packets", ping)], [true, true, true]);
+  });
+  after(async () => {
+    await far?.close();
+    await scene?.close();
+  });
+
+  interface Damage {
+    /** In the words of the event. */
+    readonly told: RegExp;
+    readonly harm: () => Promise<unknown>;
+    /** Nobody looks for it at every look, but every minute. */
+    readonly slow?: true;
+  }
+  const table = async () => {
+    const counters = await inEdge("nft", "list", "counters");
+    return /table inet (edge[012]) \{(?:(?!table )[^])*?counter d_/.exec(counters)?.[1] ?? "";
+  };
+  const damages: Record<string, Damage> = {
+    "a rule taken out": {
+      told: /firewall/,
+      slow: true,
+      harm: async () => {
+        const listing = await inEdge("nft", "-a", "list", "chain", "inet", await table(), "forward");
+        const [, handle = ""] = /ct state invalid.*handle (\d+)/.exec(listing) ?? [];
+        await inEdge("nft", "delete", "rule", "inet", await table(), "forward", "handle", handle);
+      },
+    },
+    "a rule that lets all pass": {
+      told: /firewall/,
+      slow: true,
+      harm: async () => inEdge("nft", "insert", "rule", "inet", await table(), "forward", "accept"),
+    },
+    "a rule changed into another of its kind": {
+      told: /firewall/,
+      slow: true,
+      harm: async () => {
+        // Only against what was there at an earlier look does it show.
+        for (let looks = 0; looks < 3; looks++) {
+          await scene.turn(network.Id);
+          await sleep(700);
+        }
+        const listing = await inEdge("nft", "-a", "list", "chain", "inet", await table(), "forward");
+        const [, handle = ""] = /ct state invalid.*handle (\d+)/.exec(listing) ?? [];
+        const where = ["rule", "inet", await table(), "forward", "handle", handle];
+        await inEdge("nft", "replace", ...where, "ct", "state", "untracked", "drop");
+      },
+    },
+    "a route to the network deleted": {
+      told: /route/,
+      slow: true,
+      harm: () => scene.lab.ip(scene.lab.machine, [`route del ${network.CIDR}`]),
+    },
+    "all rules flushed": { told: /firewall/, harm: () => inEdge("nft", "flush", "ruleset") },
+    "the bridge deleted": { told: /bridge/, harm: () => scene.lab.ip(edge(), ["link del br0"]) },
+    "the uplink deleted": { told: /uplink/, harm: () => scene.lab.ip(edge(), ["link del up0"]) },
+    "dnsmasq killed": { told: /dhcp/, harm: async () => exec.signal(await daemon("dnsmasq"), "SIGKILL") },
+    "the namespace deleted": {
+      told: /not on the machine|namespace/,
+      harm: async () => {
+        await exec.run(["ip", "netns", "del", edge()]);
+        // Whoever runs the server gives it a new card.
+        await scene.lab.ip(server.space, ["link del eth0"]).catch(() => {});
+        await createServer(scene.lab, scene.lab.tag, network, server.link);
+      },
+    },
+    "the namespace deleted, and all that ran in it": {
+      told: /not on the machine|namespace/,
+      harm: async () => {
+        for (const program of ["dnsmasq", "charon-systemd", "wireguard-go"])
+          exec.signal(await daemon(program), "SIGKILL");
+        await exec.run(["ip", "netns", "del", edge()]);
+        await scene.lab.ip(server.space, ["link del eth0"]).catch(() => {});
+        await createServer(scene.lab, scene.lab.tag, network, server.link);
+      },
+    },
+  };
+  for (const [name, { told, harm, slow }] of Object.entries(damages))
+    test(name, async () => {
+      const before = (await scene.events("publicnetwork.*")).length;
+      await harm();
+      if (slow) await scene.turn(network.Id);
+      const events = await until("the events", async () => {
+        const all = (await scene.events("publicnetwork.*"))
+          .slice(before)
+          .filter(({ ResourceID }) => ResourceID === network.Id);
+        return all.at(-1)?.Type === "publicnetwork.applied" && all;
+      });
+      const details = events.map(({ Data }) => (Data as PublicNetwork).Error?.detail ?? "");
+      assert.match(details.join("\n"), told);
+      const now = await scene.applied(network.Id);
+      assert.deepEqual([now.Error, now.State], [null, "Active"]);
+      assert.ok(await until("the rules in force", obeyed, 3000));
+      assert.ok(await until("leases", lease, 5000));
+      assert.ok(await until("the tunnel", isUp));
+      assert.ok(await until("packets through the tunnel", ping));
+      for (const program of ["dnsmasq", "charon-systemd", "wireguard-go"]) await daemon(program);
+      await sleep(0);
+    });
+
+  test("what no row owns is taken away, and what is foreign stays", async () => {
+    const space = scene.edgeOf(4321);
+    await scene.lab.ip(null, [`netns add ${space}`, `netns add ${space}-foreign`]);
+    try {
+      await scene.lab.ip(space, ['link set lo alias "brume 4321 1"']);
+      await until("it is gone", async () => !(await exec.run(["ip", "netns", "list"])).includes(`${space}\n`));
+      assert.ok((await exec.run(["ip", "netns", "list"])).includes(`${space}-foreign`));
+    } finally {
+      await exec.run(["ip", "netns", "del", `${space}-foreign`]);
+    }
+  });
+});

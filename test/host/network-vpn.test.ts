@@ -1,0 +1,250 @@
+/**
+ * Tunnels as their owner orders them through the API, against ends that others run: a strongSwan, a Libreswan and a wireguard-go, each
+ * told nothing but what the API hands out for it.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import type { Tunnel, TunnelStatus, TunnelWish } from "@brume/api/vpn.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import { createFarEnd, type FarEnd, noLibreswan, startLibreswan, startWireguard } from "./farend.ts";
+import { whyNot } from "./hindrance.ts";
+import { hindrance } from "./lab.ts";
+import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
+import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
+import { type Scene, until } from "./vpnscene.ts";
+
+const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
+if (skip) console.log(`tunnels through the API: not tried, ${skip}`);
+
+describe("tunnels through the API, against independent ends", { skip, concurrency: false }, () => {
+  const farKey = createPrivate(randomBytes);
+  let scene: NetworkScene;
+  let network: PublicNetwork;
+  let server: Server;
+  let office: FarEnd;
+  let branch: FarEnd;
+  let strongswan: FarStrongswan;
+
+  const path = () => ({ id: network.Id });
+  const put = async (...Tunnels: readonly TunnelWish[]): Promise<readonly Tunnel[]> => {
+    const answer = await scene.client.configureVpn({ path: path(), body: { Tunnels: [...Tunnels] } }, { wait: 20 });
+    assert.equal(answer.AppliedGeneration, answer.Generation);
+    assert.ok(answer.Vpn.Tunnels.every(({ State }) => State === "Active"));
+    return answer.Vpn.Tunnels;
+  };
+  const tunnels = async () => (await scene.client.readPublicNetwork({ path: path() })).Vpn.Tunnels;
+  const named = async (name: string): Promise<Tunnel> => {
+    const found = (await tunnels()).find(({ Name }) => Name === name);
+    assert.ok(found, name);
+    return found;
+  };
+  const statusOf = async (name: string): Promise<TunnelStatus> => {
+    const { Id } = await named(name);
+    const found = (await scene.client.readVpnStatus({ path: path() })).find(({ TunnelId }) => TunnelId === Id);
+    assert.ok(found, name);
+    return found;
+  };
+  const isUp = (name: string): Promise<TunnelStatus> =>
+    until(`${name} up`, async () => {
+      const status = await statusOf(name);
+      return status.Operational && status;
+    });
+  const ping = (to: string, ...options: readonly string[]) =>
+    scene.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", ...options, to]);
+  /** Packets between the ends' blocks and ours that crossed the machine in the open since the last call. */
+  const inTheOpen = async () => [...(await scene.lab.seen(scene.lab.machine))].filter((key) => key.includes(" 10.24."));
+  const keep = ({ Id, Name }: Tunnel): TunnelWish => ({ Id, Name });
+
+  const toOffice = (): TunnelWish => ({ Name: "office", PeerNetwork: office.cidr, PeerEndpoint: office.address });
+  const toBranch = (): TunnelWish => ({
+    Name: "branch",
+    Type: "WireGuard",
+    PeerNetwork: branch.cidr,
+    PeerEndpoint: `${branch.address}:51821`,
+    PeerPublicKey: publicKeyOf(farKey),
+    KeepAlive: 1,
+  });
+  /** The text of the API with the key filled in, as an administrator does. */
+  const filled = ({ PeerConfig, SharedKey }: Tunnel): string => PeerConfig.replaceAll("<SharedKey>", SharedKey);
+
+  before(async () => {
+    scene = await createNetworkScene();
+    network = await scene.order("head");
+    server = await scene.plug(network.Id);
+    [office, branch] = [await createFarEnd(scene.lab, 1), await createFarEnd(scene.lab, 2)];
+    strongswan = await startStrongswan({ folder: office.folder, far: { namespace: office.namespace } } as Scene);
+  });
+  after(async () => {
+    for (const end of [office, branch]) await end?.close();
+    await scene?.close();
+  });
+
+  test("both kinds come up from what the API hands out, and servers reach each other through them", async () => {
+    const [ipsec, wireguard] = await put(toOffice(), toBranch());
+    assert.ok(ipsec && wireguard);
+    assert.match(ipsec.SharedKey, /^[A-Za-z0-9]{32}$/);
+    assert.ok(![ipsec, wireguard].some(({ PeerConfig }) => PeerConfig.includes(ipsec.SharedKey)));
+    await scene.lab.seen(scene.lab.machine);
+    assert.deepEqual([await ping(office.server), await ping(branch.server)], [false, false]);
+    await strongswan.load(filled(ipsec));
+    const far = await startWireguard(branch, `b${scene.lab.tag}f`);
+    await far.configure(wireguard, farKey, network.CIDR);
+    const [one, two] = [await isUp("office"), await isUp("branch")];
+    assert.ok(await until("packets by IPsec", () => ping(office.server)));
+    assert.ok(await until("packets by WireGuard", () => ping(branch.server)));
+    assert.deepEqual(await inTheOpen(), []);
+    assert.deepEqual(
+      [one.LocalSubnets, one.PeerSubnets, one.PeerAddress],
+      [[network.CIDR], [office.cidr], office.address],
+    );
+    assert.equal(one.Proposal, "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048");
+    assert.deepEqual([two.PeerSubnets, two.EstablishedAt], [[branch.cidr], null]);
+    const now = await statusOf("office");
+    assert.ok(now.BytesIn >= 84 && now.BytesOut >= 84 && now.LastSeen !== null && now.EstablishedAt !== null);
+    // And the other way round.
+    assert.ok(await scene.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
+    await until("events of both", async () => (await scene.events("tunnel.up")).length === 2);
+  });
+
+  test("the firewall stands before tunnels too: their far sides are external", async () => {
+    const set = (Rules: readonly object[]) =>
+      scene.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 20 });
+    await set([{ Action: "Allow", Source: office.cidr }]);
+    assert.ok(await scene.lab.works(office.serverSpace, ["ping", "-q", "-c", "1", "-W", "2", server.ip]));
+    assert.equal(await scene.lab.works(branch.serverSpace, ["ping", "-q", "-c", "1", "-W", "0.7", server.ip]), false);
+    assert.equal(await ping(office.server), false);
+    await scene.client.configureFirewall({ path: path(), body: { Enabled: false } }, { wait: 20 });
+    assert.ok(await ping(office.server));
+  });
+
+  test("the list is replaced as a whole, and what is unchanged in it keeps running", async () => {
+    const before = await isUp("office");
+    const [ipsec, wireguard] = [await named("office"), await named("branch")];
+    const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
+    const third: TunnelWish = {
+      Name: "third",
+      PeerNetwork: "10.99.0.0/16",
+      PeerEndpoint: "any",
+      PeerIdentificator: "x.example",
+    };
+    await put(keep(ipsec), { ...keep(wireguard), KeepAlive: 2 }, third);
+    await put(keep(ipsec), { ...keep(await named("third")), Digest: "Sha512" });
+    await put(keep(ipsec), toBranch());
+    assert.match(await pinging, / 0% packet loss/);
+    assert.equal((await isUp("office")).EstablishedAt, before.EstablishedAt);
+    const again = await tunnels();
+    assert.deepEqual(
+      again.map(({ Name, Id }) => [Name, Id === ipsec.Id, Id === wireguard.Id]),
+      [
+        ["office", true, false],
+        ["branch", false, false],
+      ],
+    );
+    await isUp("branch");
+    assert.ok(await until("packets by WireGuard", () => ping(branch.server)));
+  });
+
+  test("a wrong key is told in words, nothing leaves in the open, and the right one is enough", async () => {
+    const { Id, SharedKey } = await named("office");
+    const branchNow = keep(await named("branch"));
+    await scene.lab.seen(scene.lab.machine);
+    await put({ Id, Name: "office", SharedKey: "Another-Key-0123456789" }, branchNow);
+    const { Error: reason, State } = await until("a reason", async () => {
+      const status = await statusOf("office");
+      return status.Error && status;
+    });
+    assert.deepEqual([State, reason?.code], ["Connecting", "authentication_failed"]);
+    assert.match(reason?.detail ?? "", new RegExp(office.address.replaceAll(".", "\\.")));
+    assert.ok(!JSON.stringify(reason).includes("Another-Key"));
+    assert.equal(await ping(office.server), false);
+    assert.ok(await ping(branch.server), "the other one goes on");
+    assert.deepEqual(await inTheOpen(), []);
+    await until("the event", async () =>
+      (await scene.events("tunnel.down")).some(({ ResourceID }) => ResourceID === Id),
+    );
+    await put({ Id, Name: "office", SharedKey }, branchNow);
+    await isUp("office");
+    assert.ok(await until("packets", () => ping(office.server)));
+  });
+
+  test("engines that were killed are back with all tunnels, and nothing leaves in the open meanwhile", async () => {
+    await scene.lab.seen(scene.lab.machine);
+    for (const [program, target] of [
+      ["charon-systemd", office.server],
+      ["wireguard-go", branch.server],
+    ] as const) {
+      const [daemon] = await findDaemons(exec, scene.edgeOf(network.Id), program);
+      assert.ok(daemon);
+      exec.signal(daemon, "SIGKILL");
+      const beside = scene.lab
+        .run(server.space, ["ping", "-i", "0.01", "-c", "50", "-W", "1", "-q", target])
+        .catch(() => "");
+      await beside;
+      assert.ok(await until(`${program} is back`, () => ping(target)));
+    }
+    await Promise.all([isUp("office"), isUp("branch")]);
+    assert.deepEqual(await inTheOpen(), []);
+  });
+
+  test("a restarted service finds its tunnels up and loses no packet of them", async () => {
+    const before = await isUp("office");
+    const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
+    await scene.restart();
+    // After a restart charon is asked, which knows it to the second.
+    const established = [before, await isUp("office")].map(({ EstablishedAt }) => Date.parse(EstablishedAt ?? ""));
+    assert.ok(Math.abs((established[0] ?? Number.NaN) - (established[1] ?? 0)) < 2000, established.join());
+    await isUp("branch");
+    assert.match(await pinging, / 0% packet loss/);
+  });
+
+  test("Libreswan agrees too", { skip: noLibreswan }, async (t) => {
+    const end = await createFarEnd(scene.lab, 3);
+    try {
+      const wish: TunnelWish = {
+        Name: "libreswan",
+        PeerNetwork: end.cidr,
+        PeerEndpoint: end.address,
+        EncryptionType: "AesGcm",
+        DhGroup: 19,
+      };
+      const others = (await tunnels()).map(keep);
+      const made = (await put(...others, wish)).find(({ Name }) => Name === "libreswan");
+      assert.ok(made);
+      const { Config } = await scene.client.readTunnelPeer({
+        path: { ...path(), tunnelId: made.Id },
+        query: { peer: "libreswan" },
+      });
+      const said = await startLibreswan(end, Config, made.SharedKey);
+      if (scene.lab.capabilities.kernelEsp) {
+        await isUp("libreswan");
+        assert.ok(await until("packets", () => ping(end.server)));
+      } else {
+        t.diagnostic("this kernel has no ESP, which Libreswan needs: both proposals and the key are agreed on");
+        await until("Libreswan knows our key and takes our proposal", async () => {
+          await sleep(200);
+          return (
+            /established IKE SA; authenticated peer/.test(said()) &&
+            /Add SA esp\.\S+: (Protocol not|Function not)/.test(said())
+          );
+        });
+      }
+    } finally {
+      await end.close();
+    }
+  });
+
+  test("without tunnels no engine runs", async () => {
+    await put();
+    const left = await exec.run(["ip", "netns", "pids", scene.edgeOf(network.Id)]);
+    const names = await Promise.all(
+      ["charon-systemd", "wireguard-go"].map((name) => findDaemons(exec, scene.edgeOf(network.Id), name)),
+    );
+    assert.deepEqual(names, [[], []], left);
+    assert.deepEqual(await scene.client.readVpnStatus({ path: path() }), []);
+  });
+});

@@ -1,0 +1,177 @@
+/**
+ * Brume as an operator runs it, in the namespace that plays the machine: `main.ts` in a process that can be killed, the real router, the
+ * host below it to be looked at from outside. Its API stays reachable on loopback here through a door that outlives it.
+ */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { createIpsec } from "../../service/src/drivers/router/ipsec.ts";
+import { createLinux } from "../../service/src/drivers/router/linux.ts";
+import { namespaceOf, tagOf } from "../../service/src/drivers/router/name.ts";
+import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/tunnels.ts";
+import { createWireguard } from "../../service/src/drivers/router/wireguard.ts";
+import { showNetwork } from "../../service/src/network/show.ts";
+import * as table from "../../service/src/network/table.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
+import { createProcess, type Process } from "../process.ts";
+import { createLab, type Lab } from "./lab.ts";
+import { announce, createServer as createGuest, link, pool, type Server } from "./networkscene.ts";
+import { startIn } from "./talker.ts";
+
+export interface NetworkProcess {
+  readonly lab: Lab;
+  readonly brume: Process;
+  edgeOf(network: number): string;
+  /** What of ours is on the host, as text. */
+  host(): Promise<string>;
+  /** Works on the database of the service, which is dead meanwhile. */
+  withStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
+  /** Plugs a server in while the service is dead. */
+  plug(network: PublicNetwork): Promise<Server>;
+  /** Takes the servers of all networks away while the service is dead. */
+  unplugAll(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Carries connections to a port of loopback here to the same port of loopback there. */
+export async function openDoor(lab: Lab): Promise<{ readonly port: number; close(): void }> {
+  const path = join(lab.runFolder, "door");
+  const script = `const n=require("node:net");n.createServer(s=>{const t=n.connect(+process.argv[1],"127.0.0.1");
+s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.destroy()).on("close",()=>s.destroy());s.pipe(t).pipe(s)})
+.listen(process.argv[2],()=>console.log("open"))`;
+  const server = createServer((socket) => {
+    const there = connect(path);
+    socket.on("error", () => there.destroy()).on("close", () => there.destroy());
+    there.on("error", () => socket.destroy()).on("close", () => socket.destroy());
+    socket.pipe(there).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const inner = startIn(lab.machine, [process.execPath, "-e", script, String(port), path]);
+  await inner.line();
+  return {
+    port,
+    close() {
+      inner.end();
+      server.close();
+    },
+  };
+}
+
+export async function createNetworkProcess(): Promise<NetworkProcess> {
+  const lab = await createLab();
+  const folder = mkdtempSync(join(tmpdir(), "brp-"));
+  const tag = tagOf(folder);
+  const runFolder = `/run/brume-${tag}`;
+  const door = await openDoor(lab);
+  const brume = await createProcess("sqlite", {
+    folder,
+    // Only the network is another: what is mounted stays, so namespaces made there are seen here.
+    prefix: `exec nsenter --net=/run/netns/${lab.machine} "$0" "$@";`,
+    environment: {
+      BRUME_LISTEN: `127.0.0.1:${door.port}`,
+      BRUME_PUBLIC_POOL: pool,
+      BRUME_SIMULATE: "0",
+      // It is started many times.
+      NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
+    },
+  });
+
+  async function host(): Promise<string> {
+    const inMachine = (...argv: readonly string[]) => lab.run(lab.machine, argv);
+    const names = async () => (await inMachine("ip", "-br", "link")).replaceAll(/^(\S+?)(@\S+)?\s.*$/gm, "$1");
+    const ours = (list: readonly string[]) =>
+      list.filter((name) => name.includes(`brume-${tag}`) || name.startsWith(`b${tag}`));
+    const [links, four, six, rules, processes] = await Promise.all([
+      names(),
+      inMachine("ip", "route"),
+      inMachine("ip", "-6", "route"),
+      inMachine("nft", "-s", "list", "ruleset"),
+      exec.run(["ps", "-eo", "args"]),
+    ]);
+    const read = (path: string, recursive = false): string[] => {
+      try {
+        return readdirSync(path, { recursive, encoding: "utf8" }).sort();
+      } catch {
+        return [];
+      }
+    };
+    return JSON.stringify(
+      {
+        links: links.split("\n").sort(),
+        routes: [four, six].map((text) => text.split("\n").sort()),
+        rules: rules.split(/^(?=table )/m).filter((each) => !each.startsWith("table inet watch ")),
+        namespaces: ours(read("/run/netns")).sort(),
+        processes: processes
+          .split("\n")
+          .filter((line) => line.includes(`brume-${tag}`) || line.includes(`b${tag}`))
+          .sort(),
+        files: read(runFolder, true).filter((name) => !/\.log$|leases$/.test(name)),
+        sockets: ours(read("/var/run/wireguard")),
+      },
+      null,
+      1,
+    );
+  }
+
+  const withStore: NetworkProcess["withStore"] = async (work) => {
+    const store = await openSqlite(join(folder, databaseName), { log: () => {} });
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  };
+
+  return {
+    lab,
+    brume,
+    edgeOf: (network) => namespaceOf(tag, network),
+    host,
+    withStore,
+    plug: (network) =>
+      withStore(async (store) => {
+        const row = await link(store, network.Id);
+        const of = await table.findNetwork(store.read, network.Id);
+        const linked = of && showNetwork(of, [row]).LinkedServers[0];
+        if (linked === undefined) throw new Error(`there is no network ${network.Id}`);
+        const guest = await createGuest(lab, tag, network, linked);
+        await announce(store, network.Id);
+        return { ...guest, link: linked, ip: linked.IP, ip6: linked.IP6 };
+      }),
+    unplugAll: () =>
+      withStore(async (store) => {
+        for (const { id } of await table.listAllNetworks(store.read))
+          for (const each of await table.listLinks(store.read, id)) {
+            await store.write((tx) => table.deleteLink(tx, each.id));
+            await announce(store, id);
+          }
+      }),
+    async close() {
+      await brume.close();
+      door.close();
+      const options = { exec, runFolder, now: Date.now, lookup: async (name: string) => name, log: () => {} };
+      const { kernelEsp } = lab.capabilities;
+      const ipsec = createIpsec({ ...options, kernelEsp, random: (bytes) => new Uint8Array(bytes) });
+      const last = createLinux({
+        exec,
+        tag,
+        machine: lab.machine,
+        runFolder,
+        capabilities: lab.capabilities,
+        tunnels: [ipsecTunnels(ipsec), wireguardTunnels(createWireguard(options))],
+        now: Date.now,
+      });
+      for (const { id } of (await last.observe()).networks) await last.remove(id);
+      await exec.run(["ip", "netns", "del", `brume-${tag}_try`]).catch(() => {});
+      await last.close();
+      rmSync(runFolder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true });
+      await lab.close();
+    },
+  };
+}

@@ -1,0 +1,248 @@
+/**
+ * A whole Brume on real packets: the service in this process with the real router, whose machine is a namespace of the lab. Servers
+ * are namespaces plugged in where a link says, so that whatever is wished through the API is met by packets from outside.
+ */
+import { randomBytes } from "node:crypto";
+import type { Client } from "@brume/api/client.ts";
+import { createClient } from "@brume/api/client.ts";
+import type { Event } from "@brume/api/event.ts";
+import type { Network, NetworkLink, PublicNetwork } from "@brume/api/network.ts";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { systemClock } from "../../service/src/base/clock.ts";
+import { silentLog as log } from "../../service/src/base/log.ts";
+import { createSealer } from "../../service/src/base/secret.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import { createIpsec } from "../../service/src/drivers/router/ipsec.ts";
+import { namespaceOf, tapOf } from "../../service/src/drivers/router/name.ts";
+import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/tunnels.ts";
+import { createWireguard } from "../../service/src/drivers/router/wireguard.ts";
+import { keeper } from "../../service/src/engine/flow.ts";
+import { nudge } from "../../service/src/engine/task.ts";
+import { macOf, reserveLink } from "../../service/src/network/link.ts";
+import * as table from "../../service/src/network/table.ts";
+import { insertServer } from "../../service/src/server/table.ts";
+import { createService } from "../../service/src/service.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { startDatabase } from "../postgres.ts";
+import { simulatedHost } from "../world.ts";
+import { image, port } from "./image.ts";
+import { createLab, type Guest, type Lab } from "./lab.ts";
+import { until } from "./vpnscene.ts";
+
+/** The parts of a network that a server in it must know. */
+type Ground = { readonly CIDR: string; readonly Gateway: string } & Partial<Pick<PublicNetwork, "CIDR6" | "Gateway6">>;
+
+export interface Server extends Guest {
+  readonly link: NetworkLink;
+  readonly ip: string;
+  readonly ip6: string;
+}
+
+export interface NetworkScene {
+  readonly lab: Lab;
+  readonly store: Store;
+  readonly client: Client;
+  /** The namespace of a network. */
+  edgeOf(network: number): string;
+  order(
+    name: string,
+    wish?: { readonly Bandwidth?: number; readonly NetworkCapacity?: string },
+  ): Promise<PublicNetwork>;
+  /** Plugs a server in and waits until packets reach it. `bare`: it has no address yet. */
+  plug(network: number, wish?: { readonly bandwidth?: number; readonly bare?: boolean }): Promise<Server>;
+  /** Reads the network when packets obey what it says. */
+  applied(network: number): Promise<PublicNetwork>;
+  /** The keeper's turn has come, as it does every minute. */
+  turn(network: number): Promise<void>;
+  events(type: string): Promise<readonly Event[]>;
+  /** The service ends as by SIGTERM and starts again on what is there. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Public networks of addresses that the world routes, so that nothing is translated. */
+export const pool = "198.19.0.0/16";
+
+/** Who nudges needs to know no more of the networks' keeper than its name. */
+const apply = keeper({ name: "network.apply", subject: "network", period: 0, run: async () => {} });
+
+/** A server that nobody runs a machine for: a failed one, whose links stay. */
+const failed = {
+  project_id: 1,
+  batch_id: null,
+  name: "namespace",
+  host_name: "namespace",
+  state: "Failed",
+  is_on: 0,
+  cpu: 1,
+  ram: 128,
+  hdd: 1,
+  held_cpu: 0,
+  held_ram: 0,
+  held_hdd: 0,
+  is_high_performance: 0,
+  hdd_type: "SSD",
+  location: "Local",
+  image_id: 1,
+  image_name: "none",
+  family: "Linux",
+  admin_password: Buffer.from("none"),
+  user_data: null,
+  disk_version: 1,
+  boot: 0,
+  is_protected: 0,
+  is_backup_active: 0,
+  backup_period: 1,
+  backed_up: null,
+  error: null,
+  created: 0,
+  labels: "{}",
+  version: 1,
+} as const satisfies Parameters<typeof insertServer>[1];
+
+/** Makes a server with a link; whoever plugs it in calls `announce`. */
+export async function link(store: Store, network: number, bandwidth?: number): Promise<table.LinkRow> {
+  return store.write(async (tx) => {
+    const { id: server } = await insertServer(tx, failed);
+    await table.lockNetwork(tx, network);
+    const row = await table.findNetwork(tx, network);
+    if (row === undefined) throw new Error(`there is no network ${network}`);
+    const wish = { server, hostName: `server-${server}`, bandwidth, now: Date.now(), pointer: "/NetworkIP" };
+    return reserveLink(tx, row, wish);
+  });
+}
+
+/** A new generation of a network, with whatever changed of its links. */
+export const announce = (store: Store, network: number): Promise<unknown> =>
+  store.write(async (tx) => {
+    await table.lockNetwork(tx, network);
+    const row = await table.findNetwork(tx, network);
+    await table.updateNetwork(tx, network, { generation: (row?.generation ?? 0) + 1 });
+    await nudge(tx, apply, network);
+  });
+
+/** The server of a link, as a namespace with its card on the machine. */
+export async function createServer(
+  lab: Lab,
+  tag: string,
+  ground: Ground,
+  { LinkID, IP, IP6 }: NetworkLink,
+  bare = false,
+): Promise<Guest> {
+  const addresses = IP6 === "" ? [IP] : [IP, IP6];
+  const where = port(LinkID, IP, { device: tapOf(tag, LinkID), mac: macOf(LinkID), addresses });
+  if (bare) return lab.bareGuest(where);
+  const v4 = { cidr: ground.CIDR, gateway: ground.Gateway === "" ? null : ground.Gateway };
+  const v6 = ground.CIDR6 ? { cidr: ground.CIDR6, gateway: ground.Gateway6 ?? null } : null;
+  return lab.guest(image({ v4, v6 }), where);
+}
+
+export async function createNetworkScene({ ipv6 = false } = {}): Promise<NetworkScene> {
+  const lab = await createLab();
+  const database = await startDatabase("sqlite");
+  const token = randomBytes(32).toString("hex");
+  const sealer = createSealer(randomBytes(32));
+  const engines = () => {
+    const options = { exec, runFolder: lab.runFolder, now: Date.now, lookup: async (host: string) => host, log };
+    const { kernelEsp } = lab.capabilities;
+    return [
+      ipsecTunnels(createIpsec({ ...options, kernelEsp, random: randomBytes, retryAfter: 500 })),
+      wireguardTunnels(createWireguard(options)),
+    ];
+  };
+
+  const open = async (store: Store) => {
+    await ensureFirst(store, systemClock, token);
+    const transfer = { addresses: [], keys: [], notify: [] };
+    const nameserver = await createBuiltin({ host: "127.0.0.1", port: 0, rateLimit: 0, transfer, log });
+    const router = lab.open({ tunnels: engines() });
+    const given = simulatedHost(router, { ipv6, publicPool: pool });
+    const service = createService({
+      store,
+      nameserver,
+      ...given,
+      networks: { ...given.networks, deviceOf: (id) => tapOf(lab.tag, id), resolvers: ["9.9.9.9"] },
+      clock: systemClock,
+      random: Math.random,
+      log,
+      sealer,
+      version: "0.0.0",
+      dnsNames: ["ns1.brume.internal"],
+      resolvers: [],
+      lenientHttp: false,
+      tls: null,
+    });
+    const url = `http://${await service.listen("127.0.0.1", 0)}`;
+    return { store, nameserver, router, service, client: createClient({ url, token, retries: 0 }) };
+  };
+  let brume = await open(database.store);
+  const end = async () => {
+    await brume.service.close(2000);
+    await brume.nameserver.close();
+    await brume.router.close();
+  };
+
+  /** The engine hears of commits of its own process only; any change of a network by the API makes it look. */
+  let turns = 0;
+  let bell: PublicNetwork | null = null;
+  const ring = async () => {
+    bell ??= await brume.client.createPublicNetwork({ body: { Name: "bell", NetworkCapacity: "30" } }, { wait: 0 });
+    const body = { Name: `bell ${++turns}` };
+    await brume.client.updatePublicNetwork({ path: { id: bell.Id }, body }, { wait: 0 });
+  };
+
+  const scene: NetworkScene = {
+    lab,
+    get store() {
+      return brume.store;
+    },
+    get client() {
+      return brume.client;
+    },
+    edgeOf: (network) => namespaceOf(lab.tag, network),
+    async order(name, wish = {}) {
+      const { Id } = await brume.client.createPublicNetwork({ body: { Name: name, ...wish } });
+      return scene.applied(Id);
+    },
+    async plug(network, { bandwidth, bare = false } = {}) {
+      const row = await link(brume.store, network, bandwidth);
+      const { kind } = (await table.findNetwork(brume.store.read, network)) ?? {};
+      const path = { id: network };
+      const read = (): Promise<PublicNetwork | Network> =>
+        kind === "private" ? brume.client.readNetwork({ path }) : brume.client.readPublicNetwork({ path });
+      const ground = await read();
+      const linked = ground.LinkedServers.find(({ LinkID }) => LinkID === row.id);
+      if (linked === undefined) throw new Error(`link ${row.id} is not shown`);
+      const guest = await createServer(lab, lab.tag, ground, linked, bare);
+      await announce(brume.store, network);
+      await ring();
+      await until(`network ${network} applied`, async () => {
+        const now = await table.findNetwork(brume.store.read, network);
+        return now?.applied === now?.generation;
+      });
+      return { ...guest, link: linked, ip: linked.IP, ip6: linked.IP6 };
+    },
+    applied: (network) => brume.client.waitFor("readPublicNetwork", { path: { id: network } }, { timeout: 20_000 }),
+    async turn(network) {
+      await brume.store.write((tx) => nudge(tx, apply, network));
+      await ring();
+    },
+    async events(type) {
+      const found: Event[] = [];
+      for await (const event of brume.client.items("listEvents", { query: { type } })) found.push(event);
+      return found;
+    },
+    async restart() {
+      await end();
+      await brume.store.close();
+      brume = await open(await database.open());
+    },
+    async close() {
+      await end().catch(() => {});
+      await database.close();
+      await lab.close();
+    },
+  };
+  return scene;
+}

@@ -1,0 +1,44 @@
+/** Programs that stay in a namespace for a while and are spoken with in lines; all end with the test file. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+
+export interface Talker {
+  /** The next line that it says; rejects when it ended without. */
+  line(): Promise<string>;
+  say(line: string): void;
+  /** All that it says from now on, when it has ended by itself. */
+  rest(): Promise<string>;
+  /** Asks it to come to an end, as Ctrl-C does. */
+  stop(): void;
+  end(): void;
+}
+
+/** Starts the command in the namespace. */
+export function startIn(space: string, argv: readonly string[]): Talker {
+  const child = spawn("ip", ["netns", "exec", space, ...argv], { stdio: ["pipe", "pipe", "inherit"] });
+  const kill = () => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.off("exit", kill));
+  child.stdin.on("error", () => {});
+  let lines: AsyncIterator<string> | undefined;
+  return {
+    async line() {
+      lines ??= createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+      const next: IteratorResult<string, unknown> = await lines.next();
+      if (next.done === true) throw new Error(`${argv.join(" ")} says nothing more`);
+      return next.value;
+    },
+    say: (line) => void child.stdin.write(`${line}\n`),
+    rest: () => text(child.stdout),
+    stop: () => void child.kill("SIGINT"),
+    end: kill,
+  };
+}
+
+const talk = join(import.meta.dirname, "talk.ts");
+
+/** One of the modes of `talk.ts`. */
+export const startTalk = (space: string, ...args: readonly string[]): Talker =>
+  startIn(space, [process.execPath, talk, ...args]);

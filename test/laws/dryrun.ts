@@ -1,0 +1,52 @@
+/** Requests that change servers and networks, each of which would work: what the law of dry runs tries them with. */
+import type { OperationName } from "@brume/api/contract.ts";
+import type { Stage } from "../story/stage.ts";
+
+type Request = readonly [target: string, body?: object];
+
+const key = (byte: number) =>
+  Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, byte)]).toString("base64");
+
+/** Makes what they are about. */
+export async function prepareRequests({ client }: Stage): Promise<Partial<Record<OperationName, Request>>> {
+  const wait = { wait: 30 };
+  const server = async (Name: string) => (await client.createServer({ body: { Name } }, wait)).ID;
+  const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
+  const batch = await client.createBatch({ body: { Name: "group", Count: 2 } }, wait);
+  const image = await client.createImage({ body: { Name: "doomed", ServerID: kept } }, wait);
+  const doomedKey = await client.createSshKey({ body: { Title: "doomed", PublicKey: key(1) } });
+  const publicNetwork = async (Name: string) => (await client.createPublicNetwork({ body: { Name } }, wait)).Id;
+  const [edge, doomedEdge] = [await publicNetwork("kept"), await publicNetwork("doomed")];
+  const inner = async (Name: string) => (await client.createNetwork({ body: { Name } }, wait)).ID;
+  const [lan, doomedLan] = [await inner("kept"), await inner("doomed")];
+  return {
+    createServer: ["/server", { Name: "dry", Labels: { a: "b" } }],
+    updateServer: [`/server/${kept}`, { Name: "renamed" }],
+    deleteServer: [`/server/${doomed}`],
+    copyServer: [`/server/${kept}/copy`, {}],
+    rebuildServer: [`/server/${kept}/rebuild`, {}],
+    startAction: [`/server/${switched}/action`, { Type: "PowerOff" }],
+    createBatch: ["/server-batch", { Name: "dry", Count: 2 }],
+    deleteBatch: ["/server-batch", { ID: batch.ID }],
+    openConsole: [`/server/${kept}/console`, { Type: "Serial" }],
+    createSshKey: ["/sshkey", { Title: "dry", PublicKey: key(2) }],
+    deleteSshKey: [`/sshkey/${doomedKey.ID}`],
+    createImage: ["/image", { Name: "dry", ServerID: kept }],
+    deleteImage: [`/image/${image.ID}`],
+    createPublicNetwork: ["/publicnetwork", { Name: "dry" }],
+    updatePublicNetwork: [`/publicnetwork/${edge}`, { Bandwidth: 7 }],
+    deletePublicNetwork: [`/publicnetwork/${doomedEdge}`],
+    configureFirewall: [`/publicnetwork/${edge}/firewall`, { Enabled: true, Rules: [] }],
+    configureVpn: [
+      `/publicnetwork/${edge}/vpn`,
+      {
+        Tunnels: [
+          { Name: "dry", PeerNetwork: "10.9.0.0/24", PeerEndpoint: "192.0.2.1", SharedKey: "0123456789abcdef" },
+        ],
+      },
+    ],
+    createNetwork: ["/network", { Name: "dry" }],
+    updateNetwork: [`/network/${lan}`, { Name: "renamed" }],
+    deleteNetwork: [`/network/${doomedLan}`],
+  };
+}

@@ -1,0 +1,247 @@
+/** What servers come from and what comes of them: copies, groups, rebuilds, images and backups. */
+import assert from "node:assert/strict";
+import { findImage, listBackups } from "../../service/src/catalog/table.ts";
+import type { HeardStore } from "../../service/src/engine/commit.ts";
+import { list, queue } from "../../service/src/engine/task.ts";
+import { listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import type { ServerSpec } from "../../service/src/server/plan.ts";
+import { findAnyServer, findBatch, insertBatch } from "../../service/src/server/table.ts";
+import { imageRow } from "../rows.ts";
+import { ask, by, day, eventsOf, minute, type Play, readJson } from "../serverplay.ts";
+
+const lost = imageRow(99, { name: "lost" });
+
+async function makeGroup(
+  { stage, write, until }: Play,
+  store: HeardStore,
+  policy: "Atomic" | "BestEffort",
+  specs: readonly Partial<ServerSpec>[],
+) {
+  const { order } = stage.servers;
+  const made = await write(async (tx) => {
+    const batch = await insertBatch(tx, { project_id: 1, policy, state: "New", errors: "[]", created: 0 });
+    const tasks = [];
+    for (const [index, spec] of specs.entries())
+      tasks.push(
+        await order.create(tx, {
+          project: 1,
+          batch: batch.id,
+          spec: stage.spec({ name: `node-${index}`, ...spec }),
+          by,
+        }),
+      );
+    return { batch, tasks };
+  });
+  const group = async () => findBatch(store.read, 1, made.batch.id);
+  await until(async () => (await group())?.state !== "New");
+  return { ...made, group };
+}
+
+ask(
+  "a copy waits for its turn at the source, and holds it only for the snapshot",
+  async ({ stage, make, write, end, server, isOn }, store) => {
+    const { servers, machines, spec } = stage;
+    const source = await make();
+    machines.write(source.id, "precious");
+    machines.delay("ensureStopped", 20);
+    const off = await write((tx) => servers.order.power(tx, source, { Type: "PowerOff" }, by));
+    const copy = await write((tx) => servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
+    const on = await write((tx) => servers.order.power(tx, source, { Type: "PowerOn" }, by));
+    const made = await end(copy.task);
+    assert.deepEqual([made.state, machines.read(copy.server.id)], ["Completed", "precious"]);
+    await end(on);
+    const turn = (await list(store.read, { kind: "server", id: source.id }, 9)).find(
+      ({ name }) => name === "server.turn",
+    );
+    const order = [await end(off), turn, await end(on)].map((task) => task?.end ?? 0);
+    assert.deepEqual(
+      order,
+      [...order].sort((one, other) => one - other),
+    );
+    assert.deepEqual(await queue(store.read, { kind: "server", id: source.id }), []);
+    assert.ok((await isOn(source.id)) && (await isOn(copy.server.id)));
+    const row = await server(copy.server.id);
+    assert.notDeepEqual(row.admin_password, source.admin_password);
+    assert.equal(row.state, "Active");
+  },
+);
+
+ask(
+  "a copy whose source goes is not made, and nothing is left of it",
+  async ({ stage, make, write, end, server, machines, until }, store) => {
+    const { servers, spec } = stage;
+    const source = await make();
+    stage.machines.delay("ensureStopped", 20);
+    await write((tx) => servers.order.power(tx, source, { Type: "PowerOff" }, by));
+    const copy = await write((tx) => servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
+    await write((tx) => servers.order.delete(tx, source, by));
+    const made = await end(copy.task);
+    assert.deepEqual([made.state, made.error?.code], ["Failed", "snapshot_failed"]);
+    assert.equal((await server(copy.server.id)).state, "Failed");
+    await until(async () => (await findAnyServer(store.read, source.id)) === undefined);
+    assert.deepEqual(await machines(), []);
+    assert.deepEqual(await listLinksOfServer(store.read, copy.server.id), []);
+  },
+);
+
+ask("of an atomic group that fails nothing is left", async (it, store) => {
+  const { machines, server, stage, until } = it;
+  const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { image: lost }, {}]);
+  assert.equal((await group())?.state, "Failed");
+  await until(async () => (await machines()).length === 0);
+  const rows = await Promise.all(tasks.map((made) => server(made.server.id)));
+  assert.deepEqual(
+    rows.map(({ state, error }) => [state, readJson(error)["code"]]),
+    [
+      ["Failed", "batch_undone"],
+      ["Failed", "disk_failed"],
+      ["Failed", "batch_undone"],
+    ],
+  );
+  assert.deepEqual(await listLinks(store.read, stage.networks[0]?.id ?? 0), []);
+});
+
+ask("a member that stands does not stay when another is not ready in time", async (it, store) => {
+  it.stage.ssh = false;
+  const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { waitFor: "Ssh" }]);
+  assert.equal((await group())?.state, "Failed");
+  const rows = await Promise.all(tasks.map((made) => it.server(made.server.id)));
+  assert.deepEqual(
+    rows.map(({ error }) => readJson(error)["code"]),
+    ["batch_undone", "ssh_not_ready"],
+  );
+  await it.until(async () => (await it.machines()).length === 0);
+});
+
+ask("a group of the best effort stands with what could be made, and goes with its last server", async (it, store) => {
+  const { stage, write, until, machines, server } = it;
+  const { batch, tasks, group } = await makeGroup(it, store, "BestEffort", [{}, { image: lost }]);
+  assert.equal((await group())?.state, "Active");
+  assert.deepEqual(await Promise.all(tasks.map(async (made) => (await server(made.server.id)).state)), [
+    "Active",
+    "Failed",
+  ]);
+  await write((tx) => stage.servers.order.deleteBatch(tx, batch, by));
+  await until(async () => (await group()) === undefined);
+  assert.deepEqual(await machines(), []);
+  assert.deepEqual(
+    (await eventsOf(store, "batch", batch.id)).map(({ type }) => type),
+    ["batch.changed", "batch.changed", "batch.deleted"],
+  );
+});
+
+ask(
+  "a server that is not ready in time stays as it is, and says what it said last",
+  async ({ stage, write, end, server, isOn }) => {
+    stage.ssh = false;
+    const spec = stage.spec({ waitFor: "Ssh" });
+    const made = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
+    const behind = await write((tx) => stage.servers.order.power(tx, made.server, { Type: "PowerOff" }, by));
+    const task = await end(made.task);
+    assert.deepEqual([task.state, task.error?.code], ["Failed", "ssh_not_ready"]);
+    assert.match(task.error?.log ?? "", /simulated/);
+    assert.equal((await end(behind)).state, "Canceled");
+    assert.equal((await server(made.server.id)).state, "Active");
+    assert.ok(await isOn(made.server.id));
+  },
+);
+
+ask(
+  "a rebuild wipes the old disk; of those that fail nothing is seen",
+  async ({ stage, make, write, end, until, server, isOn }) => {
+    const { order } = stage.servers;
+    const { id } = await make();
+    const disks = async () =>
+      (await stage.machines.observe()).machines.find((each) => each.id === id)?.disks.map(({ version }) => version);
+    const rebuild = async (image: typeof lost) => {
+      const plan = { image, keys: null, userData: undefined };
+      return write(async (tx) => order.rebuild(tx, await stage.row(id), plan, "Power", by));
+    };
+    stage.machines.write(id, "old");
+    const good = await rebuild(imageRow(2));
+    assert.equal((await end(good.task)).state, "Completed");
+    await until(async () => (await disks())?.length === 1);
+    assert.deepEqual([await disks(), stage.machines.read(id)], [[2], ""]);
+    const before = await server(id);
+    assert.deepEqual([before.image_name, before.disk_version], ["debian-12", 2]);
+
+    const first = await rebuild(lost);
+    const second = await rebuild({ ...lost, name: "lost too" });
+    assert.equal((await server(id)).image_name, "lost too");
+    assert.deepEqual(
+      [(await end(first.task)).error?.code, (await end(second.task)).error?.code],
+      ["disk_failed", "disk_failed"],
+    );
+    const after = await server(id);
+    assert.deepEqual(
+      [after.image_name, after.image_id, after.admin_password],
+      [before.image_name, before.image_id, before.admin_password],
+    );
+    assert.deepEqual([await disks(), await isOn(id)], [[2], true]);
+  },
+);
+
+ask("a backup is made every day, and goes when it is too old", async ({ stage, make, until, pass, alarm }, store) => {
+  const { id } = await make({ isBackupActive: true });
+  stage.machines.write(id, "precious");
+  const backups = async () => (await listBackups(store.read)).filter(({ state }) => state === "Active");
+  await until(async () => (await backups()).length === 1);
+  const [first] = await backups();
+  assert.deepEqual([first?.server_id, first?.name, first?.folder], [id, "web-1 2026-11-20", `own-${first?.id}`]);
+  await pass(20 * minute);
+  assert.equal((await backups()).length, 1, "once a day");
+  const begun = alarm.now();
+  alarm.pass(1.1 * day);
+  await until(async () => (await backups()).length === 2);
+  alarm.pass(begun + 7.5 * day - alarm.now());
+  await until(async () => !(await backups()).some((each) => each.id === first?.id));
+  assert.ok((await backups()).length >= 2);
+});
+
+ask("an image of a server is made, or says why not, and goes", async ({ stage, make, write, end }, store) => {
+  const { order } = stage.servers;
+  const row = await make();
+  const wish = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
+  const made = await write((tx) => order.image(tx, row, wish, by));
+  await end(made.task);
+  const image = (await findImage(store.read, 1, made.image.id)) ?? assert.fail();
+  assert.deepEqual([image.state, image.hdd, image.progress], ["Active", 10, 100]);
+  await write((tx) => order.removeImage(tx, image, by));
+  assert.equal(await findImage(store.read, 1, image.id), undefined);
+  stage.machines.fail("ensureImage", 9);
+  const broken = await write((tx) => order.image(tx, row, wish, by));
+  assert.equal((await end(broken.task)).state, "Failed");
+  const failed = await findImage(store.read, 1, broken.image.id);
+  assert.deepEqual([failed?.state, readJson(failed?.error)["code"]], ["Failed", "snapshot_failed"]);
+});
+
+ask("a copy that is deleted while it waits lets its source go on", async (it, store) => {
+  const { stage, make, write, end, until, machines } = it;
+  const { order } = stage.servers;
+  const source = await make();
+  stage.machines.delay("ensureStopped", 100);
+  await write((tx) => order.power(tx, source, { Type: "PowerOff" }, by));
+  const copy = await write((tx) => order.copy(tx, { source, spec: stage.spec({ name: "web-2" }), by }));
+  const on = await write((tx) => order.power(tx, source, { Type: "PowerOn" }, by));
+  await write((tx) => order.delete(tx, copy.server, by));
+  await until(async () => (await findAnyServer(store.read, copy.server.id)) === undefined);
+  assert.equal((await end(on)).state, "Completed");
+  assert.deepEqual(await machines(), [source.id]);
+});
+
+ask("a member that is deleted before it is made does not keep its group from standing", async (it, store) => {
+  const { stage, write, until } = it;
+  const { order } = stage.servers;
+  stage.router.broken = true;
+  const { batch, members } = await write(async (tx) => {
+    const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
+    const wish = { project: 1, batch: batch.id, spec: stage.spec(), by };
+    return { batch, members: [await order.create(tx, wish), await order.create(tx, wish)] };
+  });
+  const [first, second] = members;
+  await write((tx) => order.delete(tx, first?.server ?? assert.fail(), by));
+  stage.router.broken = false;
+  await until(async () => (await findBatch(store.read, 1, batch.id))?.state === "Active");
+  await until(async () => (await findAnyServer(store.read, first?.server.id ?? 0)) === undefined);
+  assert.equal((await it.server(second?.server.id ?? 0)).state, "Active");
+});
