@@ -6,7 +6,7 @@ import { nudge } from "../engine/task.ts";
 import type { Caller, Handlers, Happening } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
-import { defaultFirewall } from "./firewall/firewall.ts";
+import { freshNetwork } from "./fresh.ts";
 import { planPrivate } from "./plan.ts";
 import { holdUnused } from "./publicroutes.ts";
 import { showNetwork } from "./show.ts";
@@ -76,30 +76,23 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
         if (planned === null) throw new Fault("pool_exhausted", "Every /24 of 172.16.0.0/12 is taken; give CIDR.");
         if ("reason" in planned) throw new Error(`${planned.field} was not checked`);
 
-        const row = await table.insertNetwork(tx, {
-          project_id: caller.projectId,
-          kind: "private",
-          name: body.Name,
-          state: "New",
-          location,
-          ...planned.block,
-          gateway: planned.gateway,
-          edge: null,
-          first6: null,
-          is_dhcp: Number(body.IsDHCP ?? true),
-          bandwidth: bandwidths.private,
-          firewall: JSON.stringify(defaultFirewall),
-          fallback: null,
-          confirm_by: null,
-          wireguard: null,
-          wireguard_public: null,
-          generation: 1,
-          applied: 0,
-          error: null,
-          created: clock.now(),
-          labels: JSON.stringify(body.Labels ?? {}),
-          version: 1,
-        });
+        const row = await table.insertNetwork(
+          tx,
+          freshNetwork({
+            project_id: caller.projectId,
+            kind: "private",
+            name: body.Name,
+            location,
+            ...planned.block,
+            gateway: planned.gateway,
+            edge: null,
+            first6: null,
+            is_dhcp: Number(body.IsDHCP ?? true),
+            bandwidth: bandwidths.private,
+            created: clock.now(),
+            labels: JSON.stringify(body.Labels ?? {}),
+          }),
+        );
         const task = await nudge(tx, apply, row.id);
         const answer = showNetwork(dryRun ? { ...row, id: 0 } : row, []);
         return {

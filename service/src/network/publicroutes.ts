@@ -5,7 +5,7 @@ import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import { nudge } from "../engine/task.ts";
 import type { Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
-import { defaultFirewall } from "./firewall/firewall.ts";
+import { freshNetwork } from "./fresh.ts";
 import {
   blockPools,
   defaultCapacity,
@@ -105,30 +105,23 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
         if (block === null || edge === null || (pools.public6 !== null && first6 === null))
           throw new Fault("pool_exhausted", `No block of /${prefix} with an edge address is free.`, [], retryAfter);
 
-        const row = await table.insertNetwork(tx, {
-          project_id: caller.projectId,
-          kind: "public",
-          name: body.Name,
-          state: "New",
-          location,
-          ...storedBlock(4, block),
-          gateway: pack(4, block.first + 1n),
-          edge: pack(4, edge),
-          first6,
-          is_dhcp: Number(body.IsDHCP ?? true),
-          bandwidth: body.Bandwidth ?? bandwidths.public,
-          firewall: JSON.stringify(defaultFirewall),
-          fallback: null,
-          confirm_by: null,
-          wireguard: null,
-          wireguard_public: null,
-          generation: 1,
-          applied: 0,
-          error: null,
-          created: now,
-          labels: JSON.stringify(body.Labels ?? {}),
-          version: 1,
-        });
+        const row = await table.insertNetwork(
+          tx,
+          freshNetwork({
+            project_id: caller.projectId,
+            kind: "public",
+            name: body.Name,
+            location,
+            ...storedBlock(4, block),
+            gateway: pack(4, block.first + 1n),
+            edge: pack(4, edge),
+            first6,
+            is_dhcp: Number(body.IsDHCP ?? true),
+            bandwidth: body.Bandwidth ?? bandwidths.public,
+            created: now,
+            labels: JSON.stringify(body.Labels ?? {}),
+          }),
+        );
         const task = await nudge(tx, apply, row.id);
         const whole = { network: dryRun ? { ...row, id: 0 } : row, links: [], tunnels: [] };
         return {

@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
-import { defaultFirewall } from "./firewall/firewall.ts";
+import { freshNetwork } from "./fresh.ts";
 import { defaultBandwidth } from "./link.ts";
 import { cidrOf, find6, findEdge, overlaps, pack, rangeOf, storedBlock } from "./plan.ts";
 import * as table from "./table.ts";
@@ -46,30 +46,22 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
       const edge = findEdge(publicPools, [...used, range]);
       if (edge === null) throw new Error("The public pool has no address left for the edge of the shared network.");
       const first6 = publicPool6 === null ? null : find6(publicPool6, taken.first6);
-      const row = await table.insertNetwork(tx, {
-        project_id: null,
-        kind: "shared",
-        name: "Shared",
-        state: "New",
-        location,
-        ...storedBlock(4, range),
-        gateway: pack(4, range.first + 1n),
-        edge: pack(4, edge),
-        first6,
-        is_dhcp: 1,
-        bandwidth: defaultBandwidth.shared,
-        firewall: JSON.stringify(defaultFirewall),
-        fallback: null,
-        confirm_by: null,
-        wireguard: null,
-        wireguard_public: null,
-        generation: 1,
-        applied: 0,
-        error: null,
-        created: now,
-        labels: "{}",
-        version: 1,
-      });
+      const row = await table.insertNetwork(
+        tx,
+        freshNetwork({
+          project_id: null,
+          kind: "shared",
+          name: "Shared",
+          location,
+          ...storedBlock(4, range),
+          gateway: pack(4, range.first + 1n),
+          edge: pack(4, edge),
+          first6,
+          is_dhcp: 1,
+          bandwidth: defaultBandwidth.shared,
+          created: now,
+        }),
+      );
       await nudge(tx, apply, row.id);
     });
   }
