@@ -175,7 +175,11 @@ function greet(url: string, token: string | null, dns: string, domain: string | 
     "",
     ...lines,
     "",
-    "Ctrl-C stops it; what was answered is kept.",
+    "A server, when one can log into it (its password is in the answer):",
+    "",
+    `  ${curl}/server -H 'Prefer: wait=60' -d '{"Name":"web-1","RAM":256,"HDD":1,"WaitFor":"Ssh"}'`,
+    "",
+    "Ctrl-C stops the service; servers and networks run on, and what was answered is kept. To take them off this machine: npm run down",
     "",
     "",
   ].join("\n");

@@ -156,7 +156,8 @@ async function withoutStorage({ stage }: Scene): Promise<Seen> {
   const { kind, store, database } = stage.world;
   const post = () => stage.ask("POST /dns", { Name: "unstored.example" });
   if (kind === "sqlite") {
-    await store.write((tx) => sql`PRAGMA query_only = 1`.execute(tx));
+    // It is in force at once, also for those who share its commit; the commit itself may then not work either.
+    await store.write((tx) => sql`PRAGMA query_only = 1`.execute(tx)).catch(() => {});
     return post();
   }
   const client = new pg.Client({ connectionString: database.address });

@@ -71,10 +71,12 @@ ask(
   async ({ stage, make, write, end, server, machines, until }, store) => {
     const { servers, spec } = stage;
     const source = await make();
-    stage.machines.delay("ensureStopped", 20);
+    // Long enough that the copy's turn has not come when the source is deleted.
+    stage.machines.delay("ensureStopped", 1000);
     await write((tx) => servers.order.power(tx, source, { Type: "PowerOff" }, by));
     const copy = await write((tx) => servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
     await write((tx) => servers.order.delete(tx, source, by));
+    stage.machines.delay("ensureStopped", 0);
     const made = await end(copy.task);
     assert.deepEqual([made.state, made.error?.code], ["Failed", "snapshot_failed"]);
     assert.equal((await server(copy.server.id)).state, "Failed");
