@@ -96,11 +96,14 @@ export function confirmKeeper({ store, clock, apply }: ConfirmOptions): Keeper {
 
 /** Tells of a network as it is now. Nobody hears of shared ones, since they are nobody's. */
 export async function tell(tx: Tx, id: number, what: "changed" | "applied", now: number): Promise<void> {
-  const whole = await readWhole(tx, await table.findNetwork(tx, id));
-  if (whole === undefined || whole.network.project_id === null) return;
+  const row = await table.findNetwork(tx, id);
+  // Not read as a whole for nothing: all servers without a network of their own are in it.
+  if (row === undefined || row.project_id === null) return;
+  const whole = await readWhole(tx, row);
+  if (whole === undefined) return;
   const { resource, data } = showForEvent(whole);
   const type = `${resource}.${resource === "network" ? "changed" : what}`;
-  await append(tx, [{ type, date: now, project: whole.network.project_id, resource, id, data: JSON.stringify(data) }]);
+  await append(tx, [{ type, date: now, project: row.project_id, resource, id, data: JSON.stringify(data) }]);
 }
 
 /** Counts the wish on beyond what the machine has seen. */

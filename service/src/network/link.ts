@@ -34,10 +34,10 @@ export const defaultBandwidth = { shared: 100, private: 1000 } as const;
  */
 export async function reserveLink(tx: Tx, network: table.NetworkRow, wish: LinkWish): Promise<table.LinkRow> {
   if (network.state === "Deleting") throw new Fault("network_deleting", `Network ${network.id} is being deleted.`);
-  const links = await table.listLinks(tx, network.id);
-  if (links.some((link) => link.server_id === wish.server))
+  const own = await table.listLinksOfServer(tx, wish.server);
+  if (own.some((link) => link.network_id === network.id))
     throw new Fault("already_linked", `Server ${wish.server} is linked to network ${network.id} already.`);
-  const ip = takeAddress(network, links, wish);
+  const ip = await takeAddress(tx, network, wish);
   return table.insertLink(tx, {
     network_id: network.id,
     server_id: wish.server,
@@ -49,10 +49,9 @@ export async function reserveLink(tx: Tx, network: table.NetworkRow, wish: LinkW
   });
 }
 
-function takeAddress(network: table.NetworkRow, links: readonly table.LinkRow[], wish: LinkWish): string {
-  const taken = links.map(({ ip }) => ip);
+async function takeAddress(tx: Tx, network: table.NetworkRow, wish: LinkWish): Promise<string> {
   if (!wish.ip) {
-    const ip = findSeat(network, network.gateway, taken);
+    const ip = findSeat(network, network.gateway, await table.listAddresses(tx, network.id));
     if (ip !== null) return ip;
     const seats = countSeats(network, network.gateway);
     throw new Fault("network_full", `Network ${network.id} (${cidrOf(network)}) has ${seats} places, all taken.`);
@@ -69,7 +68,7 @@ function takeAddress(network: table.NetworkRow, links: readonly table.LinkRow[],
       ),
     ]);
   const ip = pack(4, wanted);
-  const holder = links.find((link) => link.ip === ip);
+  const holder = await table.findLinkAt(tx, network.id, ip);
   if (holder !== undefined)
     throw faultAt("address_taken", wish.pointer, `${showAddress(ip)} belongs to server ${holder.server_id}.`);
   if (network.gateway !== null && unpack(network.gateway) === wanted)

@@ -96,12 +96,13 @@ export function seatsOf(block: StoredBlock): Range {
 
 /** The lowest address for a server that is neither taken nor the gateway; null: the network is full. */
 export function findSeat(block: StoredBlock, gateway: string | null, taken: readonly string[]): string | null {
-  const used = [...taken, ...(gateway === null ? [] : [gateway])].map((ip) => ({
-    first: unpack(ip),
-    last: unpack(ip),
-  }));
-  const found = findBlock([seatsOf(block)], 1n, used);
-  return found === null ? null : pack(4, found.first);
+  const used = new Set(gateway === null ? taken : [...taken, gateway]);
+  const { first, last } = seatsOf(block);
+  for (let seat = first; seat <= last; seat++) {
+    const ip = pack(4, seat);
+    if (!used.has(ip)) return ip;
+  }
+  return null;
 }
 
 /** How many servers a network can have. */

@@ -125,6 +125,22 @@ const linksOfNetwork = prepare<{ network: number }>()((db, p) =>
 
 export const listLinks = (db: Reader, network: number): Promise<LinkRow[]> => linksOfNetwork.all(db, { network });
 
+const addressesOfNetwork = prepare<{ network: number }>()((db, p) =>
+  db.selectFrom("link").select("ip").where("network_id", "=", p("network")),
+);
+
+/** What of a network's addresses is taken. */
+export const listAddresses = async (db: Reader, network: number): Promise<string[]> =>
+  (await addressesOfNetwork.all(db, { network })).map(({ ip }) => ip);
+
+const linkAt = prepare<{ network: number; ip: string }>()((db, p) =>
+  db.selectFrom("link").selectAll().where("network_id", "=", p("network")).where("ip", "=", p("ip")),
+);
+
+/** Whose address it is. */
+export const findLinkAt = (db: Reader, network: number, ip: string): Promise<LinkRow | undefined> =>
+  linkAt.first(db, { network, ip });
+
 const linksOfServer = prepare<{ server: number }>()((db, p) =>
   db.selectFrom("link").selectAll().where("server_id", "=", p("server")).orderBy("id"),
 );
