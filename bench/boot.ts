@@ -1,0 +1,194 @@
+/**
+ * Real servers against what they need by themselves: from the order to ssh against the same virtual machine started by a bare script, a copy
+ * against a copy of the disk's file, and many servers at once. The whole service as an operator runs it, its machine a namespace;
+ * `npm run bench -- boot`, as root.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { qemuArguments } from "../service/src/drivers/machine/arguments.ts";
+import { initrdName, kernelName, layerName } from "../service/src/drivers/machine/disk.ts";
+import { type Image, readImage } from "../service/src/drivers/machine/image.ts";
+import { unheldOf } from "../service/src/drivers/machine/name.ts";
+import { writeSeed } from "../service/src/drivers/machine/seed.ts";
+import { renderSeed } from "../service/src/drivers/machine/seedfiles.ts";
+import { guest } from "../test/host/imageguest.ts";
+import { machine } from "../test/host/machinelab.ts";
+import { createServerHost, hindrance, type ServerHost } from "../test/host/serverhost.ts";
+
+if (hindrance !== null) throw new Error(`no servers can be measured here: ${hindrance}`);
+const rounds = Number(process.argv[2] ?? 3);
+const crowd = Number(process.argv[3] ?? 20);
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+const seconds = (ms: number): string => (ms / 1000).toFixed(2);
+const small = { CPU: 1, RAM: 128, HDD: 1 } as const;
+
+/** Milliseconds since `begun` when port 22 sends its greeting, asked from a shell on the machine. */
+async function untilGreets(host: ServerHost, address: string, begun: number): Promise<number> {
+  const ask = ["netns", "exec", host.lab.machine, "timeout", "0.3", "busybox", "nc", "-w", "1", address, "22"];
+  for (;;) {
+    const child = spawn("ip", ask, { stdio: ["ignore", "pipe", "ignore"] });
+    let said = "";
+    child.stdout.on("data", (bytes) => (said += String(bytes)));
+    await new Promise((done) => child.once("close", done));
+    if (said.startsWith("SSH-")) return performance.now() - begun;
+    if (performance.now() - begun > 120_000) throw new Error(`${address} does not answer`);
+    await sleep(20);
+  }
+}
+
+const gateway = "10.99.0.1";
+const address = "10.99.0.2";
+
+/** What a person would write down: an overlay, a seed, a tap in a bridge, and the command line that the driver uses too. */
+async function startBare(host: ServerHost, image: Image, images: string): Promise<number> {
+  const { machine: space, tag, runFolder } = host.lab;
+  const root = join(runFolder, "bare");
+  const disk = join(root, "disk-1");
+  const mac = "02:42:99:00:00:02";
+  const own = guest({
+    instanceId: "bare",
+    sshKeys: [host.key.line],
+    nameServers: [],
+    cards: [{ mac, addresses: [`${address}/24`], gateway4: gateway, gateway6: null, mtu: null, dhcp: false }],
+  });
+  const wish = machine({ id: 1, cards: [{ id: 1, device: "unused", mac }] });
+  const tap = unheldOf(tag, 1);
+  const ip = (...argv: string[]) => execFileSync("ip", ["-n", space, ...argv]);
+  const argv = qemuArguments({ tag, machine: wish, boot: "kernel", layer: 1, accelerator: "tcg" });
+  const begun = performance.now();
+  mkdirSync(disk, { recursive: true });
+  mkdirSync(join(root, "run"));
+  const base = join(images, image.name);
+  execFileSync("qemu-img", [
+    "create",
+    "-q",
+    "-f",
+    "qcow2",
+    "-F",
+    "qcow2",
+    "-b",
+    join(base, image.files.disk),
+    join(disk, layerName(1)),
+    "1G",
+  ]);
+  linkSync(join(base, image.files.kernel ?? ""), join(disk, kernelName));
+  linkSync(join(base, image.files.initrd ?? ""), join(disk, initrdName));
+  writeFileSync(join(root, "seed.img"), writeSeed(renderSeed(own)));
+  ip("link", "add", "bare0", "type", "bridge");
+  ip("addr", "add", `${gateway}/24`, "dev", "bare0");
+  ip("link", "set", "bare0", "up");
+  ip("tuntap", "add", "dev", tap, "mode", "tap");
+  ip("link", "set", tap, "master", "bare0", "up");
+  const [program = "", ...options] = argv.filter((word) => word !== "-S");
+  const child = spawn("ip", ["netns", "exec", space, program, ...options], { cwd: join(root, "run"), stdio: "ignore" });
+  try {
+    return await untilGreets(host, address, begun);
+  } finally {
+    child.kill("SIGKILL");
+    await new Promise((done) => child.once("exit", done));
+    ip("link", "del", tap);
+    ip("link", "del", "bare0");
+    rmSync(root, { recursive: true });
+  }
+}
+
+/** The same until the API says that it is so. */
+async function untilActive(host: ServerHost, id: number, begun: number): Promise<number> {
+  for (;;) {
+    const { State } = await host.read(id);
+    if (State === "Active") return performance.now() - begun;
+    if (State !== "New") throw new Error(`server ${id} is ${State}`);
+    await sleep(50);
+  }
+}
+
+/** From the order to the greeting, and to the answer that says so. */
+async function startOurs(host: ServerHost): Promise<{ readonly greets: number; readonly said: number }> {
+  const begun = performance.now();
+  const body = { Name: "ours", ...small, SshKeys: [host.keyId], WaitFor: "Ssh" as const };
+  const { ID, IP } = await host.client.createServer({ body });
+  const [greets, said] = await Promise.all([untilGreets(host, IP, begun), untilActive(host, ID, begun)]);
+  await host.delete(ID);
+  return { greets, said };
+}
+
+const time = async (work: () => Promise<unknown>): Promise<number> => {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+};
+
+/** Of a server that runs and has written 100 MB, against a whole copy of its disk file, which grows with the disk. */
+async function measureCopy(host: ServerHost) {
+  const source = await host.create({ Name: "source" });
+  await host.run(source.IP, "dd if=/dev/urandom of=/root/noise bs=1M count=100 2>/dev/null; sync");
+  const disk = join(host.brume.folder, "servers", String(source.ID), "disk-1", layerName(1));
+  const whole = join(host.lab.runFolder, "whole.qcow2");
+  const bare = await time(async () => execFileSync("cp", ["--sparse=always", "--reflink=never", disk, whole]));
+  rmSync(whole);
+  const copies: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const { ID } = await host.client.copyServer({ path: { id: source.ID }, body: { Name: "copy" } });
+    const { Steps } = await host.lastAction(ID);
+    const snapshot = Steps.find(({ Name }) => Name === "Disk")?.EndDate ?? "";
+    const [first] = Steps;
+    copies.push(Date.parse(snapshot) - Date.parse(first?.StartDate ?? ""));
+    await host.delete(ID);
+  }
+  await host.delete(source.ID);
+  return { bare, copy: median(copies) };
+}
+
+/** As many at once as were asked for, or fit. */
+async function measureCrowd(host: ServerHost): Promise<{ readonly count: number; readonly took: number }> {
+  const [location] = await host.client.listLocations();
+  const Count = Math.min(crowd, location?.Capacity.FreeCPU ?? 0);
+  const begun = performance.now();
+  const body = { Name: "node-{n}", Count, ...small, WaitFor: "Ssh" as const };
+  const batch = await host.client.createBatch({ body });
+  for (const { ID } of batch.Servers) {
+    const path = { id: ID };
+    const { State } = await host.client.waitFor("readServer", { path }, { timeout: 600_000 });
+    if (State !== "Active") throw new Error(`server ${ID} is ${State}`);
+  }
+  const took = performance.now() - begun;
+  await host.client.deleteBatch({ body: { ID: batch.ID } }, { wait: 60 });
+  return { count: Count, took };
+}
+
+const host = await createServerHost();
+try {
+  const images = join(host.brume.folder, "images");
+  const image = await readImage(images, "brume-tiny");
+  if (image === null) throw new Error("there is no image brume-tiny");
+  const bare: number[] = [];
+  const greets: number[] = [];
+  const said: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    bare.push(await startBare(host, image, images));
+    const ours = await startOurs(host);
+    greets.push(ours.greets);
+    said.push(ours.said);
+  }
+  const rows: Record<string, Record<string, string>> = {};
+  const row = (name: string, one: number, other: number) => {
+    rows[name] = { "bare s": seconds(one), "Brume s": seconds(other), ratio: (other / one).toFixed(2) };
+  };
+  row("order to ssh", median(bare), median(greets));
+  row("order to answer, WaitFor Ssh", median(bare), median(said));
+  const { bare: cp, copy } = await measureCopy(host);
+  row("copy of a disk with 100 MB, against cp", cp, copy);
+  if (crowd > 0) {
+    const { count, took } = await measureCrowd(host);
+    row(`${count} servers at once, each`, median(bare), took / count);
+  }
+  const [load = ""] = readFileSync("/proc/loadavg", "utf8").split(" ");
+  console.log(`medians of ${rounds} rounds, load of the machine at the end ${load}`);
+  console.table(rows);
+} finally {
+  await host.close();
+}

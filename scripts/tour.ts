@@ -1,0 +1,312 @@
+/**
+ * `npm run tour`: the main job from end to end, shown step by step as a client sees it. It has a service of its own, on free ports and
+ * free addresses and in a data folder that goes with it, so it may run beside an installation. Where real servers or networks cannot be,
+ * it says so, goes on with simulated ones and leaves out what would need a guest. Whatever happens, nothing of it stays.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Action } from "@brume/api/action.ts";
+import { type Client, createClient } from "@brume/api/client.ts";
+import { type Contract, contract } from "@brume/api/contract.ts";
+import type { Operation } from "@brume/api/operation.ts";
+import type { Server } from "@brume/api/server.ts";
+import { type Addresses, contains, parseAddresses } from "../service/src/base/address.ts";
+
+const root = resolve(import.meta.dirname, "..");
+const begun = performance.now();
+const { isTTY } = process.stdout;
+const paint = (code: string, text: string) =>
+  isTTY && !process.env["NO_COLOR"] ? `\x1b[${code}m${text}\x1b[0m` : text;
+const clear = () => void (isTTY && process.stdout.write("\r\x1b[K"));
+const elapsed = () => `${((performance.now() - begun) / 1000).toFixed(1).padStart(6)} s`;
+const write = (line: string) => {
+  clear();
+  process.stdout.write(`${line}\n`);
+};
+const title = (text: string) => write(`\n${elapsed()}  ${paint("1", text)}`);
+const command = (text: string) => write(`          ${paint("36", `$ ${text}`)}`);
+const came = (text: string) => write(`${elapsed()}  ${text}`);
+/** What is under way, on a line that the next one replaces. */
+const passing = (text: string) => void (isTTY && process.stdout.write(`\r\x1b[K${elapsed()}  ${text} …`));
+
+/** Ends with whatever stops the tour: Ctrl-C, or the end of a terminal. */
+const stop = new AbortController();
+const { signal } = stop;
+// Ctrl-C reaches children of npm twice; nobody is helped by half a cleaning.
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort(new Error("stopped")));
+
+const isInstalled = (name: string) => spawnSync("sh", ["-c", 'command -v "$0"', name], { env }).status === 0;
+const { BRUME_SIMULATE } = process.env;
+const env = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BRUME_"))),
+  ...(BRUME_SIMULATE !== undefined && { BRUME_SIMULATE }),
+  // Daemons for those whose PATH has no sbin, and what the set-up has unpacked.
+  PATH: `${root}/.engines/bin:${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`,
+};
+
+/** Two blocks that nothing on this machine leads to, so that an installation is not in the way. */
+function freePools(): { readonly open: string; readonly shared: string } {
+  const { stdout } = spawnSync("ip", ["-4", "-o", "route", "show", "table", "all"], { encoding: "utf8", env });
+  const taken = [...(stdout ?? "").matchAll(/\b\d+\.\d+\.\d+\.\d+(?:\/\d+)?/g)].map(([block]) => parseAddresses(block));
+  const isFree = (block: Addresses) =>
+    !taken.some((other) => contains([other], block.first) || contains([block], other.first));
+  const free = Array.from({ length: 128 }, (_, i) => `10.${64 + i}.0.0/16`).filter((block) =>
+    isFree(parseAddresses(block)),
+  );
+  const [open, shared] = free;
+  if (open === undefined || shared === undefined)
+    throw new Error("no two blocks of 10.64.0.0 to 10.191.0.0 are free here");
+  return { open, shared };
+}
+
+interface Service {
+  readonly client: Client;
+  /** `host:port` of the name server. */
+  readonly dns: string;
+  readonly child: ChildProcess;
+}
+
+async function startService(folder: string): Promise<Service> {
+  const pools = freePools();
+  const settings = {
+    BRUME_DATA: folder,
+    BRUME_LISTEN: "127.0.0.1:0",
+    BRUME_DNS_LISTEN: "127.0.0.1:0",
+    BRUME_PUBLIC_POOL: pools.open,
+    BRUME_SHARED_POOL: pools.shared,
+    // Nobody outside is asked.
+    BRUME_DNS_RESOLVERS: ",",
+  };
+  command(`BRUME_DATA=${folder} BRUME_LISTEN=127.0.0.1:0 BRUME_DNS_LISTEN=127.0.0.1:0 npm start`);
+  // In a group of its own: Ctrl-C is for the tour, which has things to tell it first.
+  const child = spawn(process.execPath, [join(root, "service/src/main.ts")], {
+    cwd: root,
+    env: { ...env, ...settings },
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  running = child;
+  const said: string[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    if (line.startsWith("engines: ")) came(line.slice("engines: ".length));
+  });
+  return new Promise((done, failed) => {
+    const lines = createInterface({ input: child.stderr });
+    lines.on("line", (line) => {
+      said.push(line);
+      const told = line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {};
+      if (told["msg"] !== "ready") return;
+      const url = `http://${String(told["address"])}`;
+      const token = readFileSync(join(folder, "token"), "utf8").trim();
+      came(`API ${url}, name server ${String(told["dns"])}`);
+      done({ client: createClient({ url, token }), dns: String(told["dns"]), child });
+    });
+    lines.once("close", () => failed(new Error(`the service ended: ${said.slice(-3).join("\n")}`)));
+  });
+}
+let running: ChildProcess | null = null;
+
+/** Calls an operation and shows how a person would. */
+function caller(client: Client) {
+  return async <N extends keyof Contract>(
+    name: N,
+    ...args: Parameters<Client[N]>
+  ): Promise<Awaited<ReturnType<Client[N]>>> => {
+    signal.throwIfAborted();
+    const [input = {}, options = {}] = args as [{ path?: Record<string, number>; body?: unknown }?, object?];
+    const { method, path }: Operation = contract[name];
+    const address = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => String(input.path?.[key]));
+    const verb = method === "GET" || method === "POST" ? "" : `-X ${method} `;
+    const data = input.body === undefined ? "" : ` -d '${JSON.stringify(input.body).replaceAll("'", "'\\''")}'`;
+    command(`brume ${verb}$api${address}${data}`);
+    const call = client[name] as unknown as (input: object, options: object) => Promise<Awaited<ReturnType<Client[N]>>>;
+    return call(input, { ...options, signal });
+  };
+}
+
+async function run(argv: readonly [string, ...string[]]): Promise<string> {
+  command(argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" "));
+  const child = spawn(argv[0], argv.slice(1), { env, signal, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text: string) => (said += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new Error(`${argv[0]} ended with ${code}: ${said.trim()}`);
+  for (const line of said.split("\n")) if (line.trim() !== "") came(line);
+  return said;
+}
+
+/** Whether somebody answers at the port within some seconds. */
+const answers = (host: string, port: number): Promise<boolean> =>
+  new Promise((done) => {
+    const socket = connect({ host, port });
+    const end = (open: boolean) => {
+      socket.destroy();
+      done(open);
+    };
+    socket.setTimeout(3000, () => end(false));
+    socket.once("connect", () => end(true)).once("error", () => end(false));
+  });
+
+async function untilAnswers(host: string, port: number): Promise<void> {
+  for (const end = Date.now() + 60_000; !(await answers(host, port)); await sleep(200, undefined, { signal }))
+    if (Date.now() > end) throw new Error(`${host} does not answer at port ${port}`);
+}
+
+/** Shows the steps of a server's newest action until it has ended well. */
+async function follow(client: Client, server: Server, before = ""): Promise<Action> {
+  const shown = new Set<string>();
+  for (;;) {
+    const [action] = await client.listActions({ path: { id: server.ID } }, { signal });
+    if (action === undefined) throw new Error(`server ${server.ID} has no action`);
+    for (const { Name, State, Detail } of action.Steps) {
+      if (State === "Completed" && !shown.has(Name)) came(`${before}${Name}${Detail && `: ${Detail}`}`);
+      if (State === "Completed") shown.add(Name);
+      if (State === "InProgress") passing(`${before}${Name} ${action.Progress} %${Detail && `: ${Detail}`}`);
+    }
+    if (action.State === "Completed") return action;
+    if (action.EndDate !== null)
+      throw new Error([action.Error?.detail, ...(action.Error?.log ?? "").split("\n")].join("\n          "));
+    await sleep(200, undefined, { signal });
+  }
+}
+
+async function tour(folder: string): Promise<void> {
+  title("A service of its own");
+  const { client, dns } = await startService(folder);
+  const call = caller(client);
+  const [location] = await client.listLocations();
+  const isReal = location?.Engines.Machine === "host" && location.Engines.Router === "host";
+  if (!isReal) came(paint("33", "Servers or networks are simulated here: what needs a guest that runs is left out."));
+
+  title("A public network, with room for five servers");
+  const network = await call("createPublicNetwork", { body: { Name: "tour" } }, { wait: 30 });
+  came(`${network.CIDR} behind ${network.EdgeExternalIp}, ${network.State}`);
+
+  title("A server in it, with my key and a first task");
+  const key = join(folder, "tour-key");
+  const canLogIn = isReal && isInstalled("ssh") && isInstalled("ssh-keygen");
+  const SshKeys: number[] = [];
+  if (canLogIn) {
+    await run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tour", "-f", key]);
+    const PublicKey = readFileSync(`${key}.pub`, "utf8").trim();
+    SshKeys.push((await call("createSshKey", { body: { Title: "tour", PublicKey } })).ID);
+  }
+  const size = { CPU: 1, RAM: 128, HDD: 1 } as const;
+  const UserData = "#!/bin/sh\nmkdir /www && echo 'Good day from '$(hostname) >/www/index.html && httpd -h /www";
+  const wish = { Name: "web", ...size, NetworkID: network.Id, SshKeys, UserData };
+  const WaitFor = isReal ? "Ssh" : "Power";
+  const web = await call("createServer", { body: { ...wish, WaitFor } });
+  came(`server ${web.ID}, ${web.IP}, ${web.State}`);
+  await follow(client, web);
+  const now = await call("readServer", { path: { id: web.ID } });
+  came(`${now.State}, ${now.IsPowerOn ? "on" : "off"}`);
+
+  const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
+  const login = (server: Server, task: string) =>
+    run(["ssh", "-i", key, ...options.flatMap((option) => ["-o", option]), `root@${server.IP}`, task]);
+  if (canLogIn) {
+    title("Into it by ssh");
+    await login(web, "uname -sr; nproc; free -m | sed -n 2p; df -h / | tail -n 1");
+  }
+
+  title("A name that leads there");
+  const domain = await call("createDomain", { body: { Name: "tour.example" } });
+  await call("createRecordA", { body: { DomainId: domain.ID, Name: "www", IP: web.IP, TTL: 60 } });
+  const [address = "", port = ""] = dns.split(":");
+  if (isInstalled("dig")) await run(["dig", "+noall", "+answer", `@${address}`, "-p", port, "www.tour.example"]);
+  else came("dig is not installed: left out");
+  if (isReal) {
+    await untilAnswers(web.IP, 80);
+    const page = await fetch(`http://${web.IP}/`, { signal });
+    command(`curl --resolve www.tour.example:80:${web.IP} http://www.tour.example/`);
+    came((await page.text()).trim());
+  }
+
+  title("Its firewall, closed but for ssh and opened for the web");
+  const allow = (port: string) => ({
+    ...({ Name: `port ${port}`, Action: "Allow", Protocol: "Tcp", Source: "external", DestinationPort: port } as const),
+    Destination: "internal",
+  });
+  for (const open of [[22], [22, 80]]) {
+    const Rules = open.map((each) => allow(String(each)));
+    await call("configureFirewall", { path: { id: network.Id }, body: { Rules } }, { wait: 30 });
+    const packet = { Protocol: "Tcp", Source: "192.0.2.1", Destination: web.IP, DestinationPort: 80 } as const;
+    const { Verdict, Reason } = await call("checkFirewall", { path: { id: network.Id }, body: packet });
+    came(`${Verdict}: ${Reason}`);
+    const expected = open.includes(80);
+    if ((Verdict === "Allow") !== expected) throw new Error("the firewall does not say what its rules do");
+    if (!isReal) continue;
+    passing(`knocks at ${web.IP}:80`);
+    if ((await answers(web.IP, 80)) !== expected) throw new Error("packets do not meet the firewall as it is said");
+    came(`${web.IP}:80 ${expected ? "answers" : "is silent"}`);
+  }
+
+  title("A group of three, made and deleted as one");
+  const group = { Name: "node-{n}", Count: 3, ...size, NetworkID: network.Id, SshKeys, WaitFor } as const;
+  const batch = await call("createBatch", { body: group });
+  await Promise.all(batch.Servers.map((server) => follow(client, server, `${server.Name} `)));
+  if (canLogIn) await login(web, batch.Servers.map(({ IP }) => `ping -c 1 -q ${IP} | tail -n 1`).join("; "));
+  await call("deleteBatch", { body: { ID: batch.ID } }, { wait: 60 });
+  const left = await call("listServers");
+  came(`left: ${left.map(({ Name }) => Name).join(", ")}`);
+  if (left.length !== 1) throw new Error("the group is not gone");
+
+  title("And all of it goes");
+  await call("deleteServer", { path: { id: web.ID } }, { wait: 60 });
+  await call("deleteDomain", { path: { id: domain.ID } });
+  await call("deletePublicNetwork", { path: { id: network.Id } }, { wait: 30 });
+  const counts = [await client.listServers(), await client.listDomains(), await client.listPublicNetworks()];
+  came(`servers, domains and networks that are left: ${counts.map(({ length }) => length).join(", ")}`);
+  if (counts.some(({ length }) => length > 0)) throw new Error("something is left");
+}
+
+/** What runs of it on the machine, however far it came. */
+async function cleanUp(folder: string): Promise<void> {
+  if (running !== null && running.exitCode === null && running.signalCode === null) {
+    running.kill("SIGTERM");
+    const ended = once(running, "exit");
+    const late = new AbortController();
+    await Promise.race([ended, sleep(20_000, undefined, { signal: late.signal }).catch(() => {})]);
+    late.abort();
+    if (running.exitCode === null) running.kill("SIGKILL");
+    await ended;
+  }
+  if (running !== null) {
+    const down = spawn(process.execPath, [join(root, "scripts/down.ts")], {
+      cwd: root,
+      detached: true,
+      stdio: ["ignore", "ignore", "pipe"],
+      env: { ...env, BRUME_DATA: folder, BRUME_LISTEN: "127.0.0.1:1" },
+    });
+    let said = "";
+    down.stderr?.on("data", (text) => (said += String(text)));
+    const [code] = (await once(down, "exit")) as [number | null];
+    if (code !== 0) throw new Error(`npm run down with BRUME_DATA=${folder} failed: ${said}`);
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+
+const folder = mkdtempSync(join(tmpdir(), "brume-tour-"));
+try {
+  await tour(folder);
+} catch (error) {
+  process.exitCode = 1;
+  const why = signal.aborted ? "stopped" : error instanceof Error ? error.message : String(error);
+  came(paint("31", `The tour ends here: ${why}`));
+}
+try {
+  passing("cleans up");
+  await cleanUp(folder);
+  came("Nothing of it is left on this machine.");
+} catch (error) {
+  process.exitCode = 1;
+  came(paint("31", `Not all of it could be taken away: ${error instanceof Error ? error.message : String(error)}`));
+}
+if (process.exitCode !== 1) write(`\n${elapsed()}  ${paint("32", "All of it went well.")}`);

@@ -1,0 +1,151 @@
+/**
+ * What is made from a real server's disk and what is put in its place, looked at from inside: a copy and an image are somebody new with the
+ * old files, a rebuild is the same server with nothing of them, a backup brings them back.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { Server } from "@brume/api/server.ts";
+import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
+
+if (hindrance !== null) console.log(`copies of servers: not tried, ${hindrance}`);
+
+describe("copies of a server", { skip: hindrance ?? false, concurrency: false }, () => {
+  let host: ServerHost;
+  let bare: Traces;
+  let source: Server;
+  let copy: Server;
+  let child: Server;
+  let image: number;
+  let backup: number;
+  before(async () => {
+    host = await createServerHost();
+    bare = await host.traces();
+  });
+  after(() => host?.close());
+
+  const ask = {
+    machine: "cat /etc/machine-id",
+    hostKey: "dropbearkey -y -f /etc/dropbear/host_key | grep ^ssh",
+    name: "hostname",
+  };
+  /** What makes a server this one and no other. */
+  const identify = async (server: Server): Promise<Readonly<Record<string, string>>> => {
+    const [machine = "", hostKey = "", name = ""] = (await host.run(server.IP, Object.values(ask).join("; "))).split(
+      "\n",
+    );
+    const { ID, IP, AdminPassword } = server;
+    return { machine, hostKey, name, id: String(ID), IP, AdminPassword, MAC: server.LinkedNetworks[0]?.MAC ?? "" };
+  };
+  const assertOther = (one: Readonly<Record<string, string>>, other: Readonly<Record<string, string>>) => {
+    for (const [key, value] of Object.entries(one)) assert.notEqual(value, other[key], key);
+    assert.match(one["machine"] ?? "", /^[0-9a-f]{32}$/);
+    assert.match(one["hostKey"] ?? "", /^ssh-ed25519 /);
+  };
+  const diskVersions = (id: number) =>
+    readdirSync(join(host.brume.folder, "servers", String(id))).filter((name) => name.startsWith("disk-"));
+  /** Whether the text stands in one of the files that the disk is made of, which are not compressed. */
+  const holds = (id: number, disk: string, text: string) => {
+    const folder = join(host.brume.folder, "servers", String(id), disk);
+    return readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(text));
+  };
+
+  test("a copy, and a server of an image, have the files and are somebody else", async () => {
+    const { client } = host;
+    source = await host.create({ Name: "source" });
+    await host.run(source.IP, "echo mine >/root/file; echo first >/root/moment; sync");
+    const boot = await host.run(source.IP, "cat /proc/sys/kernel/random/boot_id");
+
+    const wish = { Name: "copy", WaitFor: "Ssh" as const };
+    const copied = await client.copyServer({ path: { id: source.ID }, body: wish });
+    const made = await client.createImage({ body: { Name: "mine", ServerID: source.ID } });
+    image = made.ID;
+    const {
+      State,
+      Error: error,
+      Hdd,
+    } = await client.waitFor("readImage", { path: { id: image } }, { timeout: patience });
+    assert.deepEqual([State, error, Hdd], ["Active", null, 1]);
+    await host.run(source.IP, "echo second >/root/moment");
+    const [created] = await Promise.all([
+      host.create({ Name: "child", ImageID: String(image) }),
+      host.lastAction(copied.ID),
+    ]);
+    assert.equal((await host.lastAction(copied.ID)).State, "Completed");
+    copy = await host.read(copied.ID);
+    child = created;
+
+    const [old, ...others] = await Promise.all([source, copy, child].map(identify));
+    const [first, second] = others;
+    assert.ok(old && first && second);
+    assertOther(first, old);
+    assertOther(second, old);
+    assertOther(first, second);
+    assert.equal(first["name"], "copy");
+    for (const server of [copy, child]) {
+      assert.equal(await host.run(server.IP, "cat /root/file /root/moment"), "mine\nfirst");
+      assert.equal(await host.ssh(server.IP, "id -un", { password: server.AdminPassword }), "root");
+      assert.equal(await host.ssh(server.IP, "id -un", { password: source.AdminPassword }), null);
+    }
+    assert.equal(await host.run(source.IP, "cat /proc/sys/kernel/random/boot_id"), boot, "the source was left alone");
+  });
+
+  test("a rebuild wipes the disk and leaves the server its places", async () => {
+    const before = await identify(copy);
+    await host.run(copy.IP, "echo SECRET-OF-BEFORE >/root/secret; sync");
+    const isThere = () => diskVersions(copy.ID).some((disk) => holds(copy.ID, disk, "SECRET-OF-BEFORE"));
+    assert.ok(isThere());
+    const answered = await host.client.rebuildServer({ path: { id: copy.ID }, body: { ImageId: "1", WaitFor: "Ssh" } });
+    assert.equal((await host.lastAction(copy.ID)).State, "Completed");
+    const rebuilt = await host.read(copy.ID);
+    assert.equal(rebuilt.AdminPassword, answered.AdminPassword);
+    const { id, IP, MAC, name, ...others } = await identify(rebuilt);
+    assert.deepEqual(
+      { id, IP, MAC, name },
+      { id: before["id"], IP: before["IP"], MAC: before["MAC"], name: before["name"] },
+    );
+    for (const [key, value] of Object.entries(others)) assert.notEqual(value, before[key], key);
+    assert.equal(await host.run(IP ?? "", "ls -A /root"), ".ssh");
+    await until("the old disk is gone", async () => diskVersions(copy.ID).length === 1);
+    assert.ok(!isThere(), "not even on the raw disk");
+    copy = rebuilt;
+  });
+
+  test("a backup is made of a server that goes on, and a rebuild brings it back", async () => {
+    await host.client.updateServer({ path: { id: source.ID }, body: { isBackupActive: true } });
+    const pid = host.pidOf(source.ID);
+    // Days that have come are looked for at start.
+    await host.brume.end("SIGTERM");
+    await host.brume.start();
+    const made = await until("a backup", async () =>
+      (await host.client.listImages()).find(({ Type, State }) => Type === "Backup" && State === "Active"),
+    );
+    backup = made.ID;
+    assert.equal(made.ServerID, source.ID);
+    assert.equal(host.pidOf(source.ID), pid, "servers live on without a service");
+    await host.run(source.IP, "rm /root/file; sync");
+    await host.client.rebuildServer({ path: { id: source.ID }, body: { ImageId: String(backup), WaitFor: "Ssh" } });
+    assert.equal((await host.lastAction(source.ID)).State, "Completed");
+    assert.equal(await host.run(source.IP, "cat /root/file /root/moment"), "mine\nsecond");
+  });
+
+  test("what was made from it outlives it", async () => {
+    await host.delete(source.ID);
+    for (const id of [image, backup]) await host.client.deleteImage({ path: { id } });
+    await until("the images are gone", async () => (await host.traces()).images.join() === bare.images.join());
+    assert.equal(await host.run(child.IP, "cat /root/file"), "mine");
+    const reset = await host.act(child.ID, { Type: "PowerReboot", WaitFor: "Ssh" });
+    assert.equal(reset.State, "Completed", JSON.stringify(reset));
+    assert.equal(
+      await host.run(child.IP, "cat /root/file; md5sum /bin/busybox >/dev/null && echo whole"),
+      "mine\nwhole",
+    );
+    for (const { ID } of [copy, child]) await host.delete(ID);
+    assert.deepEqual(await host.traces(), bare);
+    assert.deepEqual(
+      host.brume.log.filter(({ level }) => level > 30),
+      [],
+    );
+  });
+});

@@ -1,0 +1,136 @@
+/**
+ * Real servers in networks: a group made and deleted as one, cards that come and go while the guests run, addresses by DHCP and from the
+ * seed, a private network that nobody else sees, a public one behind its firewall.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Batch } from "@brume/api/batch.ts";
+import type { Server } from "@brume/api/server.ts";
+import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
+
+if (hindrance !== null) console.log(`servers in networks: not tried, ${hindrance}`);
+
+describe("servers in networks", { skip: hindrance ?? false, concurrency: false }, () => {
+  let host: ServerHost;
+  let bare: Traces;
+  let batch: Batch;
+  let [one, two, three]: (Server | undefined)[] = [];
+  let inner: number;
+  before(async () => {
+    host = await createServerHost();
+    bare = await host.traces();
+  });
+  after(() => host?.close());
+
+  const idOf = (server: Server | undefined) => server?.ID ?? 0;
+  const inside = (server: Server | undefined, command: string) => host.run(server?.IP ?? "", command);
+  const linkIn = async (server: Server | undefined, network: number) =>
+    (await host.read(idOf(server))).LinkedNetworks.find(({ NetworkID }) => NetworkID === network);
+  const pings = (server: Server | undefined, address: string) =>
+    host.ssh(server?.IP ?? "", `ping -c 1 -W 2 ${address}`).then((said) => said !== null);
+  const addressOf = (server: Server | undefined, card: string) =>
+    host.ssh(server?.IP ?? "", `ip -4 -o addr show ${card} | awk '{ print $4 }'`);
+
+  test("three come to be as one", async () => {
+    const wish = {
+      Name: "node-{n}",
+      Count: 3,
+      CPU: 1,
+      RAM: 128,
+      HDD: 1,
+      SshKeys: [host.keyId],
+      WaitFor: "Ssh" as const,
+    };
+    batch = await host.client.createBatch({ body: wish });
+    for (const { ID } of batch.Servers) assert.equal((await host.lastAction(ID)).State, "Completed");
+    [one, two, three] = await host.client.listServers({ query: { batch: batch.ID } });
+    assert.deepEqual(
+      [one, two, three].map((server) => server?.State),
+      ["Active", "Active", "Active"],
+    );
+    assert.deepEqual(await Promise.all([one, two, three].map((server) => inside(server, "hostname"))), [
+      "node-1",
+      "node-2",
+      "node-3",
+    ]);
+    assert.equal(new Set([one, two, three].flatMap((server) => server?.LinkedNetworks.map(({ MAC }) => MAC))).size, 3);
+  });
+
+  test("those of a private network reach each other there, with addresses by DHCP; nobody else does", async () => {
+    inner = (await host.client.createNetwork({ body: { Name: "inner", CIDR: "192.168.7.0/24" } })).ID;
+    await Promise.all(
+      [one, two].map(async (server) => {
+        const added = await host.act(idOf(server), { Type: "AddNetwork", NetworkID: inner });
+        assert.equal(added.State, "Completed", JSON.stringify(added));
+      }),
+    );
+    const [first, second] = [await linkIn(one, inner), await linkIn(two, inner)];
+    assert.deepEqual([first?.LinkState, first?.IP], ["Active", first?.IP]);
+    for (const [server, link] of [
+      [one, first],
+      [two, second],
+    ] as const) {
+      await until(`${link?.IP} is taken`, async () => (await addressOf(server, "eth1")) === `${link?.IP}/24`);
+      assert.equal(await inside(server, "cat /sys/class/net/eth1/address"), link?.MAC);
+    }
+    assert.ok(await pings(one, second?.IP ?? ""), "one reaches two");
+    assert.ok(!(await pings(three, second?.IP ?? "")), "three is outside");
+    const { leases, ports } = await host.traces();
+    assert.deepEqual([leases.length, ports.length], [5, 5]);
+  });
+
+  test("a server cannot speak with another's address", async () => {
+    const second = await linkIn(two, inner);
+    await inside(one, "ip addr add 192.168.7.200/24 dev eth1");
+    assert.equal(
+      await host.ssh(one?.IP ?? "", `ping -c 1 -W 2 -I 192.168.7.200 ${second?.IP}`),
+      null,
+      "an address that is not its own",
+    );
+    await inside(one, "ip addr del 192.168.7.200/24 dev eth1");
+    assert.ok(await pings(one, second?.IP ?? ""));
+  });
+
+  test("a start gives the same addresses again, and a card that goes is gone inside", async () => {
+    const second = await linkIn(two, inner);
+    const reset = await host.act(idOf(two), { Type: "PowerReboot", WaitFor: "Ssh" });
+    assert.equal(reset.State, "Completed", JSON.stringify(reset));
+    assert.equal(await addressOf(two, "eth1"), `${second?.IP}/24`);
+    assert.ok(await pings(one, second?.IP ?? ""), "over a card that is new on the machine");
+
+    const removed = await host.act(idOf(one), { Type: "RemoveNetwork", NetworkID: inner });
+    assert.equal(removed.State, "Completed", JSON.stringify(removed));
+    await until("its card is gone", async () => (await host.ssh(one?.IP ?? "", "ls /sys/class/net")) === "eth0\nlo");
+    assert.equal(await linkIn(one, inner), undefined);
+    assert.equal((await host.traces()).ports.length, 4);
+  });
+
+  test("a static address is the one that was asked for, behind a firewall that was there before it", async () => {
+    const { client, lab } = host;
+    const network = await client.createPublicNetwork({ body: { Name: "outer" } }, { wait: 20 });
+    const path = { id: network.Id };
+    await client.configureFirewall({ path, body: { Rules: [] } }, { wait: 20 });
+    const NetworkIP = network.CIDR.replace(/\d+\/\d+$/, (end) => String(Number.parseInt(end, 10) + 5));
+    const server = await host.create({ Name: "outer", NetworkID: network.Id, NetworkIP });
+    assert.equal(server.IP, NetworkIP);
+    const enter = () => host.ssh(server.IP, "hostname", { from: lab.internet });
+    assert.equal(await enter(), null, "everything is closed");
+    const Rules = [{ Action: "Allow", Protocol: "Tcp", Source: "external", DestinationPort: "22" } as const];
+    await client.configureFirewall({ path, body: { Rules } }, { wait: 20 });
+    assert.equal(await enter(), "outer");
+    await host.delete(server.ID);
+    await client.deletePublicNetwork({ path }, { wait: 20 });
+  });
+
+  test("all of the group go as one, and with them all that they had", async () => {
+    await host.client.deleteBatch({ body: { ID: batch.ID } }, { wait: 60 });
+    await until("no server is left", async () => (await host.client.listServers()).length === 0, patience);
+    await host.client.deleteNetwork({ path: { id: inner } }, { wait: 20 });
+    await until("the networks are gone", async () => (await host.traces()).namespaces.length === 1);
+    assert.deepEqual(await host.traces(), bare);
+    assert.deepEqual(
+      host.brume.log.filter(({ level }) => level > 30),
+      [],
+    );
+  });
+});

@@ -1,0 +1,260 @@
+/**
+ * Brume as an operator runs it, with real servers: `main.ts` in a process that can be killed, in a namespace that plays the machine, so
+ * that two test runs and an installation never meet. Its API is reached through a door that outlives it, its guests by ssh from that
+ * namespace, as from a shell on the machine.
+ */
+import { spawn } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Action } from "@brume/api/action.ts";
+import type { Client } from "@brume/api/client.ts";
+import type { Server, ServerWish } from "@brume/api/server.ts";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { findProcesses } from "../../service/src/drivers/machine/process.ts";
+import { createLinux } from "../../service/src/drivers/router/linux.ts";
+import { tagOf } from "../../service/src/drivers/router/name.ts";
+import { createProcess, type Process } from "../process.ts";
+import { guard } from "./guard.ts";
+import { whyNot } from "./hindrance.ts";
+import { createKey, type Key } from "./imageguest.ts";
+import { createLab, type Lab, hindrance as labHindrance } from "./lab.ts";
+import { findCapabilities } from "./machinelab.ts";
+import { openDoor } from "./networkprocess.ts";
+import { pool } from "./networkscene.ts";
+
+const lacks = labHindrance ?? (whyNot("ssh", "ssh-keygen", "nsenter", "unshare", "busybox") || null);
+const found = lacks === null ? await findCapabilities() : { hindrance: lacks };
+/** Reason why no real servers can run here, else null. */
+export const hindrance: string | null = "hindrance" in found ? found.hindrance : null;
+
+/** Long enough for a guest that boots under emulation on a machine that does much else, in milliseconds. */
+export const patience = 150_000;
+/** As in `choose.ts`. */
+const firstUid = 700_000;
+
+const built = resolve(import.meta.dirname, "../../.engines");
+
+/** The machine's own devices are what its namespace has; groups of processes stay those of the machine below. */
+const enter = `
+mount --make-rprivate /sys
+exec 9</sys/fs/cgroup
+mount -t sysfs brume /sys
+mount -c --rbind /proc/self/fd/9 /sys/fs/cgroup
+exec 9<&-
+exec "$@"
+`;
+
+export interface Traces {
+  readonly servers: readonly string[];
+  readonly images: readonly string[];
+  readonly processes: readonly number[];
+  /** Cards that no network has taken. */
+  readonly taps: readonly string[];
+  readonly namespaces: readonly string[];
+  /** Cards by the namespace of their network. */
+  readonly ports: readonly string[];
+  /** Addresses handed out by DHCP, one file per card. */
+  readonly leases: readonly string[];
+  /** Hardware and IP addresses that the networks' rules speak of. */
+  readonly addresses: readonly string[];
+  readonly groups: readonly string[];
+}
+
+export interface ServerHost {
+  readonly lab: Lab;
+  readonly brume: Process;
+  readonly client: Client;
+  readonly tag: string;
+  readonly key: Key;
+  /** The key as the API knows it. */
+  readonly keyId: number;
+  /** Standard output of a command in the guest, or null when ssh or the command fails. */
+  ssh(
+    address: string,
+    command: string,
+    by?: { readonly password?: string; readonly from?: string },
+  ): Promise<string | null>;
+  /** As `ssh`; throws when the command fails. */
+  run(address: string, command: string): Promise<string>;
+  /** Made and answering ssh, with the key. */
+  create(wish: Partial<ServerWish> & { readonly Name: string }): Promise<Server>;
+  read(id: number): Promise<Server>;
+  /** Resolves to the ended action, whatever its end. */
+  act(id: number, order: Parameters<Client["startAction"]>[0]["body"]): Promise<Action>;
+  ended(server: number, action: number): Promise<Action>;
+  /** The newest action of a server, ended. */
+  lastAction(server: number): Promise<Action>;
+  delete(id: number): Promise<void>;
+  pidOf(id: number): number | null;
+  /** All that servers have or leave behind on the machine. */
+  traces(): Promise<Traces>;
+  close(): Promise<void>;
+}
+
+/** Asks until it is so. */
+export async function until<T>(
+  what: string,
+  ask: () => Promise<T | undefined | null | false>,
+  ms = patience,
+): Promise<T> {
+  let last: unknown;
+  for (const end = Date.now() + ms; Date.now() < end; await sleep(200)) {
+    const value = await ask();
+    if (value !== undefined && value !== null && value !== false) return value;
+    last = value;
+  }
+  throw new Error(`it did not come to be in ${ms} ms: ${what} (${String(last)})`);
+}
+
+/** In rules; a block's own address is not one. */
+const ofServers = /\b02:(?:[0-9a-f]{2}:){4}[0-9a-f]{2}\b|\b10\.63\.\d+\.(?!0\b)\d+\b/g;
+
+const list = (path: string): string[] => (existsSync(path) ? readdirSync(path).sort() : []);
+
+export async function createServerHost(): Promise<ServerHost> {
+  const lab = await createLab();
+  const folder = mkdtempSync(join(tmpdir(), "brs-"));
+  const tag = tagOf(folder);
+  const runFolder = `/run/brume-${tag}`;
+  for (const each of [folder, runFolder]) guard({ spaces: `brume-${tag}-.*`, tag, folder: each });
+  const accelerator = join(built, "accelerator.json");
+  if (existsSync(accelerator)) cpSync(accelerator, join(folder, "accelerator.json"));
+  const script = join(lab.runFolder, "enter");
+  writeFileSync(script, enter);
+  const askpass = join(lab.runFolder, "askpass");
+  writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$BRUME_TEST_PASSWORD"\n', { mode: 0o700 });
+  const key = createKey(lab.runFolder);
+  const door = await openDoor(lab);
+  const starting = createProcess("sqlite", {
+    folder,
+    prefix: `exec nsenter --net=/run/netns/${lab.machine} unshare -m --propagation unchanged sh ${script} "$0" "$@";`,
+    environment: {
+      BRUME_LISTEN: `127.0.0.1:${door.port}`,
+      BRUME_PUBLIC_POOL: pool,
+      BRUME_SIMULATE: "0",
+      NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
+    },
+  });
+  const brume = await starting.catch(async (error: unknown) => {
+    door.close();
+    await lab.close();
+    throw error;
+  });
+
+  const ssh: ServerHost["ssh"] = (address, command, { password, from = lab.machine } = {}) => {
+    const login =
+      password === undefined
+        ? ["-i", key.path, "-o", "BatchMode=yes"]
+        : ["-o", "PubkeyAuthentication=no", "-o", "NumberOfPasswordPrompts=1"];
+    const rest = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=15"];
+    const options = [...login, ...rest.flatMap((option) => ["-o", option])];
+    const env = { ...process.env, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: "force", BRUME_TEST_PASSWORD: password };
+    const child = spawn("nsenter", [`--net=/run/netns/${from}`, "ssh", ...options, `root@${address}`, command], {
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+      timeout: 60_000,
+    });
+    let said = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+    return new Promise((done) => child.once("close", (code) => done(code === 0 ? said.trim() : null)));
+  };
+
+  const host: ServerHost = {
+    lab,
+    brume,
+    get client() {
+      return brume.client;
+    },
+    tag,
+    key,
+    keyId: (await brume.client.createSshKey({ body: { Title: "test", PublicKey: key.line } })).ID,
+    ssh,
+    async run(address, command) {
+      const said = await ssh(address, command);
+      if (said === null) throw new Error(`${address}: ${command} failed`);
+      return said;
+    },
+    async create(wish) {
+      const body = { CPU: 1, RAM: 128, HDD: 1, SshKeys: [host.keyId], WaitFor: "Ssh" as const, ...wish };
+      const { ID } = await host.client.createServer({ body });
+      const action = await host.lastAction(ID);
+      if (action.State !== "Completed") throw new Error(`server ${ID}: ${JSON.stringify(action)}`);
+      return host.read(ID);
+    },
+    read: (id) => host.client.readServer({ path: { id } }),
+    async act(id, body) {
+      return host.ended(id, (await host.client.startAction({ path: { id }, body })).ID);
+    },
+    ended: (id, actionID) => host.client.waitFor("readAction", { path: { id, actionID } }, { timeout: patience }),
+    async lastAction(id) {
+      const [last] = await host.client.listActions({ path: { id } });
+      if (last === undefined) throw new Error(`server ${id} has no action`);
+      return host.ended(id, last.ID);
+    },
+    async delete(id) {
+      await host.client.deleteServer({ path: { id } }, { wait: 60 });
+      await until(`server ${id} is gone`, async () => (await host.client.listServers()).every(({ ID }) => ID !== id));
+    },
+    pidOf: (id) => findProcesses(exec, tag, firstUid).get(id)?.pid ?? null,
+    async traces() {
+      const spaces = list("/run/netns").filter((name) => name.startsWith(`brume-${tag}-`));
+      const inside = await Promise.all(
+        spaces.map(async (space) => {
+          const links = await lab.run(space, ["ip", "-br", "link"]);
+          return {
+            ports: [...links.matchAll(/^(p[0-9a-z]+)[@ ]/gm)].map(([, port]) => `${space} ${port}`),
+            rules: await lab.run(space, ["nft", "-s", "list", "ruleset"]),
+          };
+        }),
+      );
+      const leases = list(runFolder).flatMap((name) => list(join(runFolder, name, "hosts")));
+      const groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].flatMap((root) => list(join(root, `brume-${tag}`)));
+      const names = (await lab.run(lab.machine, ["ip", "-br", "link"])).matchAll(/^(\S+?)[@ ]/gm);
+      return {
+        servers: list(join(folder, "servers")),
+        images: list(join(folder, "images")),
+        processes: [...findProcesses(exec, tag, firstUid).keys()].sort((a, b) => a - b),
+        taps: [...names].map(([, name = ""]) => name).filter((name) => new RegExp(`^b${tag}[tx]`).test(name)),
+        namespaces: spaces,
+        ports: inside.flatMap(({ ports }) => ports).sort(),
+        leases: leases.sort(),
+        addresses: [...new Set(inside.flatMap(({ rules }) => rules.match(ofServers) ?? []))].sort(),
+        groups: groups.filter((name) => /^[0-9]+$/.test(name)),
+      };
+    },
+    async close() {
+      await brume.close();
+      door.close();
+      for (const { pid } of findProcesses(exec, tag, firstUid).values()) process.kill(pid, "SIGKILL");
+      const { capabilities } = lab;
+      const last = createLinux({
+        exec,
+        tag,
+        machine: lab.machine,
+        runFolder,
+        capabilities,
+        tunnels: [],
+        now: Date.now,
+      });
+      for (const { id } of (await last.observe()).networks) await last.remove(id);
+      await exec.run(["ip", "netns", "del", `brume-${tag}_try`]).catch(() => {});
+      await last.close();
+      for (const root of ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]) {
+        const above = join(root, `brume-${tag}`);
+        for (const path of [
+          ...list(above)
+            .filter((name) => /^[0-9]+$/.test(name))
+            .map((name) => join(above, name)),
+          above,
+        ])
+          await exec.run(["rmdir", path]).catch(() => {});
+      }
+      rmSync(runFolder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true });
+      await lab.close();
+    },
+  };
+  return host;
+}
