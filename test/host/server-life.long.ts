@@ -97,8 +97,9 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
   });
 
   test("is seen at work in its figures", async () => {
-    await inside("dd if=/dev/urandom of=/root/noise bs=1M count=8 2>/dev/null; sync");
     const { Series, Step, Times } = await until("figures", async () => {
+      // Each time anew: what was over before the first look is in no figure.
+      await inside("dd if=/dev/urandom of=/root/noise bs=1M count=8 2>/dev/null; sync");
       const figures = await host.client.readServerMetrics({ path: path(), query: { step: 10 } });
       const { Cpu, DiskWrite, NetIn } = figures.Series;
       return [Cpu, DiskWrite, NetIn].every((series) => series.some((value) => value !== null && value > 0)) && figures;
