@@ -41,7 +41,13 @@ export async function prepareRequests({ client }: Stage): Promise<Partial<Record
       `/publicnetwork/${edge}/vpn`,
       {
         Tunnels: [
-          { Name: "dry", PeerNetwork: "10.9.0.0/24", PeerEndpoint: "192.0.2.1", SharedKey: "0123456789abcdef" },
+          {
+            Name: "dry",
+            PeerNetwork: "10.9.0.0/24",
+            PeerEndpoint: "192.0.2.1",
+            Enabled: false,
+            SharedKey: "0123456789abcdef",
+          },
         ],
       },
     ],
