@@ -24,6 +24,25 @@ export type Ended = (
   options?: { readonly wake?: number; readonly signal?: AbortSignal },
 ) => Promise<void>;
 
+/** What to wait for: a flow's task, or the run of a keeper that a nudge asked for. */
+export interface Awaiting {
+  readonly task: number;
+  readonly wake?: number;
+}
+
+/** Resolves when all of these have ended, or `ms` are over. */
+export async function endedWithin(ended: Ended, all: readonly Awaiting[], ms: number): Promise<void> {
+  if (ms <= 0 || all.length === 0) return;
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), ms);
+  const { signal } = over;
+  try {
+    await Promise.all(all.map(({ task, wake }) => ended(task, { signal, ...(wake !== undefined && { wake }) })));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** As a literal in the text: a partial index is only used where the planner can see the value. */
 export function isIn(state: Row["state"]): Expression<SqlBool> {
   return sql<SqlBool>`state = ${sql.lit(state)}`;

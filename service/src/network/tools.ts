@@ -1,6 +1,5 @@
 /** What the routes of networks share: finding, changing and settling one. */
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Quota } from "@brume/api/account.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { grants } from "@brume/api/operation.ts";
@@ -12,7 +11,7 @@ import { Fault } from "../base/fault.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { NetworkStatus } from "../drivers/router/port.ts";
 import type { Keeper } from "../engine/flow.ts";
-import { type Ended, type Nudge, nudge } from "../engine/task.ts";
+import { type Ended, endedWithin, type Nudge, nudge } from "../engine/task.ts";
 import type { Caller, Happening, Outcome, Request } from "../http/handler.ts";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import type { StoredFirewall } from "./firewall/firewall.ts";
@@ -82,15 +81,8 @@ export async function showNow(
 const uncounted = Promise.resolve({ rules: [] });
 
 /** Resolves when the keeper has done what the nudge asked for, or `ms` are over. */
-export async function waitFor({ ended }: NetworkTools, { task, wake }: Nudge, ms: number): Promise<void> {
-  if (ms <= 0) return;
-  const over = new AbortController();
-  await Promise.race([
-    ended(task, { wake, signal: over.signal }),
-    sleep(ms, undefined, { signal: over.signal }).catch(() => {}),
-  ]);
-  over.abort();
-}
+export const waitFor = ({ ended }: NetworkTools, nudged: Nudge, ms: number): Promise<void> =>
+  endedWithin(ended, [nudged], ms);
 
 /** Throws `quota_exceeded`. The caller holds `lockProject` where the quota counts over the project. */
 export async function holdProjectQuota(
@@ -105,12 +97,10 @@ export async function holdProjectQuota(
   holdQuota(project.quotas, quota, used, wanted);
 }
 
-/**
- * What a change makes of a network: fields of the row besides what it wrote into other tables, or null where all stays as it is. What
- * packets must obey raises the generation; labels and a confirmation are nothing to them.
- */
+/** Fields that packets do not obey: changing them raises no generation. */
 const idle: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by"]);
 
+/** What a change makes of a network: fields of the row besides what it wrote into other tables, or null where all stays as it is. */
 export type Change = (whole: Whole, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;
 
 /**

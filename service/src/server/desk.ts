@@ -2,7 +2,6 @@
  * What the routes of servers share: who asks for what, what the host has left for it, and how long an answer waits for the work that was
  * ordered. Locks are taken in one order by all: project, the servers' queues by id, room, networks by id.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Action } from "@brume/api/action.ts";
 import { findProject, lockProject, type ProjectRow } from "../account/table.ts";
 import type { Clock } from "../base/clock.ts";
@@ -10,7 +9,7 @@ import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { listImages, listSshKeys } from "../catalog/table.ts";
 import type { Capacity, Machines, MachinesStatus } from "../drivers/machine/port.ts";
-import { type Ended, find, queue, type Task } from "../engine/task.ts";
+import { type Ended, endedWithin, find, queue, type Task } from "../engine/task.ts";
 import type { Caller, Happening, Request } from "../http/handler.ts";
 import type { Tickets } from "../http/tickets.ts";
 import { listNetworksOf } from "../network/table.ts";
@@ -111,15 +110,12 @@ export function holdEngine({ capacity }: Host): Capacity {
 }
 
 /** Resolves when all of them have ended, or `ms` are over. */
-export async function waitForTasks({ ended }: Desk, tasks: readonly Pick<Task, "id">[], ms: number): Promise<void> {
-  if (ms <= 0 || tasks.length === 0) return;
-  const over = new AbortController();
-  await Promise.race([
-    Promise.all(tasks.map(({ id }) => ended(id, { signal: over.signal }))),
-    sleep(ms, undefined, { signal: over.signal }).catch(() => {}),
-  ]);
-  over.abort();
-}
+export const waitForTasks = ({ ended }: Desk, tasks: readonly Pick<Task, "id">[], ms: number): Promise<void> =>
+  endedWithin(
+    ended,
+    tasks.map(({ id }) => ({ task: id })),
+    ms,
+  );
 
 /** The task of an order, which is an action. */
 export function actionOf(task: Task): Action {
