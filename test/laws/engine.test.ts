@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "kysely";
 import { hearCommits } from "../../service/src/engine/commit.ts";
-import { flow } from "../../service/src/engine/flow.ts";
-import type { Task } from "../../service/src/engine/task.ts";
+import { flow, keeper } from "../../service/src/engine/flow.ts";
+import { nudge, type Task } from "../../service/src/engine/task.ts";
 import { lock } from "../../service/src/store/db.ts";
 import { startDatabase } from "../postgres.ts";
 import {
@@ -60,6 +60,48 @@ law("many engines share the work, one worker a task", async (store, database) =>
   }
   for (const { id } of tasks) assert.equal((await mustFind(store, id)).state, "Completed");
 });
+
+law(
+  "a keeper works on no more subjects side by side than it has lanes, and keeps nobody else from working",
+  async (store) => {
+    const alarm = createTestAlarm();
+    const gate = createGate();
+    const [done, other]: [number[], number[]] = [[], []];
+    let [busy, busiest] = [0, 0];
+    const narrow = keeper({
+      name: "toy.narrow",
+      subject: "toy",
+      period: 1e9,
+      lanes: 2,
+      async run({ subject }) {
+        busy += 1;
+        busiest = Math.max(busiest, busy);
+        await gate.pass();
+        busy -= 1;
+        done.push(subject);
+      },
+    });
+    const wide = keeper({
+      name: "toy.wide",
+      subject: "toy",
+      period: 1e9,
+      run: async ({ subject }) => void other.push(subject),
+    });
+    const engine = createToyEngine(store, alarm, { flows: [], keepers: [narrow, wide] });
+    const subjects = [1, 2, 3, 4, 5, 6];
+    await store.write(async (tx) => {
+      for (const each of [narrow, wide]) for (const subject of subjects) await nudge(tx, each, subject);
+    });
+    engine.run();
+    await gate.reached;
+    while (other.length < subjects.length) await turn();
+    assert.deepEqual([done, busy], [[], 2]);
+    gate.open();
+    while (done.length < subjects.length) await turn();
+    assert.deepEqual([busiest, done.toSorted((a, b) => a - b)], [2, subjects]);
+    await engine.drain();
+  },
+);
 
 law("a stalled worker is not heard", async (store) => {
   const stalled = createTestAlarm();

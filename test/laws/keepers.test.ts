@@ -74,24 +74,48 @@ law("a nudge wakes the keeper at once, and several are one run", async (store) =
   await engine.drain();
 });
 
+law("a run counts as a commit only if it stores what answers show", async (store) => {
+  const alarm = createTestAlarm();
+  let result: Kept = {};
+  const { counting, runs } = createCounter(async () => result);
+  const engine = createToyEngine(store, alarm, { keepers: [counting] });
+  engine.run();
+  await store.write((tx) => nudge(tx, counting, 1));
+  await engine.idle();
+  const before = store.commits();
+  alarm.pass(2 * minute);
+  await engine.idle();
+  assert.equal(store.commits(), before);
+  result = { save: async () => {} };
+  alarm.pass(2 * minute);
+  await engine.idle();
+  assert.equal(store.commits(), before + 1);
+  assert.equal(runs.length, 3);
+  await engine.drain();
+});
+
 law("a nudge during a run is not lost", async (store) => {
   const alarm = createTestAlarm();
-  const gate = createGate();
-  const { counting, runs } = createCounter(gate.pass);
+  const gates = [createGate(), createGate()] as const;
+  const { counting, runs } = createCounter(async () => gates[runs.length - 1]?.pass());
   const engine = createToyEngine(store, alarm, { keepers: [counting] });
   engine.run();
   const early = await store.write((tx) => nudge(tx, counting, 1));
-  await gate.reached;
+  await gates[0].reached;
   const late = await store.write((tx) => nudge(tx, counting, 1));
   const heard: string[] = [];
-  const both = Promise.all([
-    engine.ended(early.task, early).then(() => heard.push(`early ${runs.length}`)),
-    engine.ended(late.task, late).then(() => heard.push(`late ${runs.length}`)),
-  ]);
-  gate.open();
-  await both;
+  const both = [
+    engine.ended(early.task, early).then(() => heard.push("early")),
+    engine.ended(late.task, late).then(() => heard.push("late")),
+  ];
+  gates[0].open();
+  // The second run stands at its gate, so whoever is heard now waited for the first.
+  await both[0];
+  await gates[1].reached;
+  assert.deepEqual(heard, ["early"]);
+  gates[1].open();
+  await both[1];
   assert.equal(runs.length, 2);
-  assert.deepEqual(heard, ["early 1", "late 2"]);
   await engine.idle();
   assert.equal(runs.length, 2);
   await engine.drain();

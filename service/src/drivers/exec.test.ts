@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -67,6 +67,45 @@ test("a child gets no environment of ours", async () => {
   const seen = await exec.run(["env"], { environment: { WANTED: randomUUID() } });
   delete process.env["BRUME_SECRET"];
   assert.deepEqual(seen.match(/^\w+(?==)/gm)?.sort(), ["LC_ALL", "PATH", "WANTED"]);
+});
+
+test("whoever starts processes may be killed: what it was waiting for fails, what it detached lives, and the next is started", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
+  const lasting = await exec.startDetached(["sleep", "60"], { output: join(folder, "log") });
+  const starter = exec.find(Number(await exec.run(["sh", "-c", "echo $PPID"])));
+  assert.ok(starter && starter.pid !== process.pid);
+  const waiting = failure(exec.run(["sleep", "5"]));
+  exec.signal(starter, "SIGKILL");
+  assert.match((await waiting).message, /has ended/);
+  assert.equal(await exec.run(["echo", "on"]), "on\n");
+  assert.ok(exec.signal(lasting, "SIGKILL"));
+  rmSync(folder, { recursive: true });
+});
+
+test("nobody is kept from ending, and nothing stays behind", async () => {
+  const script = `const { exec } = await import(process.argv[1]); console.log(await exec.run(["sh", "-c", "echo $PPID"]))`;
+  const argv = [process.execPath, "--input-type=module", "-e", script, import.meta.resolve("./exec.ts")];
+  const pid = Number(await exec.run(argv));
+  assert.ok(pid > 1);
+  while (exec.find(pid) !== null) await sleep(5);
+});
+
+test("what a service that is killed was waiting for ends with it", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-exec-"));
+  const output = join(folder, "log");
+  const script = `const { exec } = await import(process.argv[1]);
+    await exec.run(["sh", "-c", 'echo $$ >"$0"; exec sleep 60', process.argv[2]]);`;
+  const argv = [process.execPath, "--input-type=module", "-e", script, import.meta.resolve("./exec.ts")];
+  const pidFile = join(folder, "pid");
+  const service = await exec.startDetached([...argv, pidFile], { output });
+  let child: ReturnType<typeof exec.find> = null;
+  while (child === null) {
+    await sleep(5);
+    if (existsSync(pidFile)) child = exec.find(Number(readFileSync(pidFile, "utf8")));
+  }
+  assert.ok(exec.signal(service, "SIGKILL"));
+  while (exec.isAlive(child)) await sleep(5);
+  rmSync(folder, { recursive: true });
 });
 
 test("a detached child is known by its birth, and ends only when it is meant", async () => {

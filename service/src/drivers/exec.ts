@@ -1,11 +1,17 @@
 /**
  * The only door to child processes: argv in, text out, a time limit always, and what the child complained of in the error. There is
  * no shell, since names come from users, and no inherited environment, since ours may hold secrets and theirs decides in which
- * language they complain. Secrets go in by standard input or by file, never by argv, which errors and `ps` show.
+ * language they complain. Secrets go in by standard input or by file, never by argv, which errors and `ps` show. The forks are
+ * made by a small process beside this one, `starter.ts`.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { getCompileCacheDir } from "node:module";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Order, Person, Report, Stop } from "./starter.ts";
+
+type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown ? Omit<Union, Key> : never;
 
 /** Where children find programs. */
 export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -68,63 +74,87 @@ export interface Exec {
 }
 
 /** What `spawn` takes as it is. */
-const person = ({ cwd, uid, gid, environment: more }: Options) => ({
+const person = ({ cwd, uid, gid, environment: more }: Options): Person => ({
   env: { ...environment, ...more },
-  ...(cwd !== undefined && { cwd }),
-  ...(uid !== undefined && { uid }),
-  ...(gid !== undefined && { gid }),
+  cwd,
+  uid,
+  gid,
 });
 
-function killGroup(pid: number | undefined): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL");
-  } catch {
-    // The group ended by itself.
-  }
+interface Starter {
+  readonly process: ChildProcess;
+  readonly waiting: Map<number, (report: Report) => void>;
 }
 
-function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
-  const [program = "", ...rest] = argv;
-  const limit = options.timeout ?? 10_000;
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, rest, {
-      ...person(options),
-      stdio: ["pipe", "pipe", "pipe"],
-      // A group of its own: the limit then ends its children too, and a Ctrl-C at our terminal does not cut it in half.
-      detached: true,
-    });
-    const out: Buffer[] = [];
-    const err: Buffer[] = [];
-    let stopped = "";
-    const stop = (why: string) => {
-      stopped ||= why;
-      killGroup(child.pid);
-    };
-    const timer = setTimeout(() => stop(`took longer than ${limit} ms`), limit);
-    const abort = () => stop("was called off");
-    if (options.signal?.aborted === true) abort();
-    options.signal?.addEventListener("abort", abort, { once: true });
-    const tidy = () => {
-      clearTimeout(timer);
-      options.signal?.removeEventListener("abort", abort);
-    };
-    child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
-    child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
-    // A child that ends without reading its input raises EPIPE here, which is not an error of ours.
-    child.stdin.on("error", () => {});
-    child.on("error", (error) => {
-      tidy();
-      reject(new CommandError(argv, null, "", error.message, error));
-    });
-    child.on("close", (code, signal) => {
-      tidy();
-      if (stopped === "" && code !== null && (options.codes ?? [0]).includes(code))
-        return resolve(Buffer.concat(out).toString());
-      const said = stopped === "" ? Buffer.concat(err).toString() : "";
-      reject(new CommandError(argv, code, said, stopped || `ended with ${code ?? signal}`));
-    });
-    child.stdin.end(options.stdin);
+let starter: Starter | null = null;
+let orders = 0;
+
+/** The process that starts all others, itself started when there is something to start, and anew when somebody killed it. */
+function summon(): Starter {
+  if (starter !== null) return starter;
+  const cache = getCompileCacheDir();
+  const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
+    // Without the compiler in it, it is half as large.
+    env: { ...environment, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    serialization: "advanced",
+    // Else a Ctrl-C at our terminal would end it before we are done with it.
+    detached: true,
   });
+  const own: Starter = { process: child, waiting: new Map() };
+  const end = () => {
+    if (starter === own) starter = null;
+    for (const [id, tell] of own.waiting) tell({ id, refused: "whoever starts processes has ended" });
+  };
+  child.on("error", end);
+  child.on("exit", end);
+  child.on("message", (report: Report) => own.waiting.get(report.id)?.(report));
+  // It keeps nobody from ending.
+  child.unref();
+  child.channel?.unref();
+  starter = own;
+  return own;
+}
+
+interface Begun {
+  readonly report: Promise<Report>;
+  stop(): void;
+}
+
+function begin(order: DistributiveOmit<Order, "id">): Begun {
+  const { process: child, waiting } = summon();
+  const id = ++orders;
+  const { promise: report, resolve } = Promise.withResolvers<Report>();
+  if (waiting.size === 0) child.channel?.ref();
+  waiting.set(id, (told) => {
+    waiting.delete(id);
+    if (waiting.size === 0) child.channel?.unref();
+    resolve(told);
+  });
+  // Whatever keeps it from being sent ends the starter, which tells all who wait.
+  const send = (message: Order | Stop) => void child.send(message, () => {});
+  send({ ...order, id });
+  return { report, stop: () => send({ id, kind: "stop" }) };
+}
+
+async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
+  const limit = options.timeout ?? 10_000;
+  const { report, stop } = begin({ kind: "run", argv, person: person(options), stdin: options.stdin ?? "" });
+  let stopped = "";
+  const end = (why: string) => {
+    stopped ||= why;
+    stop();
+  };
+  const timer = setTimeout(() => end(`took longer than ${limit} ms`), limit);
+  const abort = () => end("was called off");
+  if (options.signal?.aborted === true) abort();
+  options.signal?.addEventListener("abort", abort, { once: true });
+  const { code = null, signal, out = "", err = "", refused } = await report;
+  clearTimeout(timer);
+  options.signal?.removeEventListener("abort", abort);
+  if (refused !== undefined) throw new CommandError(argv, null, "", stopped || refused);
+  if (stopped === "" && code !== null && (options.codes ?? [0]).includes(code)) return out;
+  throw new CommandError(argv, code, stopped === "" ? err : "", stopped || `ended with ${code ?? signal}`);
 }
 
 /** Birth and state out of /proc; the name of the program, in parentheses, may itself hold blanks and parentheses. */
@@ -148,23 +178,10 @@ const isAlive = (child: Child): boolean => find(child.pid)?.born === child.born;
 export const exec: Exec = {
   run,
   async startDetached(argv, options) {
-    const [program = "", ...rest] = argv;
-    const output = openSync(options.output, "a", 0o600);
-    try {
-      const child = spawn(program, rest, {
-        ...person(options),
-        stdio: ["ignore", output, output],
-        detached: true,
-      });
-      await once(child, "spawn");
-      child.unref();
-      const pid = child.pid ?? 0;
-      return { pid, born: stat(pid)?.born ?? 0 };
-    } catch (error) {
-      throw new CommandError(argv, null, "", (error as Error).message, error);
-    } finally {
-      closeSync(output);
-    }
+    const { pid = 0, refused } = await begin({ kind: "detach", argv, person: person(options), output: options.output })
+      .report;
+    if (refused !== undefined) throw new CommandError(argv, null, "", refused);
+    return { pid, born: stat(pid)?.born ?? 0 };
   },
   find,
   isAlive,

@@ -7,18 +7,24 @@ export type Topic = "task" | "cancel" | "event";
 export interface HeardStore extends Store {
   /** Calls after every commit that touched the topic, before the writer itself goes on. Returns how to stop. */
   onCommit(topic: Topic, listener: () => void): () => void;
-  /** How many writes this process has committed. Raised before the writer itself goes on. */
+  /** How many writes this process has committed, but those that were hidden. Raised before the writer itself goes on. */
   commits(): number;
 }
 
 /** On the transaction itself: a WeakMap by transaction would cost the collector more than a statement costs. */
 const topicsKey = Symbol("topics");
 
-type Heard = Tx & { [topicsKey]?: Set<Topic> };
+type Heard = Tx & { [topicsKey]?: (Topic | "hidden")[] };
 
 /** Says that this transaction changes something others wait for. Without effect on a store that nobody listens to. */
 export function touch(tx: Tx, topic: Topic): void {
-  (tx as Heard)[topicsKey]?.add(topic);
+  const topics = (tx as Heard)[topicsKey];
+  if (topics?.includes(topic) === false) topics.push(topic);
+}
+
+/** Says that no answer shows anything of this transaction: keepers note every few seconds that all is well. */
+export function hide(tx: Tx): void {
+  (tx as Heard)[topicsKey]?.push("hidden");
 }
 
 /** Listeners must not throw. */
@@ -31,14 +37,14 @@ export function hearCommits(store: Store): HeardStore {
     read: store.read,
     close: () => store.close(),
     async write(work) {
-      let topics: Set<Topic> | undefined;
+      let topics: (Topic | "hidden")[] = [];
       const result = await store.write((tx) => {
-        topics = new Set();
+        topics = [];
         (tx as Heard)[topicsKey] = topics;
         return work(tx);
       });
-      commits += 1;
-      for (const topic of topics ?? []) for (const listener of listeners[topic]) listener();
+      if (!topics.includes("hidden")) commits += 1;
+      for (const topic of topics) if (topic !== "hidden") for (const listener of listeners[topic]) listener();
       return result;
     },
     onCommit(topic, listener) {

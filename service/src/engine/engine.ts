@@ -62,6 +62,8 @@ export function createEngine(options: EngineOptions): Engine {
   const keeperOf = new Map(keepers.map((keeper) => [keeper.name, keeper]));
   const names = [...new Set([...flows.keys(), ...keeperOf.keys()])];
   if (names.length < options.flows.length + keepers.length) throw new Error("two flows or keepers share a name");
+  const narrow = new Map(keepers.filter((each) => each.lanes < lanes).map((each) => [each.name, each.lanes]));
+  const wide = names.filter((name) => !narrow.has(name));
 
   const self = Math.floor(random() * 2 ** 48).toString(36);
   const waiters = createWaiters(store.read, alarm, poll, log);
@@ -111,26 +113,44 @@ export function createEngine(options: EngineOptions): Engine {
     do {
       again = false;
       // A worker that is done looks again.
-      if (held.size >= lanes || names.length === 0) break;
-      const due = (await nextDue(store.read, names)) ?? Infinity;
-      if (due > alarm.now()) next = Math.min(next, due);
-      else if ((await take()) > 0) again = true;
+      const open = names.filter((name) => room(name) > 0);
+      if (open.length === 0) break;
+      const due = await nextDue(store.read, open);
+      if (due === undefined || due.due_at > alarm.now()) next = Math.min(next, due?.due_at ?? Infinity);
+      else if ((await take(due.name)) > 0) again = true;
       // Due, and not to be had: another engine is just taking it.
       else next = Math.min(next, alarm.now() + 20);
     } while (again && state === "running");
     return next;
   }
 
-  async function take(): Promise<number> {
+  /** How many rows of the name may be taken. */
+  function room(name: string): number {
+    const own = narrow.get(name) ?? lanes;
+    const taken = own < lanes ? [...held].filter((each) => each.name === name).length : 0;
+    return Math.min(lanes - held.size, own - taken);
+  }
+
+  /** Takes rows of the name and of those that share its lanes. */
+  async function take(name: string): Promise<number> {
     const now = alarm.now();
-    const claimed = { names, limit: lanes - held.size, lease: `${self}-${++claims}`, now, until: now + lease };
+    const alike = narrow.has(name) ? [name] : wide;
+    const claimed = { names: alike, limit: room(name), lease: `${self}-${++claims}`, now, until: now + lease };
     const rows = await claim(store, claimed);
     for (const row of rows) void work(row, claimed.lease, claimed.until);
     return rows.length;
   }
 
   async function work(row: Row, name: string, until: number): Promise<void> {
-    const mine: Held = { id: row.id, lease: name, until, lost: false, cancel: row.cancel, current: null };
+    const mine: Held = {
+      id: row.id,
+      name: row.name,
+      lease: name,
+      until,
+      lost: false,
+      cancel: row.cancel,
+      current: null,
+    };
     if (held.size === 0) care();
     held.add(mine);
     const flow = flows.get(row.name);

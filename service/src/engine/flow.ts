@@ -36,6 +36,11 @@ export interface Wait {
   readonly detail?: string;
   /** What to say when the time of the step is over before it came true. */
   readonly overdue?: Trouble;
+  /**
+   * It is not its turn yet: the time of the step begins when this is over, which may take so many milliseconds, counted from when the
+   * step was begun.
+   */
+  readonly turn?: number;
 }
 
 export interface Step<Input = unknown, Facts = unknown> {
@@ -130,13 +135,15 @@ export interface Keeper {
   readonly period: number;
   /** Milliseconds for one run. */
   readonly time: number;
+  /** Subjects worked on side by side; the others wait, those that wait longest first. */
+  readonly lanes: number;
   readonly pause: Pause;
   run(run: KeeperRun): Promise<Kept | void>;
 }
 
 /** A keeper with the house's defaults. */
-export function keeper(spec: Optional<Keeper, "single" | "time" | "pause">): Keeper {
-  return { single: false, time: defaultTime, pause: defaultPause, ...spec };
+export function keeper(spec: Optional<Keeper, "single" | "time" | "lanes" | "pause">): Keeper {
+  return { single: false, time: defaultTime, lanes: Number.POSITIVE_INFINITY, pause: defaultPause, ...spec };
 }
 
 interface TroubleOptions {

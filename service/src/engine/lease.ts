@@ -6,7 +6,7 @@
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import { prepare } from "../store/db.ts";
-import { touch } from "./commit.ts";
+import { hide, touch } from "./commit.ts";
 import { isIn } from "./task.ts";
 import type { Row } from "./view.ts";
 
@@ -27,8 +27,8 @@ export interface Claim {
 
 /** Takes up to `limit` rows that are due, those that wait longest first. */
 export async function claim(store: Store, { names, limit, lease, now, until }: Claim): Promise<Row[]> {
-  return store.write((tx) =>
-    tx
+  return store.write(async (tx) => {
+    const rows = await tx
       .updateTable("task")
       .set((row) => ({
         lease,
@@ -52,8 +52,10 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
       // Said again for the row as it is when its lock is had.
       .where("due_at", "<=", now)
       .returningAll()
-      .execute(),
-  );
+      .execute();
+    if (rows.every(({ state }) => state === "Keeping")) hide(tx);
+    return rows;
+  });
 }
 
 /** Ends all leases. Only for an engine that has the database for itself: whoever held them is dead. */
@@ -63,18 +65,17 @@ export async function endLeases(tx: Tx, now: number): Promise<void> {
   await held.where("due_at", ">", now).execute();
 }
 
-/** When the next row comes due, null if none ever does. */
-export async function nextDue(db: Reader, names: readonly string[]): Promise<number | null> {
-  const row = await db
+/** What comes due next and when, undefined if nothing ever does. */
+export const nextDue = (db: Reader, names: readonly string[]): Promise<{ name: string; due_at: number } | undefined> =>
+  db
     .selectFrom("task")
-    .select("due_at")
+    .select(["name", "due_at"])
+    .$narrowType<{ due_at: number }>()
     .where("due_at", "is not", null)
     .where("name", "in", names)
     .orderBy("due_at")
     .limit(1)
     .executeTakeFirst();
-  return row?.due_at ?? null;
-}
 
 const renewLease = prepare<{ id: number; lease: string; until: number }>()((db, p) =>
   db

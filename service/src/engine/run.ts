@@ -9,6 +9,7 @@ import type { Alarm } from "./alarm.ts";
 import type { Attempt } from "./attempt.ts";
 import { attempt } from "./attempt.ts";
 import type { HeardStore } from "./commit.ts";
+import { hide } from "./commit.ts";
 import type { Flow, Keeper, Kept, Run, Wait } from "./flow.ts";
 import { pauseAfter } from "./flow.ts";
 import { commit, LostLease, promote, remove } from "./lease.ts";
@@ -46,6 +47,8 @@ export interface Workshop {
 /** What the loop knows of a row that is being worked on. */
 export interface Held {
   readonly id: number;
+  /** Of its flow or keeper. */
+  readonly name: string;
   readonly lease: string;
   /** End of the lease as stored. */
   until: number;
@@ -154,7 +157,8 @@ async function storeMove(shop: Workshop, flow: Flow, before: Live, move: Move, h
   const going = move.live.row.lease !== null;
   const { live } = going && shop.stopping() ? letGo(move.live, now) : move;
   const until = live.row.lease === null ? live.row.due_at : now + shop.lease;
-  const tells = flow.announce !== undefined && (move.ending !== null || now - live.row.announced_at >= announceEvery);
+  const isNews = move.ending !== null || (now - live.row.announced_at >= announceEvery && hasNews(live, before.row));
+  const tells = flow.announce !== undefined && isNews;
   const row = { ...live.row, due_at: until, announced_at: tells ? now : live.row.announced_at };
   const asked = await shop.store.write(async (tx) => {
     if (move.ending !== null) await lock(tx, lane(row.subject, row.subject_id));
@@ -172,6 +176,13 @@ async function storeMove(shop: Workshop, flow: Flow, before: Live, move: Move, h
   // A step that is not to be begun any more has not begun.
   const begun_at = asked.cancel === null || row.ending !== null || flow.persistent ? row.begun_at : null;
   return { ...live, row: { ...row, ...asked, begun_at } };
+}
+
+/** Whether there is more to see than in the row before, or than was told last. Looks of a step that waits mostly bring nothing. */
+function hasNews({ row, records }: Live, before: Row): boolean {
+  const times = records.flatMap(({ start, end }) => [start ?? 0, end ?? 0]);
+  const isLater = Math.max(row.begun_at ?? 0, ...times) > row.announced_at;
+  return isLater || row.steps !== before.steps || row.error !== before.error;
 }
 
 async function passTurn(shop: Workshop, tx: Tx, ended: Row, now: number): Promise<void> {
@@ -206,7 +217,8 @@ export async function runKeeper(shop: Workshop, keeper: Keeper, row: Row, held: 
 
 /** Rows first: whoever changes them nudges the keeper afterwards, and two that go the same way do not block each other. */
 async function storeKept(tx: Tx, row: Row, done: Row, result: Kept, now: number): Promise<void> {
-  await result.save?.(tx);
+  if (result.save === undefined) hide(tx);
+  else await result.save(tx);
   const gone = result.gone === true && (await remove(tx, row));
   if (!gone) await commit(tx, row, done, now);
 }

@@ -289,6 +289,15 @@ export async function cancel(
       .where("ending", "is", null)
       .execute();
   touch(tx, "cancel");
+  for (const row of waiting) {
+    // What was done with its start is given back by whoever cancels.
+    const records = JSON.parse(row.steps) as StepRecord[];
+    if (!records.some(({ state }) => state === "Completed")) continue;
+    row.steps = JSON.stringify(
+      records.map((each) => (each.state === "Completed" ? { ...each, state: "Undone", end: now } : each)),
+    );
+    await tx.updateTable("task").set({ steps: row.steps }).where("id", "=", row.id).execute();
+  }
   return waiting.map(viewOf).sort((one, other) => one.id - other.id);
 }
 

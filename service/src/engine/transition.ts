@@ -156,16 +156,28 @@ export function fail(flow: Flow, live: Live, cause: unknown, now: number, random
   return { live: moved(live, { ...paused, error: JSON.stringify(error) }), ending: null };
 }
 
+/** The time of the step begins then, and that of the flow ends as much later. */
+function delayed(flow: Flow, live: Live, then: number): Live {
+  const { step_until, deadline_at } = live.row;
+  const until = timed(flow, live, then);
+  const gain = (until.row.step_until ?? 0) - (step_until ?? 0);
+  return deadline_at === null ? until : moved(until, { deadline_at: deadline_at + gain });
+}
+
 /** Nothing went wrong, but it is too early. A step whose time ends before that is told so at the end of its time. */
 export function postpone(flow: Flow, live: Live, wait: Wait, now: number): Move {
   const { row } = live;
-  const until = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
+  const { turn } = wait;
+  const own = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
+  const until = turn === undefined ? own : (row.begun_at ?? now) + turn;
   if (row.ending === null && now >= until) {
     const late = wait.overdue ?? new Trouble("deadline_exceeded", "The time for this work is over.", wait.detail ?? "");
     return turnBack(flow, live, "Failed", errorOf(late, row.step), now);
   }
   const records = wait.detail === undefined ? live.records : note(live, place(live), { detail: wait.detail });
-  return { live: moved(live, { due_at: Math.min(now + wait.wait, until), lease: null }, records), ending: null };
+  const due = Math.min(now + wait.wait, until);
+  const later = turn === undefined ? live : delayed(flow, live, due);
+  return { live: moved(later, { due_at: due, lease: null }, records), ending: null };
 }
 
 /** Lets go of the row as it is, for somebody else to go on at once. */
