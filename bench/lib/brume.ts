@@ -28,13 +28,16 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
+const root = resolve(import.meta.dirname, "../..");
+
 /** `folder`: data of an earlier run. */
 export async function startBrume(folder = mkdtempSync(join(tmpdir(), "brume-bench-"))): Promise<Brume> {
   mkdirSync(folder, { recursive: true });
   const [port, dnsPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
-  const program = start([process.execPath, resolve(import.meta.dirname, "../../service/src/main.ts")], {
+  const program = start([process.execPath, join(root, "service/src/main.ts")], {
+    NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
     BRUME_DATA: folder,
     BRUME_LISTEN: `127.0.0.1:${port}`,
     BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,

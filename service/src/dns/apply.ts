@@ -12,7 +12,7 @@ import type { Tx } from "../store/db.ts";
 import { absolute } from "./name.ts";
 import type { StoredRecord } from "./record.ts";
 import { checkZone, describeConflict, type Question, questionsOf } from "./rules.ts";
-import { automaticNs, automaticSoa, recordSets, servedOwner, sortKey } from "./served.ts";
+import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey } from "./served.ts";
 import { showRow, storedOf } from "./show.ts";
 import * as table from "./table.ts";
 import { type Change, keepVersion } from "./version.ts";
@@ -192,31 +192,31 @@ function changedSets(
   nameServers: readonly string[],
 ): RecordSet[] {
   const touched = new Map<string, StoredRecord>();
-  const setOf = (record: StoredRecord) => `${record.type} ${servedOwner(record)}`;
+  const records = standing.map(storedOf);
   for (const { before, after } of changes)
-    for (const row of [before, after]) if (row !== null) touched.set(setOf(storedOf(row)), storedOf(row));
-  const rows = [...standing, ...changes.map(({ after }) => after).filter((row) => row !== null)].map(storedOf);
-  const sets = recordSets(
-    rows.filter((record) => touched.has(setOf(record))),
-    zone,
-  );
-  const standingSets = new Map(sets.map((set) => [`${set.type} ${set.owner}`, set]));
-  return [...touched.values()].map((record) => {
-    const { type, ttl } = record;
-    const owner = absolute(servedOwner(record), zone);
-    const set = standingSets.get(`${type} ${owner}`);
+    for (const row of [before, after]) {
+      if (row === null) continue;
+      const record = storedOf(row);
+      touched.set(setKey(record), record);
+      if (row === after) records.push(record);
+    }
+  const sets = recordSets(records, zone);
+  return [...touched].map(([key, record]) => {
+    const set = sets.get(key);
     if (set !== undefined) return set;
-    return type === "NS" && record.owner === "@" ? automaticNs(zone, nameServers) : { owner, type, ttl, data: [] };
+    const { type, ttl } = record;
+    if (type === "NS" && record.owner === "@") return automaticNs(zone, nameServers);
+    return { owner: absolute(servedOwner(record), zone), type, ttl, data: [] };
   });
 }
 
 /** The whole zone as the name server takes it: every set, with the automatic NS set where the domain has none of its own. */
 export function wholeZone(
   domain: Pick<table.DomainRow, "ascii" | "serial">,
-  records: readonly table.RecordRow[],
+  records: readonly table.ServedRow[],
   nameServers: readonly string[],
 ): ZoneChange {
-  const sets = recordSets(records.map(storedOf), domain.ascii);
+  const sets = [...recordSets(records.map(storedOf), domain.ascii).values()];
   if (!sets.some((set) => set.type === "NS" && set.owner === domain.ascii))
     sets.push(automaticNs(domain.ascii, nameServers));
   return {

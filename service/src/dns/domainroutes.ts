@@ -147,14 +147,16 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
           name: (row) => row.name,
           state: (row) => (row.serial <= zones.served(row.ascii) ? "Active" : "New"),
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
+          parts: (row) => (query.records === false ? 0 : row.record_count),
         });
-        const items: Domain[] = [];
-        for (const row of page.items) {
-          const records = query.records === false ? [] : await table.listRecords(db, row.id);
-          const visible = records.filter((record) => sees(caller, record));
-          items.push(showDomain(row, visible, zones.served(row.ascii), nameServers));
+        async function* show(): AsyncGenerator<Domain> {
+          for (const row of page.items) {
+            const records = query.records === false ? [] : await table.listRecords(db, row.id);
+            const visible = records.filter((record) => sees(caller, record));
+            yield showDomain(row, visible, zones.served(row.ascii), nameServers);
+          }
         }
-        return { ...page, items };
+        return { ...page, items: show() };
       },
     },
     readDomain: {

@@ -119,16 +119,15 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
   const within = (work: Promise<void>, ms: number, zone: string): Promise<void> =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
-      const done = (): void => {
+      const settle = (): void => {
         clearTimeout(timer);
         resolve();
       };
-      work
-        .catch((error: unknown) => {
-          log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
-          plan(retryAfter);
-        })
-        .finally(done);
+      work.then(settle, (error: unknown) => {
+        log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
+        plan(retryAfter);
+        settle();
+      });
     });
 
   /** Whole zones in the order of their ids, many at a time. */
@@ -154,8 +153,8 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
   async function publishSome(domains: readonly table.DomainRow[]): Promise<void> {
     const first = domains[0]?.id ?? 0;
     const last = domains.at(-1)?.id ?? 0;
-    const recordsOf = new Map<number, table.RecordRow[]>(domains.map(({ id }) => [id, []]));
-    for (const record of await table.listRecordsOf(store.read, first, last))
+    const recordsOf = new Map<number, table.ServedRow[]>(domains.map(({ id }) => [id, []]));
+    for (const record of await table.listServedOf(store.read, first, last))
       recordsOf.get(record.domain_id)?.push(record);
     await hand(domains.map((domain) => wholeZone(domain, recordsOf.get(domain.id) ?? [], nameServers)));
   }

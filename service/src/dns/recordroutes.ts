@@ -1,9 +1,10 @@
 /** One record at a time: read, create, update, delete. The seven types share their handlers, for the contract knows how they differ. */
-import type { Contract } from "@brume/api/contract.ts";
-import { type DnsRecord, type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
+import type { DnsRecord, RecordFields, RecordType } from "@brume/api/dns.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
-import type { ChangeHandler, Handlers, Happening, Outcome, Request } from "../http/handler.ts";
+import type { Handlers, Happening, Outcome, Request } from "../http/handler.ts";
+import type { Tx } from "../store/db.ts";
 import { type Applied, applyWishes, type By, showChange } from "./apply.ts";
 import type { Zones } from "./keeper.ts";
 import type { FetchZone } from "./migrate.ts";
@@ -56,14 +57,20 @@ export const byOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId"
   sees: (record) => sees(caller, record),
 });
 
-type RecordBody = RecordFields & { readonly DomainId?: number };
+/** What the change of a record is asked with, whichever the type. */
+type Asked = Pick<Request, "caller" | "requestId" | "dryRun" | "expect"> & { readonly body: RecordFields };
 
-function createOf<Op extends Contract["createRecordA"]>(type: RecordType, tools: DnsTools): ChangeHandler<Op> {
+/** Takes the requests of each type: their fields are some of all, and all are optional. */
+interface RecordHandler<A extends Asked> {
+  alsoCheck(body: RecordFields): readonly FieldFault[];
+  change(request: A, tx: Tx): Promise<Outcome<DnsRecord>>;
+}
+
+function createOf(type: RecordType, tools: DnsTools): RecordHandler<Asked> {
   return {
     alsoCheck: (body) => checkFields(type, body, false),
     async change(request, tx) {
-      const { caller, dryRun } = request;
-      const body = request.body as RecordBody;
+      const { body, caller, dryRun } = request;
       if (body.DomainId === undefined)
         throw invalidFields([
           fieldFault("/DomainId", "field_required", "DomainId is required: the domain of the record."),
@@ -82,15 +89,17 @@ function createOf<Op extends Contract["createRecordA"]>(type: RecordType, tools:
       const applied = { ...made, changes: hideNewIds(made.changes, dryRun) };
       return recordOutcome(tools, applied, applied.changes[0]?.after);
     },
-  } satisfies ChangeHandler<Contract["createRecordA"]> as unknown as ChangeHandler<Op>;
+  };
 }
 
-function updateOf<Op extends Contract["updateRecordA"]>(type: RecordType, tools: DnsTools): ChangeHandler<Op> {
+function updateOf(
+  type: RecordType,
+  tools: DnsTools,
+): RecordHandler<Asked & { readonly params: { readonly id: number } }> {
   return {
     alsoCheck: (body) => checkFields(type, body, true),
     async change(request, tx) {
-      const { caller, params } = request;
-      const body = request.body as RecordBody;
+      const { body, caller, params } = request;
       const found = await getRecord(tx, caller, params.id);
       await table.lockDomain(tx, found.domain_id);
       const { name: _name, ascii: _ascii, ...row } = await getRecord(tx, caller, params.id);
@@ -107,7 +116,7 @@ function updateOf<Op extends Contract["updateRecordA"]>(type: RecordType, tools:
       const applied = await applyWishes(tx, domain, [wish], byOf(request, tools.clock), tools.nameServers);
       return recordOutcome(tools, applied, applied.changes[0]?.after ?? row);
     },
-  } satisfies ChangeHandler<Contract["updateRecordA"]> as unknown as ChangeHandler<Op>;
+  };
 }
 
 function recordOutcome(tools: DnsTools, applied: Applied, row: table.RecordRow | null | undefined): Outcome<DnsRecord> {
@@ -123,19 +132,24 @@ function recordOutcome(tools: DnsTools, applied: Applied, row: table.RecordRow |
   };
 }
 
-type PerType = {
-  [T in RecordType as `createRecord${T}`]: ChangeHandler<Contract[`createRecord${T}`]>;
-} & { [T in RecordType as `updateRecord${T}`]: ChangeHandler<Contract[`updateRecord${T}`]> };
+type Names = "readRecord" | "deleteRecord" | `createRecord${RecordType}` | `updateRecord${RecordType}`;
 
-export function recordRoutes(tools: DnsTools): Handlers<"readRecord" | "deleteRecord"> & PerType {
-  const perType = Object.fromEntries(
-    recordTypes.flatMap((type) => [
-      [`createRecord${type}`, createOf(type, tools)],
-      [`updateRecord${type}`, updateOf(type, tools)],
-    ]),
-  ) as unknown as PerType;
+export function recordRoutes(tools: DnsTools): Handlers<Names> {
   return {
-    ...perType,
+    createRecordA: createOf("A", tools),
+    updateRecordA: updateOf("A", tools),
+    createRecordAAAA: createOf("AAAA", tools),
+    updateRecordAAAA: updateOf("AAAA", tools),
+    createRecordCNAME: createOf("CNAME", tools),
+    updateRecordCNAME: updateOf("CNAME", tools),
+    createRecordMX: createOf("MX", tools),
+    updateRecordMX: updateOf("MX", tools),
+    createRecordNS: createOf("NS", tools),
+    updateRecordNS: updateOf("NS", tools),
+    createRecordSRV: createOf("SRV", tools),
+    updateRecordSRV: updateOf("SRV", tools),
+    createRecordTXT: createOf("TXT", tools),
+    updateRecordTXT: updateOf("TXT", tools),
     readRecord: {
       stable: true,
       async read({ params, caller }, db) {

@@ -70,21 +70,24 @@ export function recordData(record: Pick<StoredRecord, "type" | "value">): Record
   }
 }
 
-/** The sets that some records of a domain form, in order of their first records. A set is served with the smallest of its TTLs. */
-export function recordSets(records: Iterable<StoredRecord>, domain: string): RecordSet[] {
+/** Records of one set have the same. */
+export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record)}`;
+
+/** The sets that some records of a domain form, by their keys, in order of their first records. A set is served with the smallest of its TTLs. */
+export function recordSets(records: Iterable<StoredRecord>, domain: string): Map<string, RecordSet> {
   const sets = new Map<string, { owner: string; type: RecordType; ttl: number; data: RecordData[] }>();
   for (const record of records) {
-    const owner = servedOwner(record);
-    const key = `${record.type} ${owner}`;
+    const key = setKey(record);
     const set = sets.get(key);
-    if (set === undefined)
-      sets.set(key, { owner: absolute(owner, domain), type: record.type, ttl: record.ttl, data: [recordData(record)] });
-    else {
+    if (set === undefined) {
+      const { type, ttl } = record;
+      sets.set(key, { owner: absolute(servedOwner(record), domain), type, ttl, data: [recordData(record)] });
+    } else {
       set.ttl = Math.min(set.ttl, record.ttl);
       set.data.push(recordData(record));
     }
   }
-  return [...sets.values()];
+  return sets;
 }
 
 const automaticTtl = 3600;

@@ -3,13 +3,13 @@ import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { DnsRecord, Domain, ImportReport, RecordType } from "@brume/api/dns.ts";
 import type { DomainName } from "./name.ts";
 import { type StoredRecord, showRecord } from "./record.ts";
-import type { DomainRow, RecordRow } from "./table.ts";
+import type { DomainRow, RecordRow, ServedRow } from "./table.ts";
 
 /** How the name server stands: the serial it serves of a zone by its ASCII name, 0 for none. */
 export type ServedSerial = (ascii: string) => number;
 
 /** What a row says, without what the table knows beside it. */
-export const storedOf = (row: Pick<RecordRow, "type" | "owner" | "ttl" | "value">): StoredRecord => ({
+export const storedOf = (row: ServedRow): StoredRecord => ({
   type: row.type as RecordType,
   owner: row.owner,
   ttl: row.ttl,
@@ -18,7 +18,7 @@ export const storedOf = (row: Pick<RecordRow, "type" | "owner" | "ttl" | "value"
 
 const noLabels = Object.freeze({});
 
-export function showRow(row: RecordRow, domain: DomainName, served: number): DnsRecord {
+export function showRow(row: Omit<RecordRow, "node" | "version">, domain: DomainName, served: number): DnsRecord {
   return showRecord(
     {
       type: row.type as RecordType,

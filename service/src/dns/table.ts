@@ -139,14 +139,25 @@ const listDomainRecords = prepare<{ domain: number }>()((db, p) =>
   db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")),
 );
 
-/** Records of several domains, in order of domain and id. */
-export async function listRecordsOf(db: Reader, first: number, last: number): Promise<RecordRow[]> {
+/** What the name server shows of a record. */
+export type ServedRow = Pick<RecordRow, "type" | "owner" | "ttl" | "value">;
+
+/** Records of several domains as they are served, in order of domain and id. A start reads them all: no column more. */
+export async function listServedOf(
+  db: Reader,
+  first: number,
+  last: number,
+): Promise<(ServedRow & Pick<RecordRow, "id" | "domain_id">)[]> {
   const rows = await listRangeRecords.all(db, { first, last });
   return rows.sort((a, b) => a.domain_id - b.domain_id || a.id - b.id);
 }
 
 const listRangeRecords = prepare<{ first: number; last: number }>()((db, p) =>
-  db.selectFrom("record").selectAll().where("domain_id", ">=", p("first")).where("domain_id", "<=", p("last")),
+  db
+    .selectFrom("record")
+    .select(["id", "domain_id", "type", "owner", "ttl", "value"])
+    .where("domain_id", ">=", p("first"))
+    .where("domain_id", "<=", p("last")),
 );
 
 const listAtNode = prepare<{ domain: number; node: string }>()((db, p) =>
@@ -228,6 +239,17 @@ export const insertVersion = prepare<VersionRow>()((db, p) =>
     request_id: p("request_id"),
     changes: p("changes"),
   }),
+);
+
+/** How much is kept of versions, in bytes: newest first, below serial `before`. */
+export const listVersionSizes = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom("domain_version")
+    .select((e) => ["serial", e.fn<number>("octet_length", ["changes"]).as("size")])
+    .where("domain_id", "=", p("domain"))
+    .where("serial", "<", p("before"))
+    .orderBy("serial", "desc")
+    .limit(p("limit")),
 );
 
 /** Newest first, below serial `before`. */

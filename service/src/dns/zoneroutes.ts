@@ -1,12 +1,12 @@
 /** Many records of a domain at once: changesets, zone files, history and restore (api section 7.1). */
-import type { Change as ChangeField, ChangesetResult } from "@brume/api/dns.ts";
+import type { Change as ChangeField, ChangesetResult, Version } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
-import type { Handlers, Outcome, Request } from "../http/handler.ts";
-import { defaultLimit } from "../http/list.ts";
+import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
+import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
-import type { Tx } from "../store/db.ts";
+import type { Reader, Tx } from "../store/db.ts";
 import { applyWishes, showChange, type Wish } from "./apply.ts";
 import { compareRecords, type Difference } from "./difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./record.ts";
@@ -15,7 +15,7 @@ import { checkZone, describeConflict } from "./rules.ts";
 import { domainTag, storedOf } from "./show.ts";
 import { getDomain, holdSight, holdWhole, sees } from "./sight.ts";
 import * as table from "./table.ts";
-import { showVersion, stateAt } from "./version.ts";
+import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
 import { parseZone, zoneFileFault } from "./zonefile/parse.ts";
 
 type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
@@ -213,33 +213,38 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
       stable: true,
       async list({ params, query, caller }, db) {
         const domain = await getDomain(db, caller, params.id);
-        const count = await table.countVersions(db, domain.id);
-        const limit = query.limit ?? (query.cursor === undefined ? count : defaultLimit);
-        const before = query.cursor === undefined ? Number.MAX_SAFE_INTEGER : decodeCursor(query.cursor).id;
-        const show = (row: table.VersionRow) => showVersion(row, domain, (record) => sees(caller, record));
-        if (caller.restriction !== null) {
-          // What it may not see has not happened for a restricted token, so all must be looked at to count.
-          const all = await table.listVersions.all(db, {
-            domain: domain.id,
-            before: Number.MAX_SAFE_INTEGER,
-            limit: count,
-          });
-          const seen = all.map(show).filter(({ Changes }) => Changes.length > 0);
-          const rest = seen.filter(({ Serial }) => Serial < before);
-          const items = rest.slice(0, limit);
+        const limit = query.limit ?? (query.cursor === undefined ? Infinity : defaultLimit);
+        const before = query.cursor === undefined ? undefined : decodeCursor(query.cursor).id;
+        const seen = sightOf(caller);
+        const items: Version[] = [];
+        let parts = 0;
+        let next: string | null = null;
+        for await (const version of readVersions(db, domain.id, before, seen)) {
           const last = items.at(-1);
-          const next = rest.length > items.length && last !== undefined ? encodeCursor({ id: last.Serial }) : null;
-          return { items, total: seen.length, next };
+          // Each change shows a record before and after.
+          parts += 2 * version.changes.length;
+          if (last !== undefined && (items.length === limit || parts > mostParts)) {
+            next = encodeCursor({ id: last.Serial });
+            break;
+          }
+          items.push(showVersion(version, domain));
         }
-        const rows = await table.listVersions.all(db, { domain: domain.id, before, limit: limit + 1 });
-        const items = rows.slice(0, limit);
-        const last = items.at(-1);
-        return {
-          items: items.map(show),
-          total: count,
-          next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.serial }) : null,
-        };
+        return { items, total: await countSeen(db, domain.id, seen), next };
       },
     },
   };
+}
+
+type Sight = (record: PastRecord) => boolean;
+
+/** Undefined: it sees everything. */
+const sightOf = (caller: Caller): Sight | undefined =>
+  caller.restriction === null ? undefined : (record) => sees(caller, record);
+
+/** What a restricted token may not see has not happened for it, so all must be looked at to count. */
+async function countSeen(db: Reader, domain: number, seen: Sight | undefined): Promise<number> {
+  if (seen === undefined) return table.countVersions(db, domain);
+  let count = 0;
+  for await (const _ of readVersions(db, domain, undefined, seen)) count++;
+  return count;
 }

@@ -15,7 +15,7 @@ import { setImmediate as nextTurn } from "node:timers";
 import type { Kysely } from "kysely";
 import type { Log, Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
-import { addEntries, type Entries, statementsOf } from "./journal.ts";
+import { type Entry, statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
 import type { Journal, Row, Session } from "./session.ts";
 
@@ -51,7 +51,7 @@ interface Outcome {
 }
 
 /** Takes what a part hands over for its journals. */
-type Keep = (entries: Entries) => void;
+type Keep = (entries: readonly Entry[]) => void;
 
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
@@ -63,7 +63,7 @@ class PartSession implements Session {
   ended = false;
   /** It ran something that may have changed rows, or handed rows over. */
   wrote = false;
-  readonly entries: Entries = new Map();
+  readonly entries: Entry[] = [];
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -99,7 +99,7 @@ class PartSession implements Session {
   append(journal: Journal, values: readonly unknown[]): void {
     if (this.ended) throw new Error("this transaction has ended");
     this.wrote = true;
-    addEntries(this.entries, journal, values);
+    this.entries.push({ journal, values });
   }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
@@ -147,9 +147,9 @@ export function createWriter(connection: Connection, face: (session: Session) =>
   /** False: a part must be undone, and with it all were. */
   async function runTogether(parts: readonly Part[], outcomes: Outcome[]): Promise<boolean> {
     connection.run("BEGIN IMMEDIATE", []);
-    const kept: Entries = new Map();
+    const kept: Entry[] = [];
     const keep: Keep = (entries) => {
-      for (const [journal, values] of entries) addEntries(kept, journal, values);
+      for (const entry of entries) kept.push(entry);
     };
     for (const part of parts) {
       const outcome = await runPart(part, keep);

@@ -7,13 +7,10 @@
 
 import type { Journal, Kind } from "./session.ts";
 
-/** Values by journal, row behind row in the order in which they were handed over. */
-export type Entries = Map<Journal, unknown[]>;
-
-export function addEntries(entries: Entries, journal: Journal, values: readonly unknown[]): void {
-  const there = entries.get(journal);
-  if (there === undefined) entries.set(journal, [...values]);
-  else for (const value of values) there.push(value);
+/** A row that was handed over. */
+export interface Entry {
+  readonly journal: Journal;
+  readonly values: readonly unknown[];
 }
 
 export interface Statement {
@@ -39,15 +36,14 @@ function textOf({ table, columns, texts }: Journal, kind: Kind, size: number): s
   return text;
 }
 
-/** What writes the entries on this kind of database. */
-export function* statementsOf(entries: Entries, kind: Kind): Generator<Statement, void> {
-  for (const [journal, values] of entries) {
-    const { length } = journal.columns;
-    for (let at = 0; at < values.length; ) {
-      const size = sizes.find((each) => at + each * length <= values.length) ?? 1;
-      const some = values.slice(at, at + size * length);
-      yield { sql: textOf(journal, kind, size), values: some, name: `${journal.table}-${size}` };
-      at += size * length;
+/** What writes the entries on this kind of database, those of each journal in the order in which they were handed over. */
+export function* statementsOf(entries: readonly Entry[], kind: Kind): Generator<Statement, void> {
+  for (const [journal, rows] of Map.groupBy(entries, (entry) => entry.journal)) {
+    for (let at = 0; at < rows.length; ) {
+      const size = sizes.find((each) => at + each <= rows.length) ?? 1;
+      const values = rows.slice(at, at + size).flatMap((row) => row.values);
+      yield { sql: textOf(journal, kind, size), values, name: `${journal.table}-${size}` };
+      at += size;
     }
   }
 }

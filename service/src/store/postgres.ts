@@ -9,7 +9,7 @@ import type { PoolClient, QueryResult } from "pg";
 import pg from "pg";
 import type { Log, Snapshot, Store, Tx } from "./db.ts";
 import { lock, StorageError } from "./db.ts";
-import { addEntries, type Entries, statementsOf } from "./journal.ts";
+import { type Entry, statementsOf } from "./journal.ts";
 import type { Row, Session } from "./session.ts";
 import { createFace, refuseAppend } from "./session.ts";
 
@@ -91,6 +91,13 @@ const createSession = (ask: Ask, append: Session["append"] = refuseAppend): Sess
 const query = (sql: string, values: readonly unknown[], name?: string): pg.QueryConfig<unknown[]> =>
   name === undefined ? { text: sql, values: values as unknown[] } : { name, text: sql, values: values as unknown[] };
 
+/** Making a connection has a limit of time, and waiting for one that is in use has none: the pool would hold both to the same. */
+class BrumeClient extends pg.Client {
+  constructor(options?: pg.ClientConfig) {
+    super({ ...options, connectionTimeoutMillis: 5000 });
+  }
+}
+
 /**
  * Opens the database at `url` (`postgresql://user@host/name`; a socket's folder as `?host=/run/postgresql`).
  * Rejects with `StorageError` when it cannot be reached, with a plain error when it is not fit.
@@ -100,8 +107,8 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
     connectionString: url,
     types,
     max: 10,
+    Client: BrumeClient,
     application_name: "brume",
-    connectionTimeoutMillis: 5000,
     idle_in_transaction_session_timeout: 60_000,
   };
   const readers = new pg.Pool({ ...options, options: "-c default_transaction_read_only=on" });
@@ -124,7 +131,7 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
   /** One try on one connection. `again` is thrown on as it is, everything else explained. */
   async function attempt<T>(client: PoolClient, work: (tx: Tx) => Promise<T>): Promise<T> {
     const life = { ended: false };
-    const entries: Entries = new Map();
+    const entries: Entry[] = [];
     let failure: unknown;
     const ask: Ask = async (sql, values, name) => {
       if (life.ended) throw new Error("this transaction has ended: await every statement inside it");
@@ -140,14 +147,14 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
     };
     const session = createSession(ask, (journal, values) => {
       if (life.ended) throw new Error("this transaction has ended");
-      addEntries(entries, journal, values);
+      entries.push({ journal, values });
     });
     const tx = Object.assign(face(session), { isWrite: true as const });
     await client.query("begin isolation level read committed read write");
     try {
       const value = await inside.run(life, work, tx);
       if (failure !== undefined) throw failure;
-      if (entries.size > 0) await lock(tx, "journal");
+      if (entries.length > 0) await lock(tx, "journal");
       for (const { sql, values, name } of statementsOf(entries, "postgres")) await ask(sql, values, name);
       life.ended = true;
       await client.query("commit");
