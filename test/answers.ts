@@ -12,7 +12,19 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 type Json = Record<string, unknown>;
 
 /** Keywords of ours, which say how to read a field and nothing about what is valid. */
-export const ownKeywords = ["x-also", "x-word", "x-verbatim", "x-labels", "x-says", "x-secret", "x-id", "x-skip"];
+export const ownKeywords = [
+  "x-also",
+  "x-either",
+  "x-id",
+  "x-labels",
+  "x-says",
+  "x-secret",
+  "x-shown",
+  "x-skip",
+  "x-ignored",
+  "x-verbatim",
+  "x-word",
+];
 
 export const answerDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 

@@ -19,6 +19,7 @@ import {
   word,
 } from "./common.ts";
 import { recordTypes } from "./dns.ts";
+import { firewallLimits } from "./firewall.ts";
 import { operations, scopes } from "./operation.ts";
 
 /** What a project may own: name, default, and the highest that can be set. */
@@ -31,7 +32,7 @@ export const quotas = {
   PrivateNetworks: { default: 100, maximum: maxId },
   Domains: { default: 1000, maximum: maxId },
   RecordsPerDomain: { default: 10_000, maximum: 1_000_000 },
-  FirewallRules: { default: 500, maximum: 10_000 },
+  FirewallRules: { default: 500, maximum: firewallLimits.rules },
   Tunnels: { default: 50, maximum: maxId },
   SshKeys: { default: 100, maximum: maxId },
   Images: { default: 50, maximum: maxId },

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ApiError, type ClientOptions, ConnectionError, createClient, isSettled, WaitError } from "./client.ts";
+import { ApiError, type ClientOptions, ConnectionError, createClient, WaitError } from "./client.ts";
 import { contract } from "./contract.ts";
 import { describeProblem, type FaultCode, faults } from "./errors.ts";
 import { examples } from "./examples.ts";
+import { isSettled } from "./work.ts";
 
 type Reply = Response | Error;
 

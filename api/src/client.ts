@@ -9,6 +9,7 @@ import { type Answer, type Body, isChange, type Operation, type Params, type Que
 import { alsoAnswers } from "./refusals.ts";
 import { follow, type Reset, type StreamOptions } from "./stream.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
+import { isSettled } from "./work.ts";
 
 export { ApiError, ConnectionError } from "./transport.ts";
 
@@ -77,7 +78,7 @@ export type TextName<C extends Table> = Exclude<
 type Item<Op extends Operation> = Answer<Op> extends readonly (infer T)[] ? T : never;
 
 export interface WaitOptions<A> extends ReadOptions {
-  /** Default: `isSettled`. */
+  /** Default: `isSettled` of `work.ts`. */
   readonly until?: (answer: A) => boolean;
   /** Milliseconds. Default 60,000. */
   readonly timeout?: number;
@@ -113,15 +114,6 @@ export class WaitError extends Error {
     super(`${what}: not as wished after ${ms} ms`);
     this.last = last;
   }
-}
-
-const unsettled = new Set(["New", "FromPool", "Deleting", "Postponed", "InProgress"]);
-
-/** Is the work on this object done (api section 1.11)? An action has ended, a thing is in place, the last wish is applied. */
-export function isSettled(answer: unknown): boolean {
-  if (typeof answer !== "object" || answer === null) return true;
-  const { State, Generation, AppliedGeneration } = answer as Record<string, unknown>;
-  return !(typeof State === "string" && unsettled.has(State)) && Generation === AppliedGeneration;
 }
 
 interface AnyInput {

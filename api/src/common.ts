@@ -1,15 +1,18 @@
 /**
  * Words that every resource uses: ids, names, labels, dates, lists. Schemas are JSON Schema 2020-12; what reading needs
  * to know beyond it stands in `x-` keywords: `x-also` (other names of the field), `x-verbatim` (text that is kept as it came),
- * `x-word` (letter case is free, answers show this spelling), `x-labels` (a map of labels).
+ * `x-word` (letter case is free, answers show this spelling), `x-labels` (a map of labels), `x-either` and `x-shown` (what may come
+ * back as answers show it), `x-ignored` (nobody looks at the value).
  */
-import { type Static, type TSchema, type TSchemaOptions, Type } from "typebox";
+import { type Static, type TObject, type TSchema, type TSchemaOptions, Type } from "typebox";
 
 export const maxId = 2_147_483_647;
 
 interface FieldOptions extends TSchemaOptions {
   /** Other names under which the field is taken, after its own. */
   readonly "x-also"?: readonly string[];
+  /** A number may come as text and a text as a number, in strict mode too, because answers show it so. */
+  readonly "x-either"?: boolean;
   /** An id: 0 counts as absent (api section 1.5). */
   readonly "x-id"?: boolean;
   /** Never said back in an error. */
@@ -36,6 +39,11 @@ export const list = <T extends TSchema>(
 ) => Type.Array(items, options);
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 export const optional = Type.Optional;
+/** Of a body, for clients that send it: known, and never looked at. */
+export const ignored = (options: FieldOptions = {}) => Type.Unknown({ "x-ignored": true, ...options });
+
+/** Option of an object in a body: keys that only `answer` has may stand in it, in strict mode too, so that what was read can be sent back. */
+export const shownAs = (answer: TObject) => ({ "x-shown": Object.keys(answer.properties) });
 
 /** One of a few words; requests may use any letter case. */
 export const word = <const W extends string>(words: readonly W[], options: FieldOptions = {}) =>

@@ -128,7 +128,8 @@ export const parameters: Readonly<Record<string, Parameter>> = {
   limit: {
     name: "limit",
     in: "query",
-    description: "Cut pages of this many objects. Absent: everything; with `cursor` 100.",
+    description:
+      "Cut pages of this many objects. Absent: everything; with `cursor` 100. A page of domains or versions ends before it shows more than 100,000 records.",
     schema: { type: "integer", minimum: 1, maximum: 1000 },
   },
   cursor: {

@@ -28,7 +28,7 @@ export type RecordType = (typeof recordTypes)[number];
 /** Defaults and limits (api section 6). */
 export const limits = { ttl: 3600, maxTtl: 2_147_483_647, textBytes: 4096, changes: 10_000, importSeconds: 5 } as const;
 
-const number16 = integer(0, 65_535);
+const number16 = integer(0, 65_535, { "x-either": true });
 const host = text({ maxLength: 1024 });
 
 const common = {

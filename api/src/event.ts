@@ -38,7 +38,10 @@ export const Event = Type.Object(
     ParentID: nullable(id()),
     TokenID: nullable(id()),
     RequestID: nullable(text()),
-    Data: Type.Unknown({ description: "The object as `GET` shows it, secrets empty; null after deletion." }),
+    Data: Type.Unknown({
+      description:
+        "The object as `GET` shows it, secrets empty; null after deletion. A firewall of more than 500 rules shows those from the first to the last that changed, 500 at most, and in `Omitted` how many it leaves out.",
+    }),
   },
   { title: "Event" },
 );

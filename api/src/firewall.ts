@@ -3,7 +3,7 @@
  * become of a packet. What texts of addresses and ports may say is read in the service's `network/firewall`.
  */
 import { type Static, Type } from "typebox";
-import { boolean, date, integer, list, name, nullable, optional, text, word } from "./common.ts";
+import { boolean, date, integer, list, name, nullable, optional, shownAs, text, word } from "./common.ts";
 
 export const ruleActions = ["Allow", "Deny"] as const;
 export type RuleAction = (typeof ruleActions)[number];
@@ -12,41 +12,6 @@ export type RuleProtocol = (typeof ruleProtocols)[number];
 
 /** Limits (api section 6). `rules` is the highest quota that can be set; the usual one is 500. */
 export const firewallLimits = { rules: 10_000, items: 64, confirmSeconds: { minimum: 10, maximum: 3600 } } as const;
-
-/** Longer than 64 ranges of IPv6 addresses with blanks between them. */
-const place = (description: string) => optional(text({ maxLength: 8192, default: "any", description }));
-const addresses =
-  "`any`, `internal` (the network), `external` (all else), or up to 64 addresses, blocks and ranges with commas.";
-const ports = "`any`, or up to 64 ports and ranges such as `8000-8100` with commas; only with TCP and UDP.";
-
-/** A rule as requests write it; a default stands here so that an absent field is told apart from one that was refused. */
-export const RuleWish = Type.Object({
-  Name: optional(name({ minLength: 0, default: "" })),
-  Action: word(ruleActions),
-  Protocol: optional(word(ruleProtocols, { default: "Any" })),
-  Source: place(addresses),
-  SourcePort: place(ports),
-  Destination: place(addresses),
-  DestinationPort: place(ports),
-});
-export type RuleWish = Static<typeof RuleWish>;
-
-const Rules = optional(
-  list(RuleWish, { maxItems: firewallLimits.rules, description: "Tried in this order; the first that fits decides." }),
-);
-
-export const FirewallWish = Type.Object({
-  Enabled: optional(boolean({ description: "Default `true`." })),
-  DefaultRuleAction: optional(word(ruleActions, { description: "What happens if no rule fits. Default `Deny`." })),
-  Rules,
-  ConfirmWithin: optional(
-    integer(firewallLimits.confirmSeconds.minimum, firewallLimits.confirmSeconds.maximum, {
-      description: "Seconds: unless the new set is confirmed in time, the last confirmed one comes back.",
-    }),
-  ),
-  Confirm: optional(boolean({ description: "`true`, alone in the body: keep the set that waits." })),
-});
-export type FirewallWish = Static<typeof FirewallWish>;
 
 const counter = (description: string) => nullable(integer(0, Number.MAX_SAFE_INTEGER, { description }));
 
@@ -62,7 +27,11 @@ export const FirewallRule = Type.Object(
     DestinationPort: text(),
     Packets: counter("Since the set came into force; `null` in lists."),
     Bytes: counter("Since the set came into force; `null` in lists."),
-    LastHit: nullable(date({ description: "`null`: none was seen, or in lists." })),
+    LastHit: nullable(
+      date({
+        description: "To some seconds, and forgotten by a restart of the service; `null`: none was seen, or in lists.",
+      }),
+    ),
   },
   { title: "FirewallRule" },
 );
@@ -78,6 +47,47 @@ export const Firewall = Type.Object(
   { title: "Firewall" },
 );
 export type Firewall = Static<typeof Firewall>;
+
+/** Longer than 64 ranges of IPv6 addresses with blanks between them. */
+const place = (description: string) => optional(text({ maxLength: 8192, default: "any", description }));
+const addresses =
+  "`any`, `internal` (the network), `external` (all else), or up to 64 addresses, blocks and ranges with commas.";
+const ports = "`any`, or up to 64 ports and ranges such as `8000-8100` with commas; only with TCP and UDP.";
+
+/** A rule as requests write it; a default stands here so that an absent field is told apart from one that was refused. */
+export const RuleWish = Type.Object(
+  {
+    Name: optional(name({ minLength: 0, default: "" })),
+    Action: word(ruleActions),
+    Protocol: optional(word(ruleProtocols, { default: "Any" })),
+    Source: place(addresses),
+    SourcePort: place(ports),
+    Destination: place(addresses),
+    DestinationPort: place(ports),
+  },
+  shownAs(FirewallRule),
+);
+export type RuleWish = Static<typeof RuleWish>;
+
+const Rules = optional(
+  list(RuleWish, { maxItems: firewallLimits.rules, description: "Tried in this order; the first that fits decides." }),
+);
+
+export const FirewallWish = Type.Object(
+  {
+    Enabled: optional(boolean({ description: "Default `true`." })),
+    DefaultRuleAction: optional(word(ruleActions, { description: "What happens if no rule fits. Default `Deny`." })),
+    Rules,
+    ConfirmWithin: optional(
+      integer(firewallLimits.confirmSeconds.minimum, firewallLimits.confirmSeconds.maximum, {
+        description: "Seconds: unless the new set is confirmed in time, the last confirmed one comes back.",
+      }),
+    ),
+    Confirm: optional(boolean({ description: "`true`, alone in the body: keep the set that waits." })),
+  },
+  shownAs(Firewall),
+);
+export type FirewallWish = Static<typeof FirewallWish>;
 
 export const packetProtocols = ["Tcp", "Udp", "Icmp"] as const;
 

@@ -186,6 +186,7 @@ export const networkOperations = operations({
     description: "Only without linked servers. Its addresses are not given out again for 60 seconds.",
     params: publicParam,
     answer: null,
+    shows: "readPublicNetwork",
     wait: 2,
     faults: ["network_in_use"],
   },

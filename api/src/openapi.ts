@@ -23,7 +23,8 @@ import {
 } from "./components.ts";
 import type { OperationName } from "./contract.ts";
 import { describeProblem, type FaultCode, faults } from "./errors.ts";
-import { type Example, examples } from "./examples.ts";
+import type { Example } from "./examples/example.ts";
+import { examples } from "./examples.ts";
 import { isChange, type Operation } from "./operation.ts";
 import { alsoAnswers, faultsOf, pathFaults, takesIfMatch } from "./refusals.ts";
 

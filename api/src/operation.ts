@@ -49,7 +49,7 @@ export interface Operation {
   readonly tagged?: boolean;
   /** Seconds the answer waits by itself for the change to take effect (`Prefer: wait` asks for more). */
   readonly wait?: number;
-  /** The operation that reads the object which this one answers with, by its id. */
+  /** The operation that reads the object which this one answers with, or takes away in its own time, by its id. */
   readonly shows?: string;
   /** A `POST` that only asks, and has a body because its question is long: neither audited nor kept from blocked projects. */
   readonly asks?: boolean;

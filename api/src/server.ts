@@ -6,6 +6,7 @@ import {
   boolean,
   date,
   id,
+  ignored,
   integer,
   Labels,
   labelFilter,
@@ -133,9 +134,12 @@ const oneHostName = hostNameField({
   pattern: `^$|${hostNamePattern}`,
   "x-says": "1-63 of a-z, 0-9 and -, no hyphen at the ends",
 });
-/** A text, which numbers are taken for: an id, an id as text, or a name. */
 const imageReference = optional(
-  text({ maxLength: 64, description: "Id or `Name` of an image. Default: the stock image with the lowest id." }),
+  text({
+    maxLength: 64,
+    "x-either": true,
+    description: "Id or `Name` of an image. Default: the stock image with the lowest id.",
+  }),
 );
 const sshKeys = optional(
   list(id({ "x-id": true }), { "x-skip": true, maxItems: 100, description: "Keys for `AdminUserName`." }),
@@ -148,7 +152,7 @@ const place = {
   NetworkIP: optional(text({ maxLength: 64, description: "Free address of that network. Default: the lowest." })),
 };
 const network = optionalId({ description: "Network to link instead of the shared one of the location." });
-const sysprep = optional(boolean({ description: "Taken and without effect." }));
+const sysprep = optional(ignored({ description: "Taken, whatever it is, and without effect." }));
 
 export const wishFields = {
   ...editable,
@@ -279,6 +283,7 @@ export const serverOperations = operations({
     description: "Jumps the queue of its actions.",
     params: serverParam,
     answer: null,
+    shows: "readServer",
     repeatable: true,
     faults: ["server_protected"],
   },

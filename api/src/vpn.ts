@@ -15,14 +15,15 @@ import {
   nullable,
   optional,
   optionalId,
+  shownAs,
   text,
   word,
 } from "./common.ts";
 import { WorkError } from "./work.ts";
 
-/** Defaults and limits (api section 6). */
+/** Defaults and limits (api section 6). How many tunnels there may be is for the quota to say, 50 usually; no list is longer than `tunnels`. */
 export const tunnelLimits = {
-  tunnels: 50,
+  tunnels: 10_000,
   blocks: 16,
   mtu: 1400,
   minMtu: 576,
@@ -46,66 +47,6 @@ const ikeVersion = integer(1, 2, { description: "Default 2; 1 is main mode." });
 const dhGroup = integer(2, 31, { enum: [...dhGroups], description: "Default 14." });
 const keepAlive = integer(0, 65_535, { description: "WireGuard: seconds, 0 is off. Default 25." });
 const secret = { "x-secret": true, "x-verbatim": true } as const;
-
-/** An item with `Id` is kept and changed, one without is made. What a new one needs depends on its type, and is for the rules to say. */
-export const TunnelWish = Type.Object({
-  Id: optionalId({ description: "Of this network. Absent: a new tunnel." }),
-  // Empty is absent, as for every field that is required.
-  Name: optional(name({ minLength: 0, description: "Unique in the network. Required for a new tunnel." })),
-  Enabled: optional(boolean({ description: "Default true." })),
-  Mtu: optional(mtu),
-  EncryptionType: optional(word(encryptionTypes, { description: "IPsec. Default Aes256." })),
-  SharedKey: optional(
-    text({
-      ...secret,
-      maxLength: tunnelLimits.maxSharedKey,
-      pattern: "^[!-~]*$",
-      "x-says": "visible ASCII characters only",
-      description:
-        "IPsec: 16-128 visible ASCII characters, made if absent. WireGuard: optional preshared key, base64 of 32 bytes. Absent or empty for a known tunnel: stays.",
-    }),
-  ),
-  PeerNetwork: optional(
-    text({ maxLength: 1024, description: "1-16 blocks behind the peer, with commas. Required for a new tunnel." }),
-  ),
-  PeerEndpoint: optional(
-    text({
-      maxLength: 261,
-      description:
-        "IPsec, required: IPv4 address or host name, or `any` (the peer calls). WireGuard: `host:port`, or empty (the peer calls).",
-    }),
-  ),
-  PeerIdentificator: optional(
-    text({
-      maxLength: 320,
-      description: "IPsec: IKE identity of the peer: IP, host name or `user@host`. Default `PeerEndpoint`.",
-    }),
-  ),
-  Type: optional(word(tunnelTypes, { description: "Default IPsec; fixed after creation." })),
-  LocalNetwork: optional(
-    text({ maxLength: 1024, description: "1-16 blocks inside `CIDR` that the peer may reach. Default `CIDR`." }),
-  ),
-  LocalIdentificator: optional(
-    text({ maxLength: 320, description: "IPsec: our IKE identity. Default `EdgeExternalIp`." }),
-  ),
-  IkeVersion: optional(ikeVersion),
-  DhGroup: optional(dhGroup),
-  Digest: optional(word(digests, { description: "IPsec. Default Sha256, with TripleDes Sha1." })),
-  PerfectForwardSecrecy: optional(boolean({ description: "IPsec. Default true." })),
-  PeerPublicKey: optional(
-    text({
-      maxLength: 64,
-      description: "WireGuard, required: base64 of 32 bytes, unique in the network.",
-    }),
-  ),
-  KeepAlive: optional(keepAlive),
-  Labels: optional(Labels),
-});
-export type TunnelWish = Static<typeof TunnelWish>;
-
-/** The whole list: tunnels that are not in it are removed. */
-export const Vpn = Type.Object({ Tunnels: list(TunnelWish, { maxItems: tunnelLimits.tunnels }) });
-export type Vpn = Static<typeof Vpn>;
 
 export const Tunnel = Type.Object(
   {
@@ -136,6 +77,69 @@ export const Tunnel = Type.Object(
   { title: "Tunnel" },
 );
 export type Tunnel = Static<typeof Tunnel>;
+
+/** An item with `Id` is kept and changed, one without is made. What a new one needs depends on its type, and is for the rules to say. */
+export const TunnelWish = Type.Object(
+  {
+    Id: optionalId({ description: "Of this network. Absent: a new tunnel." }),
+    // Empty is absent, as for every field that is required.
+    Name: optional(name({ minLength: 0, description: "Unique in the network. Required for a new tunnel." })),
+    Enabled: optional(boolean({ description: "Default true." })),
+    Mtu: optional(mtu),
+    EncryptionType: optional(word(encryptionTypes, { description: "IPsec. Default Aes256." })),
+    SharedKey: optional(
+      text({
+        ...secret,
+        maxLength: tunnelLimits.maxSharedKey,
+        pattern: "^[!-~]*$",
+        "x-says": "visible ASCII characters only",
+        description:
+          "IPsec: 16-128 visible ASCII characters, made if absent. WireGuard: optional preshared key, base64 of 32 bytes. Absent or empty for a known tunnel: stays.",
+      }),
+    ),
+    PeerNetwork: optional(
+      text({ maxLength: 1024, description: "1-16 blocks behind the peer, with commas. Required for a new tunnel." }),
+    ),
+    PeerEndpoint: optional(
+      text({
+        maxLength: 261,
+        description:
+          "IPsec, required: IPv4 address or host name, or `any` (the peer calls). WireGuard: `host:port`, or empty (the peer calls).",
+      }),
+    ),
+    PeerIdentificator: optional(
+      text({
+        maxLength: 320,
+        description: "IPsec: IKE identity of the peer: IP, host name or `user@host`. Default `PeerEndpoint`.",
+      }),
+    ),
+    Type: optional(word(tunnelTypes, { description: "Default IPsec; fixed after creation." })),
+    LocalNetwork: optional(
+      text({ maxLength: 1024, description: "1-16 blocks inside `CIDR` that the peer may reach. Default `CIDR`." }),
+    ),
+    LocalIdentificator: optional(
+      text({ maxLength: 320, description: "IPsec: our IKE identity. Default `EdgeExternalIp`." }),
+    ),
+    IkeVersion: optional(ikeVersion),
+    DhGroup: optional(dhGroup),
+    Digest: optional(word(digests, { description: "IPsec. Default Sha256, with TripleDes Sha1." })),
+    PerfectForwardSecrecy: optional(boolean({ description: "IPsec. Default true." })),
+    PeerPublicKey: optional(
+      text({
+        maxLength: 64,
+        description: "WireGuard, required: base64 of 32 bytes, unique in the network.",
+      }),
+    ),
+    KeepAlive: optional(keepAlive),
+    Labels: optional(Labels),
+  },
+  shownAs(Tunnel),
+);
+export type TunnelWish = Static<typeof TunnelWish>;
+
+/** The whole list: tunnels that are not in it are removed. */
+export const Vpn = Type.Object({ Tunnels: list(TunnelWish, { maxItems: tunnelLimits.tunnels }) });
+export type Vpn = Static<typeof Vpn>;
 
 const bytes = integer(0, Number.MAX_SAFE_INTEGER);
 

@@ -1,9 +1,19 @@
 /**
- * Why work that was accepted came to nothing: the `Error` of actions, servers, images, networks and tunnels (api section 1.9). Such
- * an error is read later by whoever looks, not answered to whoever asked, so it has a title of its own and no status.
+ * Work that goes on behind an answer: whether it is done, as far as an object shows, and why it came to nothing, the `Error` of
+ * actions, servers, images, networks and tunnels (api section 1.9). Such an error is read later by whoever looks, not answered to
+ * whoever asked, so it has a title of its own and no status.
  */
 import { type Static, Type } from "typebox";
 import { nullable, text } from "./common.ts";
+
+const unsettled = new Set<unknown>(["New", "FromPool", "Deleting", "Postponed", "InProgress"]);
+
+/** Is the work on this object done (api section 1.11)? An action has ended, a thing is in place, the last wish is applied. */
+export function isSettled(answer: unknown): boolean {
+  if (typeof answer !== "object" || answer === null) return true;
+  const { State, Generation, AppliedGeneration } = answer as Readonly<Record<string, unknown>>;
+  return !unsettled.has(State) && Generation === AppliedGeneration;
+}
 
 /** Code to title. Programs compare the code. */
 export const workFaults = {

@@ -286,8 +286,8 @@ onEveryDatabase("requests", (stage) => {
       ["another spelling", { domainId: 1, HostName: "a" }, { "/domainId": "unknown_field" }],
       [
         "texts for numbers",
-        { DomainId: "1", HostName: "a", Priority: "10" },
-        { "/DomainId": "type_mismatch", "/Priority": "type_mismatch" },
+        { DomainId: "1", HostName: "a", TTL: "60" },
+        { "/DomainId": "type_mismatch", "/TTL": "type_mismatch" },
       ],
       ["fractions that are none", '{"DomainId":1,"HostName":"a","Priority":10.0}', { "/Priority": "type_mismatch" }],
       ["a field given twice", '{"DomainId":1,"DomainId":1,"HostName":"a"}', { "/DomainId": "duplicate_field" }],

@@ -7,7 +7,7 @@ import { isChange, type Operation } from "@brume/api/operation.ts";
 import { type TObject, Type } from "typebox";
 import { Fault } from "../base/fault.ts";
 import type { Reader, Tx } from "../store/db.ts";
-import type { Found, Outcome, Page, Request } from "./handler.ts";
+import type { Found, Listed, Outcome, Request } from "./handler.ts";
 import type { Metrics, Timer } from "./metrics.ts";
 import { parseId } from "./path.ts";
 
@@ -15,9 +15,10 @@ import { parseId } from "./path.ts";
 export interface AnyHandler {
   readonly stable?: boolean;
   read?(request: Request, db: Reader): Promise<Found<unknown>>;
-  list?(request: Request, db: Reader): Promise<Page<unknown>>;
+  list?(request: Request, db: Reader): Promise<Listed<unknown>>;
   check?(body: object): readonly FieldFault[];
   alsoCheck?(body: object): readonly FieldFault[];
+  spares?(body: object, fault: FieldFault): boolean;
   prepare?(request: Request): Promise<unknown>;
   change?(request: Request, tx: Tx, prepared: unknown): Promise<Outcome<unknown>>;
 }

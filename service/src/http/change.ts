@@ -135,7 +135,7 @@ export async function carryOut(
     await audit(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0], print));
     if (claim !== null) {
       reply = show(outcome, print);
-      await claim.keep(tx, reply, now);
+      await claim.keep(tx, reply, outcome.tasks ?? [], now);
     }
     return outcome;
   });
@@ -152,7 +152,7 @@ export async function carryOut(
     const later = settling && (await (wait > 0 ? tools.stop.race(settling) : settling));
     if (later !== undefined) {
       reply = show({ ...outcome, answer: later });
-      await claim?.amend(reply);
+      await claim?.amend(reply, outcome.tasks ?? []);
     }
   } catch (error) {
     // The change is stored and will be: the caller must hear 200 and nothing else.

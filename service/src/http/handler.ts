@@ -35,6 +35,8 @@ export interface Request<Op extends Operation = Operation> {
   readonly params: Params<Op>;
   readonly query: Query<Op>;
   readonly body: Body<Op>;
+  /** Faults of fields that the handler spares: what they are about is missing in the body. */
+  readonly spared: readonly FieldFault[];
   readonly caller: Caller;
   readonly requestId: string;
   readonly dryRun: boolean;
@@ -47,13 +49,16 @@ export interface Request<Op extends Operation = Operation> {
 }
 
 /** One page of a list. */
-export interface Page<T> {
-  readonly items: readonly T[];
+export interface Page<T, Items = readonly T[]> {
+  readonly items: Items;
   /** How many match the filters, on all pages. */
   readonly total: number;
   /** Where the next page begins; null: this is the last. */
   readonly next: string | null;
 }
+
+/** A page as it is answered: objects that are large are made one after another, and none is kept longer than its text takes. */
+export type Listed<T> = Page<T, readonly T[] | AsyncIterable<T>>;
 
 export interface Found<A> {
   readonly answer: A;
@@ -81,6 +86,8 @@ export interface Happening {
 
 export interface Outcome<A> extends Found<A> {
   readonly happenings: readonly Happening[];
+  /** The work that it ordered, where what is answered does not show whether it goes on: who repeats the request may wait for its end. */
+  readonly tasks?: readonly number[];
   /**
    * Called once after the commit, in order of commits. Brings the change into the world, waits at most `ms`, and
    * resolves to the answer as it is then, or undefined if it is still the same.
@@ -99,7 +106,7 @@ export interface ReadHandler<Op extends Operation> {
 export interface ListHandler<Op extends Operation> {
   /** The answer shows nothing but what is stored, and what the service counts beside it: it may be kept until the next commit. */
   readonly stable?: boolean;
-  list(request: Request<Op>, db: Reader): Promise<Page<Answer<Op> extends readonly (infer T)[] ? T : never>>;
+  list(request: Request<Op>, db: Reader): Promise<Listed<Answer<Op> extends readonly (infer T)[] ? T : never>>;
 }
 
 export interface ChangeHandler<Op extends Operation> {
@@ -110,6 +117,8 @@ export interface ChangeHandler<Op extends Operation> {
   check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
   /** The same where what is stored counts first: told only beside faults that the schema found. */
   alsoCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
+  /** Whether a fault of a field refuses less than the request. Then `change` is told of it. */
+  spares?(body: Body<Op> extends object ? Partial<Body<Op>> : object, fault: FieldFault): boolean;
   /** Slow look-ups before the transaction; its result comes as the third parameter of `change`. */
   prepare?(request: Request<Op>): Promise<unknown>;
   change(request: Request<Op>, tx: Tx, prepared: unknown): Promise<Outcome<Answer<Op>>>;

@@ -4,6 +4,7 @@
  * runs is known in memory only, so a crash frees its key. Answers may show a secret once, so they are sealed.
  */
 import { hash } from "node:crypto";
+import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { Fault } from "../base/fault.ts";
 import type { Sealer } from "../base/secret.ts";
 import { prepare, type Store, type Tx } from "../store/db.ts";
@@ -15,23 +16,37 @@ export const keyLife = 24 * 60 * 60 * 1000;
 /** A key that this request holds until it lets go. */
 export interface Claim {
   /** In the transaction of the change. Throws `idempotency_key_busy` when another process was first. */
-  keep(tx: Tx, reply: Reply, now: number): Promise<void>;
+  keep(tx: Tx, reply: Reply, tasks: readonly number[], now: number): Promise<void>;
   /** The answer became another one after the commit: that is the one to repeat. */
-  amend(reply: Reply): Promise<void>;
+  amend(reply: Reply, tasks: readonly number[]): Promise<void>;
   release(): void;
 }
 
 export interface IdempotencyKeys {
   /** Either the stored answer of the same request, or the right to be the first. Throws `idempotency_key_busy` and `idempotency_key_conflict`. */
-  claim(project: number, key: string, fingerprint: string, now: number): Promise<Claim | Reply>;
+  claim(project: number, key: string, fingerprint: string, now: number): Promise<Claim | Kept>;
   /** Forgets what is older than a day; resolves to how many keys. */
   prune(now: number): Promise<number>;
 }
 
-interface Kept {
+/** What is known of a request that was answered. */
+export interface Kept {
   readonly fingerprint: string;
   readonly reply: Reply;
+  /** The work that it ordered. */
+  readonly tasks?: readonly number[];
 }
+
+/** Answers to many changes at once say much the same again and again: beyond this many characters they are kept in a twentieth. */
+const mostPlain = 4096;
+
+function pack(kept: Kept): string {
+  const text = JSON.stringify(kept);
+  return text.length <= mostPlain ? text : deflateRawSync(text, { level: 1 }).toString("base64");
+}
+
+const unpack = (text: string): Kept =>
+  JSON.parse(text.startsWith("{") ? text : inflateRawSync(Buffer.from(text, "base64")).toString()) as Kept;
 
 const find = prepare<{ project: number; key: string; since: number }>()((db, p) =>
   db
@@ -72,25 +87,33 @@ const conflict = (): Fault =>
     "Another method, path, query or body was sent with this key within the last 24 hours.",
   );
 
-/** One text for the same request, however its parts are spelt; only its hash is kept, and that sealed. */
-export function fingerprint(...parts: readonly string[]): string {
-  return hash("sha256", JSON.stringify(parts));
+/** The same for the same request, in whatever order its fields came; only a hash is kept, and that sealed. */
+export function fingerprint(...parts: readonly unknown[]): string {
+  return hash(
+    "sha256",
+    JSON.stringify(parts, (_, part: unknown) => (isMap(part) ? sorted(part) : part)),
+  );
 }
+
+const isMap = (part: unknown): part is object => typeof part === "object" && part !== null && !Array.isArray(part);
+
+const sorted = (map: object): object =>
+  Object.fromEntries(Object.entries(map).sort(([one], [other]) => (one < other ? -1 : 1)));
 
 export function createIdempotencyKeys(store: Store, sealer: Sealer): IdempotencyKeys {
   /** Fingerprints of requests that run, by project and key. */
   const running = new Map<string, string>();
 
-  const seal = (kept: Kept): Uint8Array => sealer.seal(JSON.stringify(kept));
+  const seal = (kept: Kept): Uint8Array => sealer.seal(pack(kept));
 
   const hold = (name: string, project: number, key: string, print: string): Claim => ({
-    async keep(tx, reply, now) {
-      const sealed = seal({ fingerprint: print, reply });
+    async keep(tx, reply, tasks, now) {
+      const sealed = seal({ fingerprint: print, reply, tasks });
       const stored = await insert.run(tx, { project, key, date: now, sealed, since: now - keyLife });
       if (stored === 0) throw busy();
     },
-    async amend(reply) {
-      const sealed = seal({ fingerprint: print, reply });
+    async amend(reply, tasks) {
+      const sealed = seal({ fingerprint: print, reply, tasks });
       await store.write((tx) => replace.run(tx, { project, key, sealed }));
     },
     release: () => void running.delete(name),
@@ -105,10 +128,10 @@ export function createIdempotencyKeys(store: Store, sealer: Sealer): Idempotency
       try {
         const row = await find.first(store.read, { project, key, since: now - keyLife });
         if (row === undefined) return hold(name, project, key, print);
-        const kept = JSON.parse(sealer.open(row.sealed)) as Kept;
+        const kept = unpack(sealer.open(row.sealed));
         if (kept.fingerprint !== print) throw conflict();
         running.delete(name);
-        return kept.reply;
+        return kept;
       } catch (error) {
         running.delete(name);
         throw error;

@@ -20,10 +20,25 @@ export interface Facets<T> {
   name?(row: T): string;
   state?(row: T): string;
   labels?(row: T): Readonly<Record<string, string>>;
+  /** Objects inside it, where there may be many. */
+  parts?(row: T): number;
 }
 
 /** Rows of a page when only `cursor` is given. */
 export const defaultLimit = 100;
+
+/** Objects inside the objects of one answer: what is more comes on the next page, asked for or not (decision 5). */
+export const mostParts = 100_000;
+
+/** How many of `rows`, from the first on, are `most` together; the first one may be more alone. */
+export function countFitting<T>(rows: readonly T[], most: number, size: (row: T) => number): number {
+  let sum = 0;
+  for (const [index, row] of rows.entries()) {
+    sum += size(row);
+    if (sum > most) return Math.max(1, index);
+  }
+  return rows.length;
+}
 
 /** `rows` in ascending order of id. Throws `query_invalid` for a selector or cursor that cannot be read. */
 export function takePage<T>(rows: readonly T[], query: ListQuery, facets: Facets<T>): Page<T> {
@@ -47,7 +62,8 @@ export function takePage<T>(rows: readonly T[], query: ListQuery, facets: Facets
   const after = query.cursor === undefined ? 0 : decodeCursor(query.cursor).id;
   const rest = after === 0 ? matching : matching.filter((row) => facets.id(row) > after);
   const limit = query.limit ?? (query.cursor === undefined ? rest.length : defaultLimit);
-  const items = rest.slice(0, limit);
+  const asked = rest.slice(0, limit);
+  const items = facets.parts ? asked.slice(0, countFitting(asked, mostParts, facets.parts)) : asked;
   const last = items.at(-1);
   return {
     items,

@@ -29,8 +29,10 @@ export async function receive(exchange: Exchange, limits: PayloadLimits, keep: b
   const { request, response, connection, head } = exchange;
   if (head.expect !== undefined && request.httpVersionMinor > 0 && head.expect.toLowerCase() === "100-continue")
     response.writeContinue();
-  // The parser has been through all that came with the head when this turn is over: most bodies are here then.
-  await parsed;
+  // Or node:http takes it for a body that nobody wants, and reads it once more in the end.
+  request.read(0);
+  // The parser has been through all that came with the head when the sockets were looked at: most bodies are here then.
+  await turnEnd();
   if (request.complete && connection.broken === null) {
     const whole = request.read() as Uint8Array | null;
     request.read();
@@ -41,7 +43,19 @@ export async function receive(exchange: Exchange, limits: PayloadLimits, keep: b
 }
 
 const nothing = new Uint8Array();
-const parsed = Promise.resolve();
+
+let ending: Promise<void> | null = null;
+
+/** When all sockets that have something were read once. Microtasks and ticks run between a head and its body, too early. */
+function turnEnd(): Promise<void> {
+  ending ??= new Promise((resolve) => {
+    setImmediate(() => {
+      ending = null;
+      resolve();
+    });
+  });
+  return ending;
+}
 
 function gather({ request, connection }: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {

@@ -10,18 +10,27 @@ import { type Bound, readIds } from "./bind.ts";
 import { auditRow, type ChangeTools, carryOut, show } from "./change.ts";
 import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
-import type { AuditRow, Caller, Page, Request } from "./handler.ts";
-import { accepts, hasBody, isAmbiguous, matchesTag, readBearer, readIdempotencyKey, readPreferences } from "./head.ts";
-import { type Claim, fingerprint, type IdempotencyKeys } from "./idempotency.ts";
+import type { AuditRow, Caller, Listed, Request } from "./handler.ts";
+import {
+  accepts,
+  type Head,
+  hasBody,
+  isAmbiguous,
+  matchesTag,
+  readBearer,
+  readIdempotencyKey,
+  readPreferences,
+} from "./head.ts";
+import { type Claim, fingerprint, type IdempotencyKeys, type Kept } from "./idempotency.ts";
 import type { Limiter } from "./limit.ts";
 import type { Memory, Remembered } from "./memory.ts";
 import type { Route } from "./path.ts";
 import { type PayloadLimits, receive, tooLarge } from "./payload.ts";
-import { canonicalBody, decodeBody, type RawFields } from "./read/body.ts";
+import { decodeBody } from "./read/body.ts";
 import { readFields } from "./read/fields.ts";
 import { linkNext } from "./read/page.ts";
 import { invalidQuery, readQuery } from "./read/query.ts";
-import { repeat, repeatLater } from "./replay.ts";
+import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
 import { json, preflight, type Reply, success } from "./reply.ts";
 
 export interface Limits extends PayloadLimits {
@@ -31,7 +40,7 @@ export interface Limits extends PayloadLimits {
   readonly target: number;
 }
 
-export interface PipelineTools extends ChangeTools {
+export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly limits: Limits;
   readonly route: (target: string) => Route;
   readonly operations: ReadonlyMap<string, Bound>;
@@ -49,19 +58,15 @@ type Known = Extract<Route, { found: true }>;
 
 const everything = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
 
-export function createPipeline(tools: PipelineTools): (exchange: Exchange) => Promise<Reply | null> {
+/** Null when a stream has begun. Throws the fault that decides the answer otherwise. What is remembered is there at once. */
+export type Answer = (exchange: Exchange) => Reply | Promise<Reply | null>;
+
+export function createPipeline(tools: PipelineTools): Answer {
   const { limits, store } = tools;
 
-  /** Resolves to null when a stream has begun. Throws the fault that decides the answer otherwise. */
-  return async function answer(exchange: Exchange): Promise<Reply | null> {
+  async function answer(exchange: Exchange): Promise<Reply | null> {
     const { head } = exchange;
     const method = exchange.request.method ?? "";
-
-    const remembered = tools.memory.find(exchange);
-    if (remembered !== undefined) {
-      const reply = recall(tools, exchange, remembered);
-      if (reply !== null) return reply;
-    }
 
     // 1. The head is small and readable, the body not announced too large.
     const route = readTarget(tools, exchange);
@@ -110,20 +115,21 @@ export function createPipeline(tools: PipelineTools): (exchange: Exchange) => Pr
 
     // 8. The body is read and decoded.
     const bytes = hasBody(head) ? await receive(exchange, limits, bound.fields !== null) : noBytes;
-    const raw = bound.fields === null ? null : decodeBody(bytes, head, strict);
+    const read = bound.fields === null ? nothingRead : readBody(bound, bytes, head, strict);
 
     // 9. The idempotency key is good, and this request the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
-    const claim = keyed ? await claimKey(tools, exchange, bound, caller, route, raw) : null;
+    const claim = keyed ? await claimKey(tools, exchange, bound, caller, route, read) : null;
     try {
       // 10. Query and fields are valid.
-      const body = readAll(bound, query.faults, raw, strict);
+      const spared = holdFields(bound, query.faults, read);
 
       // 11. The path names objects; whether they are there, and as If-Match says, the handler finds out as its first act.
       const request: Request = {
         params: readIds(bound, route.params),
         query: query.value,
-        body: body as never,
+        body: read.value as never,
+        spared,
         caller,
         requestId: exchange.id,
         dryRun: query.dryRun,
@@ -146,11 +152,19 @@ export function createPipeline(tools: PipelineTools): (exchange: Exchange) => Pr
       }
       const moment = tools.memory.moment();
       const reply = await readAnswer(bound, request, store.read, route);
-      if (bound.handler.stable === true) tools.memory.keep(exchange, moment, { caller, bound, reply });
-      return reply;
+      if (bound.handler.stable !== true) return reply;
+      const counted = { ...reply, length: Buffer.byteLength(reply.body) };
+      tools.memory.keep(exchange, moment, { caller, bound, reply: counted });
+      return counted;
     } finally {
       if (claim !== null && !isStored(claim)) claim.release();
     }
+  }
+
+  return (exchange) => {
+    const remembered = tools.memory.find(exchange);
+    const reply = remembered === undefined ? null : recall(tools, exchange, remembered);
+    return reply ?? answer(exchange);
   };
 }
 
@@ -237,38 +251,48 @@ async function claimKey(
   bound: Bound,
   caller: Caller,
   route: Known,
-  raw: RawFields | null,
-): Promise<Claim | Reply | null> {
+  read: BodyReading,
+): Promise<Claim | Kept | null> {
   const key = readIdempotencyKey(head.idempotencyKey ?? "");
   if (dryRun) return null;
   // A restricted token must not get to see what another one was answered.
   const whose = caller.restriction === null ? "" : String(caller.tokenId);
-  const body = raw === null ? "" : canonicalBody(raw);
-  const print = fingerprint(bound.operation.method, route.path, route.query, body, whose);
+  const print = fingerprint(bound.operation.method, route.path, route.query, read, whose);
   return tools.keys.claim(caller.projectId, key, print, tools.clock.now());
 }
 
-const isStored = (claim: Claim | Reply | null): claim is Reply => claim !== null && "status" in claim;
+const isStored = (claim: Claim | Kept | null): claim is Kept => claim !== null && "reply" in claim;
 
-/** Step 10: the faults of query and body together. */
-function readAll(bound: Bound, queryFaults: readonly FieldFault[], raw: RawFields | null, strict: boolean): unknown {
+/** A body as it was understood: two that are understood alike are the same request, however they were written. */
+interface BodyReading {
+  /** Undefined: there is none to read. */
+  readonly value: object | undefined;
+  readonly faults: readonly FieldFault[];
+}
+
+const nothingRead: BodyReading = { value: undefined, faults: [] };
+
+function readBody({ fields, answered }: Bound, bytes: Uint8Array, head: Head, strict: boolean): BodyReading {
+  const raw = decodeBody(bytes, head, strict);
+  return fields === null ? nothingRead : readFields(fields, raw, { strict, ignored: answered });
+}
+
+/** Step 10: the faults of query and body together. Answers with those that do not refuse the request as a whole. */
+function holdFields(bound: Bound, queryFaults: readonly FieldFault[], read: BodyReading): readonly FieldFault[] {
   const alone = invalidQuery(queryFaults);
   if (alone !== null) throw alone;
-  if (bound.fields === null || raw === null) {
+  const body = read.value;
+  if (body === undefined) {
     if (queryFaults.length > 0) throw invalidFields(queryFaults);
-    return undefined;
+    return queryFaults;
   }
-  const read = readFields(bound.fields, raw, { strict, ignored: bound.answered });
   const faults = [...queryFaults, ...read.faults];
   const blamed = new Set(faults.map(({ pointer }) => pointer));
   const { handler } = bound;
-  const more = [
-    ...(handler.check?.(read.value) ?? []),
-    ...((faults.length > 0 && handler.alsoCheck?.(read.value)) || []),
-  ];
+  const more = [...(handler.check?.(body) ?? []), ...((faults.length > 0 && handler.alsoCheck?.(body)) || [])];
   faults.push(...more.filter(({ pointer }) => !blamed.has(pointer)));
-  if (faults.length > 0) throw invalidFields(faults);
-  return read.value;
+  if (faults.some((fault) => handler.spares?.(body, fault) !== true)) throw invalidFields(faults);
+  return faults;
 }
 
 const expectNothing = (): void => {};
@@ -292,19 +316,26 @@ async function replay(
   exchange: Exchange,
   bound: Bound,
   request: Request,
-  stored: Reply,
+  kept: Kept,
   wait: number | null,
 ): Promise<Reply> {
-  tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), stored.status));
-  if (wait === null) return repeat(stored);
+  tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), kept.reply.status));
+  if (wait === null) return repeat(kept.reply);
   const reader = tools.operations.get(bound.operation.shows ?? "");
-  const reply = await repeatLater(stored, reader, request, tools.store.read, wait * 1000, tools.stop);
+  const reply = await repeatLater(kept, reader, request, tools, wait * 1000);
   nameWait(exchange, wait);
   return reply;
 }
 
-function showPage({ items, total, next }: Page<unknown>, route: Known): Reply {
+async function showPage({ items, total, next }: Listed<unknown>, route: Known): Promise<Reply> {
   const headers = ["X-Total-Count", String(total)];
   if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
-  return success(json, JSON.stringify(items), headers);
+  return success(json, await textOf(items), headers);
+}
+
+async function textOf(items: Listed<unknown>["items"]): Promise<string> {
+  if (!(Symbol.asyncIterator in items)) return JSON.stringify(items);
+  const texts: string[] = [];
+  for await (const item of items) texts.push(JSON.stringify(item));
+  return `[${texts.join(",")}]`;
 }

@@ -3,11 +3,13 @@
  * it is when the work on it has ended. That object is found through the contract: `shows` names the operation that reads it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { isSettled } from "@brume/api/work.ts";
 import { Fault } from "../base/fault.ts";
-import type { Reader } from "../store/db.ts";
+import type { Store } from "../store/db.ts";
 import type { Bound, Ids } from "./bind.ts";
 import { show } from "./change.ts";
 import type { Request } from "./handler.ts";
+import type { Kept } from "./idempotency.ts";
 import type { Reply } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
@@ -17,46 +19,45 @@ export function repeat(stored: Reply): Reply {
   return { ...stored, headers: [...stored.headers, ...repeated] };
 }
 
+export interface ReplayTools {
+  readonly store: Store;
+  readonly stop: Stop;
+  /** Resolves when these tasks have ended, or `ms` are over. */
+  readonly ended: (tasks: readonly number[], ms: number) => Promise<void>;
+}
+
 /** Milliseconds between looks, growing. */
 const firstPause = 20;
 const longestPause = 500;
 
-const unfinished = new Set<unknown>(["New", "FromPool", "Postponed", "InProgress"]);
-
-type Shown = Readonly<Record<string, unknown>>;
-
-/** Whether nothing is under way for the object, as far as it shows. */
-function isSettled(answer: unknown): boolean {
-  const { State, Generation, AppliedGeneration } = answer as Shown;
-  return !unfinished.has(State) && Generation === AppliedGeneration;
-}
-
-/** Waits up to `wait` milliseconds. Without a reader, or when the object is gone again, it is the stored answer after all. */
+/** Waits up to `wait` milliseconds. Without a reader, or when the object is gone, as it is wanted to be or again, it is the stored answer after all. */
 export async function repeatLater(
-  stored: Reply,
+  { reply: stored, tasks = [] }: Kept,
   reader: Bound | undefined,
   request: Request,
-  db: Reader,
+  { store, stop, ended }: ReplayTools,
   wait: number,
-  stop: Stop,
 ): Promise<Reply> {
-  const own = reader?.parameters.at(-1);
-  const shown: unknown = stored.body === "" ? null : JSON.parse(stored.body);
-  if (reader?.handler.read === undefined || own === undefined || typeof shown !== "object" || shown === null)
-    return repeat(stored);
-  const id = Number((shown as Shown)["ID"] ?? (shown as Shown)["Id"]);
-  const params: Ids = { ...(request.params as Ids), [own.name]: id };
-  const asked: Request = { ...request, params, otherMedia: false };
   const end = performance.now() + wait;
+  await stop.race(ended(tasks, wait));
+  if (reader?.handler.read === undefined) return repeat(stored);
+  const params: Ids = { ...(request.params as Ids), ...(stored.body !== "" && ownId(reader, stored.body)) };
+  const asked: Request = { ...request, params, otherMedia: false };
   try {
     for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
-      const found = await reader.handler.read(asked, db);
+      const found = await reader.handler.read(asked, store.read);
       const left = end - performance.now();
-      if (left <= 0 || stop.asked || isSettled(found.answer)) return repeat(show(found));
+      if (left <= 0 || stop.asked || isSettled(found.answer)) return repeat(stored.body === "" ? stored : show(found));
       await sleep(Math.min(pause, left));
     }
   } catch (error) {
     if (error instanceof Fault && error.status === 404) return repeat(stored);
     throw error;
   }
+}
+
+/** What was answered has the last id that its reader wants; those before it are in the path of both. */
+function ownId({ parameters }: Bound, body: string): Ids {
+  const { ID, Id } = JSON.parse(body) as { readonly ID?: number; readonly Id?: number };
+  return { [parameters.at(-1)?.name ?? ""]: ID ?? Id ?? 0 };
 }

@@ -12,6 +12,8 @@ export interface Reply {
   /** Null: an empty body. */
   readonly type: string | null;
   readonly body: string;
+  /** Bytes of the body, where they have been counted. */
+  readonly length?: number;
   /** Names and values in turn, beside the headers that every answer has. */
   readonly headers: readonly string[];
 }
@@ -93,7 +95,7 @@ export function send(
   more: readonly string[],
 ): void {
   const list = head(requestId, reply.type);
-  const length = Buffer.byteLength(reply.body);
+  const length = reply.length ?? Buffer.byteLength(reply.body);
   list.push("Content-Length", String(length));
   for (const text of reply.headers) list.push(text);
   for (const text of more) list.push(text);

@@ -73,6 +73,8 @@ export interface HttpOptions {
   readonly freshness?: () => number | null;
   /** What restricted tokens see of events; without it they see none. */
   readonly veil?: Veil;
+  /** Resolves when these tasks have ended, or `ms` are over; without it nobody is waited for. */
+  readonly ended?: (tasks: readonly number[], ms: number) => Promise<void>;
   /** Where other rooms put figures of their own. */
   readonly registry?: Registry;
   /** Of WebSockets; without them there are none. */
@@ -188,6 +190,7 @@ export function createHttp(options: HttpOptions): Http {
     unready,
     stop,
     noteAudit: refusals.note,
+    ended: options.ended ?? (async () => {}),
   });
   attend(server, {
     answer,

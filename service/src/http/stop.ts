@@ -30,7 +30,7 @@ export function createStop(): Stop {
         const give = (): void => resolve(undefined);
         waiting.add(give);
         // Not Promise.race with one lasting promise, which would remember every request for as long as the service runs.
-        work.then(resolve, reject).finally(() => waiting.delete(give));
+        void work.then(resolve, reject).then(() => waiting.delete(give));
         if (asked) setTimeout(give, lastWait).unref();
       });
     },

@@ -12,16 +12,16 @@ import { bodyFault, headFault, type ParserError, unknownMethod } from "./broken.
 import { auditRow } from "./change.ts";
 import { addressOf, type Connection, connectionOf, type Exchange, linger, lingerAtEnd } from "./exchange.ts";
 import type { AuditRow } from "./handler.ts";
-import { isAmbiguous, readHead, readRequestId } from "./head.ts";
+import { hasBody, isAmbiguous, readHead, readRequestId } from "./head.ts";
 import type { Timer } from "./metrics.ts";
 import type { Route } from "./path.ts";
 import { Gone } from "./payload.ts";
-import type { Limits } from "./pipeline.ts";
+import type { Answer, Limits } from "./pipeline.ts";
 import { print, type Reply, refusal, send, toFault } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
 export interface TurnTools {
-  readonly answer: (exchange: Exchange) => Promise<Reply | null>;
+  readonly answer: Answer;
   readonly route: (target: string) => Route;
   readonly unready: () => string | null;
   readonly limits: Limits;
@@ -60,7 +60,8 @@ export function attend(server: Server, tools: TurnTools): void {
     };
     let reply: Reply | null;
     try {
-      reply = await tools.answer(exchange);
+      const answer = tools.answer(exchange);
+      reply = answer instanceof Promise ? await answer : answer;
     } catch (error) {
       if (error instanceof Gone) return;
       reply = refuse(exchange, error);
@@ -87,7 +88,8 @@ export function attend(server: Server, tools: TurnTools): void {
     const { request, response, connection, head, headers } = exchange;
     if (exchange.applied !== "") headers.push("Preference-Applied", exchange.applied);
     if (exchange.dryRun) headers.push("X-Dry-Run", "true");
-    const unread = !request.complete;
+    // What is remembered is answered before the parser has come to the end of a request without a body.
+    const unread = !request.complete && hasBody(head);
     // A body of unknown length, or one that the client may now never send, cannot be waited for.
     const lost = isAmbiguous(head) || (unread && (head.transferEncoding !== undefined || head.expect !== undefined));
     const { status } = reply;

@@ -3,17 +3,8 @@
  * decides how it is read, not what its media type claims: clients in the field send forms as JSON and JSON as forms.
  */
 import { Fault } from "../../base/fault.ts";
-import { type FormNode, parseForm, partsOf } from "./form.ts";
-import {
-  isJsonObject,
-  isList,
-  isWrittenNumber,
-  type Json,
-  type JsonObject,
-  maxDepth,
-  parseJson,
-  textOf,
-} from "./json.ts";
+import { type FormNode, parseForm } from "./form.ts";
+import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseJson } from "./json.ts";
 import { asciiLower, quote } from "./text.ts";
 
 /** A decoded body. Names and values are as they came; `readFields` makes sense of them. */
@@ -115,26 +106,4 @@ function isWithin(value: unknown, levels: number): boolean {
   if (isList(value)) return value.every((item) => isWithin(item, levels - 1));
   for (const key in value) if (!isWithin((value as JsonObject)[key], levels - 1)) return false;
   return true;
-}
-
-/** The body as read, names lower-cased and sorted: equal texts are the same request (api section 1.11). */
-export function canonicalBody(raw: RawFields): string {
-  return raw.kind === "json" ? canonicalJson(raw.fields) : canonicalForm(raw.fields);
-}
-
-function canonicalJson(value: unknown): string {
-  if (isWrittenNumber(value)) return textOf(value);
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  return canonicalPairs(Object.entries(value).map(([key, item]) => [asciiLower(key), canonicalJson(item)] as const));
-}
-
-function canonicalForm(node: FormNode): string {
-  const pairs = [...partsOf(node)].map(([name, part]) => [asciiLower(name), canonicalForm(part)] as const);
-  return `${JSON.stringify(node.values)}${canonicalPairs(pairs)}`;
-}
-
-function canonicalPairs(pairs: (readonly [string, string])[]): string {
-  pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return `{${pairs.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }

@@ -215,6 +215,7 @@ test("lists of objects", () => {
     "/Rules/3 type_mismatch",
     "/Rules/4 type_mismatch",
   ]);
+  assert.deepEqual(details(rich, '{"Rules":[null]}'), ["Rules must have objects only, not null."]);
 });
 
 test("objects inside objects", () => {
@@ -296,6 +297,17 @@ test("strict: unknown fields, and names in other letter case", () => {
   ]);
   assert.deepEqual(faults(plain, "name=a&Size=1", true), ["/name unknown_field"]);
   assert.deepEqual(value(plain, "Name=a&Size=1&On=true", true), { Name: "a", Size: 1, On: true });
+});
+
+test("strict: keys that only answers have pass where the schema names them", () => {
+  const rule = Type.Object({ Source: text() }, { "x-shown": ["Source", "Packets"] });
+  const schema = Type.Object({ Rules: optional(list(rule)) }, { "x-shown": ["ConfirmBy"] });
+  const body = '{"Rules":[{"Source":"any","Packets":7}],"ConfirmBy":null}';
+  assert.deepEqual(value(schema, body, true), { Rules: [{ Source: "any" }] });
+  assert.deepEqual(faults(schema, '{"Packets":7,"Rules":[{"Source":"any","packets":7}]}', true), [
+    "/Rules/0/packets unknown_field",
+    "/Packets unknown_field",
+  ]);
 });
 
 test("strict: fields given twice", () => {

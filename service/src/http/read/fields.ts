@@ -34,6 +34,8 @@ interface Plan {
   /** By name in lower case. */
   readonly loose: ReadonlyMap<string, number>;
   readonly size: number;
+  /** Keys that answers have: not unknown. */
+  readonly shown: readonly string[];
 }
 
 const plans = new WeakMap<object, Plan>();
@@ -90,7 +92,7 @@ function compileObject(schema: Schema, secret: boolean): Plan {
     if (!exact.has(name)) exact.set(name, slot);
     if (!loose.has(asciiLower(name))) loose.set(asciiLower(name), slot);
   }
-  return { fields, exact, loose, size };
+  return { fields, exact, loose, size, shown: schema["x-shown"] ?? [] };
 }
 
 /** Throws where a schema wants what reading cannot do: a mistake of ours, found when the first request comes. */
@@ -98,6 +100,7 @@ function compile(schema: Schema, { name, secret: within }: Speaker): Read {
   const kinds = schema.anyOf?.filter((kind) => kind.type !== "null") ?? [];
   const secret = within || schema["x-secret"] === true;
   const speaker = { name, secret };
+  if (schema["x-ignored"]) return () => undefined;
   if (kinds.length === 1 && kinds[0]) return compile(kinds[0], speaker);
   if (schema["x-labels"])
     return compileLabels(schema, speaker, compileSingle(compileScalar({ type: "string" }), speaker));
@@ -125,7 +128,7 @@ function readObject(plan: Plan, source: Source, reading: Reading, pointer: strin
     else if (field.fallback !== undefined) value[field.name] = field.fallback;
   }
   for (const name of unknown) {
-    if (pointer === "" && reading.ignored?.has(name)) continue;
+    if (plan.shown.includes(name) || (pointer === "" && reading.ignored?.has(name))) continue;
     report(reading, pointer, pointerStep(name), "unknown_field", `There is no field ${quote(name)} here.`);
   }
   return value;
@@ -190,7 +193,7 @@ function compileList(schema: Schema, item: Schema, speaker: Speaker): Read {
   const ofObjects = item.type === "object";
   const skips = schema["x-skip"] === true;
   const mismatch = refuse("type_mismatch", ofObjects ? "must be a list of objects" : "must be a list");
-  const withNull = refuse("type_mismatch", "must have values only");
+  const withNull = refuse("type_mismatch", ofObjects ? "must have objects only" : "must have values only");
   const short = refuse("too_short", `must have at least ${count(minItems, "item")}`);
   const long = refuse("too_long", `must have at most ${count(maxItems, "item")}`);
   return (given, reading, parent, step) => {

@@ -61,9 +61,12 @@ test("integer", () => {
     ["256", 256],
     ["200", "!out_of_range"],
   ]);
-  check({ type: "integer", enum: [7, 14] }, loose, [
+  check({ type: "integer", enum: [7, 14], minimum: 7, maximum: 14 }, loose, [
     ['"14"', 14],
     ["8", "!value_not_allowed"],
+    ["6", "!value_not_allowed"],
+    ["15", "!value_not_allowed"],
+    ['"x"', "!type_mismatch"],
   ]);
 });
 
@@ -226,6 +229,25 @@ test("strict: nothing is made to fit", () => {
     ['"2026-11-20T09:15:00"', "!type_mismatch"],
     ['"2026-11-20"', "!type_mismatch"],
   ]);
+});
+
+test("strict: what answers show as another type may come so", () => {
+  check(integer(0, 9, { "x-either": true }), strict, [
+    ["7", 7],
+    ['"7"', 7],
+    ['"10"', "!out_of_range"],
+    ['" 7"', "!type_mismatch"],
+    ['""', "!type_mismatch"],
+    ["true", "!type_mismatch"],
+  ]);
+  check(text({ "x-either": true }), strict, [
+    ["7", "7"],
+    ['"7"', "7"],
+    ["7.5", "!type_mismatch"],
+    ["7.0", "!type_mismatch"],
+    ["true", "!type_mismatch"],
+  ]);
+  check(word(["SSD"]), strict, [['""', undefined]]);
 });
 
 test("strict: in a form, text that spells a value is that value", () => {

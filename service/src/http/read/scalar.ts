@@ -30,7 +30,9 @@ export interface Schema {
   readonly additionalProperties?: Schema;
   readonly default?: unknown;
   readonly "x-also"?: readonly string[];
+  readonly "x-either"?: boolean;
   readonly "x-id"?: boolean;
+  readonly "x-ignored"?: boolean;
   /** Set while reading: the empty text is no text, and missing rather than too short. */
   readonly "x-required"?: boolean;
   readonly "x-verbatim"?: boolean;
@@ -38,6 +40,8 @@ export interface Schema {
   readonly "x-labels"?: boolean;
   readonly "x-secret"?: boolean;
   readonly "x-says"?: string;
+  /** Keys that the object has in answers: known in strict mode, and ignored. */
+  readonly "x-shown"?: readonly string[];
   /** Items of a list that are not of the wanted type are left out instead of refused. */
   readonly "x-skip"?: boolean;
 }
@@ -84,17 +88,18 @@ function compileInteger(schema: Schema): Convert {
     enum: allowed,
   } = schema;
   const range = `between ${minimum} and ${maximum}`;
-  const mismatch = refuse("type_mismatch", `must be an integer ${range}`);
   const outside = refuse("out_of_range", `must be ${range}`);
   const uneven = refuse("out_of_range", `must be a multiple of ${step}`);
   const unknown = refuse("value_not_allowed", `must be one of ${allowed?.join(", ")}`);
+  const mismatch = refuse("type_mismatch", allowed === undefined ? `must be an integer ${range}` : unknown.must);
   const zeroIsAbsent = schema["x-id"] === true && minimum > 0;
+  const either = schema["x-either"] === true;
   return (given, mode) => {
     let value: number | null;
     if (typeof given === "number") value = Number.isInteger(given) || !Number.isFinite(given) ? given : null;
     else if (isWrittenNumber(given))
       value = strictly(mode) && !/^-?\d+$/.test(textOf(given)) ? null : toInteger(textOf(given));
-    else if (typeof given !== "string" || strictly(mode)) return mismatch;
+    else if (typeof given !== "string" || (strictly(mode) && !either)) return mismatch;
     else {
       const text = mode.strict ? given : given.trim();
       if (text === "" && !mode.strict) return undefined;
@@ -103,8 +108,8 @@ function compileInteger(schema: Schema): Convert {
     }
     if (value === null) return mismatch;
     if (value === 0 && zeroIsAbsent && !mode.strict) return undefined;
-    if (value < minimum || value > maximum) return outside;
     if (allowed !== undefined && !allowed.includes(value)) return unknown;
+    if (value < minimum || value > maximum) return outside;
     if (step !== undefined && value % step !== 0) return uneven;
     return value === 0 ? 0 : value; // -0 is no number a client could mean
   };
@@ -149,6 +154,8 @@ function compileWord(words: readonly string[], anyCase: boolean): Convert {
   );
   const mismatch = refuse("type_mismatch", unknown.must);
   return (given, mode) => {
+    // The empty text is how answers show that there is none.
+    if (mode.strict && given === "") return undefined;
     if (mode.strict) return typeof given !== "string" ? mismatch : exact.has(given) ? given : unknown;
     if (typeof given === "string" && exact.has(given)) return given;
     const text = toText(given)?.trim();
@@ -174,6 +181,7 @@ const overloaded = refuse("format_invalid", "must be text with at most 30 combin
 function compileText(schema: Schema): Convert {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
   const verbatim = schema["x-verbatim"] === true;
+  const either = schema["x-either"] === true;
   const pattern = schema.pattern === undefined ? null : new RegExp(schema.pattern, "u");
   const short = refuse("too_short", `must be at least ${count(minLength, "character")} long`);
   const long = refuse("too_long", `must be at most ${count(maxLength, "character")} long`);
@@ -182,7 +190,8 @@ function compileText(schema: Schema): Convert {
     schema["x-says"] ? `must be text with ${schema["x-says"]}` : `must match ${pattern?.source}`,
   );
   return (given, mode) => {
-    let text = mode.strict && typeof given !== "string" ? null : toText(given);
+    const fits = !mode.strict || typeof given === "string" || (either && Number.isSafeInteger(given));
+    let text = fits ? toText(given) : null;
     if (text === null) return notText;
     // PostgreSQL cannot store it, and nobody needs it.
     if (text.includes("\0")) return withNul;
