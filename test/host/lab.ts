@@ -49,6 +49,8 @@ export interface Lab {
   send(space: string, packets: readonly Packet[]): Promise<void>;
   /** All that the driver could leave behind, as text. */
   traces(): Promise<string>;
+  /** Notes packets at that hook of the space; in the lab's own spaces they are, before any rule. */
+  watchAt(space: string, hook: string): Promise<void>;
   /** Which packets have come to the space since the last call. */
   seen(space: string): Promise<Set<string>>;
   close(): Promise<void>;
@@ -57,21 +59,23 @@ export interface Lab {
 export const keyOf = (packet: Packet): string =>
   `${packet.protocol} ${packet.source} ${packet.sourcePort} ${packet.destination} ${packet.destinationPort}`;
 
-/** Notes every packet that comes in, by its five values. */
-const watch = `add table inet watch
+/** Notes every packet that comes to the hook, by its five values. */
+const watch = (hook: string) => `add table inet watch
 delete table inet watch
 table inet watch {
   set four { type ipv4_addr . ipv4_addr . inet_proto . inet_service . inet_service; size 65535; flags dynamic; }
   set six { type ipv6_addr . ipv6_addr . inet_proto . inet_service . inet_service; size 65535; flags dynamic; }
   set pings { type ipv4_addr . ipv4_addr; size 65535; flags dynamic; }
   chain input {
-    type filter hook prerouting priority raw; policy accept;
+    type filter hook ${hook}; policy accept;
     meta l4proto { tcp, udp } add @four { ip saddr . ip daddr . meta l4proto . th sport . th dport }
     meta l4proto { tcp, udp } add @six { ip6 saddr . ip6 daddr . meta l4proto . th sport . th dport }
     icmp type echo-request add @pings { ip saddr . ip daddr }
   }
 }
 `;
+
+const sets = ["four", "six", "pings"];
 
 const sender = join(import.meta.dirname, "sender.ts");
 const numbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17 };
@@ -94,11 +98,12 @@ export async function createLab(): Promise<Lab> {
   const ip: Lab["ip"] = async (space, lines) => {
     await exec.run(["ip", ...(space === null ? [] : ["-n", space]), "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
   };
+  const watchAt: Lab["watchAt"] = async (space, hook) => void (await run(space, ["nft", "-f", "-"], watch(hook)));
   const add = async (space: string) => {
     await exec.run(["ip", "netns", "add", space]);
     spaces.push(space);
     await ip(space, ["link set lo up"]);
-    await run(space, ["nft", "-f", "-"], watch);
+    await watchAt(space, "prerouting priority raw");
     await run(space, ["sysctl", "-eqw", "net.ipv4.icmp_ratelimit=0", "net.ipv4.conf.all.rp_filter=0"]);
   };
 
@@ -151,6 +156,7 @@ export async function createLab(): Promise<Lab> {
       ),
     ip,
     bareGuest,
+    watchAt,
     async guest(image, port) {
       const guest = await bareGuest(port);
       const lengthOf = (cidr: string) => cidr.split("/")[1];
@@ -187,7 +193,7 @@ export async function createLab(): Promise<Lab> {
     },
     async seen(space) {
       const keys = new Set<string>();
-      for (const set of ["four", "six", "pings"]) {
+      for (const set of sets) {
         const json = JSON.parse(await run(space, ["nft", "-j", "list", "set", "inet", "watch", set])) as {
           nftables: { set?: { elem?: unknown[] } }[];
         };
@@ -202,7 +208,7 @@ export async function createLab(): Promise<Lab> {
           );
         }
       }
-      await run(space, ["nft", "-f", "-"], watch);
+      await run(space, ["nft", "-f", "-"], sets.map((set) => `flush set inet watch ${set}\n`).join(""));
       return keys;
     },
     async close() {

@@ -3,7 +3,9 @@
  * and sent, and the rule that the answer names is the one whose counter has grown.
  */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
+import type { Client } from "@brume/api/client.ts";
 import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import fc from "fast-check";
@@ -17,6 +19,7 @@ const skip = hindrance ?? false;
 const strangers = ["198.51.100.1", "198.51.100.77", "203.0.113.9"];
 const stranger6 = "fd51::1";
 const services = [22, 53, 443];
+const publicKey = randomBytes(32).toString("base64");
 const names = { 1: "Icmp", 6: "Tcp", 17: "Udp" } as const;
 type Known = Packet & { readonly protocol: keyof typeof names };
 
@@ -65,8 +68,8 @@ function wishes({ ip, ip6 }: Server, network: PublicNetwork): fc.Arbitrary<Firew
 }
 
 let fresh = 10_000;
-function packetsBetween(source: string, destination: string): Known[] {
-  const known = services.flatMap((destinationPort) =>
+function packetsBetween(source: string, destination: string, ports = services): Known[] {
+  const known = ports.flatMap((destinationPort) =>
     ([6, 17] as const).map((protocol) => ({
       protocol,
       source,
@@ -77,6 +80,12 @@ function packetsBetween(source: string, destination: string): Known[] {
   );
   const isSix = source.includes(":");
   return isSix ? known : [...known, { protocol: 1, source, sourcePort: 0, destination, destinationPort: 0 }];
+}
+
+function ask(client: Client, id: number, { protocol, source, sourcePort, destination, destinationPort }: Known) {
+  const ports = protocol === 1 ? {} : { SourcePort: sourcePort, DestinationPort: destinationPort };
+  const body = { Protocol: names[protocol], Source: source, Destination: destination, ...ports };
+  return client.checkFirewall({ path: { id }, body });
 }
 
 let scene: NetworkScene | undefined;
@@ -96,11 +105,6 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
   const ends = [...strangers.map((far) => [server.ip, far] as const), [server.ip6, stranger6] as const];
   let asked = 0;
 
-  const verdictOf = async ({ protocol, source, sourcePort, destination, destinationPort }: Known) => {
-    const ports = protocol === 1 ? {} : { SourcePort: sourcePort, DestinationPort: destinationPort };
-    const body = { Protocol: names[protocol], Source: source, Destination: destination, ...ports };
-    return client.checkFirewall({ path, body });
-  };
   await fc.assert(
     fc.asyncProperty(wishes(server, network), async (body) => {
       const { Generation, AppliedGeneration } = await client.configureFirewall({ path, body }, { wait: 20 });
@@ -115,7 +119,7 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
         [inward, here],
         [outward, world],
       ] as const) {
-        const verdicts = await Promise.all(packets.map(verdictOf));
+        const verdicts = await Promise.all(packets.map((packet) => ask(client, network.Id, packet)));
         for (const [index, packet] of packets.entries()) {
           const { Verdict, Rule, Reason } = verdicts[index] ?? {};
           counts.set(Rule ?? null, (counts.get(Rule ?? null) ?? 0) + 1);
@@ -132,4 +136,49 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
     { numRuns: 24, endOnFailure: true },
   );
   assert.ok(asked > 1000, `${asked} packets`);
+});
+
+test("the firewall check and real packets agree on what the edge itself takes", { skip }, async () => {
+  assert.ok(scene);
+  const { lab, client, order, plug, edgeOf } = scene;
+  const network = await order("edge");
+  const { Id: id, Gateway, Gateway6, EdgeExternalIp } = network;
+  const server = await plug(id);
+  // Behind the guard, so that it hears only what was let in.
+  await lab.watchAt(edgeOf(id), "input priority 10");
+  const ends = [
+    [server.ip, Gateway],
+    [server.ip, EdgeExternalIp],
+    [strangers[0], Gateway],
+    [strangers[0], EdgeExternalIp],
+    [server.ip6, Gateway6],
+    [stranger6, Gateway6],
+  ] as const;
+  const taken = new Set<string>();
+  const compare = async () => {
+    const packets = ends.map(([from, to]) => packetsBetween(from ?? "", to ?? "", [22, 53, 67, 80, 500, 4500, 51_820]));
+    await lab.seen(edgeOf(id));
+    await Promise.all([0, 1, 4].map((end) => lab.send(server.space, packets[end] ?? [])));
+    await Promise.all([2, 3, 5].map((end) => lab.send(lab.internet, packets[end] ?? [])));
+    const seen = await lab.seen(edgeOf(id));
+    for (const packet of packets.flat()) {
+      const { Verdict, Rule, Reason } = await ask(client, id, packet);
+      assert.equal(seen.has(keyOf(packet)), Verdict === "Allow", `${keyOf(packet)}: ${Reason}`);
+      assert.equal(Rule, null);
+      if (Verdict === "Allow") taken.add(`${names[packet.protocol]} ${packet.destinationPort}`);
+    }
+  };
+  await compare();
+  assert.deepEqual([...taken].sort(), ["Icmp 0", "Udp 67"]);
+  const far = { PeerNetwork: "10.9.0.0/24", PeerEndpoint: "198.51.100.77" };
+  const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.8.0.0/24", PeerPublicKey: publicKey } as const;
+  const Tunnels = [{ Name: "office", ...far }, phone];
+  await client.configureVpn({ path: { id }, body: { Tunnels } }, { wait: 20 });
+  await compare();
+  assert.deepEqual([...taken].sort(), ["Icmp 0", "Udp 4500", "Udp 500", "Udp 51820", "Udp 67"]);
+  const off = Tunnels.map((tunnel) => ({ ...tunnel, Enabled: false }));
+  await client.configureVpn({ path: { id }, body: { Tunnels: off } }, { wait: 20 });
+  taken.clear();
+  await compare();
+  assert.deepEqual([...taken].sort(), ["Icmp 0", "Udp 67"]);
 });

@@ -16,6 +16,7 @@ import { whyNot } from "./hindrance.ts";
 import { hindrance } from "./lab.ts";
 import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
+import { startIn } from "./talker.ts";
 import { type Scene, until } from "./vpnscene.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
@@ -170,6 +171,40 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     await put({ Id, Name: "office", SharedKey }, branchNow);
     await isUp("office");
     assert.ok(await until("packets", () => ping(office.server)));
+  });
+
+  test("an engine that hangs is silent of its own tunnels only", async () => {
+    const [daemon] = await findDaemons(exec, scene.edgeOf(network.Id), "charon-systemd");
+    assert.ok(daemon);
+    exec.signal(daemon, "SIGSTOP");
+    try {
+      const [silent, other] = await until("silence", async () => {
+        const all = await scene.client.readVpnStatus({ path: path() });
+        return all[0]?.State === "Unknown" && all;
+      });
+      assert.equal(silent?.Error?.code, "engine_unavailable");
+      assert.deepEqual([other?.State, other?.Error], ["Up", null]);
+    } finally {
+      exec.signal(daemon, "SIGCONT");
+    }
+    await isUp("office");
+    assert.ok(await until("packets", () => ping(office.server)));
+  });
+
+  test("TCP knows from its first packet what fits into a tunnel", async () => {
+    const { Mtu } = await named("office");
+    const sockets = (state: string) =>
+      scene.lab.run(office.serverSpace, ["ss", "-tinH", "state", state, "sport", "=", ":5001"]);
+    const sink = startIn(office.serverSpace, ["busybox", "nc", "-l", "-p", "5001"]);
+    await until("somebody listens", () => sockets("listening"));
+    const source = startIn(server.space, ["busybox", "nc", office.server, "5001"]);
+    try {
+      const told = await until("a connection", async () => /\bmss:(\d+)/.exec(await sockets("established"))?.[1]);
+      assert.ok(Number(told) <= Mtu - 40, `the tunnel takes ${Mtu} bytes, and segments have ${told}`);
+    } finally {
+      sink.end();
+      source.end();
+    }
   });
 
   test("engines that were killed are back with all tunnels, and nothing leaves in the open meanwhile", async () => {

@@ -4,6 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/port.ts";
+import type { TunnelEngine } from "../../service/src/drivers/router/tunnels.ts";
 import type { Packet } from "../../service/src/drivers/router/verdict.ts";
 import { firewall, image, port, rule } from "./image.ts";
 import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
@@ -18,16 +19,27 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
   const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
   const wish = image({ ports: [one], firewall: firewall(rule({ protocol: "udp" })), bandwidth: 100, nat: true, dhcp });
   const edge = () => `brume-${lab.tag}-7`;
-  /** The firewall's table has one of three names; the one in force bears a digest. */
+  /** The firewall's table has one of two names; the one in force bears a digest, and the one before may still be there. */
   const table = async () => {
-    const counters = await lab.run(edge(), ["nft", "list", "counters"]);
-    return /table inet (edge[012]) \{(?:(?!table )[^])*?counter d_/.exec(counters)?.[1] ?? "";
+    const tables = (await lab.run(edge(), ["nft", "list", "counters"])).split(/^(?=table )/m);
+    const active = tables.find(
+      (one) => one.startsWith("table inet edge") && /counter d_/.test(one) && !/counter past/.test(one),
+    );
+    return /edge[01]/.exec(active ?? "")?.[0] ?? "";
   };
   const status = async () => {
     const found = (await router.observe()).networks.find(({ id }) => id === 7);
     assert.ok(found);
     return found;
   };
+
+  /** Whatever runs in there. */
+  async function killAll(): Promise<void> {
+    const pids = (await exec.run(["ip", "netns", "pids", edge()])).split("\n").filter(Boolean);
+    const children = pids.map((pid) => exec.find(Number(pid))).filter((child) => child !== null);
+    for (const child of children) exec.signal(child, "SIGKILL");
+    while (children.some((child) => exec.isAlive(child))) await sleep(5);
+  }
 
   before(async () => {
     lab = await createLab();
@@ -47,6 +59,10 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
         return lab.run(edge(), ["nft", "delete", "rule", "inet", await table(), "forward", "handle", handle]);
       },
     },
+    "the rules put to sleep": {
+      what: null,
+      harm: async () => lab.run(edge(), ["nft", `add table inet ${await table()} { flags dormant; }`]),
+    },
     "all rules flushed": { what: "firewall", harm: () => lab.run(edge(), ["nft", "flush", "ruleset"]) },
     "the bridge deleted": { what: "bridge", harm: () => lab.ip(edge(), ["link del br0"]) },
     "the uplink deleted": { what: "uplink", harm: () => lab.ip(edge(), ["link del up0"]) },
@@ -55,20 +71,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     "the default route deleted": { what: null, harm: () => lab.ip(edge(), ["route del default"]) },
     "translation flushed": { what: null, harm: () => lab.run(lab.machine, ["nft", "flush", "ruleset"]) },
     "a limit removed": { what: null, harm: () => lab.run(edge(), ["tc", "qdisc", "del", "dev", "up0", "root"]) },
-    "dnsmasq killed": {
-      what: "dhcp",
-      harm: async () => {
-        const pids = await exec.run(["ip", "netns", "pids", edge()]);
-        const killed = pids
-          .split("\n")
-          .filter(Boolean)
-          .map((pid) => exec.find(Number(pid)));
-        for (const child of killed) {
-          if (child !== null) exec.signal(child, "SIGKILL");
-          while (child !== null && exec.isAlive(child)) await sleep(5);
-        }
-      },
-    },
+    "dnsmasq killed": { what: "dhcp", harm: () => killAll() },
     "the port taken off the bridge": {
       what: null,
       harm: () => lab.ip(edge(), ["link set p1 nomaster", "link set p1 down"]),
@@ -82,7 +85,9 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
       assert.equal((await status()).whole, true);
       assert.match(await lab.run(edge(), ["tc", "qdisc", "show", "dev", "up0"]), /tbf/);
       assert.match(await lab.run(lab.machine, ["nft", "list", "ruleset"]), /masquerade/);
-      assert.match(await lab.run(edge(), ["nft", "list", "table", "inet", await table()]), /ct state invalid drop/);
+      const rules = await lab.run(edge(), ["nft", "list", "table", "inet", await table()]);
+      assert.match(rules, /ct state invalid drop/);
+      assert.doesNotMatch(rules, /dormant/);
       const packet: Packet = {
         protocol: 17,
         source: "198.51.100.5",
@@ -94,4 +99,45 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
       await lab.send(lab.internet, [packet]);
       assert.equal((await lab.seen(first.space)).size, 1);
     });
+
+  test("a dnsmasq that cannot serve is told of, and serves when it can", async () => {
+    await killAll();
+    const taken = `require("dgram").createSocket("udp4").bind(67)`;
+    const argv = ["ip", "netns", "exec", edge(), process.execPath, "-e", taken];
+    await exec.startDetached(argv, { output: "/dev/null" });
+    while (!(await lab.run(edge(), ["ss", "-Hlun"])).includes(":67 ")) await sleep(20);
+    await assert.rejects(router.apply(wish), /dnsmasq: failed to bind DHCP server socket/);
+    assert.deepEqual((await status()).missing, ["dhcp"]);
+    await killAll();
+    await router.apply(wish);
+    assert.deepEqual((await status()).missing, []);
+  });
+
+  test("a network that cannot be made yet keeps no card from its server", async () => {
+    let refuses = true;
+    const tunnels: TunnelEngine = {
+      async apply() {
+        if (refuses) throw new Error("no engine");
+      },
+      async remove() {},
+      observe: async () => new Map(),
+      close() {},
+    };
+    const second = port(2, "10.64.1.10");
+    const v4 = { cidr: "10.64.1.8/29", gateway: "10.64.1.9" };
+    const other = image({ id: 8, v4, edgeAddress: "10.64.255.3", ports: [second] });
+    const another = lab.open({ tunnels: [tunnels] });
+    const guest = await lab.guest(other, second);
+    const isThere = () => lab.works(lab.machine, ["ip", "link", "show", second.device]);
+    for (const attempt of ["first", "second"]) {
+      await assert.rejects(another.apply(other), /no engine/);
+      assert.ok(await isThere(), `after the ${attempt} attempt`);
+      assert.ok(!(await exec.run(["ip", "netns"])).includes(`brume-${lab.tag}-8`));
+    }
+    refuses = false;
+    await another.apply(other);
+    assert.equal(await isThere(), false);
+    assert.ok(await lab.works(guest.space, ["ping", "-q", "-c", "1", "-W", "2", v4.gateway]));
+    await another.remove(8);
+  });
 });

@@ -1,11 +1,13 @@
 /** The router driver with real packets: locks, connections, bandwidth, leases, translation, and going on after a restart. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
+import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
 import type { Image, IpsecTunnel, Router } from "../../service/src/drivers/router/port.ts";
 import type { Packet } from "../../service/src/drivers/router/verdict.ts";
 import { firewall, image, open, port, rule } from "./image.ts";
@@ -208,6 +210,17 @@ describe("router driver", { skip: hindrance ?? false }, () => {
         26: "1400",
       },
     });
+    // Whoever listens to servers is nobody of consequence, and still reads of a lease that comes later.
+    const [daemon] = await findDaemons(exec, edge(), "dnsmasq");
+    assert.ok(daemon);
+    assert.doesNotMatch(readFileSync(`/proc/${daemon.pid}/status`, "utf8"), /^[UG]id:.*\t0\b/m);
+    const later = port(14, "10.64.0.14");
+    const after = await lab.bareGuest(later);
+    await apply({ dhcp, mtu: 1400, ports: [...ports, guest, later] });
+    assert.deepEqual(await findDaemons(exec, edge(), "dnsmasq"), [daemon]);
+    await lab.ip(after.space, ["route add 255.255.255.255 dev eth0"]);
+    const taken = JSON.parse(await lab.run(after.space, [process.execPath, talk, "lease", later.mac])) as object;
+    assert.equal((taken as { address: string }).address, "10.64.0.14");
     // A private network hands out leases from an address outside of its block.
     const inner = port(4, "172.16.0.4");
     const wish = image({
@@ -224,6 +237,20 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     const offer = JSON.parse(await lab.run(room, [process.execPath, talk, "lease", inner.mac])) as { address: string };
     assert.equal(offer.address, "172.16.0.4");
     await router.remove(9);
+  });
+
+  test("an address that had a lease goes to the server that has it next", async () => {
+    const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
+    const takeLease = async (id: number): Promise<string> => {
+      const guest = port(id, "10.64.0.13");
+      const { space } = await lab.bareGuest(guest);
+      await apply({ dhcp, ports: [...ports, guest] });
+      await lab.ip(space, ["route add 255.255.255.255 dev eth0"]);
+      return (JSON.parse(await lab.run(space, [process.execPath, talk, "lease", guest.mac])) as { address: string })
+        .address;
+    };
+    assert.equal(await takeLease(11), "10.64.0.13");
+    assert.equal(await takeLease(12), "10.64.0.13");
   });
 
   test("the shared network's servers meet only through the edge", async () => {

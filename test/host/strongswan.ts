@@ -1,5 +1,5 @@
 /** An independent strongSwan at the far end: its own daemon, configured by `swanctl` from the text that owners of tunnels are given. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -11,6 +11,8 @@ export interface FarStrongswan {
   initiate(child: string): Promise<void>;
   terminate(ike: string): Promise<void>;
   rekey(child: string): Promise<void>;
+  /** All that it has logged. */
+  said(): string;
 }
 
 export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
@@ -23,7 +25,6 @@ export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
     `charon-systemd {
       load = random nonce openssl sha1 sha2 hmac kdf pem x509 revocation constraints pubkey gmp kernel-libipsec kernel-netlink socket-default vici
       install_virtual_ip = no
-      dos_protection = no
       plugins { vici { socket = ${uri} } kernel-libipsec { allow_peer_ts = yes } }
       filelog { f { path = ${join(folder, "log")} } }
     }`,
@@ -53,5 +54,6 @@ export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
     async terminate(ike) {
       await swanctl("--terminate", "--ike", ike, "--force", "--timeout", "1").catch(() => {});
     },
+    said: () => readFileSync(join(folder, "log"), "utf8"),
   };
 }

@@ -2,23 +2,25 @@
  * Ends of connections for tests, run inside a namespace. `echo PORT` answers what it hears, `say HOST PORT` sends each line of its
  * input and prints what comes back, `sink PORT` prints how many bytes came between the first and the last second of a transfer,
  * `pour HOST PORT SECONDS` sends as fast as it goes, `strew SECONDS HOST…` begins connections to all in turn and prints how many,
- * `lease MAC` asks for an address by DHCP and prints what it is offered.
+ * `lease MAC` takes an address by DHCP and prints what it is given.
  */
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
 
 const [mode, ...args] = process.argv.slice(2);
 
-/** DHCPDISCOVER (RFC 2131 section 2), with the broadcast bit, since the asker has no address to be answered at. */
-function discover(mac: string): Buffer {
+const [discover, request, acknowledged] = [1, 3, 5];
+
+/** A DHCP message (RFC 2131 section 2), with the broadcast bit, since the asker has no address to be answered at. */
+function dhcp(mac: string, type: number, more: readonly number[] = []): Buffer {
   const packet = Buffer.alloc(300);
   packet.set([1, 1, 6, 0], 0);
   packet.writeUInt32BE(0x62727565, 4);
   packet.writeUInt16BE(0x8000, 10);
   packet.set(Buffer.from(mac.replaceAll(":", ""), "hex"), 28);
   packet.writeUInt32BE(0x63825363, 236);
-  // Message type DISCOVER; wants mask, router, DNS, name and MTU.
-  packet.set([53, 1, 1, 55, 5, 1, 3, 6, 12, 26, 255], 240);
+  // Wants mask, router, DNS, name and MTU.
+  packet.set([53, 1, type, 55, 5, 1, 3, 6, 12, 26, ...more, 255], 240);
   return packet;
 }
 
@@ -93,15 +95,20 @@ switch (mode) {
   }
   case "lease": {
     const socket = createSocket({ type: "udp4", reuseAddr: true });
+    const ask = (type: number, more?: readonly number[]) =>
+      socket.send(dhcp(args[0] ?? "", type, more), 67, "255.255.255.255");
     socket.on("message", (packet) => {
-      console.log(JSON.stringify({ address: [...packet.subarray(16, 20)].join("."), options: options(packet) }));
+      const address = packet.subarray(16, 20);
+      const given = options(packet);
+      const server = (given["54"] ?? "").split(".").map(Number);
+      if (given["53"] !== String(acknowledged)) return ask(request, [50, 4, ...address, 54, 4, ...server]);
+      console.log(JSON.stringify({ address: [...address].join("."), options: given }));
       process.exit();
     });
     socket.bind(68, "0.0.0.0", () => {
       socket.setBroadcast(true);
-      const ask = () => socket.send(discover(args[0] ?? ""), 67, "255.255.255.255");
-      ask();
-      setInterval(ask, 500);
+      ask(discover);
+      setInterval(ask, 500, discover);
     });
     setTimeout(() => process.exit(1), 8000);
     break;

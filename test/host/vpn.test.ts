@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/port.ts";
+import { connectVici, text } from "../../service/src/drivers/router/vici.ts";
 import { createIpsecScene, farText, type IpsecScene, key, second, skip, tunnel } from "./ipsecscene.ts";
 import { until } from "./vpnscene.ts";
 
@@ -91,6 +92,34 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       await at.isUp();
     });
 
+  const narrower: readonly (readonly [string, Partial<IpsecTunnel>])[] = [
+    ["our side to a server", { localSubnets: ["10.24.1.2/32"] }],
+    ["our side to the gateway", { localSubnets: ["10.24.1.1/32"] }],
+    ["its own side", { peerSubnets: ["10.24.2.0/25"] }],
+    ["our side to a server, IKEv1", { ikeVersion: 1, localSubnets: ["10.24.1.2/32"] }],
+    ["our side to the gateway, IKEv1", { ikeVersion: 1, localSubnets: ["10.24.1.1/32"] }],
+  ];
+  for (const [name, change] of narrower)
+    test(`the far end narrows ${name}: that is refused, not up`, async () => {
+      const wished = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
+      const [agreed = ""] = change.localSubnets ?? change.peerSubnets ?? [];
+      await at.far.load(farText({ ...wished, ...change }));
+      await at.apply(wished);
+      const { state, reason } = await until("a reason", async () => {
+        const status = await at.statusOf();
+        assert.notEqual(status.state, "up");
+        return status.reason && status;
+      });
+      assert.notEqual(state, "up");
+      assert.equal(reason?.fault, "selectors_refused", reason?.detail);
+      assert.ok(reason.detail.includes(agreed), reason.detail);
+      assert.match(reason.detail, /Here 10\.24\.1\.0\/24 and the peer's 10\.24\.2\.0\/24 are set/);
+      await at.far.load(farText(wished));
+      await at.far.terminate("brume-7");
+      await at.isUp();
+      assert.ok(await at.scene.ping("10.24.2.2"));
+    });
+
   test("a peer that calls with mistakes is told apart too", async () => {
     const called: IpsecTunnel = { ...tunnel, peer: null, peerIdentity: "roaming.example" };
     await at.apply(called);
@@ -127,6 +156,32 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     at.names.address = "192.0.2.2";
     await at.isUp();
   });
+
+  for (const peer of ["192.0.2.2", null])
+    test(`thirty tunnels come up at once when ${peer === null ? "their peers call" : "they are called"}`, async () => {
+      const many = Array.from({ length: 30 }, (_, index): IpsecTunnel => {
+        const name = `n${index}.example`;
+        return { ...tunnel, id: 100 + index, peer, peerSubnets: [`10.25.${index}.0/24`], peerIdentity: name };
+      });
+      // libipsec at the far end wants an address in each of its networks.
+      const stdin = many.map(
+        ({ peerSubnets: [block = ""] }) => `addr replace ${block.replace(".0/24", ".1/32")} dev lo\n`,
+      );
+      await exec.run(["ip", "-n", at.scene.far.namespace, "-batch", "-"], { stdin: stdin.join("") });
+      const before = at.far.said().length;
+      const said: string[] = [];
+      if (peer !== null) await at.far.load(farText(...many));
+      await at.apply(...many);
+      const vici = await connectVici(join(at.scene.folder, at.scene.here.namespace, "ipsec", "charon.vici"));
+      await vici.listen("log", (line) => said.push(text(line, "msg")));
+      if (peer === null) await at.far.load(farText(...many));
+      for (const { id } of many) await at.isUp(id);
+      vici.close();
+      assert.ok(await at.scene.ping("10.25.29.1"));
+      // Each end protects itself from strangers, and takes no tunnel for one.
+      assert.doesNotMatch(said.join("\n") + at.far.said().slice(before), /ignoring IKE_SA setup/);
+      for (const { id } of many) await at.far.terminate(`brume-${id}`);
+    });
 
   test("the MTU of the tunnel is told to who sends too much", async () => {
     await at.far.load(farText(tunnel));

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { exec } from "../../service/src/drivers/exec.ts";
+import { type Child, exec } from "../../service/src/drivers/exec.ts";
 import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
 import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/port.ts";
@@ -92,32 +92,33 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
       const status = await statusOf();
       return status.state === "up" && status;
     });
-  const startFar = async (): Promise<void> => {
+  const startFar = async (device: string): Promise<Child> => {
     const { namespace } = scene.far;
-    await exec.startDetached(["ip", "netns", "exec", namespace, "wireguard-go", "-f", farDevice], {
+    const child = await exec.startDetached(["ip", "netns", "exec", namespace, "wireguard-go", "-f", device], {
       environment: { WG_PROCESS_FOREGROUND: "1" },
-      output: join(scene.folder, "far.out"),
+      output: join(scene.folder, `${device}.out`),
     });
-    await until("the far device", () => askDevice(socketOf(farDevice), "get=1\n\n").catch(() => null));
-    await exec.run(["ip", "-n", namespace, "link", "set", farDevice, "up"]);
-    await exec.run(["ip", "-n", namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
+    await until("the far device", () => askDevice(socketOf(device), "get=1\n\n").catch(() => null));
+    await exec.run(["ip", "-n", namespace, "link", "set", device, "up"]);
+    return child;
   };
   /** Tells the far end what the owner of `wished` is given. */
-  const configureFar = async (wished: WireguardTunnel): Promise<void> => {
+  const configureFar = async (wished: WireguardTunnel, device = farDevice, key = farKey): Promise<void> => {
     const near = {
       edgeAddress: "192.0.2.1",
       wireguard: { publicKey: publicKeyOf(end.privateKey), listenPort: end.listenPort },
     };
     const text = renderPeerConfig(wished, near);
     assert.ok(text !== null && !text.includes(end.privateKey) && !text.includes(secret));
-    const filled = text.replace("<private key>", farKey).replace("<SharedKey>", wished.presharedKey ?? "");
-    await askDevice(socketOf(farDevice), requestOf(filled));
+    const filled = text.replace("<private key>", key).replace("<SharedKey>", wished.presharedKey ?? "");
+    await askDevice(socketOf(device), requestOf(filled));
   };
 
   before(async () => {
     scene = await createScene();
     wireguard = create();
-    await startFar();
+    await startFar(farDevice);
+    await exec.run(["ip", "-n", scene.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
   });
   beforeEach(async () => {
     ahead = 0;
@@ -139,6 +140,26 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.deepEqual([status.localSubnets, status.peerSubnets], [["10.24.1.0/24"], ["10.24.2.0/24"]]);
     assert.deepEqual([status.peerAddress, status.reason, status.establishedAt], ["192.0.2.2", null, null]);
     assert.ok(status.bytesIn > 0 && status.bytesOut > 0 && status.lastSeen !== null && proposal !== "");
+  });
+
+  test("fifty tunnels come up at once", async () => {
+    const many = Array.from({ length: 50 }, (_, index) => {
+      const [key, device] = [createPrivate(randomBytes), `${farDevice}${index}`];
+      const [endpoint, block] = [`192.0.2.2:${52_000 + index}`, `10.77.${index}.0/24`];
+      const wish = { ...tunnel, id: 100 + index, peerPublicKey: publicKeyOf(key), endpoint, peerSubnets: [block] };
+      return { key, device, wish };
+    });
+    const children = await Promise.all(many.map(({ device }) => startFar(device)));
+    try {
+      for (const { wish, device, key } of many) await configureFar(wish, device, key);
+      await apply(...many.map(({ wish }) => wish));
+      await until("all up", async () => {
+        const status = (await wireguard.observe()).get(scene.here.namespace);
+        return status?.length === many.length && status.every(({ state }) => state === "up");
+      });
+    } finally {
+      for (const child of children) exec.signal(child, "SIGTERM");
+    }
   });
 
   test("a peer without an address calls, and its address is learned", async () => {
@@ -213,6 +234,20 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     const { state, reason } = await statusOf();
     assert.deepEqual([state, reason?.fault], ["connecting", "peer_unreachable"]);
     assert.match(reason?.detail ?? "", /192\.0\.2\.2:51821/);
+  });
+
+  test("another preshared key ends what was agreed under the one before", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    await isUp();
+    assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
+    const changed = { ...tunnel, presharedKey: randomBytes(32).toString("base64") };
+    await apply(changed);
+    assert.equal((await statusOf()).state, "connecting");
+    assert.equal(await scene.ping("10.24.2.2"), false);
+    await configureFar(changed);
+    await isUp();
+    assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
   });
 
   test("a peer that was not heard of for three minutes is down", async () => {

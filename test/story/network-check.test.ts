@@ -93,6 +93,7 @@ onEveryDatabase(
 
       test("and what they say is what packets meet", async () => {
         const { id, one, two, send } = await scene.place();
+        const { Gateway, EdgeExternalIp } = await scene.read(id);
         const word = (...words: string[]) => fc.constantFrom(...words);
         const spot = word(
           "any",
@@ -124,6 +125,12 @@ onEveryDatabase(
           ),
           () => ping(far, one.address),
           () => ping(two.address, far),
+          ...[Gateway, EdgeExternalIp].flatMap((own) => [
+            () => tcp(far, own, 22),
+            () => udp(one.address, own, 67),
+            () => udp(far, own, 500),
+            () => ping(far, own),
+          ]),
         ]);
         await fc.assert(
           fc.asyncProperty(fc.array(rule, { maxLength: 6 }), word("Allow", "Deny"), async (Rules, action) => {
@@ -141,7 +148,8 @@ onEveryDatabase(
               } as const;
               const { Verdict, Rule } = await stage.client.checkFirewall({ path: { id }, body });
               assert.equal(Verdict === "Allow", send(packet), JSON.stringify([Rules, body]));
-              assert.equal(Rule === null ? DefaultRuleAction : Rules[Rule - 1]?.Action, Verdict);
+              if ([Gateway, EdgeExternalIp].includes(packet.destination)) assert.equal(Rule, null);
+              else assert.equal(Rule === null ? DefaultRuleAction : Rules[Rule - 1]?.Action, Verdict);
             }
           }),
           { numRuns: 8, endOnFailure: true },

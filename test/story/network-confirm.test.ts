@@ -59,6 +59,7 @@ onEveryDatabase(
       await refused(set(id, { Confirm: true, ConfirmWithin: 20 }), "validation_failed", {
         "/Confirm": "fields_conflict",
       });
+      await refused(set(id, { Confirm: false }), "validation_failed", { "/Confirm": "value_not_allowed" });
       for (const [ConfirmWithin, code] of [
         [9, "out_of_range"],
         [3601, "out_of_range"],
@@ -119,10 +120,22 @@ onEveryDatabase(
       const back = await scene.read(id, isBack);
       assert.deepEqual([portsOf(back), passes(), back.Bandwidth], [["22"], [22], 5]);
       await set(id, { Rules: [allow(80)], ConfirmWithin: 10 });
-      const sure = await set(id, { Rules: [allow(80)] });
+      const sure = await set(id, { Rules: [allow(81)] });
       assert.equal(sure.Firewall.ConfirmBy, null);
       await scene.pass(60);
-      assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["80"], [80]]);
+      assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["81"], []]);
+    });
+
+    test("goes on waiting when it is put back as it was shown", async () => {
+      const { id, trial, passes } = await onTrial(20);
+      await scene.heard();
+      const { Rules, ...shown } = (await scene.read(id)).Firewall;
+      const heard = await stage.ask(`PUT /publicnetwork/${id}/firewall`, { ...shown, Rules });
+      const { Firewall, Generation } = heard.json as PublicNetwork;
+      assert.deepEqual([Firewall.ConfirmBy, Generation], [trial.Firewall.ConfirmBy, trial.Generation]);
+      assert.deepEqual(await scene.heard(), []);
+      await scene.pass(20);
+      assert.deepEqual([portsOf(await scene.read(id, isBack)), passes()], [["22"], [22]]);
     });
 
     test("that was prolonged counts from then", async () => {

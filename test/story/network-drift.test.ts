@@ -61,6 +61,74 @@ onEveryDatabase(
       );
     });
 
+    test("that cannot be repaired say why, and once", async () => {
+      const { id } = await scene.place();
+      const { router } = stage.world;
+      const { apply } = router;
+      const errorOf = async () => (await stage.client.readPublicNetwork({ path: { id } })).Error?.detail ?? "";
+      router.apply = async (image, tell) => {
+        if (image.id === id) throw new Error("dnsmasq: the port is taken");
+        return apply(image, tell);
+      };
+      try {
+        router.damage(id, "dhcp");
+        await scene.look();
+        await until(async () => /could not be applied.*dnsmasq: the port is taken/.test(await errorOf()));
+        await scene.heard();
+        const { looks } = router;
+        for (let look = 1; look <= 3; look++) {
+          await scene.look();
+          await until(async () => router.looks >= looks + look);
+        }
+        assert.deepEqual(
+          (await scene.heard()).filter(({ ResourceID }) => ResourceID === id),
+          [],
+        );
+        assert.match(await errorOf(), /the port is taken/);
+      } finally {
+        router.apply = apply;
+      }
+      await scene.look();
+      await scene.settled(id);
+    });
+
+    test("that are just being changed are not called damaged", async () => {
+      const { id } = await scene.place();
+      await scene.heard();
+      const { router } = stage.world;
+      const { apply } = router;
+      const begun = Promise.withResolvers<void>();
+      const end = Promise.withResolvers<void>();
+      router.apply = async (image, tell) => {
+        if (image.id !== id) return apply(image, tell);
+        router.damage(id, "firewall");
+        begun.resolve();
+        await end.promise;
+        return apply(image, tell);
+      };
+      try {
+        await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 60 } }, { wait: 0 });
+        await begun.promise;
+        const { looks } = router;
+        await scene.look();
+        await until(async () => router.looks > looks);
+        await scene.look();
+        await until(async () => router.looks > looks + 1);
+      } finally {
+        router.apply = apply;
+        end.resolve();
+      }
+      await scene.settled(id);
+      const told = (await scene.heard()).filter(({ ResourceID }) => ResourceID === id);
+      assert.deepEqual(
+        told.map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error]),
+        [
+          ["publicnetwork.changed", null],
+          ["publicnetwork.applied", null],
+        ],
+      );
+    });
+
     test("that it has forgotten are made again", async () => {
       const made = await scene.network();
       const inner = await stage.client.createNetwork({ body: { Name: "inner" } }, { wait: 20 });

@@ -108,7 +108,7 @@ onEveryDatabase(
         addresses,
         [1, 2, 3, 4, 5].map((n) => `${base}.${gateway + n}`),
       );
-      await assert.rejects(scene.server(Id), /has 5 places, all taken/);
+      await assert.rejects(scene.server(Id), /Places in network \d+ \(\S+\): wanted 1, free 0, limit 5/);
     });
   },
   { clock },
@@ -208,4 +208,54 @@ onEveryDatabase(
     });
   },
   { clock, ipv6: true },
+);
+
+let world = { clock, ipv6: false };
+onEveryDatabase(
+  "networks that were there before IPv6",
+  (stage) => {
+    test("have it from the start that brings it on, once and for ever", async () => {
+      const scene = createScene(stage, clock);
+      const { id, one } = await scene.place();
+      const inner = await stage.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 20 });
+      const before = await scene.settled(id);
+      assert.deepEqual([before.CIDR6, before.LinkedServers[0]?.IP6], [null, ""]);
+      await scene.heard();
+
+      world.ipv6 = true;
+      await stage.world.restart();
+      const after = await scene.settled(id);
+      assert.match(after.CIDR6 ?? "", /^fd24:b:[0-9a-f:]*\/64$/);
+      assert.equal(after.Generation, before.Generation + 1);
+      const [link] = after.LinkedServers;
+      assert.ok(link && within(link.IP6, after.CIDR6 ?? ""));
+      assert.equal(stage.world.router.send(id, null, ping("2001:db8::5", link.IP6)), true);
+      assert.equal(stage.world.router.send(id, one.port, ping(link.IP6, "2001:db8::5")), true);
+      assert.deepEqual(
+        (await scene.heard()).map(({ Type, ResourceID }) => [Type, ResourceID]),
+        [
+          ["publicnetwork.changed", id],
+          ["publicnetwork.applied", id],
+        ],
+      );
+      const rows = await stage.world.store.read.selectFrom("network").select(["id", "kind", "first6"]).execute();
+      const lacking = rows.filter(({ first6 }) => first6 === null);
+      assert.deepEqual(
+        lacking.map((row) => row.id),
+        [inner.ID],
+      );
+      assert.equal(new Set(rows.map(({ first6 }) => first6)).size, rows.length);
+
+      await stage.world.restart();
+      const again = await scene.settled(id);
+      assert.deepEqual([again.CIDR6, again.Generation], [after.CIDR6, after.Generation]);
+      world.ipv6 = false;
+      await stage.world.restart();
+      assert.equal((await scene.settled(id)).CIDR6, after.CIDR6);
+    });
+  },
+  async () => {
+    world = { clock, ipv6: false };
+    return world;
+  },
 );

@@ -76,6 +76,10 @@ onEveryDatabase(
         [{ Name: "<b>" }, "/Name", "format_invalid"],
       ];
       for (const [body, pointer, code] of faults) await refused(create(body), "validation_failed", { [pointer]: code });
+      assert.match(
+        (await refused(create({ DCLocation: "Mars" }), "validation_failed")).message,
+        /of Local, not "Mars"/,
+      );
     });
 
     test("are edited, told of, tried and repeated like everything else", async () => {

@@ -1,6 +1,6 @@
 /** A network's rows as the image that the router driver makes true. Pure: secrets come opened, names of devices from outside. */
 import type { Image, TunnelSpec } from "../drivers/router/port.ts";
-import { defaultFirewall, type StoredFirewall, toPort } from "./firewall/firewall.ts";
+import { defaultFirewall, firewallOf, toPort } from "./firewall/firewall.ts";
 import { macOf } from "./link.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, isPrivate, showAddress } from "./plan.ts";
 import type { LinkRow, NetworkRow } from "./table.ts";
@@ -30,7 +30,7 @@ export function renderImage(
   const gateway = network.gateway === null ? null : showAddress(network.gateway);
   // A private network's gateway is one of its servers: nobody here answers on it.
   const hasEdge = kind !== "private";
-  const firewall = kind === "public" ? (JSON.parse(network.firewall) as StoredFirewall) : defaultFirewall;
+  const firewall = kind === "public" ? firewallOf(network) : defaultFirewall;
   return {
     id: network.id,
     generation: network.generation,

@@ -22,8 +22,12 @@ export interface KeeperOptions {
   readonly render: (whole: Whole) => Image;
 }
 
-/** Milliseconds from one look at a network that nobody changed to the next. */
+/** Milliseconds from one look at a network that nobody changed to the next, while there are no more than `comparisons`. */
 const period = 60_000;
+/** Networks that are compared in full in one period though nobody changed them: a small part of a processor, however many there are. */
+const comparisons = 16;
+/** Networks made side by side: enough for two processors, and the others wait in order instead of making all of them slow. */
+const lanes = 4;
 /** Milliseconds in which a block that was given back is not given out again. */
 const rest = 60_000;
 
@@ -40,7 +44,8 @@ export function networkKeeper({ store, clock, router, render }: KeeperOptions): 
   return keeper({
     name: "network.apply",
     subject: "network",
-    period,
+    period: Number.POSITIVE_INFINITY,
+    lanes,
     pause: { first: 500, factor: 2, most: 30_000 },
     async run({ subject }) {
       const whole = await readWhole(store.read, await table.findNetwork(store.read, subject));
@@ -56,7 +61,9 @@ export function networkKeeper({ store, clock, router, render }: KeeperOptions): 
         await store.write((tx) => noteFailure(tx, whole.network, error as Error, clock.now()));
         throw error;
       }
+      const turns = Math.max(1, (await table.countAllNetworks(store.read)) / comparisons);
       return {
+        at: Math.round(clock.now() + turns * period),
         async save(tx) {
           if (repaired.size > 0) await noteRepair(tx, subject, [...repaired], clock.now());
           await noteApplied(tx, subject, applied, clock.now());
@@ -94,14 +101,20 @@ export function confirmKeeper({ store, clock, apply }: ConfirmOptions): Keeper {
   });
 }
 
-/** Tells of a network as it is now. Nobody hears of shared ones, since they are nobody's. */
-export async function tell(tx: Tx, id: number, what: "changed" | "applied", now: number): Promise<void> {
+/** Tells of a network as it is now; `before` is what it was where its firewall changed. Nobody hears of shared ones, since they are nobody's. */
+export async function tell(
+  tx: Tx,
+  id: number,
+  what: "changed" | "applied",
+  now: number,
+  before?: table.NetworkRow,
+): Promise<void> {
   const row = await table.findNetwork(tx, id);
   // Not read as a whole for nothing: all servers without a network of their own are in it.
   if (row === undefined || row.project_id === null) return;
   const whole = await readWhole(tx, row);
   if (whole === undefined) return;
-  const { resource, data } = showForEvent(whole);
+  const { resource, data } = showForEvent(whole, before ?? whole.network);
   const type = `${resource}.${resource === "network" ? "changed" : what}`;
   await append(tx, [{ type, date: now, project: row.project_id, resource, id, data: JSON.stringify(data) }]);
 }
@@ -127,7 +140,7 @@ async function fallBack(tx: Tx, id: number, now: number): Promise<void> {
     generation: row.generation + 1,
     version: row.version + 1,
   });
-  await tell(tx, id, "changed", now);
+  await tell(tx, id, "changed", now, row);
 }
 
 async function noteApplied(tx: Tx, id: number, applied: number, now: number): Promise<void> {

@@ -49,12 +49,26 @@ export async function reserveLink(tx: Tx, network: table.NetworkRow, wish: LinkW
   });
 }
 
+const full = (network: table.NetworkRow, wanted: number, free: number): Fault => {
+  const limit = countSeats(network, network.gateway);
+  const detail = `Places in network ${network.id} (${cidrOf(network)}): wanted ${wanted}, free ${free}, limit ${limit}.`;
+  return new Fault("network_full", detail);
+};
+
+/** Throws `network_full` unless so many more servers fit into it. The caller holds `lockNetwork`. */
+export async function holdSeats(tx: Tx, network: table.NetworkRow, wanted: number): Promise<void> {
+  const { first, last } = seatsOf(network);
+  const taken = await table.countAddresses(tx, network.id, pack(4, first), pack(4, last));
+  const free = countSeats(network, network.gateway) - taken;
+  if (wanted > free) throw full(network, wanted, free);
+}
+
 async function takeAddress(tx: Tx, network: table.NetworkRow, wish: LinkWish): Promise<string> {
   if (!wish.ip) {
-    const ip = findSeat(network, network.gateway, await table.listAddresses(tx, network.id));
-    if (ip !== null) return ip;
-    const seats = countSeats(network, network.gateway);
-    throw new Fault("network_full", `Network ${network.id} (${cidrOf(network)}) has ${seats} places, all taken.`);
+    const count = (first: string, last: string) => table.countAddresses(tx, network.id, first, last);
+    const ip = await findSeat(network, network.gateway, count);
+    if (ip === null) throw full(network, 1, 0);
+    return ip;
   }
   const wanted = readAddress4(wish.ip);
   const seats = seatsOf(network);
@@ -68,9 +82,9 @@ async function takeAddress(tx: Tx, network: table.NetworkRow, wish: LinkWish): P
       ),
     ]);
   const ip = pack(4, wanted);
-  const holder = await table.findLinkAt(tx, network.id, ip);
-  if (holder !== undefined)
-    throw faultAt("address_taken", wish.pointer, `${showAddress(ip)} belongs to server ${holder.server_id}.`);
+  // Whose it is may be another project's secret.
+  if ((await table.findLinkAt(tx, network.id, ip)) !== undefined)
+    throw faultAt("address_taken", wish.pointer, `${showAddress(ip)} of network ${network.id} is another server's.`);
   if (network.gateway !== null && unpack(network.gateway) === wanted)
     throw faultAt("address_taken", wish.pointer, `${showAddress(ip)} is the gateway of network ${network.id}.`);
   return ip;

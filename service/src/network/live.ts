@@ -6,19 +6,17 @@
 import type { NetworkStatus, Router, RouterStatus } from "../drivers/router/port.ts";
 
 export interface Live {
-  /** Begins after the call. Rejects when the router does not answer in time. */
+  /** At all. Begins after the call; rejects when the router does not answer, for which many networks on a busy machine have time. */
   look(): Promise<RouterStatus>;
-  /** The same for who can wait: many networks on a busy machine take longer than anybody wants to wait for an answer. */
-  lookLong(): Promise<RouterStatus>;
-  /** One network, or null when the router does not answer in time or does not have it. */
+  /** One network, or null when the router does not answer soon or does not have it. */
   of(network: number): Promise<NetworkStatus | null>;
-  /** Of the last look at all. */
+  /** Of the last look at all: the watch looks every few seconds. */
   last(): Pick<RouterStatus, "ready" | "detail">;
 }
 
-/** Milliseconds after which a router that says nothing counts as silent. */
+/** Milliseconds after which a router that says nothing of one network, or of all, counts as silent. */
 const patience = 2000;
-const longPatience = 60_000;
+const longPatience = 30_000;
 
 /** Those who ask while an answer is under way share the next. `idle` is called when nobody asks any more. */
 function share<T>(ask: () => Promise<T>, idle: () => void = () => {}): () => Promise<T> {
@@ -42,9 +40,9 @@ function share<T>(ask: () => Promise<T>, idle: () => void = () => {}): () => Pro
 export function createLive(router: Router): Live {
   let last: Pick<RouterStatus, "ready" | "detail"> = { ready: true, detail: "not asked yet" };
 
-  async function ask(limit: number): Promise<RouterStatus> {
+  async function ask(): Promise<RouterStatus> {
     try {
-      const status = await inTime(router.observe(), limit);
+      const status = await inTime(router.observe(), longPatience);
       last = status;
       return status;
     } catch (error) {
@@ -66,8 +64,7 @@ export function createLive(router: Router): Live {
   };
 
   return {
-    look: share(() => ask(patience)),
-    lookLong: share(() => ask(longPatience)),
+    look: share(ask),
     of: (network) =>
       askerOf(network)().then(
         ({ networks }) => networks.find(({ id }) => id === network) ?? null,

@@ -10,6 +10,7 @@ import { type Ended, nudge } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
 import { firewallRoutes } from "./firewall/routes.ts";
 import { renderImage, type Surroundings } from "./image.ts";
+import { ensureIpv6 } from "./ipv6.ts";
 import { confirmKeeper, networkKeeper } from "./keeper.ts";
 import { createLive, type Live } from "./live.ts";
 import { privateRoutes } from "./privateroutes.ts";
@@ -58,7 +59,20 @@ export function createNetworks(options: NetworkOptions) {
   const watch = watchKeeper({ store, clock, log, router, live, apply });
   const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;
   const pools = { public: publicPools, public6: publicPool6 };
-  const tools: NetworkTools = { store, clock, sealer, live, locations, pools, offers, random, apply, confirm, ended };
+  const tools: NetworkTools = {
+    store,
+    clock,
+    sealer,
+    live,
+    locations,
+    pools,
+    offers,
+    random,
+    render,
+    apply,
+    confirm,
+    ended,
+  };
 
   return {
     live,
@@ -71,7 +85,8 @@ export function createNetworks(options: NetworkOptions) {
      * above all, is known to the router only once it was applied.
      */
     async begin() {
-      await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, publicPool6, apply }, clock.now());
+      await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
+      await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
       await store.write(async (tx) => {
         for (const { id } of await table.listAllNetworks(tx)) await nudge(tx, apply, id);
       });

@@ -70,15 +70,38 @@ test("edges stand together at the end of the pool until that is full", () => {
   assert.equal(plan.findEdge([parseAddresses("10.0.0.0/30")], [parseAddresses("10.0.0.0/30")]), null);
 });
 
-test("servers get the lowest address that is free and not the gateway's", () => {
+const countIn = (taken: readonly string[]) => async (first: string, last: string) =>
+  taken.filter((ip) => ip >= first && ip <= last).length;
+
+test("servers get the lowest address that is free and not the gateway's", async () => {
   const one = block("10.64.0.8/29");
   const gateway = plan.pack(4, parseAddresses("10.64.0.9").first);
   const taken: string[] = [];
-  for (let next = plan.findSeat(one, gateway, taken); next !== null; next = plan.findSeat(one, gateway, taken))
-    taken.push(next);
+  const take = () => plan.findSeat(one, gateway, countIn(taken));
+  for (let next = await take(); next !== null; next = await take()) taken.push(next);
   assert.deepEqual(taken.map(plan.showAddress), ["10.64.0.10", "10.64.0.11", "10.64.0.12", "10.64.0.13", "10.64.0.14"]);
   assert.equal(plan.countSeats(one, gateway), 5);
   assert.equal(plan.countSeats(one, null), 6);
+});
+
+test("the lowest free address is found whichever are taken, without reading them", async () => {
+  const one = block("10.0.0.0/27");
+  const at = (offset: number) => plan.pack(4, plan.rangeOf(one).first + BigInt(offset));
+  const offsets = fc.uniqueArray(fc.integer({ min: 1, max: 30 }), { maxLength: 30 });
+  const gateways = fc.option(fc.integer({ min: 0, max: 40 }));
+  await fc.assert(
+    fc.asyncProperty(offsets, gateways, async (taken, gateway) => {
+      const free = Array.from({ length: 30 }, (_, index) => index + 1).find(
+        (offset) => offset !== gateway && !taken.includes(offset),
+      );
+      const held = taken.filter((offset) => offset !== gateway).map(at);
+      let asked = 0;
+      const count = (first: string, last: string) => countIn(held)(first, last).finally(() => (asked += 1));
+      const found = await plan.findSeat(one, gateway === null ? null : at(gateway), count);
+      assert.equal(found, free === undefined ? null : at(free));
+      assert.ok(asked <= 6, `${asked} questions`);
+    }),
+  );
 });
 
 test("what is stored is shown again", () => {
@@ -127,11 +150,14 @@ test("private blocks: as wished, around the gateway, or the lowest free /24", ()
     { CIDR: "10.0.0.0/30" },
     { CIDR: "11.0.0.0/24" },
     { CIDR: "10.0.0.1/24" },
+    { CIDR: "10.0.0.0/024" },
     { CIDR: "10.0.0.0-10.0.0.255" },
     { CIDR: "10.0.0.0" },
     { CIDR: "fd00::/24" },
   ])
     assert.equal(planned(wish), "CIDR", wish.CIDR);
+  const refused = plan.planPrivate({ CIDR: "10.0.0.5/24" }, []);
+  assert.match(refused !== null && "reason" in refused ? refused.reason : "", /without host bits/);
   for (const wish of [
     { Gateway: "8.8.8.8" },
     { Gateway: "nonsense" },

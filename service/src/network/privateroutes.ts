@@ -1,7 +1,7 @@
 /** Private networks: list, create, read, edit, delete. */
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { Fault, fieldFault } from "../base/fault.ts";
 import { nudge } from "../engine/task.ts";
 import type { Caller, Handlers, Happening } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
@@ -11,7 +11,7 @@ import { planPrivate } from "./plan.ts";
 import { holdUnused } from "./publicroutes.ts";
 import { showNetwork } from "./show.ts";
 import * as table from "./table.ts";
-import { findLocation, holdProjectQuota, inLocation, type NetworkTools, privateTag, waitFor } from "./tools.ts";
+import { chooseLocation, holdProjectQuota, inLocation, type NetworkTools, privateTag, waitFor } from "./tools.ts";
 
 type Names = "listNetworks" | "readNetwork" | "createNetwork" | "updateNetwork" | "deleteNetwork";
 
@@ -64,11 +64,7 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
         return [fieldFault(`/${field}`, "format_invalid", `${field} must be ${reason}, not "${body[field]}".`)];
       },
       async change({ body, caller, dryRun }, tx) {
-        const location = findLocation(locations, body.DCLocation);
-        if (location === undefined)
-          throw invalidFields([
-            fieldFault("/DCLocation", "unknown_reference", `DCLocation must be one of ${locations.join(", ")}.`),
-          ]);
+        const location = chooseLocation(locations, body.DCLocation);
         await lockProject(tx, caller.projectId);
         const others = await table.listNetworksOf(tx, caller.projectId, "private");
         await holdProjectQuota(tx, caller, "PrivateNetworks", others.length, 1);

@@ -1,7 +1,7 @@
 /** Public networks: list, order, read, edit, delete. */
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { Fault, fieldFault } from "../base/fault.ts";
 import { nudge } from "../engine/task.ts";
 import type { Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
@@ -21,8 +21,8 @@ import { publicState, showPublicNetwork } from "./show.ts";
 import * as table from "./table.ts";
 import {
   changePublic,
+  chooseLocation,
   countsOf,
-  findLocation,
   getPublic,
   getWhole,
   happened,
@@ -85,11 +85,7 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
         return [fieldFault("/NetworkCapacity", "value_not_allowed", detail)];
       },
       async change({ body, caller, dryRun }, tx) {
-        const location = findLocation(locations, body.DCLocation);
-        if (location === undefined)
-          throw invalidFields([
-            fieldFault("/DCLocation", "unknown_reference", `DCLocation must be one of ${locations.join(", ")}.`),
-          ]);
+        const location = chooseLocation(locations, body.DCLocation);
         await table.lockPools(tx);
         await lockProject(tx, caller.projectId);
         const owned = await table.countNetworks(tx, caller.projectId, "public");

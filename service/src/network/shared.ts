@@ -6,7 +6,7 @@ import { nudge } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
 import { freshNetwork } from "./fresh.ts";
 import { defaultBandwidth } from "./link.ts";
-import { cidrOf, find6, findEdge, overlaps, pack, rangeOf, storedBlock } from "./plan.ts";
+import { cidrOf, findEdge, overlaps, pack, rangeOf, storedBlock } from "./plan.ts";
 import * as table from "./table.ts";
 
 export interface SharedOptions {
@@ -17,12 +17,11 @@ export interface SharedOptions {
   readonly blocks: readonly Range[];
   /** Where their edges' own addresses come from. */
   readonly publicPools: readonly Range[];
-  readonly publicPool6: Range | null;
   readonly apply: Keeper;
 }
 
 export async function ensureShared(options: SharedOptions, now: number): Promise<void> {
-  const { store, log, locations, blocks, publicPools, publicPool6, apply } = options;
+  const { store, log, locations, blocks, publicPools, apply } = options;
   for (const [index, location] of locations.entries()) {
     const range = blocks[index];
     if (range === undefined) throw new Error(`the location ${location} has no block for its shared network`);
@@ -45,7 +44,6 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
       if (clash !== undefined) throw new Error(`The shared network ${wanted} overlaps ${cidrOf(clash)}.`);
       const edge = findEdge(publicPools, [...used, range]);
       if (edge === null) throw new Error("The public pool has no address left for the edge of the shared network.");
-      const first6 = publicPool6 === null ? null : find6(publicPool6, taken.first6);
       const row = await table.insertNetwork(
         tx,
         freshNetwork({
@@ -56,7 +54,7 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
           ...storedBlock(4, range),
           gateway: pack(4, range.first + 1n),
           edge: pack(4, edge),
-          first6,
+          first6: null,
           is_dhcp: 1,
           bandwidth: defaultBandwidth.shared,
           created: now,

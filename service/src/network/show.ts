@@ -6,7 +6,7 @@ import type { WorkError } from "@brume/api/work.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { NearEnd } from "../drivers/router/peertext.ts";
 import type { NetworkStatus, TunnelSpec } from "../drivers/router/port.ts";
-import { type StoredFirewall, showFirewall } from "./firewall/firewall.ts";
+import { abridge, firewallOf, showFirewall } from "./firewall/firewall.ts";
 import { wireguardPort } from "./image.ts";
 import { macOf } from "./link.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, maskOf, prefixOf, showAddress } from "./plan.ts";
@@ -83,7 +83,7 @@ export function showPublicNetwork({ network, links, tunnels }: Whole, view: View
     NetworkCapacity: String(prefixOf(network)),
     Type: "PublicClient",
     Bandwidth: network.bandwidth,
-    Firewall: showFirewall(JSON.parse(network.firewall) as StoredFirewall, {
+    Firewall: showFirewall(firewallOf(network), {
       confirmBy: network.confirm_by,
       // What the machine counts are the rules in force, which may still be the ones before.
       counts: view.live !== null && network.applied === network.generation ? view.live.rules : null,
@@ -119,8 +119,13 @@ export function showNetwork(network: NetworkRow, links: readonly LinkRow[]): Net
   };
 }
 
-/** As an event tells of it: without secrets and counters. */
-export function showForEvent(whole: Whole): { readonly resource: "publicnetwork" | "network"; readonly data: unknown } {
+/** As events and the audit tell of it: without secrets and counters, and of a large firewall only what `other` has not. */
+export function showForEvent(
+  whole: Whole,
+  other: NetworkRow | null,
+): { readonly resource: "publicnetwork" | "network"; readonly data: unknown } {
   if (whole.network.kind === "private") return { resource: "network", data: showNetwork(whole.network, whole.links) };
-  return { resource: "publicnetwork", data: showPublicNetwork(whole, { live: null, secrets: null }) };
+  const shown = showPublicNetwork(whole, { live: null, secrets: null });
+  const Firewall = abridge(shown.Firewall, other && firewallOf(other));
+  return { resource: "publicnetwork", data: { ...shown, Firewall } };
 }

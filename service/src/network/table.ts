@@ -53,6 +53,10 @@ export const listNetworksOf = (db: Reader, project: number, kind: NetworkRow["ki
 export const listAllNetworks = (db: Reader): Promise<NetworkRow[]> =>
   db.selectFrom("network").selectAll().orderBy("id").execute();
 
+const countAll = prepare()((db) => db.selectFrom("network").select((e) => e.fn.countAll<number>().as("count")));
+
+export const countAllNetworks = async (db: Reader): Promise<number> => (await countAll.first(db, {}))?.count ?? 0;
+
 export const findShared = (db: Reader, location: string): Promise<NetworkRow | undefined> =>
   db.selectFrom("network").selectAll().where("kind", "=", "shared").where("location", "=", location).executeTakeFirst();
 
@@ -125,13 +129,18 @@ const linksOfNetwork = prepare<{ network: number }>()((db, p) =>
 
 export const listLinks = (db: Reader, network: number): Promise<LinkRow[]> => linksOfNetwork.all(db, { network });
 
-const addressesOfNetwork = prepare<{ network: number }>()((db, p) =>
-  db.selectFrom("link").select("ip").where("network_id", "=", p("network")),
+const linksBetween = prepare<{ network: number; first: string; last: string }>()((db, p) =>
+  db
+    .selectFrom("link")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("network_id", "=", p("network"))
+    .where("ip", ">=", p("first"))
+    .where("ip", "<=", p("last")),
 );
 
-/** What of a network's addresses is taken. */
-export const listAddresses = async (db: Reader, network: number): Promise<string[]> =>
-  (await addressesOfNetwork.all(db, { network })).map(({ ip }) => ip);
+/** How many of a network's addresses are taken, both ends included. */
+export const countAddresses = async (db: Reader, network: number, first: string, last: string): Promise<number> =>
+  (await linksBetween.first(db, { network, first, last }))?.count ?? 0;
 
 const linkAt = prepare<{ network: number; ip: string }>()((db, p) =>
   db.selectFrom("link").selectAll().where("network_id", "=", p("network")).where("ip", "=", p("ip")),

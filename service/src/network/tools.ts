@@ -1,5 +1,5 @@
 /** What the routes of networks share: finding, changing and settling one. */
-
+import { isDeepStrictEqual } from "node:util";
 import type { Quota } from "@brume/api/account.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { grants } from "@brume/api/operation.ts";
@@ -7,18 +7,18 @@ import { holdQuota } from "../account/rules.ts";
 import { findProject } from "../account/table.ts";
 import type { Range } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { NetworkStatus } from "../drivers/router/port.ts";
+import type { Image, NetworkStatus } from "../drivers/router/port.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { type Ended, endedWithin, type Nudge, nudge } from "../engine/task.ts";
 import type { Caller, Happening, Outcome, Request } from "../http/handler.ts";
 import type { Reader, Store, Tx } from "../store/db.ts";
-import type { StoredFirewall } from "./firewall/firewall.ts";
+import { firewallOf } from "./firewall/firewall.ts";
 import type { Live } from "./live.ts";
 import { showForEvent, showPublicNetwork } from "./show.ts";
 import * as table from "./table.ts";
-import { readWhole, type Whole } from "./whole.ts";
+import { readWhole, specsOf, type Whole } from "./whole.ts";
 
 export interface NetworkTools {
   readonly store: Store;
@@ -32,6 +32,8 @@ export interface NetworkTools {
   readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
   /** Random bytes, of keys. */
   readonly random: (bytes: number) => Uint8Array;
+  /** What the router is to make of a network. */
+  readonly render: (whole: Whole) => Image;
   readonly apply: Keeper;
   /** Takes back a firewall that nobody confirms. */
   readonly confirm: Keeper;
@@ -65,7 +67,7 @@ export const countsOf = (
   { live }: NetworkTools,
   { network }: Whole,
 ): Promise<Pick<NetworkStatus, "rules"> | null> | null =>
-  (JSON.parse(network.firewall) as StoredFirewall).Rules.length === 0 ? null : live.of(network.id);
+  firewallOf(network).Rules.length === 0 ? null : live.of(network.id);
 
 /** The network as it stands on the machine now, for one who may see it so. */
 export async function showNow(
@@ -104,8 +106,8 @@ const idle: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by"]);
 export type Change = (whole: Whole, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;
 
 /**
- * Changes a public network: `change` says what; then it has a new version and (unless only labels differ) a new generation, its keeper
- * is nudged, and the answer waits for packets to obey. Throws `action_not_allowed` while it is being deleted.
+ * Changes a public network: `change` says what; then it has a new version and, where packets obey what differs, a new generation,
+ * its keeper is nudged, and the answer waits for packets to obey. Throws `action_not_allowed` while it is being deleted.
  */
 export async function changePublic(
   tools: NetworkTools,
@@ -137,13 +139,13 @@ export async function changePublic(
       settle: settled,
     };
 
-  const moves = !(Object.keys(wanted).length > 0 && Object.keys(wanted).every((key) => idle.has(key)));
-  await table.updateNetwork(tx, row.id, {
-    ...wanted,
-    version: row.version + 1,
-    generation: row.generation + (moves ? 1 : 0),
-  });
-  const stored = await getWhole(tx, await getPublic(tx, caller, row.id));
+  const tunnels = await table.listTunnels(tx, row.id);
+  const moves =
+    Object.keys(wanted).some((key) => !idle.has(key)) ||
+    !isDeepStrictEqual(specsOf({ ...before, tunnels }, tools.sealer), specsOf(before, tools.sealer));
+  const fields = { ...wanted, version: row.version + 1, generation: row.generation + (moves ? 1 : 0) };
+  await table.updateNetwork(tx, row.id, fields);
+  const stored = { ...before, network: { ...before.network, ...fields }, tunnels };
   const after = request.dryRun ? withoutNewIds(before, stored) : stored;
   const task = moves ? await nudge(tx, tools.apply, row.id) : null;
   return {
@@ -166,14 +168,17 @@ function withoutNewIds(before: Whole, after: Whole): Whole {
 /** Told and kept without secrets. */
 export function happened(type: Happening["type"], before: Whole | null, after: Whole | null): Happening {
   const id = (after ?? before)?.network.id ?? 0;
-  const show = (whole: Whole | null): unknown => (whole === null ? null : showForEvent(whole).data);
-  return { type, id, parent: null, before: show(before), after: show(after) };
+  const show = (whole: Whole | null, other: Whole | null): unknown =>
+    whole === null ? null : showForEvent(whole, other?.network ?? null).data;
+  return { type, id, parent: null, before: show(before, after), after: show(after, before) };
 }
 
-/** Which of the locations is meant, in any letter case; undefined: none of them. */
-export function findLocation(locations: readonly string[], wanted: string | undefined): string | undefined {
-  if (!wanted) return locations[0];
-  return locations.find((name) => name.toLowerCase() === wanted.toLowerCase());
+/** Which of the locations is meant, in any letter case, the first if none is named. Throws `validation_failed`. */
+export function chooseLocation(locations: readonly string[], wanted: string | undefined): string {
+  const found = wanted ? locations.find((name) => name.toLowerCase() === wanted.toLowerCase()) : locations[0];
+  if (found !== undefined) return found;
+  const detail = `DCLocation must be one of ${locations.join(", ")}, not ${JSON.stringify(wanted)}.`;
+  throw invalidFields([fieldFault("/DCLocation", "unknown_reference", detail)]);
 }
 
 /** Of a list's filter: names with commas, any letter case. */

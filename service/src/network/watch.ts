@@ -50,8 +50,10 @@ export function watchKeeper({ store, clock, log, router, live, apply }: WatchOpt
   async function repair(tx: Tx, { id, applied }: table.NetworkRow, status: NetworkStatus | undefined, lost: string) {
     await table.lockNetwork(tx, id);
     const row = await table.findNetwork(tx, id);
-    // What changed meanwhile is being applied anyway.
-    if (row === undefined || row.state === "Deleting" || row.applied !== applied) return;
+    // What changed meanwhile, or is just being changed, is not lost: it is applied anyway, and half done while it is.
+    if (row === undefined || row.state === "Deleting" || row.applied !== applied || row.generation !== applied) return;
+    // Its keeper tries already, and has said what hinders it.
+    if (row.error !== null) return;
     await table.updateNetwork(tx, id, { applied: Math.min(applied, status?.generation ?? 0) });
     await noteTrouble(tx, id, `${lost} Brume did not do that and repairs it.`, clock.now());
     await nudge(tx, apply, id);
@@ -95,7 +97,7 @@ export function watchKeeper({ store, clock, log, router, live, apply }: WatchOpt
     pause: { first: period, factor: 1, most: period },
     async run() {
       const before = await table.listAllNetworks(store.read);
-      const { ready, networks } = await live.lookLong();
+      const { ready, networks } = await live.look();
       if (!ready) return;
       await compare(before, networks);
       await noteTunnels(networks);

@@ -3,6 +3,7 @@
  * key is loaded last and unloaded first, so that where it is found, everything is, even after a crash in between.
  */
 import { isIPv4 } from "node:net";
+import type { Call, Calls } from "./calls.ts";
 import { isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./charonstate.ts";
 import { childrenMissing, createMemory, type Memory } from "./ipsecstatus.ts";
 import type { IpsecTunnel } from "./port.ts";
@@ -15,6 +16,7 @@ export interface LoadOptions {
   readonly random: (bytes: number) => Uint8Array;
   /** Of the network's tunnels; a tunnel that is set up anew gets a new one. */
   readonly memories: Map<number, Memory>;
+  readonly calls: Calls;
 }
 
 async function unload(vici: Vici, id: number, secrets: readonly string[]): Promise<void> {
@@ -30,18 +32,19 @@ async function load(vici: Vici, tunnel: IpsecTunnel, edgeAddress: string, addres
 }
 
 /**
- * Loads the whole wish, all tunnels of which are enabled, then calls the peers of those that are down. Resolves when charon knows
+ * Loads the whole wish, all tunnels of which are enabled, and has the peers of those that are down called. Resolves when charon knows
  * everything; rejects, after all others, with what charon says to tunnels that it refuses.
  */
 export async function loadTunnels(
   vici: Vici,
   tunnels: readonly IpsecTunnel[],
   edgeAddress: string,
-  { lookup, random, memories }: LoadOptions,
+  { lookup, random, memories, calls }: LoadOptions,
 ): Promise<void> {
   const loaded = await readLoaded(vici);
   const associations = new Map(await readAssociations(vici));
   const refused: unknown[] = [];
+  const due: Call[] = [];
   const memoryOf = (id: number): Memory => {
     const memory = memories.get(id) ?? createMemory();
     memories.set(id, memory);
@@ -85,8 +88,11 @@ export async function loadTunnels(
       }
     }
     if (address === null || isBusy(associations.get(id) ?? [])) continue;
-    for (const child of childrenMissing(tunnel, associations.get(id) ?? []))
-      await vici.call("initiate", { ike: connectionName(id), child, timeout: "-1" });
+    const children = childrenMissing(tunnel, associations.get(id) ?? []);
+    const ike = connectionName(id);
+    const place = () => Promise.all(children.map((child) => vici.call("initiate", { ike, child, timeout: "-1" })));
+    due.push({ tunnel: id, place });
   }
+  calls.replace(due);
   if (refused.length > 0) throw new AggregateError(refused, (refused[0] as Error).message);
 }

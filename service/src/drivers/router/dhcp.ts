@@ -1,14 +1,17 @@
 /**
  * Addresses handed out to those servers that ask, and their DNS questions carried on: one dnsmasq per network that wants either.
- * Leases are fixed, one file per port, read by dnsmasq as soon as it is written; unknown servers get nothing. It outlives the
- * service and is found again by the file that says which process it is and what it was started with.
+ * Leases are fixed, in a file that dnsmasq reads when it is told to, since a folder that it watches costs one of the few watchers
+ * that Linux gives a user; unknown servers get nothing. Since it listens to servers, it opens its sockets as root and goes on as the
+ * user that the distribution has for it, who can read that file and change nothing. It outlives the service and is found again by the
+ * file that says which process it is and what it was started with.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAddress, parseAddresses, prefixLength } from "../../base/address.ts";
 import type { Child, Exec } from "../exec.ts";
-import { BRIDGE, NEXT_HOP, portOf } from "./name.ts";
+import { endDaemons } from "./daemon.ts";
+import { BRIDGE, NEXT_HOP } from "./name.ts";
 import type { Image } from "./port.ts";
 
 /** Dotted, as dnsmasq wants it. */
@@ -32,16 +35,14 @@ export function dnsmasqArguments(image: Image, folder: string): string[] | null 
   const option = (name: string, value: string) => `--dhcp-option=option:${name}${value === "" ? "" : `,${value}`}`;
   parseAddresses(image.v4.cidr);
   return [
-    "--keep-in-foreground",
     "--conf-file=/dev/null",
     "--no-hosts",
     "--no-resolv",
     `--interface=${BRIDGE}`,
     "--except-interface=lo",
     "--bind-dynamic",
-    "--user=root",
-    "--log-facility=-",
-    "--pid-file",
+    `--log-facility=${join(folder, "dnsmasq.log")}`,
+    `--pid-file=${join(folder, "dnsmasq.pid")}`,
     forwards ? "--port=53" : "--port=0",
     ...(forwards ? image.dnsForwarders.map((server) => `--server=${checked(server)}`) : []),
     ...(image.dhcp.enabled
@@ -49,7 +50,7 @@ export function dnsmasqArguments(image: Image, folder: string): string[] | null 
           `--dhcp-range=${block},static,${mask(image.v4.cidr)},1h`,
           // Its own address there lies outside of the block.
           ...(image.edgeAddress === null ? [`--shared-network=${NEXT_HOP},${block}`] : []),
-          `--dhcp-hostsdir=${join(folder, "hosts")}`,
+          `--dhcp-hostsfile=${join(folder, "ports")}`,
           `--dhcp-leasefile=${join(folder, "leases")}`,
           option("router", image.dhcp.router === null ? "" : checked(image.dhcp.router)),
           ...(servers.length > 0 ? [option("dns-server", servers.map(checked).join(","))] : []),
@@ -60,21 +61,35 @@ export function dnsmasqArguments(image: Image, folder: string): string[] | null 
   ];
 }
 
-/** Text by file name, one per port. */
-export function hostFiles(image: Image): Map<string, string> {
-  const files = new Map<string, string>();
-  for (const { id, mac, addresses, name } of image.ports) {
+/** `MAC,address,name,infinite`, one line per port. */
+export function hostLines(image: Image): string[] {
+  return image.ports.flatMap(({ mac, addresses, name }) => {
     const address = addresses.find((text) => parseAddress(text).family === 4);
     const host = /^[a-z0-9-]{1,63}$/i.test(name) ? `,${name}` : "";
-    if (address !== undefined) files.set(portOf(id), `${mac},${address}${host},infinite\n`);
-  }
-  return files;
+    return address === undefined ? [] : [`${mac},${address}${host},infinite`];
+  });
+}
+
+/** What dnsmasq keeps of leases (`expiry MAC address name id`, one a line), without those of ports that are gone. */
+export function keepLeases(text: string, hosts: readonly string[]): string {
+  const isHeld = (line: string): boolean => {
+    const [, mac, address] = line.split(" ");
+    return hosts.some((host) => host.startsWith(`${mac},${address},`));
+  };
+  return text
+    .split("\n")
+    .filter((line) => line === "" || isHeld(line))
+    .join("\n");
 }
 
 interface Started {
   readonly child: Child;
   readonly digest: string;
+  /** Digest of the leases that it was told last. */
+  readonly told: string;
 }
+
+const digestOf = (lines: readonly string[]): string => createHash("sha256").update(lines.join("\n")).digest("hex");
 
 function read(path: string): Started | null {
   try {
@@ -112,25 +127,33 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
       const folder = folderOf(image.id);
       const args = dnsmasqArguments(image, folder);
       if (args === null) return end(image.id);
-      const hosts = join(folder, "hosts");
-      mkdirSync(hosts, { recursive: true, mode: 0o700 });
-      const wanted = hostFiles(image);
-      const present = new Map(readdirSync(hosts).map((name) => [name, readFileSync(join(hosts, name), "utf8")]));
-      // A file that is rewritten may leave what it said before; only a removal is unlearned, and only on SIGHUP.
-      const stale = [...present].filter(([name, text]) => wanted.get(name) !== text).map(([name]) => name);
-      for (const name of stale) rmSync(join(hosts, name));
+      mkdirSync(folder, { recursive: true });
+      chmodSync(folder, 0o711);
+      const lines = hostLines(image);
+      const [digest, told] = [digestOf(args), digestOf(lines)];
+      const note = (child: Child) =>
+        writeFileSync(stateOf(image.id), JSON.stringify({ child, digest, told } satisfies Started));
+      // An address that it remembers as another's it gives to nobody, and it forgets no lease before its time: then it starts anew.
+      const leases = join(folder, "leases");
+      const remembered = existsSync(leases) ? readFileSync(leases, "utf8") : "";
+      const held = keepLeases(remembered, lines);
       const started = read(stateOf(image.id));
-      const digest = createHash("sha256").update(args.join("\n")).digest("hex");
-      const right = started !== null && started.digest === digest && exec.isAlive(started.child);
-      if (right && stale.length > 0) exec.signal(started.child, "SIGHUP");
-      for (const [name, text] of wanted) if (present.get(name) !== text) writeFileSync(join(hosts, name), text);
-      if (right) return;
-      await end(image.id);
-      // It would complain into its log only, where nobody waits for it.
-      await exec.run(["dnsmasq", "--test", ...args]);
-      const argv = ["ip", "netns", "exec", namespace, "dnsmasq", ...args];
-      const child = await exec.startDetached(argv, { output: join(folder, "dnsmasq.log") });
-      writeFileSync(stateOf(image.id), JSON.stringify({ child, digest } satisfies Started));
+      const right = started?.digest === digest && exec.isAlive(started.child) && held === remembered;
+      if (right && started.told === told) return;
+      writeFileSync(join(folder, "ports"), lines.map((line) => `${line}\n`).join(""));
+      chmodSync(join(folder, "ports"), 0o644);
+      if (right) {
+        exec.signal(started.child, "SIGHUP");
+        return note(started.child);
+      }
+      // One that was started and not noted would go on beside it.
+      await endDaemons(exec, namespace, "dnsmasq", folder, "SIGTERM");
+      if (held !== remembered) writeFileSync(leases, held);
+      // It goes into the background when it serves, and ends with its complaint when it cannot.
+      await exec.run(["ip", "netns", "exec", namespace, "dnsmasq", ...args]);
+      const child = exec.find(Number(readFileSync(join(folder, "dnsmasq.pid"), "utf8")));
+      if (child === null) throw new Error(`dnsmasq of network ${image.id} ended at once`);
+      note(child);
     },
     isRunning(image) {
       if (dnsmasqArguments(image, folderOf(image.id)) === null) return true;

@@ -64,6 +64,7 @@ test("who calls and is refused is told by what he said before", () => {
         fault: "no_proposal_chosen",
         detail: "The peer offers IKE:AES_CBC_128/HMAC_SHA2_256_128/PRF_HMAC_SHA2_256/MODP_2048.",
       },
+      pair: null,
     },
   );
   const stranger = read(
@@ -89,6 +90,15 @@ test("silence after a refusal does not hide it, a new attempt does", () => {
   assert.equal(read(...refused, silent)?.reason.fault, "authentication_failed");
   const again = "4 t-7 initiating Main Mode IKE_SA t-7[4] to 192.0.2.2";
   assert.equal(read(...refused, again, silent)?.reason.fault, "peer_unreachable");
+});
+
+test("which blocks this machine refuses is told before that it does, and each attempt tells it anew", () => {
+  const route = "4 t-7 error installing route with policy 10.24.1.2/32 === 10.24.2.0/24 out";
+  const policies = "4 t-7 unable to install IPsec policies (SPD) in kernel";
+  const finding = read("4 t-7 establishing CHILD_SA c-7{1}", route, policies);
+  assert.deepEqual(finding?.pair, { local: "10.24.1.2/32", peer: "10.24.2.0/24" });
+  assert.equal(finding.reason.detail, `This machine refuses the tunnel: ${route.slice(6)}.`);
+  assert.equal(read(route, "4 t-7 establishing CHILD_SA c-7{2}", policies)?.pair, null);
 });
 
 test("callers by the thousand are forgotten", () => {

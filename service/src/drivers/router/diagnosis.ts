@@ -19,13 +19,15 @@ export interface Finding {
   readonly remote: string;
   readonly identity: string;
   readonly reason: Reason;
+  /** The pair of blocks that this machine refuses: of an agreement that the peer may have narrowed. Null: it is not about one. */
+  readonly pair: { readonly local: string; readonly peer: string } | null;
 }
 
 interface Attempt {
   remote: string;
   identity: string;
   offered: string;
-  /** The peer has answered with a refusal; that it then falls silent tells less. */
+  /** Something was said that tells why; what follows from it, such as silence, tells less. */
   refused: boolean;
 }
 
@@ -92,7 +94,7 @@ const patterns: readonly (readonly [RegExp, TunnelFault, Explain])[] = [
   ],
   [/^(sending packet failed|error writing to socket)/, "peer_unreachable", () => "No packet leaves for the peer."],
   [
-    /^(unable to install|error installing route|installing .* failed)/,
+    /^(unable to install|error installing route.*|installing .* failed)/,
     "engine_unavailable",
     ([line]) => `This machine refuses the tunnel: ${line}.`,
   ],
@@ -116,7 +118,7 @@ export function createDiagnosis(): { read(line: Message): Finding | null } {
         attempts.set(number, Object.assign(attempt, seen));
         return null;
       };
-      if (/^initiating .*IKE_SA/.test(said)) return note({ refused: false });
+      if (/^(initiating .*IKE_SA|establishing CHILD_SA)/.test(said)) return note({ refused: false });
       const caller = /^(\S+) is initiating an? /.exec(said)?.[1];
       if (caller !== undefined) return note({ remote: caller });
       const wanted = /^looking for .*peer configs matching .*\.\.\.(\S+?)\[(.*)\]$/.exec(said);
@@ -127,13 +129,16 @@ export function createDiagnosis(): { read(line: Message): Finding | null } {
       for (const [pattern, fault, explain] of patterns) {
         const match = pattern.exec(said);
         if (match === null) continue;
+        const isAftermath = fault === "peer_unreachable" || match[0] === "unable to install";
+        if (isAftermath && attempt.refused) return null;
         if (fault !== "peer_unreachable") note({ refused: true });
-        else if (attempt.refused) return null;
+        const [, local, peer] = /^error installing route with policy (\S+) === (\S+)/.exec(said) ?? [];
         return {
           tunnel: tunnelOf(text(line, "ikesa-name")),
           remote: attempt.remote || (/\.\.\.([\d.]+)/.exec(said)?.[1] ?? ""),
           identity: attempt.identity,
           reason: { fault, detail: explain(match, attempt) },
+          pair: local === undefined || peer === undefined ? null : { local, peer },
         };
       }
       return null;

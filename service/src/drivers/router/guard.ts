@@ -5,35 +5,30 @@
 import { formatAddresses, join, parseAddresses } from "../../base/address.ts";
 import { BRIDGE, UPLINK } from "./name.ts";
 import { tableText } from "./nft.ts";
+import { type Opening, openingsOf } from "./openings.ts";
 import type { Image } from "./port.ts";
 
-function input(image: Image): string[] {
-  const live = image.tunnels.filter((tunnel) => tunnel.enabled);
-  const called = live.some((tunnel) => tunnel.type === "ipsec");
-  const edge = image.edgeAddress !== null;
-  return [
-    "chain input {",
-    "  type filter hook input priority filter; policy accept;",
-    '  iifname "lo" accept',
-    "  ct state invalid drop",
-    "  ct state established,related accept",
-    ...(edge ? ["  meta l4proto icmp accept", "  meta l4proto ipv6-icmp accept"] : []),
-    ...(image.dhcp.enabled ? [`  iifname "${BRIDGE}" udp dport 67 accept`] : []),
-    ...(image.dnsForwarders.length > 0
-      ? ["udp", "tcp"].map((protocol) => `  iifname "${BRIDGE}" ${protocol} dport 53 accept`)
-      : []),
-    ...(called
-      ? [
-          `  iifname "${UPLINK}" udp dport 500 accept`,
-          `  iifname "${UPLINK}" udp dport 4500 accept`,
-          `  iifname "${UPLINK}" meta l4proto esp accept`,
-        ]
-      : []),
-    ...(image.wireguard === null ? [] : [`  iifname "${UPLINK}" udp dport ${image.wireguard.listenPort} accept`]),
-    "  drop",
-    "}",
-  ];
-}
+const sides = { inside: `iifname "${BRIDGE}" `, outside: `iifname "${UPLINK}" `, anywhere: "" } as const;
+
+/** Echo is of both families. */
+const protocolsOf = ({ protocol }: Opening): string[] => (protocol === "icmp" ? ["icmp", "ipv6-icmp"] : [protocol]);
+
+const accepting = (opening: Opening): string[] =>
+  protocolsOf(opening).map((protocol) => {
+    const what = opening.port === null ? `meta l4proto ${protocol}` : `${protocol} dport ${opening.port}`;
+    return `  ${sides[opening.from]}${what} accept`;
+  });
+
+const input = (image: Image): string[] => [
+  "chain input {",
+  "  type filter hook input priority filter; policy accept;",
+  '  iifname "lo" accept',
+  "  ct state invalid drop",
+  "  ct state established,related accept",
+  ...openingsOf(image).flatMap(accepting),
+  "  drop",
+  "}",
+];
 
 /** Table `guard`. `kernelEsp`: the kernel does ESP itself, so what it protects crosses the uplink like the rest. */
 export function guardText(image: Image, kernelEsp: boolean): string {

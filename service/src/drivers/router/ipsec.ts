@@ -8,11 +8,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
+import { type Calls, createCalls } from "./calls.ts";
 import { type Charon, createCharon } from "./charon.ts";
 import { loadTunnels } from "./charonload.ts";
 import { readAssociations } from "./charonstate.ts";
 import { createDiagnosis, type Finding } from "./diagnosis.ts";
-import { childrenMissing, createMemory, type Memory, noteRekey, statusOf } from "./ipsecstatus.ts";
+import { childrenMissing, createMemory, forgotten, type Memory, noteRekey, reasonOf, statusOf } from "./ipsecstatus.ts";
 import type { IpsecTunnel, TunnelStatus } from "./port.ts";
 import { borrowedAddresses, ensureBorrowed } from "./sourceaddress.ts";
 import { tunnelOf } from "./strongswan.ts";
@@ -76,6 +77,7 @@ interface Net {
   /** Why the engine of this network does not work, "" when it does. */
   fault: string;
   readonly charon: Charon;
+  readonly calls: Calls;
   readonly memories: Map<number, Memory>;
   timer: NodeJS.Timeout | undefined;
   due: number;
@@ -115,10 +117,11 @@ export function createIpsec(options: IpsecOptions): Ipsec {
   };
 
   /** A caller who was refused before his tunnel was found belongs to those whose peer he may be. */
-  const noteFinding = (net: Net, { tunnel, remote, identity, reason }: Finding): void => {
-    for (const { id, peer, peerIdentity } of enabledOf(net)) {
-      const isMeant = tunnel === null ? remote === peer || identity === peerIdentity : tunnel === id;
-      if (isMeant) memoryOf(net, id).reason = reason;
+  const noteFinding = (net: Net, finding: Finding): void => {
+    const { tunnel, remote, identity } = finding;
+    for (const each of enabledOf(net)) {
+      const isMeant = tunnel === null ? remote === each.peer || identity === each.peerIdentity : tunnel === each.id;
+      if (isMeant) memoryOf(net, each.id).reason = reasonOf(each, finding);
     }
   };
 
@@ -130,12 +133,14 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     });
     await vici.listen("child-updown", (event) => {
       for (const [name] of sections(event)) {
-        const memory = net.memories.get(tunnelOf(name) ?? Number.NaN);
+        const id = tunnelOf(name) ?? Number.NaN;
+        const memory = net.memories.get(id);
         if (memory === undefined) continue;
-        const up = text(event, "up") === "yes";
-        if (up) Object.assign(memory, { wasUp: true, establishedAt: memory.establishedAt ?? now(), reason: null });
-        else {
-          Object.assign(memory, { establishedAt: null, bytesIn: 0, bytesOut: 0 });
+        if (text(event, "up") === "yes") {
+          Object.assign(memory, { wasUp: true, establishedAt: memory.establishedAt ?? now(), reason: null });
+          net.calls.up(id);
+        } else {
+          Object.assign(memory, forgotten);
           schedule(net, 1000);
         }
       }
@@ -155,6 +160,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       unchecked: true,
       fault: "",
       memories: new Map(),
+      calls: createCalls(),
       timer: undefined,
       due: 0,
       last: Promise.resolve(),
@@ -168,6 +174,8 @@ export function createIpsec(options: IpsecOptions): Ipsec {
           return greet(net, vici);
         },
         lost: () => {
+          // Should it live on, it can still be asked since when its tunnels are up.
+          for (const memory of net.memories.values()) Object.assign(memory, forgotten);
           log("warn", "charon ended and is started again", { namespace: edge.namespace });
           schedule(net, 100);
         },
@@ -189,7 +197,8 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     if (!kernelEsp) await ensureBorrowed(exec, net.edge.namespace, borrowedAddresses(net.edge.gateway, blocks));
   };
 
-  const clear = async ({ charon, edge }: Net): Promise<void> => {
+  const clear = async ({ charon, calls, edge }: Net): Promise<void> => {
+    calls.replace([]);
     await charon.stop();
     await removeRoutes(exec, edge.namespace, routingTable);
     // The namespace itself may be gone.
@@ -207,7 +216,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       if (net.unchecked) await checkAddresses(net);
       const vici = await net.charon.connect();
       const { address } = net.edge;
-      await loadTunnels(vici, wished, address, { lookup, random, memories: net.memories });
+      await loadTunnels(vici, wished, address, { lookup, random, memories: net.memories, calls: net.calls });
       if (net.unchecked) await checkRoutes(net);
       net.unchecked = false;
       net.fault = "";

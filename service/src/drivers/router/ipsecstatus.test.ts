@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { childrenMissing, createMemory, noteRekey, statusOf } from "./ipsecstatus.ts";
+import { childrenMissing, createMemory, noteRekey, reasonOf, statusOf } from "./ipsecstatus.ts";
 import type { IpsecTunnel } from "./port.ts";
 import type { Message } from "./vici.ts";
 
@@ -99,6 +99,37 @@ test("rekeying goes on counting", () => {
   const second = statusOf(tunnel, [association(child({ state: "REKEYED" }), fresh)], memory, now + 1000);
   assert.deepEqual([second.bytesIn, second.bytesOut], [121, 62]);
   assert.equal(second.establishedAt, first.establishedAt);
+});
+
+test("a child that the peer made narrower than asked is not up, whichever side it cut", () => {
+  const cuts: readonly (readonly [Record<string, string[]>, RegExp])[] = [
+    [
+      { "local-ts": ["10.24.1.1/32"] },
+      /agrees only to .* and 10\.24\.1\.1\/32 on ours\. Here 10\.24\.1\.0\/24 .* are set/,
+    ],
+    [{ "remote-ts": ["10.24.2.0/24"] }, /agrees only to 10\.24\.2\.0\/24 on its side .* 10\.24\.3\.0\/24 are set/],
+    [{ "remote-ts": ["10.24.2.0/24", "10.24.3.0/25"] }, /10\.24\.3\.0\/25 on its side/],
+    [{ "local-ts": ["10.24.1.0/24[tcp/80]"] }, /10\.24\.1\.0\/24\[tcp\/80\] on ours/],
+    [{ "local-ts": ["10.24.1.0..10.24.1.6"] }, /10\.24\.1\.0\.\.10\.24\.1\.6 on ours/],
+  ];
+  for (const [cut, detail] of cuts) {
+    const memory = createMemory();
+    const status = statusOf(tunnel, [association(child(cut))], memory, now);
+    assert.deepEqual([status.state, status.reason?.fault, status.establishedAt], ["down", "selectors_refused", null]);
+    assert.match(status.reason?.detail ?? "", detail);
+    // A whole one beside it, or in its place, is enough; so is one that is wider than what was asked.
+    const whole = child({ "remote-ts": ["10.24.2.0/23", "10.24.3.0/24"] });
+    assert.equal(statusOf(tunnel, [association(child(cut), whole)], memory, now).state, "up");
+  }
+});
+
+test("a pair of blocks that this machine refuses is the peer's doing where it is narrower than ours", () => {
+  const reason = { fault: "engine_unavailable", detail: "This machine refuses the tunnel." } as const;
+  const faultOf = (local: string, peer: string) =>
+    reasonOf(tunnel, { remote: "", identity: "", reason, pair: { local, peer } }).fault;
+  assert.equal(faultOf("10.24.1.2/32", "10.24.2.0/24"), "selectors_refused");
+  assert.equal(faultOf("10.24.1.0/24", "10.24.2.0/25"), "selectors_refused");
+  assert.equal(faultOf("10.24.1.0/24", "10.24.3.0/24"), "engine_unavailable");
 });
 
 test("IKEv1 is up when every pair is", () => {

@@ -1,12 +1,13 @@
 /**
  * What charon says of its security associations, as the status of a tunnel. A tunnel is up when every pair of networks that it is
- * to join has a child. Rekeying replaces children: since when the tunnel is up and how much went through it outlive that, and so
- * are kept beside what charon knows.
+ * to join has a child, and each child all of its pair: a peer may agree to a part of it. Rekeying replaces children: since when the
+ * tunnel is up and how much went through it outlive that, and so are kept beside what charon knows.
  */
-import type { Reason } from "./diagnosis.ts";
+import { parseAddresses } from "../../base/address.ts";
+import type { Finding, Reason } from "./diagnosis.ts";
 import type { IpsecTunnel, TunnelStatus } from "./port.ts";
 import { espProposal, ikeProposal } from "./proposals.ts";
-import { childrenOf } from "./strongswan.ts";
+import { type Child, childrenOf } from "./strongswan.ts";
 import { type Message, sections, text, texts } from "./vici.ts";
 
 /** What is remembered of one loaded tunnel. */
@@ -29,6 +30,9 @@ export const createMemory = (): Memory => ({
   reason: null,
 });
 
+/** What counts from the moment on at which a tunnel came up, once it is down. */
+export const forgotten = { establishedAt: null, bytesIn: 0, bytesOut: 0 } as const;
+
 /** A child carries packets also while it is being replaced. */
 const carrying = new Set(["INSTALLED", "REKEYING", "UPDATING"]);
 
@@ -48,6 +52,37 @@ export function childrenMissing(tunnel: IpsecTunnel, associations: readonly Mess
   return childrenOf(tunnel)
     .map(({ name }) => name)
     .filter((name) => !up.has(name));
+}
+
+/** Is this block inside one of those agreed to? charon writes what is no whole block as `10.0.0.0..10.0.0.6` or `10.0.0.0/24[tcp]`. */
+function isAgreed(block: string, agreed: readonly string[]): boolean {
+  const { first, last } = parseAddresses(block);
+  return agreed
+    .filter((each) => /^[\d.]+\/\d+$/.test(each))
+    .map(parseAddresses)
+    .some((each) => each.first <= first && last <= each.last);
+}
+
+const isWhole = (child: Message, { name, local, peer }: Child): boolean =>
+  text(child, "name") === name &&
+  local.every((block) => isAgreed(block, texts(child, "local-ts"))) &&
+  peer.every((block) => isAgreed(block, texts(child, "remote-ts")));
+
+const narrowed = (local: readonly string[], peer: readonly string[]): Reason => ({
+  fault: "selectors_refused",
+  detail: `The peer agrees only to ${peer.join(", ")} on its side and ${local.join(", ")} on ours.`,
+});
+
+/** Why a tunnel is down. libipsec has no source address in blocks that only the peer thought of, and so refuses them. */
+export function reasonOf(
+  { localSubnets, peerSubnets }: IpsecTunnel,
+  { reason, pair }: Omit<Finding, "tunnel">,
+): Reason {
+  if (pair === null) return reason;
+  const isOurs =
+    localSubnets.some((block) => isAgreed(block, [pair.local])) &&
+    peerSubnets.some((block) => isAgreed(block, [pair.peer]));
+  return isOurs ? reason : narrowed([pair.local], [pair.peer]);
 }
 
 function proposalText(child: Message, association: Message | undefined): string {
@@ -97,17 +132,21 @@ export function statusOf(
   const idleFor = up.map((child) => text(child, "use-in")).filter((seconds) => seconds !== "");
   if (idleFor.length > 0)
     memory.lastSeen = Math.max(memory.lastSeen ?? 0, now - 1000 * Math.min(...idleFor.map(Number)));
-  if (first === undefined || childrenMissing(tunnel, associations).length > 0) {
-    Object.assign(memory, { establishedAt: null, bytesIn: 0, bytesOut: 0 });
+  const blocks = (key: string): readonly string[] => [...new Set(up.flatMap((child) => texts(child, key)))];
+  const [localSubnets, peerSubnets] = [blocks("local-ts"), blocks("remote-ts")];
+  const isMissing = first === undefined || childrenMissing(tunnel, associations).length > 0;
+  if (!isMissing) {
+    const isJoined = childrenOf(tunnel).every((wished) => up.some((child) => isWhole(child, wished)));
+    Object.assign(memory, { wasUp: true, reason: isJoined ? null : narrowed(localSubnets, peerSubnets) });
+  }
+  if (isMissing || memory.reason !== null) {
+    Object.assign(memory, forgotten);
     const reason = memory.reason && explain(memory.reason, tunnel);
     return { ...base, state: memory.wasUp ? "down" : "connecting", lastSeen: memory.lastSeen, reason };
   }
 
-  memory.wasUp = true;
-  memory.reason = null;
   memory.establishedAt ??= now - 1000 * Math.max(...up.map((child) => numberOf(child, "install-time")));
   const sum = (key: string): number => up.reduce((total, child) => total + numberOf(child, key), 0);
-  const blocks = (key: string): readonly string[] => [...new Set(up.flatMap((child) => texts(child, key)))];
   return {
     id: tunnel.id,
     state: "up",
@@ -116,8 +155,8 @@ export function statusOf(
     bytesIn: memory.bytesIn + sum("bytes-in"),
     bytesOut: memory.bytesOut + sum("bytes-out"),
     lastSeen: memory.lastSeen,
-    localSubnets: blocks("local-ts"),
-    peerSubnets: blocks("remote-ts"),
+    localSubnets,
+    peerSubnets,
     peerAddress: text(associations[0], "remote-host"),
     proposal: proposalText(first, associations[0]),
   };

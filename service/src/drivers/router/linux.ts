@@ -4,7 +4,7 @@
  * not touched. The firewall and the source lock are loaded before a port goes up; the mark that says which generation is in force
  * comes last.
  */
-import { mkdirSync, readdirSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import type { Exec } from "../exec.ts";
 import type { Capabilities } from "./detect.ts";
 import { createDhcp } from "./dhcp.ts";
@@ -14,6 +14,7 @@ import {
   aliasLine,
   arriving,
   birthLines,
+  earlyArguments,
   finishLines,
   folderOf,
   forwardingArguments,
@@ -22,6 +23,7 @@ import {
   machineSettings,
   moveLines,
   portLines,
+  returnLines,
   type Site,
   settingArguments,
   settings,
@@ -50,7 +52,7 @@ import {
   type Kind,
   kinds,
   listingOf,
-  removalLines,
+  removalText,
   staleOf,
   swap,
 } from "./swap.ts";
@@ -59,7 +61,7 @@ import type { TunnelEngine } from "./tunnels.ts";
 
 export interface LinuxOptions extends Site {
   readonly exec: Exec;
-  /** Short, on a file system that a reboot empties; made with mode 700. */
+  /** Short, on a file system that a reboot empties; made with mode 711. */
   readonly runFolder: string;
   readonly capabilities: Capabilities;
   readonly tunnels: readonly TunnelEngine[];
@@ -86,11 +88,13 @@ interface Known {
 
 export function createLinux(options: LinuxOptions): Router {
   const { exec, tag, machine, runFolder, capabilities, tunnels } = options;
-  mkdirSync(runFolder, { recursive: true, mode: 0o700 });
+  mkdirSync(runFolder, { recursive: true });
+  // Programs that are not root find their own files below, and nobody sees whose there are.
+  chmodSync(runFolder, 0o711);
   const spaceOf = (network: number) => namespaceOf(tag, network);
   const dhcp = createDhcp(exec, (network) => folderOf(runFolder, network));
   const onMachine = machine === null ? [] : ["-n", machine];
-  const enter = (namespace: string | null) => (namespace === null ? [] : ["ip", "netns", "exec", namespace]);
+  const enter = (namespace: string | null) => (namespace === null ? [] : ["nsenter", `--net=/run/netns/${namespace}`]);
 
   async function ip(namespace: string | null, batch: readonly string[]): Promise<void> {
     if (batch.length === 0) return;
@@ -163,24 +167,22 @@ export function createLinux(options: LinuxOptions): Router {
     });
   }
 
-  /** Brings the tables into force, all in one step, and removes those that no packet asks any more. */
-  async function load(
-    space: string,
-    texts: Texts,
-    found: Found | null,
-    replaced: readonly Kind[],
-  ): Promise<Active | null> {
+  /** Brings the tables into force, all in one step, and then removes those that no packet asks any more. */
+  async function load(network: number, texts: Texts, found: Found | null, replaced: readonly Kind[]) {
+    const space = spaceOf(network);
     const active = (kind: Kind) => (found === null ? null : activeOf(found, kind));
     const idle = (kind: Kind) => (found === null ? [] : staleOf(found, kind));
     const swaps = replaced.map((kind) => swap(kind, texts[kind], active(kind), idle(kind)));
-    const tidy = kinds.filter((kind) => !replaced.includes(kind)).flatMap((kind) => removalLines(kind, idle(kind)));
-    await nft(space, swaps.map(({ first }) => first).join("") + lines(tidy));
+    const tidy = kinds.filter((kind) => !replaced.includes(kind)).map((kind) => removalText(kind, idle(kind)));
+    await nft(space, [...swaps.map(({ first }) => first), ...tidy].join(""));
     await nft(space, swaps.map(({ second }) => second).join(""));
-    const left = replaced.flatMap((kind) =>
-      removalLines(kind, active(kind) === null ? [] : [active(kind)?.name ?? ""]),
-    );
-    await nft(space, lines(left));
+    buryLater(network, swaps.map(({ past }) => past).join(""));
     return swaps[replaced.indexOf("edge")]?.active ?? active("edge");
+  }
+
+  /** Nobody waits for it, but the next change of the network does. Whatever it leaves, the long way finds. */
+  function buryLater(network: number, past: string): void {
+    if (past !== "") void inTurn(network, () => nft(spaceOf(network), past).catch(() => known.delete(network)));
   }
 
   /** The text that makes the machine translate for the network, or not; "" when it is so. */
@@ -205,16 +207,17 @@ export function createLinux(options: LinuxOptions): Router {
     if (before === undefined || before.generation >= image.generation || rest(before) !== rest(image)) return false;
     const space = spaceOf(image.id);
     const same = edge?.digest === digestOf(texts.edge);
-    const next = swap("edge", texts.edge, edge, null);
+    const next = swap("edge", texts.edge, edge, []);
     try {
       const [links] = await Promise.all([
-        exec.run(["ip", ...onMachine, "-j", "addr"]).then(readLinks),
+        exec.run(["ip", ...onMachine, "-j", "link"]).then(readLinks),
         same ? null : nft(space, next.first),
       ]);
       if (arriving(image, links).length > 0) return false;
       if (!same) await nft(space, next.second + generationLine(next.active, image.generation));
       else await ip(space, [aliasLine(markText(image.id, image.generation))]);
       known.set(image.id, { image, edge: same ? edge : next.active });
+      if (!same) buryLater(image.id, next.past);
       return true;
     } catch {
       return false;
@@ -258,8 +261,9 @@ export function createLinux(options: LinuxOptions): Router {
     const before = known.get(image.id);
     const altered = isAgain && before?.rules !== undefined && before.rules !== found.rules;
     const replaced = due("firewall", stale(texts, found, altered));
+    if (found !== null) await set(space, due("settings", earlyArguments(image, found)));
     const [edge] = await Promise.all([
-      load(space, texts, found, replaced),
+      load(image.id, texts, found, replaced),
       nft(machine, due("translation", translation(image, here))),
       ip(space, due("bridge", spaceLines(image, base))),
     ]);
@@ -304,6 +308,13 @@ export function createLinux(options: LinuxOptions): Router {
     await ip(null, [`netns del ${space}`]).catch(unlessMissing);
   }
 
+  /** Erases, but servers go on in their cards: those that were taken in wait on the machine for the next attempt. */
+  async function undo(image: Image): Promise<void> {
+    const argv = ["ip", "-force", "-n", spaceOf(image.id), "-batch", "-"];
+    await exec.run(argv, { stdin: lines(returnLines(image, options)), codes: [0, 1] });
+    await erase(image.id);
+  }
+
   /** What this process has applied. */
   const known = new Map<number, Known>();
 
@@ -342,7 +353,7 @@ export function createLinux(options: LinuxOptions): Router {
           } catch (error) {
             known.delete(image.id);
             // What never worked leaves nothing; what worked goes on as it was.
-            if (generation === 0) await erase(image.id).catch(() => {});
+            if (generation === 0) await undo(image).catch(() => {});
             throw error;
           }
         }

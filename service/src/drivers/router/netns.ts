@@ -100,6 +100,10 @@ export function settingArguments(image: Image, found: Found | null): string[] {
   return differing.map(([name, value]) => `${name}=${value}`);
 }
 
+/** Those that come before the addresses: where IPv6 was off until now, the kernel takes none of it. */
+export const earlyArguments = (image: Image, found: Found): string[] =>
+  settingArguments(image, found).filter((argument) => argument === "net.ipv6.conf.all.disable_ipv6=0");
+
 /** Ports to be taken in, by their device on the machine; a new device of the same name replaces what is there. */
 export function arriving(image: Image, machine: ReadonlyMap<string, Link>): Image["ports"] {
   return image.ports.filter((port) => machine.has(port.device));
@@ -156,6 +160,10 @@ export function moveLines(image: Image, site: Site, coming: Image["ports"]): str
   const space = namespaceOf(site.tag, image.id);
   return coming.map((port) => `link set ${port.device} netns ${space} name ${portOf(port.id)}`);
 }
+
+/** Moves the devices out again, under the names by which they came. */
+export const returnLines = (image: Image, { machine }: Site): string[] =>
+  image.ports.map(({ id, device }) => `link set ${portOf(id)} netns ${machine ?? process.pid} name ${device}`);
 
 /** The machine's end of the uplink, and its routes to the network. */
 export function machineLines(image: Image, site: Site, link: Link | undefined, routes: ReadonlySet<string>): string[] {

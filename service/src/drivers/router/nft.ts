@@ -11,10 +11,7 @@ import type { Firewall } from "./port.ts";
 import { type Chain, plant, type Test } from "./tree.ts";
 import { type Field, flatten, wholeOf } from "./verdict.ts";
 
-/**
- * One table as a whole. `delete` and not `flush`, since that leaves counters and sets behind. While two are exchanged both are asked
- * for a moment, one of them without its rules: so no chain may drop by policy, only by its last rule.
- */
+/** One table as a whole. `delete` and not `flush`, since that leaves counters and sets behind. */
 export function tableText(family: "inet" | "bridge", name: string, body: readonly string[]): string {
   const text = body.map((line) => `  ${line}\n`).join("");
   const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);

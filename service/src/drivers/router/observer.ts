@@ -1,14 +1,21 @@
 /**
- * All networks at a look: one `ip -batch` visits the namespaces of this installation, whoever made them, and another look at the
- * machine finds what a network left there without its namespace. Times of hits are remembered here, since nftables does not say.
+ * All networks at a look: one `ip -batch` sees the machine, where a network may have left something without its namespace, and visits
+ * the namespaces of this installation, whoever made them. A visit costs some milliseconds of a processor, so among many networks most
+ * take turns and are told of as they were last seen; but where servers are plugged in, their ports are counted every time. Times of
+ * hits are remembered here, since nftables does not say.
  */
 import type { Exec } from "../exec.ts";
 import type { Capabilities } from "./detect.ts";
 import { BRIDGE, portOf, text36, UPLINK, uplinkOf, uplinkPrefix } from "./name.ts";
 import type { Count, Image, NetworkStatus, PortStatus, RouterStatus, RuleCount, TunnelStatus } from "./port.ts";
-import { type Found, type Link, lookLines, readLinks, readMark, readSnapshot } from "./snapshot.ts";
+import { type Found, type Link, lookLines, readMark, readSnapshot } from "./snapshot.ts";
 import { activeOf, countersOf } from "./swap.ts";
 import type { TunnelEngine } from "./tunnels.ts";
+
+interface Place {
+  readonly network: number;
+  readonly space: string;
+}
 
 export interface ObserverOptions {
   readonly exec: Exec;
@@ -18,7 +25,7 @@ export interface ObserverOptions {
   readonly tunnels: readonly TunnelEngine[];
   readonly now: () => number;
   /** Namespaces of this installation. */
-  readonly networks: () => readonly { readonly network: number; readonly space: string }[];
+  readonly networks: () => readonly Place[];
   readonly dhcpRuns: (image: Image) => boolean;
 }
 
@@ -30,8 +37,8 @@ export interface Observer {
 }
 
 const nothing: Count = { packets: 0, bytes: 0 };
-/** Namespaces that one process visits, so that several cores are used. */
-const VISITS = 64;
+/** Namespaces that are visited at every look; of more, so many more in turn. */
+const VISITS = 8;
 
 /** Counts of one set of rules, and when each last grew. */
 interface Hits {
@@ -67,6 +74,10 @@ export function createObserver(options: ObserverOptions): Observer {
   const { exec, machine, tunnels, tag } = options;
   const applied = new Map<number, { readonly image: Image; readonly firewall: string }>();
   const hits = new Map<number, Hits>();
+  /** As each was at its last visit since it was applied. */
+  const seen = new Map<number, Found>();
+  /** Whose turn it was last. */
+  let turn = 0;
 
   function rules(network: number, found: Found): readonly RuleCount[] {
     const digest = activeOf(found, "edge")?.digest ?? "";
@@ -98,20 +109,42 @@ export function createObserver(options: ObserverOptions): Observer {
     ];
   }
 
-  async function visit(spaces: readonly string[]): Promise<ReadonlyMap<number, Found>> {
-    const parts: string[][] = [];
-    for (let at = 0; at < spaces.length; at += VISITS) parts.push(spaces.slice(at, at + VISITS));
-    const looks = parts.map(async (part) => {
-      const stdin = part.flatMap((space) => lookLines(space, false)).map((line) => `${line}\n`);
-      return exec.run(["ip", "-force", "-batch", "-"], { stdin: stdin.join(""), codes: [0, 1], timeout: 60_000 });
+  /** Lines of `ip` for the machine, then those for namespaces. */
+  async function run(onMachine: string, visits: readonly string[]): Promise<readonly Found[]> {
+    const argv = ["ip", ...(machine === null ? [] : ["-n", machine]), "-j", "-s", "-d", "-force", "-batch", "-"];
+    const stdin = [onMachine, ...visits].map((line) => `${line}\n`).join("");
+    return readSnapshot(await exec.run(argv, { stdin, codes: [0, 1], timeout: 60_000 }));
+  }
+
+  /** Looks where it is time to; gives the machine's own links, and each network as it is or was last seen. */
+  async function visit(places: readonly Place[], only: number | undefined) {
+    const isAll = only !== undefined || places.length <= VISITS;
+    const later = places.filter(({ network }) => network > turn);
+    const next = new Set(isAll ? places : [...later, ...places].slice(0, VISITS));
+    turn = isAll ? turn : ([...next].at(-1)?.network ?? 0);
+    const wished = new Map(applied);
+    const networks = new Map<number, Found>();
+    const visits = places.flatMap((place) => {
+      const [links = "", ...rest] = lookLines(place.space, false);
+      const known = seen.get(place.network);
+      if (known === undefined || next.has(place)) return [links, ...rest];
+      networks.set(place.network, known);
+      return portStatus(applied.get(place.network)?.image, known).length > 0 ? [links] : [];
     });
-    const found = (await Promise.all(looks)).flatMap(readSnapshot);
-    return new Map(
-      found.flatMap((one) => {
-        const { network } = readMark(one);
-        return network === null ? [] : [[network, one] as const];
-      }),
-    );
+    const found = await run(only === undefined ? "addr show" : `addr show dev ${uplinkOf(tag, only)}`, visits);
+    const machineLinks = new Map<string, Link>();
+    for (const one of found) {
+      const { network } = readMark(one);
+      if (network === null) for (const [name, link] of one.links) machineLinks.set(name, link);
+      else {
+        const known = networks.get(network);
+        const now = known === undefined ? one : { ...known, links: one.links };
+        networks.set(network, now);
+        // What was applied meanwhile may have been seen half done.
+        if (applied.get(network) === wished.get(network)) seen.set(network, now);
+      }
+    }
+    return { machineLinks, networks };
   }
 
   /** What a network left on the machine whose namespace is gone. */
@@ -140,16 +173,25 @@ export function createObserver(options: ObserverOptions): Observer {
   });
 
   return {
-    know: (image, firewall) => void applied.set(image.id, { image, firewall }),
+    know(image, firewall) {
+      const before = applied.get(image.id);
+      // Loaded just now, so whatever it will have counted was counted since.
+      if (before !== undefined && before.firewall !== firewall) hits.set(image.id, { digest: firewall, counts: [] });
+      applied.set(image.id, { image, firewall });
+      seen.delete(image.id);
+    },
     forget(network) {
       applied.delete(network);
+      seen.delete(network);
       hits.delete(network);
     },
     async observe(only) {
-      const networks = options.networks().filter(({ network }) => only === undefined || network === only);
-      const [found, links, ...engines] = await Promise.all([
-        visit(networks.map(({ space }) => space)),
-        exec.run(["ip", ...(machine === null ? [] : ["-n", machine]), "-j", "-s", "-d", "addr"]).then(readLinks),
+      const networks = options
+        .networks()
+        .filter(({ network }) => only === undefined || network === only)
+        .sort((one, other) => one.network - other.network);
+      const [{ machineLinks: links, networks: found }, ...engines] = await Promise.all([
+        visit(networks, only),
         ...tunnels.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
       ]);
       const spaceOf = new Map(networks.map(({ network, space }) => [network, space]));

@@ -174,7 +174,7 @@ export interface Count {
  * that is refused counts.
  */
 export interface RuleCount extends Count {
-  /** When `observe` first saw the present count, hence late by at most the time between two; null: no hit was seen. */
+  /** When `observe` first saw the present count, hence late by the time between two, and among many networks a minute or two; null: no hit was seen. */
   readonly lastHit: number | null;
 }
 
@@ -234,7 +234,10 @@ export interface Router {
   apply(image: Image, tell?: (part: string) => void): Promise<number>;
   /** Nothing of the network is left: links, rules, processes, files. An unknown one is fine. */
   remove(id: number): Promise<void>;
-  /** Everything at once, so that watching many networks costs little more than watching one; or only that one. */
+  /**
+   * Everything at once, so that watching many networks costs little more than watching one: of many it may tell some as they were
+   * a minute or two ago, but for what their ports count. Or only that one, as it is now.
+   */
   observe(network?: number): Promise<RouterStatus>;
   /**
    * What whoever listens at this TCP port of a server says first: one line, or null when nobody does or says nothing within a

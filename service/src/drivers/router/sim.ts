@@ -4,7 +4,8 @@
  * breaks things.
  */
 import { dnsmasqArguments } from "./dhcp.ts";
-import type { Count, Image, NetworkStatus, Router, RuleCount, TunnelStatus } from "./port.ts";
+import { openingsOf, openTo, takes } from "./openings.ts";
+import type { Count, Image, NetworkStatus, Port, Router, RuleCount, TunnelStatus } from "./port.ts";
 import { blocksOf, renderTexts } from "./texts.ts";
 import { createJudge, type Packet, staysInside } from "./verdict.ts";
 
@@ -91,18 +92,24 @@ export function createSim(now: () => number): SimulatedRouter {
     },
     async apply(image, tell) {
       if (sim.broken) throw new Error("the simulated machine refuses");
-      renderTexts(image, false);
-      dnsmasqArguments(image, "/");
       const before = networks.get(image.id);
+      // What the kernel would refuse is refused here too. Ports that were fit for it are still, and there may be thousands.
+      const known = new Map(before?.image.ports.map((port) => [port.id, port]));
+      const isKnown = ({ id, mac, bandwidth, addresses }: Port): boolean => {
+        const port = known.get(id);
+        return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
+      };
+      renderTexts({ ...image, ports: image.ports.filter((port) => !isKnown(port)) }, false);
+      dnsmasqArguments(image, "/");
       if (before !== undefined && before.image.generation > image.generation) return before.image.generation;
       if (before?.image.generation === image.generation) for (const part of before.missing) tell?.(part);
       const same = (part: (image: Image) => unknown) =>
         before !== undefined && JSON.stringify(part(before.image)) === JSON.stringify(part(image));
       const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
       const judge = createJudge(image.firewall, blocksOf(image));
-      const attached = new Set(before?.attached);
-      for (const id of attached) if (!image.ports.some((port) => port.id === id)) attached.delete(id);
-      for (const { id, device } of image.ports) if (devices.delete(device)) attached.add(id);
+      const attached = new Set<number>();
+      for (const { id, device } of image.ports)
+        if (devices.delete(device) || before?.attached.has(id) === true) attached.add(id);
       networks.set(image.id, {
         image,
         missing: [],
@@ -172,6 +179,11 @@ export function createSim(now: () => number): SimulatedRouter {
       const inside = (address: string) => staysInside({ ...packet, source: address, destination: address }, blocks);
       // Nobody outside poses as somebody inside.
       if (sender === undefined && inside(packet.source)) return false;
+      if (
+        [image.edgeAddress, image.v4.gateway, image.v6?.gateway].includes(packet.destination) &&
+        image.edgeAddress !== null
+      )
+        return takes(openTo(openingsOf(image), sender === undefined ? "outside" : "inside"), packet);
       const arrives =
         !inside(packet.destination) ||
         image.ports.some((port) => attached.has(port.id) && port.addresses.includes(packet.destination));

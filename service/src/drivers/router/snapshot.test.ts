@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dnsmasqArguments, hostFiles } from "./dhcp.ts";
+import { dnsmasqArguments, hostLines, keepLeases } from "./dhcp.ts";
 import type { Image } from "./port.ts";
 import { lookLines, markText, readMark, readSnapshot, tally } from "./snapshot.ts";
 import { activeOf } from "./swap.ts";
@@ -92,7 +92,7 @@ test("dnsmasq is told just what the image says", () => {
     dnsmasqArguments(image, "/run/x/7")?.slice(-8),
     [
       "--dhcp-range=10.64.0.8,static,255.255.255.248,1h",
-      "--dhcp-hostsdir=/run/x/7/hosts",
+      "--dhcp-hostsfile=/run/x/7/ports",
       "--dhcp-leasefile=/run/x/7/leases",
       "--dhcp-option=option:router,10.64.0.9",
       "--dhcp-option=option:dns-server,9.9.9.9",
@@ -117,12 +117,18 @@ test("dnsmasq is told just what the image says", () => {
   assert.throws(() => dnsmasqArguments({ ...image, dnsForwarders: ["1.1.1.1#53"] }, "/x"));
 });
 
-test("each port has its lease in a file, and only a plain name goes with it", () => {
-  assert.deepEqual(
-    [...hostFiles(image)],
-    [
-      ["p12", "02:42:00:00:00:20,10.64.0.10,web-1,infinite\n"],
-      ["p13", "02:42:00:00:00:21,10.64.0.11,infinite\n"],
-    ],
-  );
+test("each port has its lease, and only a plain name goes with it", () => {
+  assert.deepEqual(hostLines(image), [
+    "02:42:00:00:00:20,10.64.0.10,web-1,infinite",
+    "02:42:00:00:00:21,10.64.0.11,infinite",
+  ]);
+});
+
+test("a lease of a port that is gone, or of its address elsewhere, is not kept", () => {
+  const own = "0 02:42:00:00:00:20 10.64.0.10 web-1 01:02:42:00:00:00:20\n";
+  const gone = "0 02:42:00:00:00:1f 10.64.0.11 * *\n";
+  const moved = "0 02:42:00:00:00:21 10.64.0.1 * *\n";
+  assert.equal(keepLeases(gone + own + moved, hostLines(image)), own);
+  assert.equal(keepLeases(own, hostLines(image)), own);
+  assert.equal(keepLeases("", []), "");
 });

@@ -164,7 +164,7 @@ export function readMark(found: Found): { readonly network: number | null; reado
  */
 export function tally(rules: string): string {
   const counts = new Map<string, number>();
-  for (const [word] of rules.matchAll(/\b(accept|drop|goto|jump|return|masquerade|counter name)\b/g))
+  for (const [word] of rules.matchAll(/\b(accept|drop|goto|jump|return|masquerade|counter name|dormant)\b/g))
     counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts]
     .map(([word, times]) => `${word} ${times}`)

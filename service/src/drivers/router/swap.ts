@@ -1,9 +1,10 @@
 /**
  * How a table takes another's place between two packets, none of them lost. nftables changes rules of one chain at once, but the
  * elements of a set come and go a little later than the rules that ask it, and a packet in between finds nothing. So the new table
- * comes first, complete but for the rules of its chains at hooks; a second, small step gives it these and empties those of the old
- * one; and what is left of the old one goes with the change after that, when nobody asks it any more. Three names take turns, and
- * the table with a digest is the one in force.
+ * comes first, complete and dormant, which no packet asks; a second, small step wakes it and puts the old one to sleep. For a moment
+ * both are asked, and what both admit passes: each packet meets the old rules or the new ones. What sleeps is deleted afterwards, and
+ * nothing before, since what deletes waits for every packet on its way; so a table says by a counter that it is in force, and by
+ * another that it was.
  */
 import { digestOf } from "./nft.ts";
 import type { Count } from "./port.ts";
@@ -12,12 +13,7 @@ import type { Found } from "./snapshot.ts";
 export type Kind = "edge" | "guard" | "lock";
 export const kinds: readonly Kind[] = ["edge", "guard", "lock"];
 
-/** Chains at hooks; every text of the kind has all of them, and no anonymous set in them. */
-const bases: Record<Kind, readonly string[]> = {
-  edge: ["forward"],
-  guard: ["input", "forward", "output"],
-  lock: ["prerouting", "postrouting"],
-};
+const isOf = (kind: Kind, name: string): boolean => name.startsWith(kind) && /^\d$/.test(name.slice(kind.length));
 
 /** A table in force: its name in the kernel and the digest of the text that it was loaded from. */
 export interface Active {
@@ -25,16 +21,18 @@ export interface Active {
   readonly digest: string;
 }
 
-const SLOTS = 3;
-const slotOf = (active: Active): number => Number(active.name.slice(-1));
+/** Counter of a table that was in force. */
+const PAST = "past";
 
-const digestIn = (counters: ReadonlyMap<string, Count> | undefined): string =>
-  [...(counters?.keys() ?? [])].find((name) => name.startsWith("d_"))?.slice(2) ?? "";
+const digestIn = (counters: ReadonlyMap<string, Count>): string =>
+  [...counters.keys()].find((name) => name.startsWith("d_"))?.slice(2) ?? "";
 
 export function activeOf(found: Found, kind: Kind): Active | null {
-  const names = Array.from({ length: SLOTS }, (_, slot) => `${kind}${slot}`);
-  const all = names.map((name) => ({ name, digest: digestIn(found.counters.get(name)) }));
-  return all.find(({ digest }) => digest !== "") ?? null;
+  for (const [name, counters] of found.counters) {
+    const digest = digestIn(counters);
+    if (isOf(kind, name) && digest !== "" && !counters.has(PAST)) return { name, digest };
+  }
+  return null;
 }
 
 export const countersOf = (found: Found, kind: Kind): ReadonlyMap<string, Count> | undefined =>
@@ -45,65 +43,32 @@ export interface Swap {
   readonly first: string;
   /** The change itself. */
   readonly second: string;
+  /** Removes what was in force, "" for nothing. */
+  readonly past: string;
   readonly active: Active;
 }
 
 const familyOf = (kind: Kind): string => (kind === "lock" ? "bridge" : "inet");
 
-export const removalLines = (kind: Kind, names: readonly string[]): string[] =>
-  names.map((name) => `delete table ${familyOf(kind)} ${name}`);
+export const removalText = (kind: Kind, names: readonly string[]): string =>
+  names.map((name) => `delete table ${familyOf(kind)} ${name}\n`).join("");
 
-const lines = (list: readonly string[]): string => list.map((line) => `${line}\n`).join("");
-
-/**
- * `old`: what is in force now. `stale`: the names of tables of the kind that are neither in force nor wanted, null where the last
- * change left the one that it always leaves.
- */
-export function swap(kind: Kind, text: string, old: Active | null, stale: readonly string[] | null): Swap {
+/** `old`: what is in force now. `stale`: the names of tables of the kind that are neither in force nor wanted. */
+export function swap(kind: Kind, text: string, old: Active | null, stale: readonly string[]): Swap {
   const family = familyOf(kind);
-  const slot = old === null ? 0 : (slotOf(old) + 1) % SLOTS;
-  const name = `${kind}${slot}`;
+  const name = old?.name === `${kind}0` ? `${kind}1` : `${kind}0`;
   const digest = digestOf(text);
-  const rules: string[] = [];
-  // Our own texts, so each line is known: two blanks deep are chains, four their rules.
-  const quiet = text.replace(
-    /^ {2}chain (\w+) \{\n( {4}type .*\n)((?: {4}.*\n)*)/gm,
-    (all, chain: string, type: string, body: string) => {
-      if (!bases[kind].includes(chain)) return all;
-      rules.push(
-        ...body
-          .split("\n")
-          .filter(Boolean)
-          .map((rule) => `add rule ${family} ${name} ${chain} ${rule.trim()}`),
-      );
-      return `  chain ${chain} {\n${type}`;
-    },
-  );
-  const table = quiet.replace(
+  const table = text.replace(
     /^add table .*\ndelete table .*\ntable \w+ \w+ \{\n {2}counter d_.*\n/,
-    `table ${family} ${name} {\n`,
+    `table ${family} ${name} {\n  flags dormant;\n`,
   );
-  const leave =
-    old === null
-      ? []
-      : [
-          // `add` is for a chain that somebody deleted; to one that is there it does nothing.
-          ...bases[kind].flatMap((chain) => [
-            `add chain ${family} ${old.name} ${chain}`,
-            `flush chain ${family} ${old.name} ${chain}`,
-          ]),
-          `delete counter ${family} ${old.name} d_${old.digest}`,
-        ];
-  const previous = old === null || stale !== null ? [] : [`${kind}${(slotOf(old) + SLOTS - 1) % SLOTS}`];
+  const sleep =
+    old === null ? [] : [`table ${family} ${old.name} { flags dormant; }`, `counter ${family} ${old.name} ${PAST}`];
+  const wake = [`table ${family} ${name}`, `counter ${family} ${name} d_${digest}`];
   return {
-    first: `${lines(removalLines(kind, stale ?? []))}${table}`,
-    second: lines([
-      ...rules,
-      `add counter ${family} ${name} d_${digest}`,
-      ...leave,
-      // Adding before deleting makes it right whether or not it is there.
-      ...previous.flatMap((one) => [`add table ${family} ${one}`, `delete table ${family} ${one}`]),
-    ]),
+    first: removalText(kind, stale) + table,
+    second: [...wake, ...sleep].map((what) => `add ${what}\n`).join(""),
+    past: removalText(kind, old === null ? [] : [old.name]),
     active: { name, digest },
   };
 }
@@ -120,5 +85,5 @@ export const listingOf = (found: Found, name: string): string =>
 export function staleOf(found: Found, kind: Kind): string[] {
   const active = activeOf(found, kind)?.name;
   const tables = [...found.rules.matchAll(/^table \w+ (\w+) \{/gm)].map(([, name = ""]) => name);
-  return tables.filter((name) => new RegExp(`^${kind}\\d$`).test(name) && name !== active);
+  return tables.filter((name) => isOf(kind, name) && name !== active);
 }

@@ -54,11 +54,18 @@ allowed_ip=10.0.9.9/32
 
 `,
   );
-  const without = renderDevice({ ...device, peers: [{ ...peer, presharedKey: null, keepAlive: 0 }] }, device);
   assert.equal(
-    without,
-    `set=1\npublic_key=${hex(2)}\npreshared_key=${"0".repeat(64)}\npersistent_keepalive_interval=0\n\n`,
+    renderDevice({ ...device, peers: [{ ...peer, keepAlive: 0 }] }, device),
+    `set=1\npublic_key=${hex(2)}\npersistent_keepalive_interval=0\n\n`,
   );
+  // With another preshared key, or none, a peer begins anew: its session was made with the old one.
+  const rekeyed = renderDevice({ ...device, peers: [{ ...peer, presharedKey: keyOf(4) }] }, device);
+  assert.ok(
+    rekeyed.startsWith(`set=1\npublic_key=${hex(2)}\nremove=true\npublic_key=${hex(2)}\npreshared_key=${hex(4)}\n`),
+  );
+  assert.match(rekeyed, /endpoint=192.*keepalive_interval=25.*allowed_ip=10\.0\.9\.9\/32\n\n$/s);
+  const without = renderDevice({ ...device, peers: [{ ...peer, presharedKey: null }] }, device);
+  assert.ok(without.includes("remove=true") && !without.includes("preshared_key"));
   const bare = { ...peer, allowed: [], presharedKey: null, endpoint: null, keepAlive: 0 };
   assert.equal(
     renderDevice({ ...device, peers: [peer, { ...bare, publicKey: keyOf(6) }] }, device).includes(hex(6)),

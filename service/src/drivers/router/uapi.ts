@@ -51,8 +51,7 @@ const sameSet = (a: readonly string[], b: readonly string[]): boolean =>
 function peerLines(wished: WireguardPeer, present: WireguardPeer | undefined): readonly string[] {
   const allowed = wished.allowed.map(blockOf);
   const lines: string[] = [];
-  if (present?.presharedKey !== wished.presharedKey && (present !== undefined || wished.presharedKey !== null))
-    lines.push(`preshared_key=${wished.presharedKey === null ? noKey : hexOf(wished.presharedKey)}`);
+  if (present === undefined && wished.presharedKey !== null) lines.push(`preshared_key=${hexOf(wished.presharedKey)}`);
   if (wished.endpoint !== null && present?.endpoint !== wished.endpoint) lines.push(`endpoint=${wished.endpoint}`);
   if ((present?.keepAlive ?? 0) !== wished.keepAlive) lines.push(`persistent_keepalive_interval=${wished.keepAlive}`);
   if (!sameSet(allowed, present?.allowed ?? []))
@@ -65,15 +64,18 @@ export function renderDevice(wished: WireguardDevice, present: WireguardDevice):
   const lines: string[] = [];
   if (wished.privateKey !== present.privateKey) lines.push(`private_key=${hexOf(wished.privateKey)}`);
   if (wished.listenPort !== present.listenPort) lines.push(`listen_port=${wished.listenPort}`);
+  // A session would outlive its preshared key for three minutes.
+  const isSame = (one: WireguardPeer, other: WireguardPeer): boolean =>
+    one.publicKey === other.publicKey && one.presharedKey === other.presharedKey;
   // First what goes: a block may have moved from one peer to another.
-  for (const { publicKey } of present.peers)
-    if (!wished.peers.some((peer) => peer.publicKey === publicKey))
-      lines.push(`public_key=${hexOf(publicKey)}`, "remove=true");
+  for (const before of present.peers)
+    if (!wished.peers.some((peer) => isSame(peer, before)))
+      lines.push(`public_key=${hexOf(before.publicKey)}`, "remove=true");
   for (const peer of wished.peers)
     lines.push(
       ...peerLines(
         peer,
-        present.peers.find(({ publicKey }) => publicKey === peer.publicKey),
+        present.peers.find((before) => isSame(before, peer)),
       ),
     );
   return lines.length === 0 ? "" : `set=1\n${lines.join("\n")}\n\n`;

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { PacketWish, RuleWish } from "@brume/api/firewall.ts";
 import fc from "fast-check";
 import { Fault } from "../../base/fault.ts";
+import { openingsOf } from "../../drivers/router/openings.ts";
 import { type Asked, checkPacket, judgePacket } from "./check.ts";
 import { normalise } from "./firewall.ts";
 
@@ -18,6 +19,13 @@ const network: Asked = {
   firewall: normalise({ Rules: rules }, { family6: true }),
   internal: ["10.64.0.8/29", "fd24:1::/64"],
   edge: ["10.64.0.9", "fd24:1::1", "10.64.255.2"],
+  openings: openingsOf({
+    edgeAddress: "10.64.255.2",
+    dhcp: { enabled: true, router: null, dns: [] },
+    dnsForwarders: [],
+    wireguard: null,
+    tunnels: [{ type: "ipsec", enabled: true }],
+  }),
 };
 const packet = (wish: Partial<PacketWish> = {}): PacketWish => ({
   Protocol: "Tcp",
@@ -73,11 +81,37 @@ test("what is not filtered passes", () => {
   const inside = ask({ Source: "10.64.0.11", DestinationPort: 22 });
   assert.deepEqual([inside.Verdict, inside.Rule], ["Allow", null]);
   assert.match(inside.Reason, /does not cross the edge/);
-  for (const Destination of ["10.64.255.2", "10.64.0.9"]) {
-    const edge = judgePacket(ping("203.0.113.5", Destination), network);
-    assert.deepEqual([edge.Verdict, edge.Rule], ["Allow", null]);
-    assert.ok(edge.Reason.startsWith(`${Destination} is the edge itself`), edge.Reason);
+});
+
+test("the edge itself takes what the guard lets in, and nothing else", () => {
+  for (const [Protocol, Source, Destination, port, verdict] of [
+    ["Icmp", "203.0.113.5", "10.64.255.2", 0, "Allow"],
+    ["Icmp", "203.0.113.5", "10.64.0.9", 0, "Allow"],
+    ["Icmp", "fd24:1::5", "fd24:1::1", 0, "Allow"],
+    ["Icmp", "10.64.0.10", "10.64.255.2", 0, "Allow"],
+    ["Icmp", "10.64.255.2", "203.0.113.5", 0, "Allow"],
+    ["Tcp", "10.64.0.9", "10.64.0.10", 22, "Allow"],
+    ["Tcp", "203.0.113.5", "10.64.255.2", 22, "Deny"],
+    ["Tcp", "10.64.0.10", "10.64.0.9", 22, "Deny"],
+    ["Udp", "203.0.113.5", "10.64.255.2", 500, "Allow"],
+    ["Udp", "203.0.113.5", "10.64.255.2", 4500, "Allow"],
+    ["Tcp", "203.0.113.5", "10.64.255.2", 500, "Deny"],
+    ["Udp", "10.64.0.10", "10.64.255.2", 500, "Deny"],
+    ["Udp", "203.0.113.5", "10.64.255.2", 51_820, "Deny"],
+    ["Udp", "10.64.0.10", "10.64.0.9", 67, "Allow"],
+    ["Udp", "203.0.113.5", "10.64.0.9", 67, "Deny"],
+    ["Udp", "10.64.0.10", "10.64.0.9", 53, "Deny"],
+  ] as const) {
+    const question = { Protocol, Source, Destination, ...(port > 0 && { DestinationPort: port }) };
+    const { Verdict, Rule } = judgePacket(question, network);
+    assert.deepEqual([Verdict, Rule], [verdict, null], JSON.stringify(question));
   }
+  const reasonOf = (Source: string) => ask({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
+  assert.equal(
+    reasonOf("203.0.113.5"),
+    "10.64.0.9 is the edge itself, which rules do not filter: from outside it takes echo, UDP 500 (IKE), UDP 4500 (IKE), ESP, and nothing else.",
+  );
+  assert.match(reasonOf("10.64.0.10"), /: from the network it takes echo, UDP 67 \(DHCP\), and nothing else\.$/);
 });
 
 test("a packet that is none of the network's is judged by the rules, and that is said", () => {

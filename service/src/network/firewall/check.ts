@@ -1,10 +1,11 @@
 /**
- * The firewall asked about one packet (api section 7.2). The verdict is the router driver's own pure model of the rules, against which
- * the rendered rules are tested with real packets; here it gets the reason in words.
+ * The firewall asked about one packet (api section 7.2). The verdict is the router driver's own pure model of the rules and of the
+ * edge, against which the rendered rules are tested with real packets; here it gets the reason in words.
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import { dynamicPort, type FirewallVerdict, type PacketWish } from "@brume/api/firewall.ts";
 import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { type Opening, openTo, takes } from "../../drivers/router/openings.ts";
 import { createJudge, icmpOf, type Packet, staysInside, TCP, UDP } from "../../drivers/router/verdict.ts";
 import {
   checkRules,
@@ -56,6 +57,8 @@ export interface Asked extends Families {
   readonly internal: readonly string[];
   /** The edge's own addresses, inside the blocks and outside. */
   readonly edge: readonly string[];
+  /** What the edge takes that is meant for itself. */
+  readonly openings: readonly Opening[];
 }
 
 const allow = (Reason: string): FirewallVerdict => ({ Verdict: "Allow", Rule: null, Reason });
@@ -73,7 +76,8 @@ function packetOf({ Protocol, Source, SourcePort, Destination, DestinationPort }
 }
 
 /** What happens to the first packet of such a connection. Throws `validation_failed` with every fault, as `checkPacket` finds them. */
-export function judgePacket(body: PacketWish, { firewall, internal, edge, family6 }: Asked): FirewallVerdict {
+export function judgePacket(body: PacketWish, asked: Asked): FirewallVerdict {
+  const { firewall, internal, edge, family6 } = asked;
   const faults = checkPacket(body, { family6 });
   if (faults.length > 0) throw invalidFields(faults);
   const rules = body.Rules === undefined ? firewall.Rules : normaliseRules(body.Rules, { family6 });
@@ -82,14 +86,11 @@ export function judgePacket(body: PacketWish, { firewall, internal, edge, family
       ? firewall
       : { Enabled: true, DefaultRuleAction: body.DefaultRuleAction ?? firewall.DefaultRuleAction, Rules: rules };
   const packet = packetOf(body);
+  const isEdge = (text: string) => edge.some((own) => readAddress(own)?.value === readAddress(text)?.value);
+  if (isEdge(packet.source)) return allow(`${packet.source} is the edge itself: what it sends, rules do not filter.`);
+  if (isEdge(packet.destination)) return judgeOwn(packet, asked);
   if (staysInside(packet, internal))
     return allow("Both addresses are in the network: such traffic does not cross the edge and is not filtered.");
-  const isEdge = (text: string) => edge.some((own) => readAddress(own)?.value === readAddress(text)?.value);
-  const own = [packet.source, packet.destination].find(isEdge);
-  if (own !== undefined)
-    return allow(
-      `${own} is the edge itself, which rules do not filter: it answers echo and what its tunnels need, and nothing else.`,
-    );
   if (!set.Enabled) return allow("The firewall is not enabled: everything passes.");
 
   const { allow: passes, rule } = createJudge(toPort(set), internal)(packet);
@@ -107,6 +108,20 @@ export function judgePacket(body: PacketWish, { firewall, internal, edge, family
   if (isOutside(packet, internal))
     reasons.push(`Neither address is in ${internal.join(" or ")}, so this firewall never meets such a packet.`);
   return { Verdict, Rule: rule === null ? null : rule + 1, Reason: reasons.join(" ") };
+}
+
+/** Of a packet for the edge itself. */
+function judgeOwn(packet: Packet, { internal, openings }: Asked): FirewallVerdict {
+  const isInside = staysInside({ ...packet, destination: packet.source }, internal);
+  const open = openTo(openings, isInside ? "inside" : "outside");
+  const list = open.map(({ name, protocol, port }) =>
+    port === null ? name : `${protocol.toUpperCase()} ${port} (${name})`,
+  );
+  return {
+    Verdict: takes(open, packet) ? "Allow" : "Deny",
+    Rule: null,
+    Reason: `${packet.destination} is the edge itself, which rules do not filter: from ${isInside ? "the network" : "outside"} it takes ${list.join(", ")}, and nothing else.`,
+  };
 }
 
 /** A packet to itself stays inside exactly if its address is inside. */

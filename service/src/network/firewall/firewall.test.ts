@@ -7,7 +7,7 @@ import { Fault } from "../../base/fault.ts";
 import { createJudge } from "../../drivers/router/verdict.ts";
 import { decodeBody } from "../../http/read/body.ts";
 import { readFields } from "../../http/read/fields.ts";
-import { checkFirewall, defaultFirewall, normalise, showFirewall, toPort } from "./firewall.ts";
+import { abridge, checkFirewall, defaultFirewall, normalise, showFirewall, toPort } from "./firewall.ts";
 
 const both = { family6: true };
 const only4 = { family6: false };
@@ -181,6 +181,11 @@ test("a client that does everything wrong is told so a thousand times", () => {
 test("Confirm is alone in the body", () => {
   assert.deepEqual(checkFirewall({ Confirm: true }, only4), []);
   assert.deepEqual(checkFirewall({ Confirm: false, Rules: [], Enabled: true }, only4), []);
+  assert.deepEqual(
+    checkFirewall({ Confirm: false }, only4).map(({ pointer, code }) => [pointer, code]),
+    [["/Confirm", "value_not_allowed"]],
+    "it would replace all rules by none",
+  );
   const [fault, ...more] = checkFirewall({ Confirm: true, Enabled: true, Rules: [] }, only4);
   assert.deepEqual([fault?.pointer, fault?.code, more], ["/Confirm", "fields_conflict", []]);
   assert.equal(fault?.detail, "Confirm must be alone in the body, not beside Enabled, Rules.");
@@ -371,4 +376,23 @@ test("no text whatever makes it fail, and what it takes is normal", () => {
     }),
     { numRuns: 1000 },
   );
+});
+
+test("of a large firewall is told what is not in the other, and how much is left out", () => {
+  const of = (...names: string[]) => normalise({ Rules: names.map((Name) => rule({ Name })) }, only4);
+  const shown = (...names: string[]) => showFirewall(of(...names), { confirmBy: null, counts: null });
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `n${index}`);
+  const told = (mine: string[], other: string[] | null) => {
+    const { Rules, Omitted } = abridge(shown(...mine), other && of(...other));
+    return [Omitted, Rules.length, ...Rules.slice(0, 3).map(({ Number, Name }) => `${Number} ${Name}`)];
+  };
+  assert.deepEqual(told(names(500), null), [undefined, 500, "1 n0", "2 n1", "3 n2"]);
+  const many = names(501);
+  assert.deepEqual(told(many, many), [501, 0]);
+  assert.deepEqual(told(many, null), [1, 500, "1 n0", "2 n1", "3 n2"]);
+  assert.deepEqual(told(many.with(100, "x"), many), [500, 1, "101 x"]);
+  assert.deepEqual(told(many.with(100, "x").with(102, "y"), many), [498, 3, "101 x", "102 n101", "103 y"]);
+  assert.deepEqual(told(["x", ...many], many), [501, 1, "1 x"]);
+  assert.deepEqual(told(many, ["x", ...many]), [501, 0]);
+  assert.deepEqual(told(["n0", ...many], many), [501, 1, "2 n0"]);
 });

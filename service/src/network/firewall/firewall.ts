@@ -36,6 +36,22 @@ export interface StoredFirewall {
 /** Of a new network. */
 export const defaultFirewall: StoredFirewall = { Enabled: false, DefaultRuleAction: "Deny", Rules: [] };
 
+/** By text; the last few, since a change of thousands of rules asks for the old and the new ones again and again. */
+const remembered = new Map<string, StoredFirewall>();
+const mostRemembered = 4;
+
+/** Of a row. */
+export function firewallOf({ firewall: text }: { readonly firewall: string }): StoredFirewall {
+  const firewall = remembered.get(text) ?? (JSON.parse(text) as StoredFirewall);
+  remembered.delete(text);
+  remembered.set(text, firewall);
+  for (const oldest of remembered.keys()) {
+    if (remembered.size <= mostRemembered) break;
+    remembered.delete(oldest);
+  }
+  return firewall;
+}
+
 /** What a network has that rules may speak of. */
 export interface Families {
   readonly family6: boolean;
@@ -159,24 +175,39 @@ function readRule(
 /** As many as reading tells of. */
 const maxFaults = 1000;
 
-function readRules(wishes: readonly Partial<RuleWish>[], families: Families) {
+interface Reading {
+  readonly family6: boolean;
+  readonly rules: readonly StoredRule[];
+  readonly faults: readonly FieldFault[];
+}
+
+/** A request's rules are checked before its transaction and stored in it, and read once. */
+const readings = new WeakMap<readonly Partial<RuleWish>[], Reading>();
+
+function readRules(wishes: readonly Partial<RuleWish>[], families: Families): Reading {
+  const known = readings.get(wishes);
+  if (known !== undefined && known.family6 === families.family6) return known;
   const faults: FieldFault[] = [];
   const rules = wishes.map((wish, index) =>
     readRule(wish, families, (field, { code, must }) => {
       if (faults.length < maxFaults) faults.push(fieldFault(`/Rules/${index}/${field}`, code, `${field} ${must}.`));
     }),
   );
-  return { rules, faults };
+  const reading = { family6: families.family6, rules, faults };
+  readings.set(wishes, reading);
+  return reading;
 }
 
-export const checkRules = (rules: readonly Partial<RuleWish>[], families: Families): FieldFault[] =>
-  readRules(rules, families).faults;
+export const checkRules = (rules: readonly Partial<RuleWish>[], families: Families): FieldFault[] => [
+  ...readRules(rules, families).faults,
+];
 
 /** The rules in canonical text. Throws `validation_failed` with every fault. */
 export function normaliseRules(wishes: readonly RuleWish[], families: Families): readonly StoredRule[] {
-  const whole = wishes.map((wish) => ({ ...wish, Protocol: wish.Protocol ?? "Any" }));
+  const isWhole = wishes.every(({ Protocol }) => Protocol !== undefined);
+  const whole = isWhole ? wishes : wishes.map((wish) => ({ ...wish, Protocol: wish.Protocol ?? "Any" }));
   const { rules, faults } = readRules(whole, families);
-  if (faults.length > 0) throw invalidFields(faults);
+  if (faults.length > 0) throw invalidFields([...faults]);
   return rules;
 }
 
@@ -185,6 +216,10 @@ export function checkFirewall(body: Partial<FirewallWish>, families: Families): 
   const { Confirm, Rules = [], ...others } = body;
   const beside = [...Object.keys(others), ...(body.Rules === undefined ? [] : ["Rules"])];
   const faults = checkRules(Rules, families);
+  if (Confirm === false && beside.length === 0)
+    return [
+      fieldFault("/Confirm", "value_not_allowed", "Confirm must be true when it is alone in the body, not false."),
+    ];
   if (Confirm !== true || beside.length === 0) return faults;
   const detail = `Confirm must be alone in the body, not beside ${beside.join(", ")}.`;
   return [...faults, fieldFault("/Confirm", "fields_conflict", detail)];
@@ -254,4 +289,34 @@ export function showFirewall(
     }),
     ConfirmBy: confirmBy === null ? null : formatDate(confirmBy),
   };
+}
+
+/** So many rules are told in full; the usual quota. */
+const mostTold = 500;
+
+const isSame = (one: StoredRule, other: StoredRule | undefined): boolean =>
+  other !== undefined &&
+  one.Name === other.Name &&
+  one.Action === other.Action &&
+  one.Protocol === other.Protocol &&
+  one.Source === other.Source &&
+  one.SourcePort === other.SourcePort &&
+  one.Destination === other.Destination &&
+  one.DestinationPort === other.DestinationPort;
+
+/**
+ * For events and the audit, which would else hold megabytes for each change of a large firewall: of more than 500 rules only those
+ * from the first to the last that `other` does not have in its place, 500 at most, and how many are left out.
+ */
+export function abridge(firewall: Firewall, other: StoredFirewall | null): Firewall & { readonly Omitted?: number } {
+  const { Rules } = firewall;
+  if (Rules.length <= mostTold) return firewall;
+  const there = other?.Rules ?? [];
+  const most = Math.min(Rules.length, there.length);
+  let head = 0;
+  while (head < most && isSame(Rules[head] as StoredRule, there[head])) head++;
+  let tail = 0;
+  while (tail < most - head && isSame(Rules.at(-1 - tail) as StoredRule, there.at(-1 - tail))) tail++;
+  const told = Rules.slice(head, Math.min(Rules.length - tail, head + mostTold));
+  return { ...firewall, Rules: told, Omitted: Rules.length - told.length };
 }

@@ -1,28 +1,17 @@
 /** The firewall of a public network: set it, confirm it, ask it. */
 import { Fault } from "../../base/fault.ts";
+import { openingsOf } from "../../drivers/router/openings.ts";
 import { nudge } from "../../engine/task.ts";
 import type { Handlers } from "../../http/handler.ts";
-import { cidr6Of, cidrOf, gateway6Of, showAddress } from "../plan.ts";
-import type { NetworkRow } from "../table.ts";
+import { listTunnels, type NetworkRow } from "../table.ts";
 import { changePublic, getPublic, holdProjectQuota, type NetworkTools } from "../tools.ts";
 import { checkPacket, judgePacket } from "./check.ts";
-import { checkFirewall, normalise, type StoredFirewall } from "./firewall.ts";
+import { checkFirewall, firewallOf, normalise } from "./firewall.ts";
 
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
-/** What the check must know of the network: its blocks and the addresses that are the edge itself. */
-function askedOf(row: NetworkRow) {
-  const own = [row.gateway, row.edge].filter((ip) => ip !== null).map(showAddress);
-  return {
-    ...familiesOf(row),
-    firewall: JSON.parse(row.firewall) as StoredFirewall,
-    internal: [cidrOf(row), ...(row.first6 === null ? [] : [cidr6Of(row.first6)])],
-    edge: [...own, ...(row.first6 === null ? [] : [gateway6Of(row.first6)])],
-  };
-}
-
 export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall" | "checkFirewall"> {
-  const { clock, pools, confirm } = tools;
+  const { clock, pools, confirm, render } = tools;
   /** Before the network is looked at, every family that a network here can have is good. */
   const anyFamily = { family6: pools.public6 !== null };
 
@@ -49,14 +38,25 @@ export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall
               confirm_by: now + body.ConfirmWithin * 1000,
             };
           }
-          if (firewall === network.firewall && network.confirm_by === null) return null;
+          // What `GET` showed and comes back changes nothing, and a set that waits goes on waiting.
+          if (firewall === network.firewall) return null;
           return { firewall, fallback: null, confirm_by: null };
         }),
     },
     checkFirewall: {
       check: (body) => checkPacket(body, anyFamily),
       async read({ body, caller, params }, db) {
-        return { answer: judgePacket(body, askedOf(await getPublic(db, caller, params.id))) };
+        const network = await getPublic(db, caller, params.id);
+        const image = render({ network, links: [], tunnels: await listTunnels(db, network.id) });
+        const { v4, v6, edgeAddress } = image;
+        const asked = {
+          ...familiesOf(network),
+          firewall: firewallOf(network),
+          internal: [v4.cidr, ...(v6 === null ? [] : [v6.cidr])],
+          edge: [v4.gateway, edgeAddress, v6?.gateway ?? null].filter((address) => address !== null),
+          openings: openingsOf(image),
+        };
+        return { answer: judgePacket(body, asked) };
       },
     },
   };

@@ -42,6 +42,11 @@ function readBlock(text: string): { readonly text: string; readonly range: Range
   };
 }
 
+/** Where no host can be: this network, this machine, this link, many at once (RFC 6890). Wider blocks may have them inside. */
+const nowhere = ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3"].map(parseAddresses);
+const isNowhere = (range: Range): boolean =>
+  nowhere.some(({ first, last }) => range.first >= first && range.last <= last);
+
 /** One to 16 IPv4 blocks joined by commas, each inside the block `within`; repeated ones count once. */
 export function readBlocks(text: string, within = "0.0.0.0/0"): Taken {
   const parts = text.split(",").map((part) => part.trim());
@@ -53,6 +58,7 @@ export function readBlocks(text: string, within = "0.0.0.0/0"): Taken {
     if (block === null) return invalid("must be IPv4 blocks such as 10.0.0.0/24, joined by commas", part);
     if (block.range.first < whole.first || block.range.last > whole.last)
       return refuse("out_of_range", `must be inside ${within}, and ${block.text} is not`);
+    if (isNowhere(block.range)) return refuse("out_of_range", `must be blocks of hosts, and ${block.text} is not`);
     blocks.add(block.text);
   }
   if (blocks.size === 0) return invalid("must be IPv4 blocks such as 10.0.0.0/24, joined by commas", text);
@@ -63,19 +69,13 @@ export function readBlocks(text: string, within = "0.0.0.0/0"): Taken {
 
 export const splitBlocks = (blocks: string): readonly string[] => blocks.split(",");
 
-/** An address that a packet can be sent to: neither this machine itself, nor many at once (RFC 6890). */
-function isReachable(address: string): boolean {
-  const first = Number(address.split(".")[0]);
-  return first !== 0 && first !== 127 && first < 224;
-}
-
 const label = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?";
 const hostName = new RegExp(`^${label}(?:\\.${label})*$`);
 
 /** Labels of letters, digits, - and _, the last of which is no number: that would be a mistyped address. */
 const isHostName = (text: string): boolean => text.length <= 253 && hostName.test(text) && !/(?:^|\.)\d+$/.test(text);
 
-const isHost = (text: string): boolean => (isIPv4(text) ? isReachable(text) : isHostName(text));
+const isHost = (text: string): boolean => (isIPv4(text) ? !isNowhere(parseAddresses(text)) : isHostName(text));
 
 /** The peer of an IPsec tunnel: an address, a host name, or `any`. */
 export function readPeer(text: string): Taken {

@@ -9,7 +9,7 @@ import { Fault } from "../../base/fault.ts";
 import { renderPeerConfig } from "../../drivers/router/peerconfig.ts";
 import { decodeBody } from "../../http/read/body.ts";
 import { readFields } from "../../http/read/fields.ts";
-import { checkTunnels, type KnownTunnel, planTunnels, type TunnelPlan } from "./plan.ts";
+import { checkTunnels, type KnownTunnel, planTunnels, sparesFault, type TunnelPlan } from "./plan.ts";
 import type { TunnelNetwork } from "./read.ts";
 import { readTunnel, showTunnel, toSpec, writeSettings } from "./tunnel.ts";
 
@@ -114,6 +114,50 @@ test("fields of the other type are neither taken nor shown", () => {
     [PublicKey, ListenPort, KeepAlive, PeerEndpoint, SharedKey],
     [wireguard.publicKey, 51_820, 25, "", ""],
   );
+});
+
+test("what cannot be read of a field is a fault where the tunnel has the field, and is ignored where it has not", () => {
+  const known = store(plan([office, laptop]));
+  /** Faults that refuse at once, and those that the plan holds. */
+  const faultsOf = (...Tunnels: readonly object[]): [string[], string[]] => {
+    const { value, faults } = read({ Tunnels });
+    const spared = faults.filter((fault) => sparesFault(value, fault));
+    const tell = (some: readonly FieldFault[]) => some.map(({ pointer }) => pointer.replace("/Tunnels/", ""));
+    try {
+      planTunnels(known, value, network, make, spared);
+      return [tell(faults.filter((fault) => !spared.includes(fault))), []];
+    } catch (error) {
+      assert.ok(error instanceof Fault, String(error));
+      return [tell(faults.filter((fault) => !spared.includes(fault))), tell(error.errors)];
+    }
+  };
+  const foreign = { EncryptionType: "Nonsense", DhGroup: 99, IkeVersion: 3, Digest: 7, PerfectForwardSecrecy: "?" };
+  const alien = { KeepAlive: 99_999, PeerPublicKey: "x".repeat(65) };
+  const b = { ...office, Name: "b", PeerNetwork: "10.1.0.0/16", PeerEndpoint: "b.example" };
+  assert.deepEqual(faultsOf({ ...laptop, ...foreign }, { ...office, ...alien }, { ...b, ...alien }), [[], []]);
+  assert.deepEqual(faultsOf({ Id: 2, ...foreign }, { Id: 1, Type: "IPsec", ...alien }), [[], []]);
+  assert.deepEqual(faultsOf({ ...b, DhGroup: 99 }, { ...laptop, KeepAlive: -1, Mtu: 1 }), [
+    ["0/DhGroup", "1/Mtu", "1/KeepAlive"],
+    [],
+  ]);
+  // Of what type a known one is, only the plan knows.
+  assert.deepEqual(faultsOf({ Id: 1, DhGroup: 99, KeepAlive: -1 }, { Id: 2, KeepAlive: -1, Mtu: 1 }), [
+    ["1/Mtu"],
+    ["0/DhGroup", "1/KeepAlive"],
+  ]);
+});
+
+test("no tunnel leads a network to itself", () => {
+  const at = (wish: Partial<TunnelWish>) => refusals([{ ...office, ...wish }]);
+  for (const own of ["10.64.255.2", "10.64.0.8", "10.64.0.9", "10.64.0.15"])
+    assert.deepEqual(at({ PeerEndpoint: own }), ["/Tunnels/0/PeerEndpoint fields_conflict"], own);
+  assert.deepEqual(at({ PeerEndpoint: "10.64.0.16" }), []);
+  assert.deepEqual(refusals([{ ...laptop, PeerEndpoint: "10.64.255.2:51820" }]), [
+    "/Tunnels/0/PeerEndpoint fields_conflict",
+  ]);
+  assert.deepEqual(at({ PeerNetwork: "10.0.0.0/24,10.64.255.2" }), ["/Tunnels/0/PeerNetwork fields_conflict"]);
+  // Where the edge is may lie inside what the peer leads to.
+  assert.deepEqual(at({ PeerNetwork: "10.64.255.0/24" }), []);
 });
 
 test("defaults depend on what they say they do", () => {
@@ -226,7 +270,7 @@ test("what reading refuses, it refuses without saying a secret back", () => {
     ["field_required"],
   );
   assert.deepEqual(
-    read({ Tunnels: Array.from({ length: 51 }, () => office) }).faults.map(({ code }) => code),
+    read({ Tunnels: Array.from({ length: 10_001 }, () => office) }).faults.map(({ code }) => code),
     ["too_long"],
   );
 });

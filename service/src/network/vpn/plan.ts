@@ -5,11 +5,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Labels } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
-import type { TunnelWish, Vpn } from "@brume/api/vpn.ts";
+import type { TunnelType, TunnelWish, Vpn } from "@brume/api/vpn.ts";
 import { faultAt, fieldFault, invalidFields } from "../../base/fault.ts";
-import { checkWish, type FieldRefusal, readWish, type TunnelNetwork } from "./read.ts";
+import { checkWish, type FieldRefusal, readWish, type TunnelNetwork, typesOf } from "./read.ts";
 import { findConflicts, findOverlap, type ListedTunnel } from "./rules.ts";
-import type { StoredTunnel, TunnelSettings } from "./tunnel.ts";
+import { hasField, type StoredTunnel, type TunnelSettings } from "./tunnel.ts";
 
 /** A stored tunnel with its key opened; null: it has none. */
 export interface KnownTunnel extends StoredTunnel {
@@ -40,11 +40,29 @@ const blame = (index: number, { field, code, must }: FieldRefusal): FieldFault =
 
 /** Ids that are given more than once. */
 function checkIds(wishes: readonly TunnelWish[]): FieldFault[] {
+  const seen = new Map<number, number>();
   return wishes.flatMap(({ Id }, index) => {
-    const before = Id === undefined ? -1 : wishes.findIndex((wish) => wish.Id === Id);
-    if (before < 0 || before === index) return [];
+    if (Id === undefined) return [];
+    const before = seen.get(Id);
+    if (before === undefined) {
+      seen.set(Id, index);
+      return [];
+    }
     return [fieldFault(pointerTo(index, "Id"), "fields_conflict", `Id ${Id} is that of Tunnels[${before}] too.`)];
   });
+}
+
+/** Which field of which tunnel a fault is about. */
+function placeOf({ pointer }: FieldFault): { readonly index: number; readonly field: string } {
+  const [, index = "", field = ""] = /^\/Tunnels\/(\d+)\/(\w+)/.exec(pointer) ?? [];
+  return { index: Number(index || Number.NaN), field };
+}
+
+/** A fault of a field that the tunnel may not have, its type being another: `planTunnels` knows, and is told. */
+export function sparesFault({ Tunnels: wishes = [] }: Partial<Vpn>, fault: FieldFault): boolean {
+  const { index, field } = placeOf(fault);
+  const wish = wishes[index];
+  return wish !== undefined && typesOf(wish).some((type) => !hasField(type, field));
 }
 
 /** Every fault that can be told without looking at the network or at the tunnels it has. */
@@ -55,17 +73,19 @@ export function checkTunnels({ Tunnels: wishes }: Vpn): readonly FieldFault[] {
 
 /**
  * What is to be stored. `make.sharedKey` is called for each new IPsec tunnel without a key. Throws `validation_failed` with every
- * field that is not valid, unknown ids included, else `tunnel_type_fixed`, else `peer_network_overlap`.
+ * field that is not valid, unknown ids and what of `spared` counts included, else `tunnel_type_fixed`, else `peer_network_overlap`.
  */
 export function planTunnels(
   known: readonly KnownTunnel[],
   { Tunnels: wishes }: Vpn,
   network: TunnelNetwork,
   make: { readonly sharedKey: () => string },
+  spared: readonly FieldFault[] = [],
 ): TunnelPlan {
   const standing = new Map(known.map((tunnel) => [tunnel.id, tunnel]));
   const faults: FieldFault[] = checkIds(wishes);
   const listed: ListedTunnel[] = [];
+  const types = new Map<number, TunnelType>();
   let otherType: number | null = null;
   for (const [index, wish] of wishes.entries()) {
     const before = wish.Id === undefined ? undefined : standing.get(wish.Id);
@@ -79,11 +99,19 @@ export function planTunnels(
       otherType ??= index;
       continue;
     }
+    types.set(index, type);
     const { settings, sharedKey, refusals } = readWish(wish, type, network, before);
     faults.push(...refusals.map((refusal) => blame(index, refusal)));
     if (refusals.length === 0) listed.push({ index, settings, sharedKey });
   }
-  faults.push(...findConflicts(listed).map(({ index, ...refusal }) => blame(index, refusal)));
+  faults.push(
+    ...spared.filter((fault) => {
+      const { index, field } = placeOf(fault);
+      const type = types.get(index);
+      return type !== undefined && hasField(type, field);
+    }),
+  );
+  faults.push(...findConflicts(listed, network).map(({ index, ...refusal }) => blame(index, refusal)));
   if (faults.length > 0) throw invalidFields(faults);
   if (otherType !== null) throw typeFixed(otherType, wishes, standing);
   const overlap = findOverlap(listed, network.cidr);

@@ -226,13 +226,14 @@ const blanks: Readonly<Record<TunnelType, TunnelSettings>> = {
 /** A network that nothing is outside of. */
 const anywhere: TunnelNetwork = { cidr: "0.0.0.0/0", edgeAddress: "192.0.2.1", publicKey: null };
 
-/**
- * What is wrong with the wish whatever stands. A known tunnel has one of the two types, whatever the wish says of it, so only what is
- * wrong with both counts.
- */
+/** A known tunnel has one of the two types, whatever the wish says of it. */
+export const typesOf = ({ Id, Type }: TunnelWish): readonly TunnelType[] =>
+  Id === undefined ? [Type ?? "IPsec"] : tunnelTypes;
+
+/** What is wrong with the wish whatever stands: with all types that it may have. */
 export function checkWish(wish: TunnelWish): readonly FieldRefusal[] {
   const isKnown = wish.Id !== undefined;
-  const types = isKnown ? tunnelTypes : [wish.Type ?? "IPsec"];
+  const types = typesOf(wish);
   const [first = [], ...others] = types.map((type) => {
     const standing = isKnown ? { settings: blanks[type], sharedKey: null } : undefined;
     return readWish(wish, type, anywhere, standing).refusals;

@@ -8,7 +8,7 @@ import { showPeer } from "../show.ts";
 import * as table from "../table.ts";
 import { changePublic, getPublic, holdProjectQuota, type NetworkTools } from "../tools.ts";
 import { openKey } from "../whole.ts";
-import { checkTunnels, type PlannedTunnel, planTunnels, type TunnelPlan } from "./plan.ts";
+import { checkTunnels, type PlannedTunnel, planTunnels, sparesFault, type TunnelPlan } from "./plan.ts";
 import { createSharedKey } from "./sharedkey.ts";
 import { showStatus } from "./status.ts";
 import { readTunnel, writeSettings } from "./tunnel.ts";
@@ -52,6 +52,7 @@ export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readV
   return {
     configureVpn: {
       check: (body) => checkTunnels({ Tunnels: body.Tunnels ?? [] }),
+      spares: sparesFault,
       change: ({ body, ...request }, tx) =>
         changePublic(tools, request, tx, async ({ network, tunnels }) => {
           const known = tunnels.map((row) => ({ ...readTunnel(row), sharedKey: openKey(row, sealer) }));
@@ -62,7 +63,7 @@ export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readV
           };
           // New secrets of a dry run are empty.
           const sharedKey = () => (request.dryRun ? "" : createSharedKey(random));
-          const plan = planTunnels(known, body, near, { sharedKey });
+          const plan = planTunnels(known, body, near, { sharedKey }, request.spared);
           holdEngines(plan, tools);
           await holdProjectQuota(tx, request.caller, "Tunnels", 0, plan.tunnels.length);
           if (plan.removed.length === 0 && plan.tunnels.every(({ changed }) => !changed)) return null;

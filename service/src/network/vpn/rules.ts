@@ -2,9 +2,10 @@
  * What tunnels of one network may not have in common. Two things are held: what the contract promises to be there once, and what an
  * IKE daemon needs to know for whom a packet is.
  */
-import { join, parseAddresses } from "../../base/address.ts";
+import { isIPv4 } from "node:net";
+import { join, parseAddress, parseAddresses } from "../../base/address.ts";
 import { type Refusal, refuse, splitBlocks } from "./fields.ts";
-import type { FieldRefusal } from "./read.ts";
+import type { FieldRefusal, TunnelNetwork } from "./read.ts";
 import type { IpsecSettings, TunnelSettings } from "./tunnel.ts";
 
 export interface ListedTunnel {
@@ -57,9 +58,28 @@ const keyFinders: readonly {
   },
 ];
 
-/** Everything that is there twice and may not; the later one in the list is to blame. */
-export function findConflicts(tunnels: readonly ListedTunnel[]): readonly Conflict[] {
-  const conflicts: Conflict[] = [];
+/** Tunnels that lead a network to itself; that a peer's networks are apart from `cidr` is for `findOverlap` to say. */
+function findLoops(tunnels: readonly ListedTunnel[], { cidr, edgeAddress }: TunnelNetwork): readonly Conflict[] {
+  const own = [cidr, edgeAddress].map(parseAddresses);
+  return tunnels.flatMap(({ index, settings }) => {
+    const peer = settings.PeerEndpoint.replace(/:\d+$/, "");
+    const value = isIPv4(peer) ? parseAddress(peer).value : null;
+    const isOwn = value !== null && own.some(({ first, last }) => first <= value && value <= last);
+    const blame = (field: FieldRefusal["field"], address: string): Conflict => ({
+      index,
+      field,
+      ...refuse("fields_conflict", `must be at the far end, and ${address} is an address of this network`),
+    });
+    return [
+      ...(splitBlocks(settings.PeerNetwork).includes(`${edgeAddress}/32`) ? [blame("PeerNetwork", edgeAddress)] : []),
+      ...(isOwn ? [blame("PeerEndpoint", peer)] : []),
+    ];
+  });
+}
+
+/** Tunnels to the network itself, and everything that is there twice and may not; the later one in the list is to blame. */
+export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelNetwork): readonly Conflict[] {
+  const conflicts = [...findLoops(tunnels, network)];
   for (const { field, keyOf, must } of once) {
     const seen = new Map<string, number>();
     for (const { index, settings } of tunnels) {

@@ -3,7 +3,7 @@
  * every default filled in, so that nothing changes under a tunnel when a default does; its key is kept apart, sealed.
  */
 import type { Labels } from "@brume/api/common.ts";
-import type { Digest, EncryptionType, Tunnel } from "@brume/api/vpn.ts";
+import type { Digest, EncryptionType, Tunnel, TunnelType } from "@brume/api/vpn.ts";
 import type { Encryption, TunnelSpec } from "../../drivers/router/port.ts";
 import { splitBlocks } from "./fields.ts";
 
@@ -117,8 +117,8 @@ export interface TunnelFacts {
   readonly peerConfig: string;
 }
 
-/** What a tunnel of the other type has instead of its fields. */
-const absent = {
+/** What a tunnel of the other type has instead of the fields of one. */
+const absentIpsec = {
   EncryptionType: "",
   PeerIdentificator: "",
   LocalIdentificator: "",
@@ -126,13 +126,16 @@ const absent = {
   DhGroup: null,
   Digest: "",
   PerfectForwardSecrecy: null,
-  PeerPublicKey: "",
-  KeepAlive: null,
 } as const;
+const absentWireguard = { PeerPublicKey: "", KeepAlive: null } as const;
+
+/** Whether a tunnel of this type has the field; what is said of one that it has not is ignored. */
+export const hasField = (type: TunnelType, field: string): boolean =>
+  !Object.hasOwn(type === "IPsec" ? absentWireguard : absentIpsec, field);
 
 /** The answer form: all keys in the order of the contract. */
 export function showTunnel({ id, settings, labels }: StoredTunnel, facts: TunnelFacts): Tunnel {
-  const shown = { ...absent, ...settings };
+  const shown = { ...absentIpsec, ...absentWireguard, ...settings };
   const edge = settings.Type === "WireGuard" ? facts.wireguard : null;
   return {
     Id: id,

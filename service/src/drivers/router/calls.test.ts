@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { type Call, createCalls } from "./calls.ts";
+
+const calling = (fails: readonly number[] = []) => {
+  const placed: number[] = [];
+  const callOf = (tunnel: number): Call => ({
+    tunnel,
+    async place() {
+      placed.push(tunnel);
+      if (fails.includes(tunnel)) throw new Error("it is not loaded");
+    },
+  });
+  return { placed, callsOf: (...tunnels: readonly number[]) => tunnels.map(callOf) };
+};
+
+test("a peer is called when another has answered, in order", () => {
+  const { placed, callsOf } = calling();
+  const calls = createCalls();
+  calls.replace(callsOf(1, 2, 3, 4));
+  assert.deepEqual(placed, [1, 2]);
+  calls.up(2);
+  assert.deepEqual(placed, [1, 2, 3]);
+  calls.up(9);
+  calls.up(2);
+  assert.deepEqual(placed, [1, 2, 3], "who was not called leaves no place");
+  calls.up(1);
+  assert.deepEqual(placed, [1, 2, 3, 4]);
+});
+
+test("nobody is called who has just been, or who came up by himself", () => {
+  const { placed, callsOf } = calling();
+  const calls = createCalls();
+  calls.replace(callsOf(1, 2, 3, 4));
+  calls.replace(callsOf(1, 2, 3, 4));
+  calls.up(3);
+  calls.up(1);
+  calls.up(2);
+  assert.deepEqual(placed, [1, 2, 4]);
+});
+
+test("silent peers do not keep others from being called", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { placed, callsOf } = calling();
+  createCalls().replace(callsOf(1, 2, 3, 4, 5));
+  t.mock.timers.tick(499);
+  assert.deepEqual(placed, [1, 2]);
+  t.mock.timers.tick(1);
+  assert.deepEqual(placed, [1, 2, 3, 4]);
+  t.mock.timers.tick(500);
+  assert.deepEqual(placed, [1, 2, 3, 4, 5]);
+});
+
+test("what is replaced is not called any more, and a call that fails leaves its place", async () => {
+  const { placed, callsOf } = calling([1]);
+  const calls = createCalls();
+  calls.replace(callsOf(1, 2, 3));
+  calls.replace(callsOf(4));
+  assert.deepEqual(placed, [1, 2]);
+  await turn();
+  assert.deepEqual(placed, [1, 2, 4]);
+});

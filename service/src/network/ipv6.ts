@@ -1,0 +1,45 @@
+/**
+ * IPv6 for networks that have none. Every public and shared network has a /64 once the operator names a pool, also those that were
+ * made before: each start gives it to whoever lacks it, as a change like any other. A network keeps its /64 when the pool goes.
+ */
+import type { Range } from "../base/address.ts";
+import type { Log } from "../base/log.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { nudge } from "../engine/task.ts";
+import type { Store, Tx } from "../store/db.ts";
+import { tell } from "./keeper.ts";
+import { find6 } from "./plan.ts";
+import * as table from "./table.ts";
+
+export interface Ipv6Options {
+  readonly store: Store;
+  readonly log: Log;
+  readonly publicPool6: Range | null;
+  readonly apply: Keeper;
+}
+
+export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options, now: number): Promise<void> {
+  if (publicPool6 === null) return;
+  const lacks = ({ kind, first6, state }: table.NetworkRow): boolean =>
+    kind !== "private" && first6 === null && state !== "Deleting";
+
+  /** False: no /64 is left. */
+  async function give(tx: Tx, id: number, pool: Range): Promise<boolean> {
+    await table.lockPools(tx);
+    await table.lockNetwork(tx, id);
+    const row = await table.findNetwork(tx, id);
+    if (row === undefined || !lacks(row)) return true;
+    const first6 = find6(pool, (await table.listTaken(tx, now)).first6);
+    if (first6 === null) return false;
+    await table.updateNetwork(tx, id, { first6, generation: row.generation + 1, version: row.version + 1 });
+    await nudge(tx, apply, id);
+    await tell(tx, id, "changed", now, row);
+    return true;
+  }
+
+  for (const { id } of (await table.listAllNetworks(store.read)).filter(lacks))
+    if (!(await store.write((tx) => give(tx, id, publicPool6)))) {
+      log("warn", "The pool of IPv6 has no /64 left: this network and later ones stay without.", { network: id });
+      return;
+    }
+}

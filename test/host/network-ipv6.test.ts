@@ -1,0 +1,34 @@
+/** IPv6 that the operator brings on when networks are there and servers run: their addresses work at once, and no IPv4 is lost for it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hindrance } from "./lab.ts";
+import { createNetworkScene } from "./networkscene.ts";
+import { until } from "./vpnscene.ts";
+
+if (hindrance !== null) console.log(`IPv6 brought on later: not tried, ${hindrance}`);
+
+test("a network from before IPv6 has it after the next start", { skip: hindrance ?? false }, async (t) => {
+  const scene = await createNetworkScene();
+  t.after(() => scene.close());
+  const { lab } = scene;
+  const { Id } = await scene.order("old");
+  const { space, ip } = await scene.plug(Id);
+  const pings = (target: string) => lab.works(space, ["ping", "-n", "-c", "1", "-W", "1", target]);
+  assert.ok(await pings("198.18.0.2"));
+
+  await scene.restart({ ipv6: true });
+  const network = await scene.applied(Id);
+  const [link] = network.LinkedServers;
+  assert.ok(link && network.Gateway6);
+  // What the server's next start would do.
+  await lab.ip(space, [`addr add ${link.IP6}/64 dev eth0 nodad`, `route add default via ${network.Gateway6}`]);
+  await until("the world is reached by IPv6", () => pings("fd18::2"));
+  assert.ok(await lab.works(lab.internet, ["ping", "-n", "-c", "1", "-W", "1", link.IP6]));
+  assert.ok(await pings("198.18.0.2"), `${ip} goes on`);
+
+  // Somebody switches it off behind our back, and the next turn repairs it.
+  await lab.run(scene.edgeOf(Id), ["sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1"]);
+  assert.equal(await pings("fd18::2"), false);
+  await scene.turn(Id);
+  await until("it is repaired", () => pings("fd18::2"));
+});
