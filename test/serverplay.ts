@@ -7,7 +7,7 @@ import type { ServerSpec } from "../service/src/server/plan.ts";
 import { findAnyServer, type ServerRow } from "../service/src/server/table.ts";
 import type { Tx } from "../service/src/store/db.ts";
 import { drive } from "./laws/scene.ts";
-import { openStage, type ServerStage } from "./serverstage.ts";
+import { openStage, type ServerStage, type StageOptions } from "./serverstage.ts";
 import { createTestAlarm, createToyEngine, law, type TestAlarm } from "./toy.ts";
 
 export const minute = 60_000;
@@ -32,9 +32,9 @@ export interface Play {
   machines(): Promise<number[]>;
 }
 
-async function play(store: HeardStore, tell: (play: Play) => Promise<void>): Promise<void> {
+async function play(store: HeardStore, tell: (play: Play) => Promise<void>, options?: StageOptions): Promise<void> {
   const alarm = createTestAlarm();
-  const stage = await openStage(store, alarm.now);
+  const stage = await openStage(store, alarm.now, options);
   const { servers, machines, apply } = stage;
   const engine = createToyEngine(store, alarm, { flows: servers.flows, keepers: [...servers.keepers, apply] });
   engine.run();
@@ -72,8 +72,11 @@ async function play(store: HeardStore, tell: (play: Play) => Promise<void>): Pro
 }
 
 /** The same on each database. */
-export const ask = (name: string, prove: (play: Play, store: HeardStore) => Promise<void>): void =>
-  law(name, (store) => play(store, (it) => prove(it, store)));
+export const ask = (
+  name: string,
+  prove: (play: Play, store: HeardStore) => Promise<void>,
+  options?: StageOptions,
+): void => law(name, (store) => play(store, (it) => prove(it, store), options));
 
 /** What was told of something, in order. */
 export const eventsOf = async (store: HeardStore, resource: string, id: number) =>

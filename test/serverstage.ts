@@ -9,7 +9,11 @@ import { silentLog } from "../service/src/base/log.ts";
 import { createSealer } from "../service/src/base/secret.ts";
 import { insertImage, listImages } from "../service/src/catalog/table.ts";
 import type { Machine } from "../service/src/drivers/machine/port.ts";
-import { createSim as createMachines, type SimulatedMachines } from "../service/src/drivers/machine/sim.ts";
+import {
+  createSim as createMachines,
+  type SimOptions,
+  type SimulatedMachines,
+} from "../service/src/drivers/machine/sim.ts";
 import { createSim as createRouter, type SimulatedRouter } from "../service/src/drivers/router/sim.ts";
 import type { Flow, Keeper, Run } from "../service/src/engine/flow.ts";
 import { find, type Task } from "../service/src/engine/task.ts";
@@ -47,11 +51,13 @@ export interface ServerStage {
 
 let stages = 0;
 
-export async function openStage(store: Store, now: () => number): Promise<ServerStage> {
+export type StageOptions = Pick<SimOptions, "boots" | "bootTime">;
+
+export async function openStage(store: Store, now: () => number, options: StageOptions = {}): Promise<ServerStage> {
   const location = `Place ${process.pid} ${++stages}`;
   const clock = { now };
   const sealer = createSealer(randomBytes(32));
-  const machines = createMachines({ now, images: ["image-1", "image-2"] });
+  const machines = createMachines({ now, images: ["image-1", "image-2"], ...options });
   const router = createRouter(now);
   const surroundings = { deviceOf: (link: number) => `tap${link}`, resolvers: ["192.0.2.53"], forwarders: [] };
   await ensureFirst(store, clock, "0".repeat(64));
@@ -107,7 +113,11 @@ export async function openStage(store: Store, now: () => number): Promise<Server
     random: randomBytes,
     machines: {
       ...machines,
-      ensureRunning: (machine, signal) => machines.ensureRunning(machine, signal).then(() => plug(machine)),
+      async ensureRunning(machine) {
+        const before = await machines.ensureRunning(machine);
+        if (before === null) plug(machine);
+        return before;
+      },
       apply: async (machine) => {
         const changes = await machines.apply(machine);
         plug(machine);
@@ -172,6 +182,9 @@ export async function openStage(store: Store, now: () => number): Promise<Server
       const status = new Map((await machines.observe()).machines.map((each) => [each.id, each]));
       const here = store.read.selectFrom("server").selectAll().where("location", "=", location);
       const rows = await here.orderBy("id").execute();
+      const images = (await listImages(store.read, 1)).filter(
+        ({ server_id, state }) => state === "Active" && rows.some(({ id }) => id === server_id),
+      );
       const seen = [];
       for (const row of rows.filter(({ state }) => state !== "Failed")) {
         const machine = status.get(row.id);
@@ -197,6 +210,7 @@ export async function openStage(store: Store, now: () => number): Promise<Server
       return {
         servers: seen,
         machines: status.size,
+        images: { rows: images.length, disks: machines.images() },
         ports: router.images().map(({ ports }) => ports.map(({ addresses, bandwidth }) => ({ addresses, bandwidth }))),
       };
     },
@@ -240,15 +254,15 @@ async function perform(store: Store, stage: ServerStage, begin: (tx: Tx) => Prom
   return (await find(store.read, task.id)) ?? task;
 }
 
-/** The flow, with networks that are applied whenever it looks: as by an engine beside it. */
-export function besideNetworks(stage: ServerStage, name: string): Flow {
+/** The flow, with something that goes on whenever it looks: as by an engine beside it. */
+export function besideOthers(stage: ServerStage, name: string, beside: () => Promise<unknown>): Flow {
   const flow = stage.flow(name);
   const steps = flow.steps.map((step) => ({
     ...step,
     ...(step.do && {
       async do(run: Run) {
         for (let looks = 0; ; looks++) {
-          await stage.applyNetworks();
+          await beside();
           const done = await step.do?.(run);
           if (looks === 3 || done === undefined || !("wait" in done)) return done;
         }

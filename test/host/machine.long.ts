@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { createDisks, topOf } from "../../service/src/drivers/machine/disk.ts";
+import { chainOf, createDisks, layerName, topOf } from "../../service/src/drivers/machine/disk.ts";
 import { folderOf } from "../../service/src/drivers/machine/folder.ts";
 import type { Machine, PowerEvent } from "../../service/src/drivers/machine/port.ts";
 import { createQmp, pick } from "../../service/src/drivers/machine/qmp.ts";
@@ -170,6 +170,34 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual([topOf(disk), (await statusOf(second, 2))?.disks[0]?.gb], [2, 2]);
   });
 
+  test("layers are merged while the guest goes on, and what is kept of them stays", async () => {
+    const { servers, open } = newLab();
+    const wish = machine();
+    const disk = folderOf(servers, 1).disk(1);
+    const machines = await open();
+    await machines.ensureDisk(wish, { image: imageName });
+    await machines.ensureRunning(wish);
+    await machines.ensureDisk(machine({ id: 2 }), { server: 1 });
+    for (let time = 1; time <= 34; time++) {
+      await machines.ensureSnapshot(1, `image-${time}`);
+      if (time > 1) await machines.removeImage(`image-${time}`);
+    }
+    assert.equal((await chainOf(disk)).length, 37);
+    await machines.ensureImage(1, "image-1", { title: "First" });
+    await until("they are merged", async () => (await chainOf(disk)).length === 3);
+    const layers = () => readdirSync(disk).filter((name) => name.endsWith(".qcow2"));
+    await until("nothing is left of what was merged", async () => layers().length === 3);
+    assert.deepEqual(layers().sort(), ["0.qcow2", "1.qcow2", "36.qcow2"]);
+    await machines.ensureDisk(machine({ id: 3 }), { server: 1 });
+    assert.equal((await machines.apply({ ...wish, disk: { version: 1, gb: 2 } })).disk, "live");
+    for (const id of [1, 3]) {
+      await machines.ensureRunning({ ...machine({ id }), boot: 2 });
+      await untilReady(machines, id);
+    }
+    await machines.ensureStopped(1, "cut");
+    await exec.run(["qemu-img", "check", "-q", join(disk, layerName(topOf(disk)))]);
+  });
+
   test("a guest that switches itself off is off within seconds, and its process gone", async () => {
     const { open, pidOf } = newLab();
     const machines = await open();
@@ -207,23 +235,23 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual(readdirSync(images), [imageName]);
   });
 
-  test("more than may boot at once wait, and who stops waiting does not start", async () => {
+  test("more than may boot at once wait, and who stops waiting is before nobody", async () => {
     const { open } = newLab();
     const machines = await open();
     const wishes = [1, 2, 3, 4].map((id) => machine({ id, owner: id }));
     for (const wish of wishes) await machines.ensureDisk(wish, { image: imageName });
-    const started = new Set<number>();
-    machines.onPower(({ id, exit }) => exit === null && started.add(id));
-    const off = new AbortController();
-    const starts = wishes.map((wish) => machines.ensureRunning(wish, wish.id === 3 ? off.signal : undefined));
-    const third = assert.rejects(starts[2] ?? assert.fail(), /enough/);
-    await Promise.all(starts.slice(0, 2));
-    await sleep(300);
-    assert.deepEqual(started, new Set([1, 2]));
-    off.abort(new Error("enough"));
-    await third;
-    await starts[3];
-    assert.deepEqual(started, new Set([1, 2, 4]));
-    assert.equal((await statusOf(machines, 3))?.power, "off");
+    const start = async () => {
+      const answers = [];
+      for (const wish of wishes) answers.push(await machines.ensureRunning(wish));
+      return answers;
+    };
+    assert.deepEqual(await start(), [null, null, 0, 1]);
+    assert.deepEqual(await start(), [null, null, 0, 1], "nobody's place is given away");
+    const powers = async () => (await machines.observe()).machines.map(({ power }) => power);
+    assert.deepEqual(await powers(), ["running", "running", "off", "off"]);
+    await machines.ensureStopped(3, "cut");
+    wishes.splice(2, 1);
+    await until("the fourth has its turn", async () => (await start()).at(-1) === null, 120);
+    assert.deepEqual(await powers(), ["running", "running", "off", "running"]);
   });
 });

@@ -3,7 +3,7 @@
  * stays off, and after a kill at any moment the machine holds what the API shows and nothing else.
  */
 import assert from "node:assert/strict";
-import { renameSync, rmSync } from "node:fs";
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -99,6 +99,11 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
         await exec.run(["ip", "netns", "del", space]);
       }
       rmSync(`/run/brume-${host.tag}`, { recursive: true, force: true });
+      // What was written down in its life before.
+      const state = join(host.brume.folder, "servers", String(on.ID), "state.json");
+      const text = readFileSync(state, "utf8").replace(/"host":"[^"]+"/, '"host":"before"');
+      writeFileSync(state, text);
+      assert.match(text, /"host":"before"/);
     });
     assert.equal(await until("it is back", () => host.ssh(on.IP, "cat /root/file")), "kept\nagain");
     const shown = await host.client.listServers();
@@ -135,7 +140,7 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
       taps: [],
       namespaces: bare.namespaces,
       ports: running.flatMap(({ LinkedNetworks }) => LinkedNetworks.map(cardOf)).sort(),
-      leases: links.map(({ LinkID }) => portOf(LinkID)).sort(),
+      leases: links.map(({ MAC, IP }) => `${MAC},${IP}`).sort(),
       addresses: links.flatMap(({ IP, MAC }) => [IP, MAC]).sort(),
       groups: ids(running).map(String).sort(),
     };

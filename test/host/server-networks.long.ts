@@ -28,8 +28,9 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     (await host.read(idOf(server))).LinkedNetworks.find(({ NetworkID }) => NetworkID === network);
   const pings = (server: Server | undefined, address: string) =>
     host.ssh(server?.IP ?? "", `ping -c 1 -W 2 ${address}`).then((said) => said !== null);
-  const addressOf = (server: Server | undefined, card: string) =>
-    host.ssh(server?.IP ?? "", `ip -4 -o addr show ${card} | awk '{ print $4 }'`);
+  const addressIn = async (ip: string, card: string) =>
+    (await host.ssh(ip, `ip -4 -o addr show ${card} | awk '{ print $4 }'`)) ?? "";
+  const addressOf = (server: Server | undefined, card: string) => addressIn(server?.IP ?? "", card);
 
   test("three come to be as one", async () => {
     const wish = {
@@ -120,6 +121,37 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     assert.equal(await enter(), "outer");
     await host.delete(server.ID);
     await client.deletePublicNetwork({ path }, { wait: 20 });
+  });
+
+  test("the first network with a gateway is the way out, and when it goes the next, plugged in or there at the start", async () => {
+    const { client } = host;
+    const order = (Name: string) => client.createPublicNetwork({ body: { Name } }, { wait: 20 });
+    const [near, far] = [await order("near"), await order("far")];
+    const { ID, IP } = await host.create({ Name: "mover" });
+    const shared = (await host.read(ID)).LinkedNetworks[0]?.NetworkID ?? 0;
+    const move = async (Type: "AddNetwork" | "RemoveNetwork", NetworkID: number) => {
+      const moved = await host.act(ID, { Type, NetworkID });
+      assert.equal(moved.State, "Completed", JSON.stringify(moved));
+      return (await host.read(ID)).LinkedNetworks.find((link) => link.NetworkID === NetworkID)?.IP ?? "";
+    };
+    /** Asked from outside of its networks, it answers by the way out only. */
+    const way = (address: string) =>
+      host.ssh(address, "ip route get 198.51.100.1 | sed -n 's/.* via \\([^ ]*\\).*/\\1/p'");
+
+    const nearIp = await move("AddNetwork", near.Id);
+    await until("the card has its address", async () => (await addressIn(IP, "eth1")).startsWith(nearIp));
+    assert.notEqual(await way(IP), near.Gateway);
+    await move("RemoveNetwork", shared);
+    await until("the other card is the way out", async () => (await way(nearIp)) === near.Gateway);
+
+    const farIp = await move("AddNetwork", far.Id);
+    const restart = await host.act(ID, { Type: "PowerReboot", WaitFor: "Ssh" });
+    assert.equal(restart.State, "Completed", JSON.stringify(restart));
+    assert.equal(await way(nearIp), near.Gateway);
+    await move("RemoveNetwork", near.Id);
+    await until("the last card is the way out", async () => (await way(farIp)) === far.Gateway);
+    await host.delete(ID);
+    for (const { Id } of [near, far]) await client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
   });
 
   test("all of the group go as one, and with them all that they had", async () => {

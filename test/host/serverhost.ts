@@ -4,7 +4,7 @@
  * namespace, as from a shell on the machine.
  */
 import { spawn } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -112,8 +112,12 @@ export async function until<T>(
 const ofServers = /\b02:(?:[0-9a-f]{2}:){4}[0-9a-f]{2}\b|\b10\.63\.\d+\.(?!0\b)\d+\b/g;
 
 const list = (path: string): string[] => (existsSync(path) ? readdirSync(path).sort() : []);
+/** `MAC,address` of each. */
+const leasesIn = (path: string): string[] =>
+  (existsSync(path) ? readFileSync(path, "utf8").match(/^[^,]+,[^,]+/gm) : null) ?? [];
 
-export async function createServerHost(): Promise<ServerHost> {
+/** `more`: settings beside those that every run has. */
+export async function createServerHost(more: Readonly<Record<string, string>> = {}): Promise<ServerHost> {
   const lab = await createLab();
   const folder = mkdtempSync(join(tmpdir(), "brs-"));
   const tag = tagOf(folder);
@@ -135,6 +139,7 @@ export async function createServerHost(): Promise<ServerHost> {
       BRUME_PUBLIC_POOL: pool,
       BRUME_SIMULATE: "0",
       NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
+      ...more,
     },
   });
   const brume = await starting.catch(async (error: unknown) => {
@@ -209,7 +214,7 @@ export async function createServerHost(): Promise<ServerHost> {
           };
         }),
       );
-      const leases = list(runFolder).flatMap((name) => list(join(runFolder, name, "hosts")));
+      const leases = list(runFolder).flatMap((name) => leasesIn(join(runFolder, name, "ports")));
       const groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].flatMap((root) => list(join(root, `brume-${tag}`)));
       const names = (await lab.run(lab.machine, ["ip", "-br", "link"])).matchAll(/^(\S+?)[@ ]/gm);
       return {

@@ -3,6 +3,8 @@
  * and that nothing is left. The real driver runs real guests; the laws do not know which.
  */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -28,11 +30,15 @@ interface Subject {
   /** The process ends by nobody's order; the guest switches itself off. */
   kill(id: number): void;
   traces(): readonly string[];
+  /** As after a restart of the service. */
+  reopen(): Promise<Machines>;
   close(): Promise<void>;
 }
 
 async function simulated(): Promise<Subject> {
-  const sim = createSim({ now: Date.now, images: [imageName] });
+  const folder = mkdtempSync(join(tmpdir(), "brume-sim-"));
+  const open = () => createSim({ now: Date.now, images: [imageName], file: join(folder, "machines") });
+  let sim = open();
   return {
     machines: sim,
     tag: "sim",
@@ -40,7 +46,15 @@ async function simulated(): Promise<Subject> {
     read: async (id) => sim.read(id) ?? "",
     kill: (id) => sim.kill(id),
     traces: () => [],
-    close: () => sim.close(),
+    async reopen() {
+      await sim.close();
+      sim = open();
+      return sim;
+    },
+    async close() {
+      await sim.close();
+      rmSync(folder, { recursive: true });
+    },
   };
 }
 
@@ -56,8 +70,9 @@ async function real(): Promise<Subject> {
   };
   // Beyond what the guest's file system ever looks at.
   const place = "900M 512";
+  let machines = await lab.open();
   return {
-    machines: await lab.open(),
+    machines,
     tag: lab.tag,
     async write(id, letter) {
       await exec.run(["qemu-io", "-f", "qcow2", "-c", `write -P ${letter.charCodeAt(0)} ${place}`, diskOf(id)]);
@@ -71,6 +86,11 @@ async function real(): Promise<Subject> {
       process.kill(lab.pidOf(id) ?? 0, "SIGKILL");
     },
     traces: lab.traces,
+    async reopen() {
+      await machines.close();
+      machines = await lab.open();
+      return machines;
+    },
     async close() {
       await lab.close();
       assert.deepEqual(lab.faults, []);
@@ -97,6 +117,10 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await machines.ensureDisk(one, { image: imageName });
       return one;
     };
+    const listen = (driver: Machines) => {
+      machines = driver;
+      machines.onPower((event) => told.push(event));
+    };
     const clear = async () => {
       for (const { id } of (await machines.observe()).machines) await machines.remove(id);
       assert.deepEqual((await machines.observe()).machines, []);
@@ -105,8 +129,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
 
     before(async () => {
       subject = await start();
-      machines = subject.machines;
-      machines.onPower((event) => told.push(event));
+      listen(subject.machines);
       const seen = await machines.observe();
       assert.deepEqual([seen.ready, seen.machines], [true, []]);
       assert.ok(seen.capacity.cores > 0 && seen.capacity.memory > 0 && seen.capacity.diskFree > 0);
@@ -180,16 +203,45 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
     test("an image of a server stands alone", async () => {
       await made({ disk: { version: 1, gb: 2 } });
       await subject.write(1, "a");
+      await assert.rejects(machines.ensureImage(1, "mine", { title: "Mine" }));
+      await machines.ensureSnapshot(1, "mine");
+      await subject.write(1, "b");
+      await machines.ensureSnapshot(1, "mine");
+      await assert.rejects(machines.ensureDisk(wish({ id: 3 }), { image: "mine" }), "a snapshot is no image yet");
       const size = await machines.ensureImage(1, "mine", { title: "Mine" });
       assert.equal(size.gb, 2);
-      await subject.write(1, "b");
-      await machines.ensureImage(1, "mine", { title: "Mine" });
+      await machines.ensureSnapshot(1, "mine");
+      assert.deepEqual(await machines.ensureImage(1, "mine", { title: "Mine" }), size);
       await machines.remove(1);
       await machines.ensureDisk(wish({ id: 2 }), { image: "mine" });
       await machines.removeImage("mine");
       await machines.removeImage("mine");
       assert.equal(await subject.read(2), "a");
       await assert.rejects(machines.ensureDisk(wish({ id: 3 }), { image: "mine" }));
+      assert.deepEqual(
+        subject.traces().filter((trace) => !/^[0-9]+$/.test(trace)),
+        [],
+      );
+    });
+
+    test("a snapshot outlives the service, a rebuild and the server, and goes with its image", async () => {
+      await made();
+      await subject.write(1, "a");
+      for (const name of ["kept", "dropped"]) await machines.ensureSnapshot(1, name);
+      await made({ disk: { version: 2, gb: 1 } });
+      await machines.ensureOnlyDisk(1, 2);
+      await assert.rejects(machines.ensureImage(1, "kept", { title: "Kept" }, AbortSignal.abort(new Error("enough"))));
+      await machines.remove(1);
+      listen(await subject.reopen());
+      await machines.ensureImage(1, "kept", { title: "Kept" });
+      await machines.ensureDisk(wish({ id: 2 }), { image: "kept" });
+      assert.equal(await subject.read(2), "a");
+      for (const name of ["kept", "dropped"]) await machines.removeImage(name);
+      await assert.rejects(machines.ensureImage(1, "dropped", { title: "Dropped" }));
+      assert.deepEqual(
+        subject.traces().filter((trace) => !/^[0-9]+$/.test(trace)),
+        [],
+      );
     });
 
     test("one life: started, changed, copied, asked to stop, started again", async () => {
@@ -218,11 +270,15 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       const now = await status(1);
       assert.deepEqual([now?.memory, now?.disks[0]?.gb], [384, 2]);
       const back = await machines.apply(one);
-      assert.deepEqual([back.memory, back.disk, back.cards], ["nextStart", "same", "live"]);
-      assert.equal((await status(1))?.disks[0]?.gb, 2);
+      assert.deepEqual([back.disk, back.cards], ["same", "live"]);
+      // Memory goes if the guest lets go of it, and what is said of that is true.
+      const left = await status(1);
+      assert.deepEqual([left?.memory, left?.disks[0]?.gb], [back.memory === "live" ? 256 : 384, 2]);
+      assert.equal((await machines.apply({ ...one, memory: 128 })).memory, "nextStart", "it was started with more");
 
       // A copy and an image of what runs, which runs on.
       await machines.ensureDisk(wish({ id: 2 }), { server: 1 });
+      await machines.ensureSnapshot(1, "live");
       await machines.ensureImage(1, "live", { title: "Live" });
       assert.deepEqual([(await status(1))?.power, (await status(1))?.boot], ["running", 1]);
       assert.equal((await status(2))?.disks[0]?.gb, 2);

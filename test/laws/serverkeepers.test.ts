@@ -37,4 +37,4 @@ function prove(name: string, work: string, wish: Parameters<typeof updateServer>
 }
 
 prove("server.watch", "server.settle", { is_on: 1 });
-prove("server.backup", "server.image", { is_backup_active: 1 });
+prove("server.backup", "server.turn", { is_backup_active: 1 });

@@ -4,9 +4,10 @@ import { findImage, listBackups } from "../../service/src/catalog/table.ts";
 import type { HeardStore } from "../../service/src/engine/commit.ts";
 import { list, queue } from "../../service/src/engine/task.ts";
 import { listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import { presentOf } from "../../service/src/server/flow/present.ts";
 import type { ServerSpec } from "../../service/src/server/plan.ts";
 import { findAnyServer, findBatch, insertBatch } from "../../service/src/server/table.ts";
-import { imageRow } from "../rows.ts";
+import { imageRow, keyRow } from "../rows.ts";
 import { ask, by, day, eventsOf, minute, type Play, readJson } from "../serverplay.ts";
 
 const lost = imageRow(99, { name: "lost" });
@@ -183,6 +184,38 @@ ask(
   },
 );
 
+ask("of rebuilds that wait each does what it was ordered", async ({ stage, make, write, end }, store) => {
+  const { order } = stage.servers;
+  const { id } = await make();
+  const before = await stage.row(id);
+  const { first, broken, last } = await write(async (tx) => {
+    const rebuild = async (image: typeof lost, ...keys: number[]) => {
+      const row = (await findAnyServer(tx, id)) ?? assert.fail();
+      return order.rebuild(tx, row, { image, keys: keys.map((key) => keyRow(key)), userData: image.name }, "Power", by);
+    };
+    await order.power(tx, await stage.row(id), { Type: "PowerOff" }, by);
+    const ordered = {
+      first: await rebuild(imageRow(2), 7),
+      broken: await rebuild(lost),
+      last: await rebuild(imageRow(1), 8),
+    };
+    const row = (await findAnyServer(tx, id)) ?? assert.fail();
+    const { server, keys } = await presentOf(tx, row);
+    assert.deepEqual([row.image_name, row.boot, keys], ["brume-tiny", before.boot, []]);
+    assert.ok(Buffer.from(before.admin_password).equals(server.admin_password) && server.user_data === null);
+    return ordered;
+  });
+  assert.equal((await end(first.task)).steps[1]?.detail, "10 GB from debian-12");
+  assert.equal((await end(broken.task)).error?.code, "disk_failed");
+  assert.equal((await end(last.task)).steps[1]?.detail, "10 GB from brume-tiny");
+  const { server, keys } = await presentOf(store.read, await stage.row(id));
+  assert.deepEqual(
+    keys.map((key) => key.id),
+    [8],
+  );
+  assert.ok(Buffer.from(server.admin_password).equals(last.server.admin_password));
+});
+
 ask("a backup is made every day, and goes when it is too old", async ({ stage, make, until, pass, alarm }, store) => {
   const { id } = await make({ isBackupActive: true });
   stage.machines.write(id, "precious");
@@ -215,6 +248,52 @@ ask("an image of a server is made, or says why not, and goes", async ({ stage, m
   assert.equal((await end(broken.task)).state, "Failed");
   const failed = await findImage(store.read, 1, broken.image.id);
   assert.deepEqual([failed?.state, readJson(failed?.error)["code"]], ["Failed", "snapshot_failed"]);
+});
+
+ask("an image holds its server only for the snapshot", async ({ stage, make, write, end, until, machines }, store) => {
+  const { order } = stage.servers;
+  const row = await make();
+  stage.machines.write(row.id, "at that moment");
+  // Tried again after seconds, in which others have their turn.
+  stage.machines.fail("ensureImage", 9);
+  const wish = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
+  const [kept, given, other] = await write(async (tx) => [
+    await order.image(tx, row, wish, by),
+    await order.image(tx, row, { ...wish, name: "given up" }, by),
+    await order.image(tx, row, { ...wish, name: "other" }, by),
+  ]);
+  const rebuilt = await write((tx) =>
+    order.rebuild(tx, row, { image: imageRow(2), keys: null, userData: undefined }, "Power", by),
+  );
+  assert.equal((await end(rebuilt.task)).state, "Completed");
+  const image = async (made: typeof kept) => findImage(store.read, 1, made?.image.id ?? 0);
+  assert.deepEqual(
+    [(await image(kept))?.state, stage.machines.images().length],
+    ["New", 3],
+    "it is still being written",
+  );
+  await write(async (tx) => {
+    await order.removeImage(tx, given?.image ?? assert.fail(), by);
+    await order.delete(tx, await stage.row(row.id), by);
+  });
+  await until(async () => (await machines()).length === 0);
+  for (const made of [kept, other]) assert.equal((await end(made?.task ?? assert.fail())).state, "Completed");
+  await until(async () => stage.machines.images().length === 2);
+  assert.deepEqual(stage.machines.images(), [
+    { content: "at that moment", isKept: false },
+    { content: "at that moment", isKept: false },
+  ]);
+});
+
+ask("an image that cannot be written says so, and its snapshot goes", async ({ stage, make, write, end }, store) => {
+  const row = await make();
+  stage.machines.fail("ensureImage", 9);
+  const wish = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
+  const made = await write((tx) => stage.servers.order.image(tx, row, wish, by));
+  assert.equal((await end(made.task)).error?.step, "Write");
+  assert.deepEqual(stage.machines.images(), []);
+  assert.equal((await findImage(store.read, 1, made.image.id))?.state, "Failed");
+  assert.deepEqual(await queue(store.read, { kind: "server", id: row.id }), []);
 });
 
 ask("a copy that is deleted while it waits lets its source go on", async (it, store) => {

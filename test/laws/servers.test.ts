@@ -3,14 +3,15 @@ import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
 import { insertLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import { deathsSince } from "../../service/src/server/flow/settle.ts";
 import { showAction } from "../../service/src/server/show.ts";
-import { findAnyServer } from "../../service/src/server/table.ts";
+import { findAnyServer, sumProject } from "../../service/src/server/table.ts";
 import { imageRow } from "../rows.ts";
 import { ask, by, eventsOf, minute, readJson } from "../serverplay.ts";
 
 ask(
   "a machine that dies is started again three times in ten minutes",
-  async ({ stage, make, until, isOn, server, pass, end, write }) => {
+  async ({ stage, make, until, isOn, server, pass, end, write, alarm }, store) => {
     const { id } = await make();
     for (let deaths = 1; deaths <= 3; deaths++) {
       stage.machines.kill(id);
@@ -18,6 +19,8 @@ ask(
       await until(() => isOn(id));
       await pass(minute);
     }
+    // In the database: a restart of the service does not forget them.
+    assert.equal((await deathsSince(store.read, id, alarm.now() - 10 * minute)).size, 3);
     stage.machines.kill(id);
     await until(async () => (await server(id)).is_on === 0);
     await pass(minute);
@@ -62,6 +65,39 @@ ask(
     // As the driver does who finds nothing of a run that was wanted.
     await stage.machines.ensureStopped(on.id, "cut");
     await until(() => isOn(on.id));
+  },
+);
+
+ask(
+  "a restart of the host is no crash, however often it and crashes come",
+  async ({ stage, make, until, isOn, pass, alarm }, store) => {
+    const { id } = await make();
+    for (const reason of ["died", "host", "died", "host", "died", "host", "host"] as const) {
+      stage.machines.kill(id, reason);
+      await until(() => isOn(id));
+      await pass(minute);
+    }
+    assert.equal((await deathsSince(store.read, id, alarm.now() - 10 * minute)).size, 3);
+  },
+);
+
+ask(
+  "a server that has failed holds nothing, also while it is being deleted",
+  async ({ stage, make, write, end, until, pass }, store) => {
+    await make();
+    const before = await sumProject(store.read, 1);
+    const spec = stage.spec({ image: imageRow(99, { name: "lost" }) });
+    const { server, task } = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
+    assert.notDeepEqual(await sumProject(store.read, 1), before);
+    assert.equal((await end(task)).state, "Failed");
+    assert.deepEqual(await sumProject(store.read, 1), before);
+    stage.machines.fail("remove", Infinity);
+    await write(async (tx) => stage.servers.order.delete(tx, await stage.row(server.id), by));
+    await pass(minute);
+    assert.equal((await stage.row(server.id)).state, "Deleting");
+    assert.deepEqual(await sumProject(store.read, 1), before);
+    stage.machines.fail("remove", 0);
+    await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
   },
 );
 
@@ -117,7 +153,16 @@ ask("a deletion jumps the queue and leaves nothing", async ({ stage, write, unti
   assert.deepEqual(await machines(), []);
   assert.deepEqual(await listLinks(store.read, stage.networks[0]?.id ?? 0), []);
   assert.deepEqual(await list(store.read, { kind: "server", id: server.id }, 9), []);
-  assert.equal((await eventsOf(store, "server", server.id)).at(-1)?.type, "server.deleted");
+  const [gone, ended] = [
+    await eventsOf(store, "server", server.id),
+    await eventsOf(store, "action", deletion?.id ?? 0),
+  ];
+  assert.deepEqual(
+    ended.map(({ type }) => type).filter((type) => type !== "action.changed"),
+    ["action.created", "action.ended"],
+  );
+  assert.deepEqual([gone.at(-1)?.type, readJson(ended.at(-1)?.data)["State"]], ["server.deleted", "Completed"]);
+  assert.ok((ended.at(-1)?.id ?? 0) < (gone.at(-1)?.id ?? 0), "nothing is told of a server that is gone");
 });
 
 ask(
@@ -174,6 +219,11 @@ ask(
       ],
     );
     for (const { id: task } of [resize, join]) await write((tx) => order.cancel(tx, row.id, why, { task }));
+    const canceled = await find(store.read, join.id);
+    assert.deepEqual(canceled && showAction(canceled)?.Steps.map(({ State, Detail }) => [State, Detail !== ""]), [
+      ["Undone", true],
+      ["Pending", false],
+    ]);
     const { held_cpu, held_hdd } = await server(row.id);
     assert.deepEqual([held_cpu, held_hdd, (await listLinksOfServer(store.read, row.id)).length], [1, 10, 1]);
     assert.equal((await end(running)).state, "Completed");

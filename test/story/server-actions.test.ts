@@ -102,6 +102,21 @@ onEveryDatabase(
         assert.equal((await scene.read(made.ID)).IsPowerOn, false);
       });
 
+      test("twenty may wait, and what takes no time goes past them", async () => {
+        stage.world.router.says = null;
+        const made = await stage.client.createServer({ body: { Name: "long queue", WaitFor: "Ssh" } });
+        for (let waiting = 0; waiting < 20; waiting++) await scene.order(made.ID, { Type: "PowerReboot" });
+        const edit = (body: object) => stage.client.updateServer({ path: path(made), body });
+        await refused(scene.order(made.ID, { Type: "PowerOff" }), "queue_full");
+        await refused(edit({ CPU: 2 }), "queue_full");
+        const renamed = await edit({ Name: "renamed", CPU: made.CPU });
+        assert.deepEqual([renamed.State, renamed.Steps], ["Completed", []]);
+        const { Name, State } = await scene.read(made.ID);
+        assert.deepEqual([Name, State], ["renamed", "New"], "nothing was waited for");
+        stage.world.router.says = "SSH-2.0-simulated";
+        await scene.remove(made.ID);
+      });
+
       test("lists have pages, newest first, and filters", async () => {
         const made = await scene.server();
         for (const type of ["PowerOff", "PowerOn"] as const) await scene.act(made.ID, { Type: type });

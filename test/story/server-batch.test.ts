@@ -67,6 +67,28 @@ onEveryDatabase(
         assert.equal((await stage.client.listServers()).length, before);
       });
 
+      test("addresses and places are those of the network, whoever is refused", async () => {
+        const network = await stage.client.createPublicNetwork({ body: { Name: "small" } }, { wait: 20 });
+        const NetworkID = network.Id;
+        const NetworkIP = network.CIDR.replace(/\d+\/\d+$/, (end) => String(Number.parseInt(end, 10) + 5));
+        const told = async (body: object) => {
+          const heard = await stage.ask("POST /server-batch", { Name: "p", NetworkID, ...body });
+          return (heard.json as Problem).detail;
+        };
+        assert.equal(
+          await told({ Count: 2, NetworkIP }),
+          `${NetworkIP} is wanted by more than one server of the group.`,
+        );
+        const full = (wanted: number, free: number) =>
+          `Places in network ${NetworkID} (${network.CIDR}): wanted ${wanted}, free ${free}, limit 5.`;
+        assert.equal(await told({ Count: 6 }), full(6, 5));
+        const { Servers } = await make({ Name: "p", NetworkID, NetworkIP, Count: 1 });
+        assert.equal(await told({ Count: 1, NetworkIP }), `${NetworkIP} of network ${NetworkID} is another server's.`);
+        assert.equal(await told({ Count: 5 }), full(5, 4));
+        await stage.client.deleteBatch({ body: { ServerIDs: Servers.map(({ ID }) => ID) } }, { wait: 30 });
+        await stage.client.deletePublicNetwork({ path: { id: NetworkID } }, { wait: 20 });
+      });
+
       test("each for itself with BestEffort", async () => {
         const [first] = await stage.client.listServers();
         const made = await make({
@@ -77,6 +99,7 @@ onEveryDatabase(
             { Name: "taken", NetworkIP: first?.IP ?? "" },
             { Name: "vast", CPU: 64, RAM: 262_144 },
             { Name: "fine" },
+            { Name: "odd", CPU: 99, HostName: "-" },
           ],
         });
         assert.deepEqual([made.State, namesOf(made)], ["Active", ["good good", "fine fine"]]);
@@ -86,8 +109,23 @@ onEveryDatabase(
             [1, "validation_failed"],
             [2, "address_taken"],
             [3, "quota_exceeded"],
+            [5, "validation_failed"],
           ],
         );
+        assert.deepEqual(
+          (made.Errors[3]?.Error as Problem | undefined)?.errors.map(({ pointer }) => pointer),
+          ["/Servers/5/CPU", "/Servers/5/HostName"],
+        );
+        const faulty = (more: object) => make({ Policy: "BestEffort", Servers: [{ Name: "x" }, { CPU: 99 }], ...more });
+        await refused(faulty({ RAM: "much" }), "validation_failed", {
+          "/RAM": "type_mismatch",
+          "/Servers/1/CPU": "out_of_range",
+          "/Servers/1/Name": "field_required",
+        });
+        await refused(faulty({ Policy: "Atomic" }), "validation_failed", {
+          "/Servers/1/CPU": "out_of_range",
+          "/Servers/1/Name": "field_required",
+        });
         await refused(make({ Policy: "BestEffort", Servers: [{ Name: "x", ImageID: "none" }] }), "validation_failed");
         const rows = await stage.world.store.read
           .selectFrom("server")
@@ -203,6 +241,36 @@ onEveryDatabase(
         assert.equal(different(made.map(({ ID }) => ID)), 50);
         for (const { ID } of made) await scene.read(ID, ({ State }) => State === "Active");
         await stage.client.deleteBatch({ body: { ServerIDs: made.map(({ ID }) => ID) } }, { wait: 60 });
+      });
+
+      test("fifty groups and servers made, read, changed and deleted at once all end as they were asked to", async () => {
+        const waited = { wait: 60 };
+        const { client } = await stage.neighbour({ Servers: 100, CPU: 200, RAM: 100_000, HDD: 1000 });
+        const read = () => Promise.all([client.listServers(), client.listServers({ query: { limit: 5 } })]);
+        const live = async (index: number) => {
+          const body = { RAM: 128, HDD: 1, NetworkBandwidth: 10 };
+          const { ID, Servers } = await client.createBatch({ body: { ...body, Name: `mix-${index}`, Count: 2 } });
+          const [one, two] = Servers.map((server) => ({ path: { id: server.ID } }));
+          assert.ok(one && two);
+          const all = [
+            client.updateServer({ ...one, body: { Labels: { index: String(index) }, RAM: 256 } }),
+            client.startAction({ ...two, body: { Type: "PowerReboot" } }, waited),
+            read(),
+          ];
+          await Promise.all(all);
+          // Half of them go as a group, the others with a server that is deleted while its action waits.
+          if (index % 2 === 0) return client.deleteBatch({ body: { ID } }, waited);
+          await Promise.all([
+            client.startAction({ ...one, body: { Type: "PowerOff" } }),
+            client.deleteServer(two, waited),
+            read(),
+          ]);
+          return client.deleteBatch({ body: { ID } }, waited);
+        };
+        await Promise.all(Array.from({ length: 50 }, (_, index) => live(index)));
+        assert.deepEqual(await client.listServers(), []);
+        const { Usage } = await client.readOwnProject();
+        assert.deepEqual([Usage.Servers, Usage.CPU, Usage.RAM, Usage.HDD], [0, 0, 0, 0]);
       });
 
       test("quotas hold, however many ask", async () => {

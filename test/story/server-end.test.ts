@@ -115,7 +115,7 @@ onEveryDatabase(
         const events = (await scene.heard()).filter(({ Resource }) => Resource === "server" || Resource === "action");
         const types = typesOf(events);
         const making = "server.created action.created action.ended";
-        const wanted = `${making} action.created action.ended action.created server.deleted action.ended`;
+        const wanted = `${making} action.created action.ended action.created action.ended server.deleted`;
         assert.equal(types.filter((type) => !type.endsWith(".changed")).join(" "), wanted);
         const states = events.flatMap(({ Type, Data }) => (Type === "server.changed" ? [(Data as Server).State] : []));
         assert.deepEqual([...new Set(states)], ["New", "Active", "Deleting"]);

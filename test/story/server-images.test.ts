@@ -29,6 +29,9 @@ async function bring(
   return { hdd: 3 };
 }
 
+const judge = async (origin: { readonly url: string } | { readonly file: string }) =>
+  JSON.stringify(origin).includes("none") ? { refused: "There is nothing." } : null;
+
 onEveryDatabase(
   "images",
   (stage) => {
@@ -83,12 +86,12 @@ onEveryDatabase(
 
       test("one that is not wanted any more is given up", async () => {
         const server = await scene.server();
-        stage.world.machines.delay("ensureImage", 300);
+        stage.world.machines.delay("ensureSnapshot", 300);
         const image = await stage.client.createImage({ body: { Name: "late", ServerID: server.ID } });
         const stop = await scene.order(server.ID, { Type: "PowerOff" });
         assert.equal(stop.State, "Postponed");
         await stage.client.deleteImage({ path: path(image) });
-        stage.world.machines.delay("ensureImage", 0);
+        stage.world.machines.delay("ensureSnapshot", 0);
         assert.equal((await scene.ended(stop)).State, "Completed");
         assert.deepEqual((await scene.actions(server.ID)).map(stepsOf).flat().length, 5);
       });
@@ -112,6 +115,13 @@ onEveryDatabase(
         for (const Url of ["ftp://a/b", "file:///etc/passwd", "https://me:secret@a/b", "nothing"])
           await refused(make({ Name: "x", Url, Sha256 }), "validation_failed", { "/Url": "format_invalid" });
         await refused(make({ Name: "x", Url: "http://a/", Sha256: "z" }), "validation_failed");
+        const known = await stage.client.listImages();
+        for (const dryRun of [false, true]) {
+          const ask = (body: object) => stage.client.createImage({ body: { Name: "x", ...body } }, { dryRun });
+          await refused(ask({ File: "none" }), "validation_failed", { "/File": "unknown_reference" });
+          await refused(ask({ Url: "http://none/", Sha256 }), "validation_failed", { "/Url": "value_not_allowed" });
+        }
+        assert.deepEqual(await stage.client.listImages(), known);
         const unsafe = await make({ Name: "unsafe", File: "unsafe.qcow2" });
         assert.deepEqual(
           [unsafe.State, unsafe.Error?.code, unsafe.Error?.detail],
@@ -174,5 +184,5 @@ onEveryDatabase(
       });
     });
   },
-  { clock, images: { import: bring } },
+  { clock, images: { import: bring, judge } },
 );

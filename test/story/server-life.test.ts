@@ -110,6 +110,18 @@ onEveryDatabase(
         assert.deepEqual([LinkedNetworks[0]?.NetworkType, LinkedNetworks[0]?.Bandwidth], ["PrivateClient", 1000]);
         const far = await scene.server({ DCLocation: "far" });
         assert.deepEqual([far.DCLocation, far.IP], ["Far", "10.62.0.2"]);
+        const shared = far.LinkedNetworks[0]?.NetworkID ?? 0;
+        const named = await scene.server({ NetworkID: shared });
+        assert.deepEqual(
+          [named.DCLocation, named.IP, named.LinkedNetworks[0]?.NetworkID],
+          ["Far", "10.62.0.3", shared],
+        );
+      });
+
+      test("what clients in the field send for other clouds is taken and not looked at", async () => {
+        const body = { Name: "x", IsNeedSysprep: "q" };
+        for (const headers of [{}, { Prefer: "handling=strict" }])
+          assert.equal((await stage.ask("POST /server?dryRun=true", body, headers)).status, 200);
       });
 
       test("an image that is not here yet is fetched on the way", async () => {

@@ -113,7 +113,9 @@ const insides: Readonly<Record<SshKeyType, (cursor: Cursor) => string | null>> =
 };
 
 const isType = (text: string): text is SshKeyType => (sshKeyTypes as readonly string[]).includes(text);
-const supported = `must be a key of type ${sshKeyTypes.join(", ")}`;
+/** What there is instead, and no more of it, since it may be somebody's private key. */
+const begin = (text: string): string => JSON.stringify(text.length > 20 ? `${text.slice(0, 20)}…` : text);
+const supported = (found: string) => `must be a key of type ${sshKeyTypes.join(", ")}, not ${begin(found)}`;
 
 /** Reads one key. Never throws. */
 export function readPublicKey(text: string): PublicKey | Refused {
@@ -127,16 +129,16 @@ export function readPublicKey(text: string): PublicKey | Refused {
     // With options in front the key is further on.
     if (/(?:^|\s)AAAA/.test(`${second} ${rest}`) && !/^(?:ssh|ecdsa|sk)-/.test(stated))
       return { reason: "must begin with the type of the key, no options in front" };
-    return { reason: supported };
+    return { reason: supported(stated) };
   }
   const bytes = Buffer.from(base64, "base64");
   const written = bytes.toString("base64");
   // Node's decoder skips what is no base64; only what it gives back the same was base64 and nothing else.
   if (bytes.length === 0 || written.replace(/=+$/, "") !== base64.replace(/=+$/, ""))
-    return { reason: "must be an OpenSSH line: type base64 [comment], or the base64 part alone" };
+    return { reason: `must be an OpenSSH line: type base64 [comment], or the base64 part alone, not ${begin(text)}` };
   const cursor = read(bytes);
   const type = cursor.next()?.toString("latin1") ?? "";
-  if (!isType(type)) return { reason: stated === null ? supported : broken };
+  if (!isType(type)) return { reason: stated === null ? supported(type) : broken };
   if (stated !== null && stated !== type) return { reason: `must be of the type it says: inside it is ${type}` };
   const fault = insides[type](cursor) ?? (cursor.atEnd ? null : broken);
   if (fault !== null) return { reason: fault };

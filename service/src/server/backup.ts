@@ -7,8 +7,9 @@ import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { type imageFlows, orderImage, orderImageRemoval } from "./flow/image.ts";
+import { type ImageFlows, orderImage, orderImageRemoval } from "./flow/image.ts";
 import type { FlowTools } from "./flow/tools.ts";
+import type { TurnFlow } from "./flow/turn.ts";
 import { findAnyServer, listAllServers, type ServerRow, updateServer } from "./table.ts";
 
 const day = 86_400_000;
@@ -23,7 +24,7 @@ const isDue = ({ state, is_backup_active, backed_up }: ServerRow, now: number): 
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
   created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
 
-export function backupKeeper(tools: FlowTools, flows: ReturnType<typeof imageFlows>): Keeper {
+export function backupKeeper(tools: FlowTools, flows: ImageFlows & { readonly turn: TurnFlow }): Keeper {
   const { store, clock } = tools;
 
   async function begin(tx: Tx, id: number, now: number): Promise<void> {

@@ -3,7 +3,7 @@ import type { BatchWish } from "@brume/api/batch.ts";
 import { maxLabels } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { hostNamePattern, type ServerWish } from "@brume/api/server.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import { checkWish, type Member, planServer, type ServerSpec, type Stock } from "./plan.ts";
 
 const mostCharacters = 64;
@@ -86,9 +86,15 @@ export type Planned = { readonly index: number } & (
   | { readonly spec?: never; readonly fault: Fault }
 );
 
-/** Each for itself, in order. */
-export function planEach(members: readonly Member[], stock: Stock): Planned[] {
+/** With `BestEffort` what is wrong with a field of one of `Servers` refuses that one only. */
+export const sparesFault = ({ Policy }: Partial<BatchWish>, { pointer }: FieldFault): boolean =>
+  Policy === "BestEffort" && /^\/Servers\/\d+\//.test(pointer);
+
+/** Each for itself, in order; `spared` are faults of their fields. */
+export function planEach(members: readonly Member[], stock: Stock, spared: readonly FieldFault[] = []): Planned[] {
   return members.map((member, index) => {
+    const own = spared.filter(({ pointer }) => pointer.startsWith(`/Servers/${index}/`));
+    if (own.length > 0) return { index, fault: invalidFields(own) };
     try {
       return { index, spec: planServer(member, stock) };
     } catch (fault) {
@@ -105,5 +111,18 @@ export function planTogether(members: readonly Member[], stock: Stock): ServerSp
   const invalid = once(faults.flatMap((fault) => (fault.code === "validation_failed" ? fault.errors : [])));
   if (invalid.length > 0) throw invalidFields(invalid);
   if (faults[0] !== undefined) throw faults[0];
-  return planned.flatMap(({ spec }) => spec ?? []);
+  const specs = planned.flatMap(({ spec }) => spec ?? []);
+  holdApart(specs);
+  return specs;
+}
+
+/** Throws `address_taken` when two want one address. */
+function holdApart(specs: readonly ServerSpec[]): void {
+  const wanted = new Set<string>();
+  for (const { ip, network, location, ipPointer } of specs) {
+    const place = `${network?.id ?? location} ${ip}`;
+    if (ip !== null && wanted.has(place))
+      throw faultAt("address_taken", ipPointer, `${ip} is wanted by more than one server of the group.`);
+    wanted.add(place);
+  }
 }

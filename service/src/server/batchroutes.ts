@@ -5,9 +5,10 @@ import type { ProjectRow } from "../account/table.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Task } from "../engine/task.ts";
 import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
-import { findShared, lockNetwork } from "../network/table.ts";
+import { holdSeats } from "../network/link.ts";
+import { findShared, lockNetwork, type NetworkRow } from "../network/table.ts";
 import type { Tx } from "../store/db.ts";
-import { checkBatch, membersOf, planEach, planTogether } from "./batch.ts";
+import { checkBatch, membersOf, planEach, planTogether, sparesFault } from "./batch.ts";
 import {
   askForRoom,
   causeOf,
@@ -63,7 +64,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
   async function makeAll(making: Making, specs: readonly ServerSpec[]): Promise<Made[]> {
     const { tx, project, host } = making;
     await holdDemand(tx, project, host, demandOf(specs));
-    await lockNetworks(tx, specs);
+    for (const { network, wanted } of await lockNetworks(tx, specs)) await holdSeats(tx, network, wanted);
     const made: Made[] = [];
     for (const spec of specs) made.push(await make(making, spec));
     return made;
@@ -102,14 +103,15 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
     return { made, errors };
   }
 
-  /** Public and shared networks are locked by id, lest two groups wait for each other. */
-  async function lockNetworks(tx: Tx, specs: readonly ServerSpec[]): Promise<void> {
-    const ids = new Set<number>();
-    for (const { network, location } of specs) {
-      const id = network?.id ?? (await findShared(tx, location))?.id;
-      if (id !== undefined) ids.add(id);
+  /** Networks are locked by id, lest two groups wait for each other. Resolves to how many servers want a place in each. */
+  async function lockNetworks(tx: Tx, specs: readonly ServerSpec[]) {
+    const homes = new Map<number, { readonly network: NetworkRow; readonly wanted: number }>();
+    for (const spec of specs) {
+      const network = spec.network ?? (await findShared(tx, spec.location));
+      if (network !== undefined) homes.set(network.id, { network, wanted: (homes.get(network.id)?.wanted ?? 0) + 1 });
     }
-    for (const id of [...ids].sort((one, other) => one - other)) await lockNetwork(tx, id);
+    for (const id of [...homes.keys()].sort((one, other) => one - other)) await lockNetwork(tx, id);
+    return [...homes.values()];
   }
 
   async function settleBatch(caller: Caller, id: number, tasks: readonly Task[], ms: number) {
@@ -138,13 +140,15 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
 
   return {
     createBatch: {
-      check: (body) => checkBatch(body),
+      check: checkBatch,
+      spares: sparesFault,
       prepare: () => askForRoom(desk),
       async change(request, tx, host): Promise<Outcome<Batch>> {
         const { body, caller, dryRun } = request;
         const members = membersOf(body);
         const project = await openProject(tx, caller);
-        const stock = await readStock(desk, tx, caller);
+        const named = members.map(({ wish }) => wish.NetworkID);
+        const stock = await readStock(desk, tx, caller, named);
         const policy = body.Policy ?? "Atomic";
         // Planned before the group is there, so that most of what is refused leaves no gap in the ids.
         const together = policy === "Atomic" ? planTogether(members, stock) : null;
@@ -158,7 +162,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
         const making = { tx, project, host: host as Host, batch: row.id, request };
         const { made, errors } =
           together === null
-            ? await makeSome(making, planEach(members, stock))
+            ? await makeSome(making, planEach(members, stock, request.spared))
             : { made: await makeAll(making, together), errors: [] };
         const batch = errors.length === 0 ? row : await updateBatch(tx, row.id, { errors: JSON.stringify(errors) });
         const shown = [];
@@ -170,6 +174,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
             { type: "batch.created", id: batch.id, parent: null, before: null, after: showBatch(batch, told) },
             ...told.map((server) => noted("server.created", server.ID, null, server)),
           ],
+          tasks: made.map(({ task }) => task.id),
           settle: (ms) =>
             settleBatch(
               caller,
@@ -198,6 +203,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
         return {
           answer: undefined,
           happenings: batch === null ? gone : [noted("batch.deleted", batch.id, { ID: batch.id }, null), ...gone],
+          tasks: tasks.map(({ id }) => id),
           async settle(ms) {
             await waitForTasks(desk, tasks, ms);
             return undefined;

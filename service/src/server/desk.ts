@@ -3,6 +3,7 @@
  * ordered. Locks are taken in one order by all: project, the servers' queues by id, room, networks by id.
  */
 import type { Action } from "@brume/api/action.ts";
+import type { Location } from "@brume/api/catalog.ts";
 import { findProject, lockProject, type ProjectRow } from "../account/table.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
@@ -12,7 +13,7 @@ import type { Capacity, Machines, MachinesStatus } from "../drivers/machine/port
 import { type Ended, endedWithin, find, queue, type Task } from "../engine/task.ts";
 import type { Caller, Happening, Request } from "../http/handler.ts";
 import type { Tickets } from "../http/tickets.ts";
-import { listNetworksOf } from "../network/table.ts";
+import { listNetworksById } from "../network/table.ts";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import type { Cause } from "./flow/tools.ts";
 import type { Stock } from "./plan.ts";
@@ -32,6 +33,8 @@ export interface Desk extends ViewTools {
   /** Titles; the first is the default. */
   readonly locations: readonly string[];
   readonly tickets: Tickets;
+  /** Processors of servers that one core of the host is counted for. */
+  readonly cpuOvercommit: number;
   readonly ended: Ended;
 }
 
@@ -50,12 +53,17 @@ export const causeOf = ({ caller, requestId }: Pick<Request, "caller" | "request
 /** What works on a server and waits for it; it stays so until the commit. */
 export const queueOf = (tx: Tx, server: number): Promise<Task[]> => queue(tx, { kind: "server", id: server });
 
-/** What wishes can refer to. */
-export async function readStock({ locations }: Desk, db: Reader, { projectId }: Caller): Promise<Stock> {
-  const networks = [
-    ...(await listNetworksOf(db, projectId, "public")),
-    ...(await listNetworksOf(db, projectId, "private")),
-  ];
+/** What wishes can refer to; of networks those that these name, the shared ones included as in `AddNetwork`. */
+export async function readStock(
+  { locations }: Desk,
+  db: Reader,
+  { projectId }: Caller,
+  named: readonly (number | undefined)[] = [],
+): Promise<Stock> {
+  const ids = new Set(named.flatMap((id) => id ?? []));
+  const networks = (await listNetworksById(db, [...ids])).filter(
+    ({ project_id, kind }) => project_id === projectId || kind === "shared",
+  );
   return {
     images: await listImages(db, projectId),
     locations,
@@ -67,6 +75,7 @@ export async function readStock({ locations }: Desk, db: Reader, { projectId }: 
 /** The machines as they stand, asked for before the transaction. Null: they do not answer. */
 export interface Host {
   readonly capacity: Capacity | null;
+  readonly cpuOvercommit: number;
   /** The most that this server can grow to as it runs. */
   reach(server: number): { readonly cpus: number; readonly memory: number } | null;
 }
@@ -76,13 +85,14 @@ export const lookAtHost = (desk: Desk): Promise<Host> => askHost(desk, desk.serv
 /** The same by the last look, for who asks for room only. */
 export const askForRoom = (desk: Desk): Promise<Host> => askHost(desk, desk.servers.sight.recent());
 
-async function askHost({ servers, log }: Desk, asked: Promise<MachinesStatus>): Promise<Host> {
+async function askHost({ servers, log, cpuOvercommit }: Desk, asked: Promise<MachinesStatus>): Promise<Host> {
   const status = await asked.catch((error: unknown) => {
     log("warn", "The machines do not answer.", { error });
     return null;
   });
   return {
     capacity: status?.ready === true ? status.capacity : null,
+    cpuOvercommit,
     reach: (server) => servers.sight.of(server)?.reach ?? null,
   };
 }
@@ -100,8 +110,12 @@ export async function openProject(tx: Tx, caller: Caller): Promise<ProjectRow> {
 export async function holdDemand(tx: Tx, project: ProjectRow, host: Host, wanted: Demand): Promise<void> {
   holdQuotas(project.quotas, await sumProject(tx, project.id), wanted);
   await lockRoom(tx);
-  holdRoom(capacityOf(holdEngine(host), await sumAll(tx)), wanted);
+  holdRoom(await roomOf(tx, host), wanted);
 }
+
+/** What the host offers, and what of it nobody holds. Throws `engine_unavailable`. */
+export const roomOf = async (db: Reader, host: Host): Promise<Location["Capacity"]> =>
+  capacityOf(holdEngine(host), await sumAll(db), host.cpuOvercommit);
 
 /** Throws `engine_unavailable`. */
 export function holdEngine({ capacity }: Host): Capacity {

@@ -17,16 +17,15 @@ import {
   type Desk,
   getServer,
   type Host,
-  holdEngine,
   noted,
   openProject,
   queueOf,
+  roomOf,
   waitForTasks,
 } from "./desk.ts";
-import { cancelImport, type ImageOrigin, type ImportFlow, type ImportTools, orderImport } from "./flow/import.ts";
-import { capacityOf, holdRoom } from "./room.ts";
+import { type ImageOrigin, type ImportFlow, type ImportTools, orderImport } from "./flow/import.ts";
+import { holdRoom } from "./room.ts";
 import { holdAsk } from "./state.ts";
-import { sumAll } from "./table.ts";
 
 type Names = "createImage" | "deleteImage";
 type Wish = Body<typeof imageOperations.createImage>;
@@ -64,7 +63,24 @@ function originOf({ Url: url, File: file, Sha256: sha256 }: Wish): ImageOrigin |
   return file === undefined ? null : { file, sha256: sha256 ?? null };
 }
 
-export function imageRoutes(desk: Desk, importing: ImportTools, importer: ImportFlow): Handlers<Names> {
+export interface Importing extends ImportTools {
+  /** Why that would be refused, as far as can be told before anything is fetched; null: nothing is wrong so far. */
+  readonly judge: (origin: ImageOrigin) => Promise<null | { readonly refused: string }>;
+}
+
+/** Throws `validation_failed`. */
+async function holdOrigin(body: Wish, judge: Importing["judge"]): Promise<void> {
+  const origin = originOf(body);
+  const judged = origin === null ? null : await judge(origin);
+  if (judged === null) return;
+  throw invalidFields([
+    body.File === undefined
+      ? fieldFault("/Url", "value_not_allowed", judged.refused)
+      : fieldFault("/File", "unknown_reference", judged.refused),
+  ]);
+}
+
+export function imageRoutes(desk: Desk, importing: Importing, importer: ImportFlow): Handlers<Names> {
   const { store, servers } = desk;
 
   async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Wish, host: Host) {
@@ -73,7 +89,7 @@ export function imageRoutes(desk: Desk, importing: ImportTools, importer: Import
     const techName = body.TechName ?? techNameOf(body.Name);
     const origin = originOf(body);
     if (origin !== null) {
-      holdRoom(capacityOf(holdEngine(host), await sumAll(tx)), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
+      holdRoom(await roomOf(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
       const { Name: name, Family: family = "Linux", MinRAM: minRam = defaultMinRam } = body;
       const labels = JSON.stringify(body.Labels ?? {});
       const wish = { project: caller.projectId, name, techName, family, minRam, labels, origin };
@@ -88,7 +104,7 @@ export function imageRoutes(desk: Desk, importing: ImportTools, importer: Import
       ]);
     });
     holdAsk(server, before, "Image");
-    holdRoom(capacityOf(holdEngine(host), await sumAll(tx)), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
+    holdRoom(await roomOf(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
     const wish = { type: "Client", name: body.Name, techName, labels: body.Labels ?? {} } as const;
     return servers.order.image(tx, server, wish, by);
   }
@@ -105,7 +121,10 @@ export function imageRoutes(desk: Desk, importing: ImportTools, importer: Import
   return {
     createImage: {
       check: checkImage,
-      prepare: () => askForRoom(desk),
+      async prepare({ body }) {
+        await holdOrigin(body, importing.judge);
+        return askForRoom(desk);
+      },
       async change(request, tx, host) {
         const { body, caller, dryRun } = request;
         const project = await openProject(tx, caller);
@@ -130,7 +149,6 @@ export function imageRoutes(desk: Desk, importing: ImportTools, importer: Import
         if (row.project_id === null)
           throw new Fault("stock_image", `Image ${row.id} (${row.name}) is of the stock, which is the operator's.`);
         expect(imageTag(row));
-        if (row.server_id === null) await cancelImport(importing, tx, row.id);
         await servers.order.removeImage(tx, row, causeOf(request));
         return { answer: undefined, happenings: [noted("image.deleted", row.id, showImage(row), null)] };
       },

@@ -3,13 +3,12 @@
  * a guest that switched itself off stays off, and after a restart of the host the servers that were on come back. What is to be done to
  * a machine is ordered as work in its server's queue (`settle`), and only where nothing else works on it.
  */
-import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { MachineStatus } from "../drivers/machine/port.ts";
 import { type Flow, type Keeper, keeper } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { orderSettle } from "./flow/settle.ts";
+import { deathsSince, orderSettle } from "./flow/settle.ts";
 import { changeServer } from "./flow/steps.ts";
 import type { FlowTools } from "./flow/tools.ts";
 import { removeOrphans } from "./orphan.ts";
@@ -17,7 +16,7 @@ import { findAnyServer, listStandings, type Standing } from "./table.ts";
 
 /** Milliseconds between looks. */
 const period = 5000;
-/** A machine that dies is started again so often in so many milliseconds. */
+/** A machine that dies is started again so often in so many milliseconds; counted in its work, which outlives the service. */
 const mostRestarts = 3;
 const restartTime = 600_000;
 
@@ -42,29 +41,13 @@ export function needOf(server: Standing, status: MachineStatus | null): Need {
   return (status?.disks.length ?? 0) > 1 ? "settle" : "nothing";
 }
 
-/** Counts restarts, each crash once. Forgotten with the process: then a machine may die three more times. */
-export function createRestarts(clock: Clock) {
-  const times = new Map<number, number[]>();
-  return {
-    /** Whether the machine that died at this time may be started again. */
-    admit(server: number, died: number): boolean {
-      const recent = (times.get(server) ?? []).filter((time) => time > clock.now() - restartTime);
-      if (recent.includes(died)) return true;
-      if (recent.length >= mostRestarts) return false;
-      times.set(server, [...recent, died]);
-      return true;
-    },
-    /** Of servers that are gone. */
-    keepOnly(servers: ReadonlySet<number>): void {
-      for (const id of times.keys()) if (!servers.has(id)) times.delete(id);
-    },
-  };
-}
+/** Whether a machine is started again that died then, after these deaths. One that was counted and did not come up is tried again. */
+export const isRestarted = (died: number, before: ReadonlySet<number>): boolean =>
+  before.has(died) || before.size < mostRestarts;
 
 export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
   const { store, clock, sight } = tools;
   const log: Log = tools.log;
-  const restarts = createRestarts(clock);
 
   /** Looked at again inside the transaction: what is ordered meanwhile goes first. */
   async function act(tx: Tx, seen: Standing, status: MachineStatus | null, need: Need): Promise<void> {
@@ -72,9 +55,10 @@ export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
     const server = await findAnyServer(tx, seen.id);
     if (server === undefined || server.state !== seen.state || server.is_on !== seen.is_on || server.boot !== seen.boot)
       return;
-    const givenUp = need === "restart" && !restarts.admit(server.id, status?.exit?.at ?? 0);
+    const died = need === "restart" ? (status?.exit?.at ?? 0) : null;
+    const givenUp = died !== null && !isRestarted(died, await deathsSince(tx, server.id, clock.now() - restartTime));
     if (need === "off" || givenUp) await changeServer(tools, tx, server.id, { is_on: 0 }, null);
-    else await orderSettle(tools, tx, settle, server);
+    else await orderSettle(tools, tx, settle, server, died);
     if (givenUp)
       log("warn", "A machine died too often in ten minutes and stays off.", {
         server: server.id,
@@ -99,7 +83,6 @@ export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
         if (need !== "nothing") await store.write((tx) => act(tx, server, status, need));
       }
       const known = new Set(servers.map(({ id }) => id));
-      restarts.keepOnly(known);
       await removeOrphans(tools, machines, known);
     },
   });

@@ -42,9 +42,9 @@ test("a link is named by its id, by its network, or by both", () => {
   assert.equal(idOf({ NetworkLinkID: 31 }), 31);
   assert.equal(idOf({ NetworkLinkID: 32, NetworkID: 5 }), 32);
   const cases = [
-    [{ NetworkID: 6 }, "Server 17 has not a link to network 6."],
-    [{ NetworkLinkID: 33 }, "Server 17 has not link 33."],
-    [{ NetworkLinkID: 31, NetworkID: 5 }, "Server 17 has not link 31 as a link to network 5."],
+    [{ NetworkID: 6 }, "Server 17 has no link to network 6."],
+    [{ NetworkLinkID: 33 }, "Server 17 has no link 33."],
+    [{ NetworkLinkID: 31, NetworkID: 5 }, "Server 17 has no link 31 to network 5."],
   ] as const;
   for (const [order, message] of cases) assert.throws(() => idOf(order), { code: "not_linked", message });
 });

@@ -33,12 +33,10 @@ export function chooseLink(order: Named, server: number, links: readonly LinkRow
       (NetworkLinkID === undefined || id === NetworkLinkID) && (NetworkID === undefined || network_id === NetworkID),
   );
   if (link !== undefined) return link;
-  const parts = [
-    ...(NetworkLinkID === undefined ? [] : [`link ${NetworkLinkID}`]),
-    ...(NetworkID === undefined ? [] : [`a link to network ${NetworkID}`]),
-  ];
+  const wanted = `link${NetworkLinkID === undefined ? "" : ` ${NetworkLinkID}`}`;
+  const place = NetworkID === undefined ? "" : ` to network ${NetworkID}`;
   const field = NetworkLinkID === undefined ? "NetworkID" : "NetworkLinkID";
-  throw faultAt("not_linked", `/${field}`, `Server ${server} has not ${parts.join(" as ")}.`);
+  throw faultAt("not_linked", `/${field}`, `Server ${server} has no ${wanted}${place}.`);
 }
 
 /**

@@ -19,7 +19,7 @@ export interface Stock {
   readonly images: readonly ImageRow[];
   /** The first is the default. */
   readonly locations: readonly string[];
-  /** Public and private networks. */
+  /** Those of the project, and shared ones. */
   readonly networks: ReadonlyMap<number, NetworkRow>;
   readonly keys: ReadonlyMap<number, SshKeyRow>;
 }

@@ -42,7 +42,7 @@ test("where nobody knows how far the machine can grow, cores and memory need a r
 test("a restart that is not allowed is refused, and nothing else is", () => {
   assert.throws(() => planResize({ CPU: 1, AllowRestart: false }, frame()), {
     code: "restart_needed",
-    message: /1 cores and 1024 MB/,
+    message: /CPU 1 and RAM 1024/,
   });
   assert.equal(stepsOf({ CPU: 4, HDD: 20, AllowRestart: false }), "Cpu Disk");
   assert.equal(stepsOf({ CPU: 64, AllowRestart: false }, { isOn: false }), "Cpu");

@@ -111,7 +111,7 @@ export function planResize(wish: ResizeWish, { id, sizes, isOn, reach, minRam }:
   if (restart && wish.AllowRestart === false)
     throw new Fault(
       "restart_needed",
-      `Server ${id} is on and has to be restarted for ${cpu} cores and ${ram} MB (it has ${sizes.cpu} and ${sizes.ram}).`,
+      `Server ${id} is on and has to be restarted for CPU ${cpu} and RAM ${ram} (it has ${sizes.cpu} and ${sizes.ram}).`,
     );
   const needed: Readonly<Record<(typeof actionSteps.Resize)[number], boolean>> = {
     Stop: restart,

@@ -34,7 +34,7 @@ test("who wants no more of it is not held to a quota that was lowered", () => {
 const host = { cores: 2, memory: 24_576, disk: 100, diskFree: 60 };
 
 test("cores and disks are given out several times, memory once and not all of it", () => {
-  assert.deepEqual(capacityOf(host, demandOf([small])), {
+  assert.deepEqual(capacityOf(host, demandOf([small]), 8), {
     CPU: 16,
     RAM: 23_552,
     HDD: 400,
@@ -46,9 +46,9 @@ test("cores and disks are given out several times, memory once and not all of it
 
 test("nothing is less than free, and no disk is begun where the real one is nearly full", () => {
   const taken = { CPU: 20, RAM: 30_000, HDD: 10 };
-  const { FreeCPU, FreeRAM, FreeHDD } = capacityOf({ ...host, diskFree: 4.9 }, taken);
+  const { FreeCPU, FreeRAM, FreeHDD } = capacityOf({ ...host, diskFree: 4.9 }, taken, 8);
   assert.deepEqual([FreeCPU, FreeRAM, FreeHDD], [0, 0, 0]);
-  assert.equal(capacityOf({ ...host, memory: 512.5 }, taken).RAM, 0);
+  assert.equal(capacityOf({ ...host, memory: 512.5 }, taken, 8).RAM, 0);
 });
 
 test("a host that is full is told with its numbers", () => {
@@ -56,7 +56,7 @@ test("a host that is full is told with its numbers", () => {
   holdRoom(capacity, { Servers: 1, CPU: 4, RAM: 1024, HDD: 400 });
   assert.throws(() => holdRoom(capacity, demandOf([large])), {
     code: "no_capacity",
-    message: "RAM: wanted 2048 MB, free 1024 MB, limit 23552 MB.",
+    message: "RAM (MB): wanted 2048, free 1024, limit 23552.",
   });
   holdRoom({ ...capacity, FreeCPU: -3 }, { ...nothing, RAM: 1 });
 });

@@ -42,8 +42,8 @@ export function holdQuotas(quotas: string, used: Demand, wanted: Demand): void {
   for (const kind of kinds) if (wanted[kind] > 0) holdQuota(quotas, kind, used[kind], wanted[kind]);
 }
 
-/** Cores 8-fold, since most servers idle; memory not at all; disk 4-fold, since disks grow with what is written. */
-const overcommitment = { CPU: 8, RAM: 1, HDD: 4 } as const;
+/** Cores as configured, since most servers idle; memory not at all; disk 4-fold, since disks grow with what is written. */
+const overcommitment = { RAM: 1, HDD: 4 } as const;
 /** MB that stay the host's own. */
 const hostMemory = 1024;
 /** GB: with less really free no new disk is begun. */
@@ -53,8 +53,12 @@ const leastFreeDisk = 5;
  * What the host offers after over-commitment, and what of it nobody holds. Locations are names for one host, so all servers count,
  * wherever they say they are.
  */
-export function capacityOf(host: HostCapacity, held: Omit<Demand, "Servers">): Location["Capacity"] {
-  const CPU = host.cores * overcommitment.CPU;
+export function capacityOf(
+  host: HostCapacity,
+  held: Omit<Demand, "Servers">,
+  cpuOvercommit: number,
+): Location["Capacity"] {
+  const CPU = host.cores * cpuOvercommit;
   const RAM = Math.max(0, Math.floor(host.memory) - hostMemory) * overcommitment.RAM;
   const HDD = Math.floor(host.disk) * overcommitment.HDD;
   const free = (limit: number, taken: number) => Math.max(0, limit - taken);
@@ -67,10 +71,7 @@ export function holdRoom(capacity: Location["Capacity"], wanted: Demand): void {
   for (const kind of ["CPU", "RAM", "HDD"] as const) {
     const free = capacity[`Free${kind}`];
     if (wanted[kind] <= 0 || wanted[kind] <= free) continue;
-    const unit = units[kind];
-    throw new Fault(
-      "no_capacity",
-      `${kind}: wanted ${wanted[kind]} ${unit}, free ${free} ${unit}, limit ${capacity[kind]} ${unit}.`,
-    );
+    const detail = `${kind} (${units[kind]}): wanted ${wanted[kind]}, free ${free}, limit ${capacity[kind]}.`;
+    throw new Fault("no_capacity", detail);
   }
 }

@@ -2,13 +2,13 @@
 import { actionRoutes } from "./actionroutes.ts";
 import { batchRoutes } from "./batchroutes.ts";
 import type { Desk } from "./desk.ts";
-import type { ImportFlow, ImportTools } from "./flow/import.ts";
-import { imageRoutes } from "./imageroutes.ts";
+import type { ImportFlow } from "./flow/import.ts";
+import { type Importing, imageRoutes } from "./imageroutes.ts";
 import { monitorRoutes } from "./monitorroutes.ts";
 import type { Sampler } from "./sampler.ts";
 import { serverRoutes } from "./serverroutes.ts";
 
-export const allServerRoutes = (desk: Desk, sampler: Sampler, importing: ImportTools, importer: ImportFlow) => ({
+export const allServerRoutes = (desk: Desk, sampler: Sampler, importing: Importing, importer: ImportFlow) => ({
   ...serverRoutes(desk),
   ...actionRoutes(desk),
   ...batchRoutes(desk),

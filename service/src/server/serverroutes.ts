@@ -29,7 +29,7 @@ import { checkRebuild, holdUnprotected, planRebuild } from "./rebuild.ts";
 import { heldWith, planResize, sizesAfter, sizesOf } from "./resize.ts";
 import { demandOf, growth } from "./room.ts";
 import { serverTag, withoutSecrets } from "./show.ts";
-import { flowName, holdAsk, standingAfter } from "./state.ts";
+import { flowName, holdAsk, holdPlace, holdState, standingAfter } from "./state.ts";
 import { countServers, findServer, listServerKeys, listServers, pageServers, type ServerRow } from "./table.ts";
 import { viewProject, viewServer, withoutIds } from "./view.ts";
 
@@ -52,6 +52,7 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
     return {
       answer: server,
       tag,
+      tasks: [task.id],
       async settle(ms) {
         if (ms <= 0) return undefined;
         await waitForTasks(desk, [task], ms);
@@ -116,7 +117,7 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
       async change(request, tx, host) {
         const { body, caller } = request;
         const project = await openProject(tx, caller);
-        const spec = planServer(single(body), await readStock(desk, tx, caller));
+        const spec = planServer(single(body), await readStock(desk, tx, caller, [body.NetworkID]));
         await holdDemand(tx, project, host as Host, demandOf([spec]));
         const wish = { project: project.id, batch: null, spec, by: causeOf(request) };
         return made(tx, request, await servers.order.create(tx, wish));
@@ -137,7 +138,7 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
           sizes: sizesAfter(sizesOf(server), before),
           keys: await listServerKeys(tx, server.id),
         };
-        const spec = planCopy(body, source, await readStock(desk, tx, caller));
+        const spec = planCopy(body, source, await readStock(desk, tx, caller, [body.NetworkId]));
         await holdDemand(tx, project, host as Host, demandOf([spec]));
         return made(tx, request, await servers.order.copy(tx, { source: server, spec, by: causeOf(request) }));
       },
@@ -151,7 +152,7 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
         const before = await queueOf(tx, params.id);
         const row = await getServer(tx, caller, params.id);
         expect(serverTag(row));
-        holdAsk(row, before, "Resize");
+        holdState(row, before, "Resize");
         const isOn = standingAfter(row, before) === "on";
         const plan = planResize(body, {
           id: row.id,
@@ -160,6 +161,8 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
           reach: isOn && before.length === 0 ? host.reach(row.id) : null,
           minRam: (await findImage(tx, caller.projectId, row.image_id))?.min_ram ?? 0,
         });
+        // What takes no time does not wait either.
+        if (plan.steps.length > 0) holdPlace(row, before);
         const held = { cpu: row.held_cpu, ram: row.held_ram, hdd: row.held_hdd };
         const wanted = growth(held, heldWith(sizesOf(row), before, plan.input));
         if (wanted.CPU + wanted.RAM + wanted.HDD > 0) await holdDemand(tx, project, host, wanted);

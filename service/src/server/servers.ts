@@ -27,6 +27,7 @@ import { orderResize, resizeFlow } from "./flow/resize.ts";
 import { orderBlock, orderUnblock, settleFlow } from "./flow/settle.ts";
 import { changeServer } from "./flow/steps.ts";
 import type { Cause, FlowTools } from "./flow/tools.ts";
+import { turnFlow } from "./flow/turn.ts";
 import { watchKeeper } from "./keeper.ts";
 import type { ServerSpec } from "./plan.ts";
 import type { RebuildPlan } from "./rebuild.ts";
@@ -76,13 +77,15 @@ export function createServers(options: ServersOptions) {
     flowOf: (name) => byName.get(name),
   };
   const settle = settleFlow(tools);
-  const making = createFlows(tools, settle);
+  const turn = turnFlow(tools);
+  const making = { ...createFlows(tools, settle), turn };
   const power = powerFlows(tools);
   const links = linkFlows(tools);
   const resize = resizeFlow(tools);
   const rebuild = rebuildFlow(tools, settle);
   const removal = deleteFlow(tools);
   const images = imageFlows(tools);
+  const imaging = { ...images, turn };
   const watch = watchKeeper(tools, settle);
   const flows = [
     ...Object.values(making),
@@ -98,7 +101,7 @@ export function createServers(options: ServersOptions) {
 
   return {
     flows,
-    keepers: [watch, backupKeeper(tools, images)] satisfies readonly Keeper[],
+    keepers: [watch, backupKeeper(tools, imaging)] satisfies readonly Keeper[],
     /** Whether the server is on, as observed. */
     power: (id: number): boolean => sight.power(id),
     sight,
@@ -123,7 +126,7 @@ export function createServers(options: ServersOptions) {
       delete: (tx: Tx, server: ServerRow, by: Cause | null) => orderDelete(tools, tx, removal, server, by),
       deleteBatch: (tx: Tx, batch: BatchRow, by: Cause | null) => orderDeleteBatch(tools, tx, removal, batch, by),
       image: (tx: Tx, server: ServerRow, wish: ImageWish, by: Cause | null) =>
-        orderImage(tools, tx, images, server, wish, by),
+        orderImage(tools, tx, imaging, server, wish, by),
       removeImage: (tx: Tx, image: ImageRow, by: Cause | null) => orderImageRemoval(tools, tx, images, image, by),
       /** In the transaction that blocks or frees a project. */
       block: (tx: Tx, project: number, by: Cause | null) => orderBlock(tools, tx, settle, project, by),

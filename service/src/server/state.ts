@@ -51,31 +51,31 @@ const words: Readonly<Record<Standing, string>> = {
   Failed: "Failed",
 };
 
-/**
- * Throws `action_not_allowed` where the state says no; then, with `OnBusy: Fail`, `server_busy`; then `queue_full`. What comes back
- * is never `no`.
- */
-export function holdAsk(
-  server: Stands,
-  queue: Queue,
-  ask: Ask,
-  onBusy: "Queue" | "Fail" = "Queue",
-): Exclude<Verdict, "no"> {
+/** Throws `action_not_allowed` where the state says no; what comes back never is. */
+export function holdState(server: Stands, queue: Queue, ask: Ask): Exclude<Verdict, "no"> {
   const standing = standingAfter(server, queue);
   const verdict = verdicts[ask][standing];
-  if (verdict === "no") {
-    const when = queue.length === 0 ? "is" : "will then be";
-    throw new Fault("action_not_allowed", `Server ${server.id} ${when} ${words[standing]}: ${ask} is not possible.`);
-  }
-  if (verdict === "now" || verdict === "done") return verdict;
+  if (verdict !== "no") return verdict;
+  const when = queue.length === 0 ? "is" : "will then be";
+  throw new Fault("action_not_allowed", `Server ${server.id} ${when} ${words[standing]}: ${ask} is not possible.`);
+}
+
+/** Throws `server_busy` with `OnBusy: Fail`, then `queue_full`. */
+export function holdPlace(server: Pick<Stands, "id">, queue: Queue, onBusy: "Queue" | "Fail" = "Queue"): void {
   const [running, ...waiting] = queue;
-  if (running === undefined) return verdict;
+  if (running === undefined) return;
   if (onBusy === "Fail") {
     const what = actionTypeOf(running.name) ?? "Snapshot";
     throw new Fault("server_busy", `Action ${running.id} (${what}) of server ${server.id} is running.`);
   }
   if (waiting.length >= actionLimits.waiting)
     throw new Fault("queue_full", `${waiting.length} actions are waiting for server ${server.id} already.`);
+}
+
+/** Both, for what waits its turn. */
+export function holdAsk(server: Stands, queue: Queue, ask: Ask, onBusy?: "Queue" | "Fail"): Exclude<Verdict, "no"> {
+  const verdict = holdState(server, queue, ask);
+  if (verdict !== "now" && verdict !== "done") holdPlace(server, queue, onBusy);
   return verdict;
 }
 

@@ -39,7 +39,8 @@ onEach("what servers hold is summed by project and for the host, failed ones hol
     await table.insertServer(tx, fresh({ held_cpu: 2, held_ram: 1024, held_hdd: 20 }));
     await table.insertServer(tx, fresh({ location: "Far" }));
     await table.insertServer(tx, fresh({ project_id: 2 }));
-    await table.insertServer(tx, fresh({ state: "Failed" }));
+    for (const state of ["Failed", "Deleting"] as const)
+      await table.insertServer(tx, fresh({ state, held_cpu: 0, held_ram: 0, held_hdd: 0 }));
   });
   assert.deepEqual(await table.sumProject(store.read, 1), { Servers: 2, CPU: 3, RAM: 1536, HDD: 30 });
   assert.deepEqual(await table.sumAll(store.read), { Servers: 3, CPU: 4, RAM: 2048, HDD: 40 });

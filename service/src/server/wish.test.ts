@@ -28,7 +28,7 @@ const fileOf = (machine: ReturnType<typeof render>, name: string): string =>
 
 interface Told {
   readonly addresses: readonly string[];
-  readonly routes: readonly { readonly via: string }[];
+  readonly routes: readonly { readonly via: string; readonly metric: number }[];
 }
 const cardsOf = (machine: ReturnType<typeof render>): Told[] => {
   const config = JSON.parse(fileOf(machine, "network-config")) as { ethernets: Record<string, Told> };
@@ -52,17 +52,20 @@ test("rows are a machine", () => {
   assert.deepEqual(render(), render(), "to the letter");
 });
 
-test("the first link with a gateway is the way out, whatever its place", () => {
+test("the first link with a gateway is the way out, whatever its place, and the next one when it goes", () => {
   const machine = render({}, [
     place(30, "ac100002", inner),
     place(31, "0a40000a"),
     place(32, "0a40000b", networkRow(7)),
   ]);
-  const routes = cardsOf(machine).map((card) => [card.addresses, card.routes.map(({ via }) => via)]);
+  const routes = cardsOf(machine).map((card) => [
+    card.addresses,
+    card.routes.map(({ via, metric }) => `${via} ${metric}`),
+  ]);
   assert.deepEqual(routes, [
     [["172.16.0.2/24"], []],
-    [["10.64.0.10/29"], ["10.64.0.9"]],
-    [["10.64.0.11/29"], []],
+    [["10.64.0.10/29"], ["10.64.0.9 102"]],
+    [["10.64.0.11/29"], ["10.64.0.9 103"]],
   ]);
 });
 
@@ -83,6 +86,9 @@ test("the edge answers questions where it can, else those whom the host asks", (
   assert.equal(servers(), "192.0.2.53");
   assert.equal(servers({ forwarders: ["192.0.2.1"] }), "10.64.0.9");
   assert.equal(servers({ forwarders: ["192.0.2.1"] }, inner), "192.0.2.53");
+  const other = place(32, "0a400012", networkRow(7, { first: "0a400010", last: "0a400017", gateway: "0a400011" }));
+  const both = render({}, [place(31, "0a40000a"), other], { forwarders: ["192.0.2.1"] });
+  assert.match(fileOf(both, "seed.env"), /NAME_SERVERS='10\.64\.0\.9 10\.64\.0\.17'/);
 });
 
 test("another disk or another server is another guest; a start or a new size is not", () => {

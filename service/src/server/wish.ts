@@ -64,11 +64,7 @@ function guestOf(
   { passwordHash, userData, keys }: Inside,
   surroundings: Surroundings,
 ): Guest {
-  // The first link that has a gateway is the default route.
-  const exit4 = places.find(({ network }) => network.gateway !== null);
-  const exit6 = places.find(({ network }) => network.first6 !== null);
-  const card = (place: Place): GuestCard => {
-    const { link, network } = place;
+  const card = ({ link, network }: Place): GuestCard => {
     const { gateway, first6 } = network;
     return {
       mac: macOf(link.id),
@@ -76,8 +72,8 @@ function guestOf(
         `${showAddress(link.ip)}/${prefixOf(network)}`,
         ...(first6 === null ? [] : [`${address6Of(first6, network, link.ip)}/64`]),
       ],
-      gateway4: place === exit4 && gateway !== null ? showAddress(gateway) : null,
-      gateway6: place === exit6 && first6 !== null ? gateway6Of(first6) : null,
+      gateway4: gateway === null ? null : showAddress(gateway),
+      gateway6: first6 === null ? null : gateway6Of(first6),
       mtu: null,
       dhcp: false,
     };
@@ -94,8 +90,10 @@ function guestOf(
   };
 }
 
-/** The edge, where it answers questions; else whom the host asks. */
+/** The edges, where they answer questions, so that those of the networks that stay go on when one goes; else whom the host asks. */
 function nameServersOf(places: readonly Place[], { resolvers, forwarders }: Surroundings): readonly string[] {
-  const edge = places.find(({ network }) => network.kind !== "private")?.network.gateway ?? null;
-  return forwarders.length > 0 && edge !== null ? [showAddress(edge)] : resolvers;
+  const edges = places.flatMap(({ network: { kind, gateway } }) =>
+    kind === "private" || gateway === null ? [] : [showAddress(gateway)],
+  );
+  return forwarders.length > 0 && edges.length > 0 ? edges : resolvers;
 }

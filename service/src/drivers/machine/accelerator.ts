@@ -3,12 +3,13 @@
  * opens, even one that makes virtual machines, may belong to a hypervisor that cannot boot a single one. The answer holds for as long
  * as kernel, QEMU and the machine's present life are the same, and is kept for that.
  */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { release } from "node:os";
 import type { Exec } from "../exec.ts";
 import { replaceFile } from "./folder.ts";
 import type { Accelerator, Trial } from "./port.ts";
+import { hostBoot } from "./process.ts";
 import { pick, textAt } from "./qmp.ts";
 
 export interface Canary {
@@ -80,7 +81,7 @@ async function whyNot(options: AcceleratorOptions, { name, cpu, limit }: (typeof
 
 async function keyOf(exec: Exec): Promise<string> {
   const [version = ""] = (await exec.run(["qemu-system-x86_64", "--version"])).split("\n");
-  return [release(), version, readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()].join(" | ");
+  return [release(), version, hostBoot()].join(" | ");
 }
 
 async function readCache(path: string, key: string): Promise<AcceleratorAnswer | null> {

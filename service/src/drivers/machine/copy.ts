@@ -1,22 +1,35 @@
 /**
- * A server's disk as it is at one moment, for another server or for an image, while the server goes on. For a copy the layer in force
- * is closed and a new one put over it, which takes as long as a blink: what is below belongs to both from then on. An image stands
- * alone, so it is written out: by QEMU beside its work if the server runs, else out of closed layers.
+ * A server's disk as it is at one moment, for another server or for an image, while the server goes on. The layer in force is closed
+ * and a new one put over it, which takes as long as a blink: what is below belongs to both from then on. An image stands alone, so
+ * it is written out of the closed layers, kept by links of their own until that is done: the server may do or become what it likes.
  */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { chown, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../exec.ts";
 import { askAgent } from "./agent.ts";
 import { layerPath, nodeOf } from "./arguments.ts";
-import { type Disks, GIB, initrdName, kernelName, layerName, originOf, shareAll, sizeOf, topOf } from "./disk.ts";
-import { type Folder, makeFolder } from "./folder.ts";
-import { type Image, readImage } from "./image.ts";
+import {
+  chainOf,
+  type Disks,
+  dropMerged,
+  GIB,
+  initrdName,
+  kernelName,
+  layerName,
+  originOf,
+  shareAll,
+  sharedBelow,
+  sizeOf,
+  topOf,
+} from "./disk.ts";
+import { makeFolder } from "./folder.ts";
+import { type Image, ImageError, isImageName, readImage } from "./image.ts";
 import { openDraft, placeImage } from "./imagefolder.ts";
-import { finishJob, rootDisk } from "./monitor.ts";
+import { rootDisk } from "./monitor.ts";
 import type { ImageSize, ImageText } from "./port.ts";
-import { QmpError } from "./qmp.ts";
+import { listAt, type Qmp, QmpError, textAt } from "./qmp.ts";
 import type { Run } from "./run.ts";
 
 /** Runs `work` while the guest's file systems are still, if it has somebody who can do that. */
@@ -39,14 +52,44 @@ export interface FreezeOptions {
   readonly sync: number;
 }
 
-/** A layer that was made for a snapshot which did not come about: nothing is in it, but it would be taken for the one in force. */
+const job = "merge";
+
+/** Resolves when no layers are being merged; `pause`: milliseconds between two looks. */
+export async function untilMerged(qmp: Qmp, pause: number): Promise<void> {
+  while (listAt(await qmp.run("query-jobs")).some((one) => textAt(one, "id") === job))
+    await sleep(pause, undefined, { ref: false });
+}
+
+/**
+ * A layer that was made for a snapshot which did not come about, of which nothing is in use but which would be taken for the one in
+ * force; and layers that were merged. A merge that still goes on is called off: the disk could not be changed beside it.
+ */
 export async function dropUnused({ qmp, folder, state }: Run): Promise<void> {
   const disk = folder.disk(state.version);
+  await qmp.run("job-cancel", { id: job }).catch(() => {});
+  await untilMerged(qmp, 20);
+  const forget = (layer: number) => qmp.run("blockdev-del", { "node-name": nodeOf(layer) }).catch(() => {});
   const { layer } = await rootDisk(qmp);
   for (let top = topOf(disk); top > layer; top--) {
-    await qmp.run("blockdev-del", { "node-name": nodeOf(top) }).catch(() => {});
+    await forget(top);
     rmSync(join(disk, layerName(top)));
   }
+  for (const merged of await dropMerged(disk)) await forget(merged);
+}
+
+/**
+ * Begins to copy into the layer in force what lies between it and the layers that others share, if there are more than `most`: a
+ * server that runs for months and is backed up every day would else have hundreds. Ends by itself; cut short it has done nothing,
+ * for the chain is another one only at the end.
+ */
+export async function mergeLayers({ qmp, folder, state: { version } }: Run, most: number): Promise<void> {
+  const disk = folder.disk(version);
+  const chain = await chainOf(disk);
+  const base = sharedBelow(disk, chain);
+  if (chain.length <= most + 1 || base === undefined || base === chain[1]) return;
+  const { node } = await rootDisk(qmp);
+  const stay = { base: layerPath(version, base), "backing-file": layerName(base) };
+  await qmp.run("block-stream", { "job-id": job, device: node, ...stay });
 }
 
 /** Nobody writes to what is below the number that this resolves to. `run`: of the server if it is on. */
@@ -74,85 +117,66 @@ export async function freeze({ disks, disk, uid, sync }: FreezeOptions, run: Run
   return next;
 }
 
+/** What is kept for an image until it is written: in the folder of servers, since layers are shared within a file system. */
+export function keepOf(servers: string, name: string): { readonly root: string; readonly disk: string } {
+  if (!isImageName(name)) throw new ImageError("unusable", `"${name}" cannot be the name of an image.`);
+  const root = join(servers, `${name}.image`);
+  return { root, disk: join(root, "disk") };
+}
+
 export interface ImageOptions {
   readonly exec: Exec;
+  readonly servers: string;
   readonly images: string;
   readonly disks: Disks;
-  readonly folder: Folder;
+  /** Of the server: what its process has written is nothing for root to read. */
   readonly uid: number;
-  readonly sync: number;
   readonly now: number;
   readonly signal: AbortSignal | undefined;
-  /** Runs the work while nothing else is done to the server; `disk` is the one in use, `run` null while it is off. */
-  held<Result>(work: (disk: string, run: Run | null) => Promise<Result>): Promise<Result>;
 }
 
-const job = "image";
-const target = "image";
-const partOf = (folder: Folder): string => join(folder.root, "image.part");
-
-/** What an earlier service began and did not end: nobody waits for it any more. */
-export async function dropImage(folder: Folder, run: Run | null): Promise<void> {
-  if (run !== null) {
-    await run.qmp.run("job-cancel", { id: job }).catch(() => {});
-    await finishJob(run.qmp, job, () => sleep(20)).catch(() => {});
-    await run.qmp.run("blockdev-del", { "node-name": target }).catch(() => {});
-  }
-  await rm(partOf(folder), { recursive: true, force: true });
-}
-
-/** Begins at the moment that is to be kept; what it resolves to waits for the end. */
-async function begin(options: ImageOptions, disk: string, run: Run | null): Promise<() => Promise<void>> {
-  const { disks, uid, folder, signal } = options;
-  await dropImage(folder, run);
-  makeFolder(partOf(folder));
-  const path = join(partOf(folder), "disk.qcow2");
-  const filename = "../image.part/disk.qcow2";
-  if (run === null) {
-    const layer = (await freeze({ ...options, disk }, null)) - 1;
-    await disks.makeTarget(path, await sizeOf(join(disk, layerName(layer))), uid);
-    return () => disks.flatten(disk, layer, filename, uid, signal);
-  }
-  const { qmp } = run;
-  const { node, bytes } = await rootDisk(qmp);
+async function writeImage(options: ImageOptions, name: string, about: ImageText): Promise<Image> {
+  const { exec, images, disks, uid, signal } = options;
+  const { root, disk } = keepOf(options.servers, name);
+  const path = join(root, "whole.qcow2");
+  await rm(path, { force: true });
+  const top = topOf(disk);
+  const bytes = await sizeOf(join(disk, layerName(top)));
   await disks.makeTarget(path, bytes, uid);
-  const file = { driver: "file", filename };
-  await qmp.run("blockdev-add", { driver: "qcow2", "node-name": target, discard: "unmap", file });
-  const wish = { "job-id": job, device: node, target, sync: "full", "auto-dismiss": false };
-  await whileStill(run, options.sync, () => qmp.run("blockdev-backup", wish));
-  return async () => {
-    await finishJob(qmp, job, () => sleep(100), signal);
-    await qmp.run("blockdev-del", { "node-name": target });
-  };
+  await disks.flatten(disk, top, "../whole.qcow2", uid, signal);
+  const origin = await originOf(disk);
+  const draft = await openDraft(exec, images, name);
+  const version = String(options.now);
+  const files = { ...origin.files, disk: `disk-${version}.qcow2` };
+  const hdd = Math.ceil(bytes / GIB);
+  const image: Image = { ...origin, name, title: about.title, hdd, version, source: "", made: options.now, files };
+  await rename(path, join(draft, files.disk));
+  await chown(join(draft, files.disk), 0, 0);
+  const { kernel = "", initrd = "" } = origin.boot === "kernel" ? files : {};
+  const boot = [[kernelName, kernel] as const, [initrdName, initrd] as const].filter(([, there]) => there !== "");
+  await shareAll(disk, draft, boot);
+  await placeImage(images, draft, image);
+  return image;
 }
 
+/** The snapshot is there, or the image already. */
 export async function makeImage(options: ImageOptions, name: string, about: ImageText): Promise<ImageSize> {
-  const { exec, images, folder } = options;
-  const sizeAt = async (image: Image): Promise<ImageSize> => {
-    const { blocks } = await stat(join(images, name, image.files.disk));
-    return { gb: image.hdd, bytes: blocks * 512 };
-  };
-  const present = await readImage(images, name);
-  if (present !== null) return sizeAt(present);
-  const { disk, finish } = await options.held(async (disk, run) => ({ disk, finish: await begin(options, disk, run) }));
-  try {
-    await finish();
-    const path = join(partOf(folder), "disk.qcow2");
-    const origin = await originOf(disk);
-    const draft = await openDraft(exec, images, name);
-    const version = String(options.now);
-    const files = { ...origin.files, disk: `disk-${version}.qcow2` };
-    const hdd = Math.ceil((await sizeOf(path)) / GIB);
-    const image: Image = { ...origin, name, title: about.title, hdd, version, source: "", made: options.now, files };
-    await rename(path, join(draft, files.disk));
-    await chown(join(draft, files.disk), 0, 0);
-    const { kernel = "", initrd = "" } = origin.boot === "kernel" ? files : {};
-    const boot = [[kernelName, kernel] as const, [initrdName, initrd] as const].filter(([, there]) => there !== "");
-    await shareAll(disk, draft, boot);
-    await placeImage(images, draft, image);
-    return await sizeAt(image);
-  } finally {
-    // What stays because the server itself went away, or its disks are full, is dropped by the next one.
-    await options.held((_, run) => dropImage(folder, run)).catch(() => {});
-  }
+  const { images, servers } = options;
+  const image = (await readImage(images, name)) ?? (await writeImage(options, name, about));
+  await rm(keepOf(servers, name).root, { recursive: true, force: true });
+  const { blocks } = await stat(join(images, name, image.files.disk));
+  return { gb: image.hdd, bytes: blocks * 512 };
+}
+
+/** Kept, unless it is or has become an image already. `moment` resolves to the number that nobody writes below any more. */
+export async function keepSnapshot(
+  { disks, servers, images }: Pick<ImageOptions, "disks" | "servers" | "images">,
+  name: string,
+  moment: () => Promise<{ readonly disk: string; readonly top: number }>,
+): Promise<void> {
+  const kept = keepOf(servers, name);
+  if (existsSync(kept.disk) || (await readImage(images, name)) !== null) return;
+  makeFolder(kept.root);
+  const { disk, top } = await moment();
+  await disks.keep(kept.disk, disk, top);
 }

@@ -32,11 +32,16 @@ export function versionsOf(root: string): readonly number[] {
     .sort((a, b) => a - b);
 }
 
+const layersIn = (disk: string): readonly number[] =>
+  readdirSync(disk)
+    .flatMap((name) => /^([0-9]+)\.qcow2$/.exec(name)?.[1] ?? [])
+    .map(Number);
+
 /** The layer in force; throws when the folder holds none. */
 export function topOf(disk: string): number {
-  const numbers = readdirSync(disk).flatMap((name) => /^([0-9]+)\.qcow2$/.exec(name)?.[1] ?? []);
-  if (numbers.length === 0) throw new Error(`${disk} holds no disk`);
-  return Math.max(...numbers.map(Number));
+  const layers = layersIn(disk);
+  if (layers.length === 0) throw new Error(`${disk} holds no disk`);
+  return Math.max(...layers);
 }
 
 /** Bytes of a qcow2 file as the guest sees it: header version 2 and later, offset 24, big-endian. */
@@ -50,6 +55,43 @@ export async function sizeOf(path: string): Promise<number> {
     await file.close();
   }
 }
+
+/** Number of the layer that this one stands on, by its header (offset of the name at 8, its length at 16); null: on none. */
+async function belowOf(disk: string, layer: number): Promise<number | null> {
+  const file = await open(join(disk, layerName(layer)));
+  try {
+    const head = Buffer.alloc(20);
+    await file.read(head, 0, 20, 0);
+    const length = head.readUInt32BE(16);
+    if (length === 0) return null;
+    const name = Buffer.alloc(Math.min(length, 64));
+    await file.read(name, 0, name.length, Number(head.readBigUInt64BE(8)));
+    const below = Number(/^([0-9]+)\.qcow2$/.exec(name.toString())?.[1] ?? Infinity);
+    if (below >= layer) throw new Error(`layer ${layer} of ${disk} stands on "${name.toString()}"`);
+    return below;
+  } finally {
+    await file.close();
+  }
+}
+
+/** The layer in force and all that it stands on, highest first. Others that lie beside them were merged into one of these. */
+export async function chainOf(disk: string): Promise<readonly number[]> {
+  const chain: number[] = [];
+  for (let layer: number | null = topOf(disk); layer !== null; layer = await belowOf(disk, layer)) chain.push(layer);
+  return chain;
+}
+
+/** Removes what was merged; resolves to the numbers. */
+export async function dropMerged(disk: string): Promise<readonly number[]> {
+  const chain = await chainOf(disk);
+  const merged = layersIn(disk).filter((layer) => !chain.includes(layer));
+  for (const layer of merged) rmSync(join(disk, layerName(layer)));
+  return merged;
+}
+
+/** The highest layer below the one in force that is not this server's alone. */
+export const sharedBelow = (disk: string, chain: readonly number[]): number | undefined =>
+  chain.slice(1).find((layer) => layer === 0 || statSync(join(disk, layerName(layer))).nlink > 1);
 
 /** The image that a disk was made from, by way of others perhaps. It may be gone. */
 export async function originOf(disk: string): Promise<Image> {
@@ -87,6 +129,8 @@ export interface Disks {
   fromImage(disk: string, image: string, bytes: number, uid: number): Promise<void>;
   /** All layers of another disk below `top`, which nobody writes to any more, as those of a new one. */
   fromDisk(disk: string, source: string, top: number, bytes: number, uid: number): Promise<void>;
+  /** The same without a layer to write to: a snapshot, which nobody stands on. */
+  keep(folder: string, source: string, top: number): Promise<void>;
   /** A layer above the one in force, for `uid` to write to; that one is closed when the caller says so with `seal`. */
   addLayer(disk: string, uid: number): Promise<number>;
   seal(disk: string, layer: number): Promise<void>;
@@ -113,63 +157,62 @@ export function createDisks(exec: Exec, images: string): Disks {
   };
 
   /** Builds beside, then appears. */
-  async function assemble(disk: string, fill: (part: string) => Promise<number>, bytes: number, uid: number) {
-    const part = `${disk}.part`;
+  async function assemble(folder: string, fill: (part: string) => Promise<void>): Promise<void> {
+    const part = `${folder}.part`;
     await rm(part, { recursive: true, force: true });
     makeFolder(part);
-    const top = await fill(part);
+    await fill(part);
+    await rename(part, folder);
+    syncFolder(join(folder, ".."));
+  }
+
+  /** Makes a disk of the layers up to `below`: with one above them, and variables, to write to. */
+  async function crown(part: string, below: number, bytes: number, uid: number): Promise<void> {
     if ((await originOf(part)).boot === "uefi") {
       const variables = join(part, variablesName);
       if (!existsSync(variables)) await copyFile(emptyVariables, variables);
       await chown(variables, uid, uid);
       await chmod(variables, 0o600);
     }
-    const size = Math.max(bytes, await sizeOf(join(part, layerName(top))));
-    await create(join(part, layerName(top + 1)), layerName(top), size, uid);
-    await rename(part, disk);
-    syncFolder(join(disk, ".."));
+    const size = Math.max(bytes, await sizeOf(join(part, layerName(below))));
+    await create(join(part, layerName(below + 1)), layerName(below), size, uid);
+  }
+
+  async function shareLayers(source: string, part: string, top: number): Promise<void> {
+    const layers = Array.from({ length: top }, (_, number) => layerName(number));
+    const names = [...layers, kernelName, initrdName, manifestName];
+    await shareAll(
+      source,
+      part,
+      names.map((name) => [name, name]),
+    );
   }
 
   return {
     fromImage: (disk, image, bytes, uid) =>
-      assemble(
-        disk,
-        async (part) => {
-          const found = await readImage(images, image);
-          if (found === null) throw new ImageError("missing", `There is no image "${image}".`);
-          const { disk, kernel = "", initrd = "" } = found.files;
-          const boot =
-            found.boot === "kernel"
-              ? ([
-                  [kernel, kernelName],
-                  [initrd, initrdName],
-                ] as const)
-              : [];
-          await shareAll(join(images, image), part, [[disk, layerName(0)], ...boot]);
-          await writeFile(join(part, manifestName), printImage(found));
-          return 0;
-        },
-        bytes,
-        uid,
-      ),
+      assemble(disk, async (part) => {
+        const found = await readImage(images, image);
+        if (found === null) throw new ImageError("missing", `There is no image "${image}".`);
+        const { disk, kernel = "", initrd = "" } = found.files;
+        const boot =
+          found.boot === "kernel"
+            ? ([
+                [kernel, kernelName],
+                [initrd, initrdName],
+              ] as const)
+            : [];
+        await shareAll(join(images, image), part, [[disk, layerName(0)], ...boot]);
+        await writeFile(join(part, manifestName), printImage(found));
+        await crown(part, 0, bytes, uid);
+      }),
     fromDisk: (disk, source, top, bytes, uid) =>
-      assemble(
-        disk,
-        async (part) => {
-          const layers = Array.from({ length: top }, (_, number) => layerName(number));
-          const names = [...layers, kernelName, initrdName, manifestName];
-          await shareAll(
-            source,
-            part,
-            names.map((name) => [name, name]),
-          );
-          const variables = join(source, variablesName);
-          if (existsSync(variables)) await copyFile(variables, join(part, variablesName));
-          return top - 1;
-        },
-        bytes,
-        uid,
-      ),
+      assemble(disk, async (part) => {
+        await shareLayers(source, part, top);
+        const variables = join(source, variablesName);
+        if (existsSync(variables)) await copyFile(variables, join(part, variablesName));
+        await crown(part, top - 1, bytes, uid);
+      }),
+    keep: (folder, source, top) => assemble(folder, (part) => shareLayers(source, part, top)),
     async addLayer(disk, uid) {
       const top = topOf(disk);
       const path = join(disk, layerName(top + 1));
@@ -183,9 +226,11 @@ export function createDisks(exec: Exec, images: string): Disks {
       await chmod(join(disk, layerName(layer)), 0o444);
     },
     async shorten(disk, most, uid) {
-      for (let top = topOf(disk); top > most; top--) {
-        const below = join(disk, layerName(top - 1));
-        if (top === 1 || statSync(below).nlink > 1) return;
+      await dropMerged(disk);
+      for (let chain = await chainOf(disk); chain.length > most + 1; chain = chain.slice(1)) {
+        const [top = 0, next = 0] = chain;
+        if (next === sharedBelow(disk, chain)) return;
+        const below = join(disk, layerName(next));
         await chown(below, uid, uid);
         await chmod(below, 0o600);
         // Cut short, the upper layer still covers what it was about to give away.

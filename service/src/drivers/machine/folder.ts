@@ -7,6 +7,8 @@
  *     qemu.log      what the process complained of
  *     run/          the process's own: sockets, and what the serial line said (console.log, console.1.log)
  *
+ * Beside them stand snapshots, `<servers>/<image>.image/`, until the images are written that they were kept for.
+ *
  * `<servers>` is closed to everybody but root, and that is the lock between servers: a process is put into its own `run/` before it
  * loses its rights, names everything from there (`../disk-1/2.qcow2`), and cannot climb into a neighbour's. So paths on the way to
  * the data folder need not be open to anybody, and the folder can be moved while its servers are off.
@@ -78,12 +80,13 @@ export interface State {
   readonly maxCpus: number;
   readonly maxMemory: number;
   readonly share: number;
-  /** The process that was told to go on. */
+  /** The process that was told to go on, and in which life of the machine: see `hostBoot`. */
   readonly child: Child;
+  readonly host: string;
   readonly exit: Exit | null;
 }
 
-const reasons = ["order", "guest", "died"] as const;
+const reasons = ["order", "guest", "host", "died"] as const;
 
 function readExit(value: unknown): Exit | null {
   const reason = reasons.find((one) => one === pick(value, "reason"));
@@ -104,6 +107,7 @@ export function readState(folder: Folder): State | null {
       maxMemory: numberAt(value, "maxMemory"),
       share: numberAt(value, "share"),
       child: { pid: numberAt(value, "child", "pid"), born: numberAt(value, "child", "born") },
+      host: textAt(value, "host"),
       exit: readExit(pick(value, "exit")),
     };
   } catch {

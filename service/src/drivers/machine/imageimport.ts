@@ -3,7 +3,7 @@
  * way: into a draft, checksum, header, a fresh qcow2, and only then does the image appear, whole. On any failure nothing is left.
  */
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, type Stats } from "node:fs";
 import { chmod, lstat, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -136,6 +136,24 @@ export async function importUrl(
   return obtainUrl(exec, images, wish, { url: parseSource(url, options), sum, hash: "sha256" }, options);
 }
 
+/** Whether that can be imported from the folder for imports. Throws an `ImageError` when not. */
+export async function findFile(
+  folder: string,
+  file: string,
+): Promise<{ readonly path: string; readonly stats: Stats }> {
+  if (!/^[^/\p{Cc}]{1,255}$/u.test(file) || file === "." || file === "..")
+    throw new ImageError("missing", "The name of a file to import has no folder in it.");
+  const path = join(folder, file);
+  const stats = await lstat(path).catch((error: unknown) => {
+    if (isMissing(error))
+      throw new ImageError("missing", `There is no file "${file}" in the folder for imports.`, error);
+    throw error;
+  });
+  // A link could lead to anything that we may read.
+  if (!stats.isFile()) throw new ImageError("unsafe", `"${file}" in the folder for imports is no ordinary file.`);
+  return { path, stats };
+}
+
 /** From the file of that name in the folder for imports, which stays there. `sha256` null: it is not checked. */
 export async function importFile(
   exec: Exec,
@@ -144,18 +162,9 @@ export async function importFile(
   { folder, file, sha256 }: { readonly folder: string; readonly file: string; readonly sha256: string | null },
   options: MakeOptions,
 ): Promise<Image> {
-  if (!/^[^/\p{Cc}]{1,255}$/u.test(file) || file === "." || file === "..")
-    throw new ImageError("missing", "The name of a file to import has no folder in it.");
-  const path = join(folder, file);
-  const found = await lstat(path).catch((error: unknown) => {
-    if (isMissing(error))
-      throw new ImageError("missing", `There is no file "${file}" in the folder for imports.`, error);
-    throw error;
-  });
-  // A link could lead to anything that we may read.
-  if (!found.isFile()) throw new ImageError("unsafe", `"${file}" in the folder for imports is no ordinary file.`);
+  const { path, stats } = await findFile(folder, file);
   return inDraft(exec, images, wish.name, async (draft) => {
-    if (found.blocks * 512 > (await room(draft)))
+    if (stats.blocks * 512 > (await room(draft)))
       throw new ImageError("full", "There is not enough room on this machine for the image.");
     const copy = join(draft, "foreign");
     // Ours alone from here on; shared blocks and holes stay what they are.
@@ -163,7 +172,7 @@ export async function importFile(
       timeout: 3_600_000,
       ...(options.signal && { signal: options.signal }),
     });
-    options.progress?.((await stat(copy)).size, found.size);
+    options.progress?.((await stat(copy)).size, stats.size);
     const sum = await digestFile(copy, "sha256", options.signal);
     if (sha256 !== null && sum !== sha256.toLowerCase())
       throw new ImageError("checksum", `The sha256 of "${file}" is ${sum}, not ${sha256.toLowerCase()} as promised.`);

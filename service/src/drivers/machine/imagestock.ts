@@ -82,20 +82,36 @@ export async function openStock({ exec, dataFolder, built, simulate, isOwn, log,
       return (await store.fetch(name, { signal })).name;
     },
     /** Resolves to GB of the disk, or to why it is not taken, whoever tries. */
-    async import(
+    import: (
       {
         folder,
         ...wish
       }: { readonly folder: string; readonly title: string; readonly family: Family; readonly minRam: number },
       origin: ImageOrigin,
       options: WorkOptions,
-    ): Promise<{ readonly hdd: number } | { readonly refused: string }> {
-      try {
-        return { hdd: (await store.import({ ...wish, name: folder, os: wish.family, hdd: 1 }, origin, options)).hdd };
-      } catch (error) {
-        if (error instanceof ImageError && final.has(error.trouble)) return { refused: error.message };
-        throw error;
-      }
-    },
+    ): Promise<{ readonly hdd: number } | Refused> =>
+      orRefused(async () => {
+        const { hdd } = await store.import({ ...wish, name: folder, os: wish.family, hdd: 1 }, origin, options);
+        return { hdd };
+      }),
+    /** The same as far as can be told at once; null: nothing is wrong so far. */
+    judge: (origin: ImageOrigin): Promise<null | Refused> =>
+      orRefused(async () => {
+        await store.judge(origin);
+        return null;
+      }),
   };
+}
+
+interface Refused {
+  readonly refused: string;
+}
+
+async function orRefused<Result>(work: () => Promise<Result>): Promise<Result | Refused> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ImageError && final.has(error.trouble)) return { refused: error.message };
+    throw error;
+  }
 }

@@ -229,6 +229,9 @@ test("addresses of this machine and its neighbourhood are not asked", async () =
       isTrouble("address", /public internet/),
       url,
     );
+  for (const url of tries.slice(0, 4))
+    await assert.rejects(closed.judge({ url, sha256: "0".repeat(64) }), isTrouble("address", /public internet/), url);
+  await closed.judge({ url: "http://localhost/x", sha256: "0".repeat(64) });
   for (const url of ["file:///etc/passwd", "ftp://a.example/x", "https://user:word@a.example/x", "nonsense"])
     assert.throws(() => parseSource(url, {}), isTrouble("address"), url);
   assert.deepEqual(asked, []);
@@ -305,10 +308,12 @@ test("only ordinary files of the folder for imports are taken", async () => {
   symlinkSync("/etc/passwd", join(imports, "link"));
   mkdirSync(join(imports, "folder"));
   execFileSync("mkfifo", [join(imports, "pipe")]);
-  for (const file of ["link", "folder", "pipe"])
-    await assert.rejects(store.import(wish("own"), { file, sha256: null }), isTrouble("unsafe"), file);
-  for (const file of ["../raw", "/etc/passwd", "..", ".", "", "a\u0000b", "missing"])
-    await assert.rejects(store.import(wish("own"), { file, sha256: null }), isTrouble("missing"), file);
+  const refuse = async (file: string, trouble: string) => {
+    await assert.rejects(store.judge({ file, sha256: null }), isTrouble(trouble), file);
+    await assert.rejects(store.import(wish("own"), { file, sha256: null }), isTrouble(trouble), file);
+  };
+  for (const file of ["link", "folder", "pipe"]) await refuse(file, "unsafe");
+  for (const file of ["../raw", "/etc/passwd", "..", ".", "", "a\u0000b", "missing"]) await refuse(file, "missing");
   writeFileSync(join(imports, "own"), makeDisk("own"));
   await assert.rejects(store.import(wish("own"), { file: "own", sha256: "0".repeat(64) }), isTrouble("checksum"));
   await assert.rejects(store.import(wish("../own"), { file: "own", sha256: null }), isTrouble("unusable"));

@@ -7,9 +7,10 @@ import { join } from "node:path";
 import type { Exec } from "../exec.ts";
 import { fileNames, type Image, ImageError, type ImageList, listImages, readImage } from "./image.ts";
 import { type CatalogueEntry, catalogue } from "./imagecatalogue.ts";
+import { parseSource } from "./imagedownload.ts";
 import { fetchImage } from "./imagefetch.ts";
 import { openDraft, placeImage, removeImage, sweepImages } from "./imagefolder.ts";
-import { type ImageWish, importFile, importUrl, type MakeOptions } from "./imageimport.ts";
+import { findFile, type ImageWish, importFile, importUrl, type MakeOptions } from "./imageimport.ts";
 
 export interface WorkOptions {
   readonly signal?: AbortSignal;
@@ -31,6 +32,8 @@ export interface ImageStore {
   /** Brings the image of that name in the catalogue, in its present version. */
   fetch(name: string, options?: WorkOptions): Promise<Image>;
   import(wish: ImageWish, origin: ImageOrigin, options?: WorkOptions): Promise<Image>;
+  /** Throws what an import would, as far as can be told before anything is fetched. */
+  judge(origin: ImageOrigin): Promise<void>;
   /** Takes over what another folder of images holds in other versions, by links where both are on one file system. */
   adopt(from: string): Promise<readonly Image[]>;
   remove(name: string): Promise<void>;
@@ -137,6 +140,10 @@ export function createImageStore(options: StoreOptions): ImageStore {
           ? importUrl(exec, images, about, origin, make)
           : importFile(exec, images, about, { ...origin, folder: imports }, make),
       ),
+    async judge(origin) {
+      if ("url" in origin) parseSource(origin.url, options);
+      else await findFile(imports, origin.file);
+    },
     async adopt(from) {
       const taken: Image[] = [];
       for (const image of (await listImages(from)).images) {

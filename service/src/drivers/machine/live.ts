@@ -28,12 +28,13 @@ const modules = 8;
 export const reachOfMemory = (state: State, present: number, inUse: number): number =>
   inUse < modules ? Math.max(state.maxMemory, present) : present;
 
-export async function growMemory(qmp: Qmp, state: State, wanted: number): Promise<Change> {
+export async function changeMemory(qmp: Qmp, state: State, wanted: number): Promise<Change> {
   const present = await memoryOf(qmp);
   const more = wanted - present;
   if (more === 0) return "same";
+  if (more < 0) return shrinkMemory(qmp, -more);
   const count = await memoryModules(qmp);
-  if (more < 0 || more % block !== 0 || wanted > reachOfMemory(state, present, count)) return "nextStart";
+  if (more % block !== 0 || wanted > reachOfMemory(state, present, count)) return "nextStart";
   // What a call that was cut short has left is taken away again, or its name would be in the way.
   const name = `memory${count}`;
   await qmp.run("object-del", { id: name }).catch(unlessRefused);
@@ -42,10 +43,37 @@ export async function growMemory(qmp: Qmp, state: State, wanted: number): Promis
   return "live";
 }
 
-export async function growCpus(qmp: Qmp, state: State, wanted: number): Promise<Change> {
+/** The modules that came last, if they are as much as is to go. */
+async function shrinkMemory(qmp: Qmp, less: number): Promise<Change> {
+  const sizes = listAt(await qmp.run("query-memory-devices")).map((one) => numberAt(one, "data", "size") / MIB);
+  let left = less;
+  for (let last = sizes.length - 1; last >= 0 && left >= (sizes[last] ?? 0); last--) {
+    if (!(await unplug(qmp, `dimm${last}`))) return "nextStart";
+    await qmp.run("object-del", { id: `memory${last}` });
+    left -= sizes[last] ?? 0;
+    if (left === 0) return "live";
+  }
+  return "nextStart";
+}
+
+const cpuName = (order: number): string => `cpu${order}`;
+
+/** The processors that came last. */
+async function shrinkCpus(qmp: Qmp, less: number): Promise<Change> {
+  const plugged = listAt(await qmp.run("query-hotpluggable-cpus"))
+    .map((slot) => Number(/^\/machine\/peripheral\/cpu([0-9]+)$/.exec(textAt(slot, "qom-path"))?.[1]))
+    .filter(Number.isFinite)
+    .sort((a, b) => b - a);
+  if (plugged.length < less) return "nextStart";
+  for (const order of plugged.slice(0, less)) if (!(await unplug(qmp, cpuName(order)))) return "nextStart";
+  return "live";
+}
+
+export async function changeCpus(qmp: Qmp, state: State, wanted: number): Promise<Change> {
   const present = await cpusOf(qmp);
   if (wanted === present) return "same";
-  if (wanted < present || state.accelerator !== "kvm" || wanted > state.maxCpus) return "nextStart";
+  if (wanted < present) return shrinkCpus(qmp, present - wanted);
+  if (state.accelerator !== "kvm" || wanted > state.maxCpus) return "nextStart";
   const order = (slot: unknown) => numberAt(slot, "props", "socket-id") * 4096 + numberAt(slot, "props", "core-id");
   const free = listAt(await qmp.run("query-hotpluggable-cpus"))
     .filter((slot) => pick(slot, "qom-path") === undefined)
@@ -54,7 +82,7 @@ export async function growCpus(qmp: Qmp, state: State, wanted: number): Promise<
     .slice(0, wanted - present);
   for (const slot of free) {
     const props = pick(slot, "props") as object;
-    await qmp.run("device_add", { driver: textAt(slot, "type"), id: `cpu${order(slot)}`, ...props });
+    await qmp.run("device_add", { driver: textAt(slot, "type"), id: cpuName(order(slot)), ...props });
   }
   return free.length === wanted - present ? "live" : "nextStart";
 }
@@ -63,8 +91,11 @@ function unlessRefused(error: unknown): void {
   if (!(error instanceof QmpError)) throw error;
 }
 
-/** A guest lets go of a card when its driver says so; one without a driver, or in its firmware, does not. */
+/** A guest lets go of a device when its driver says so; one without a driver, or in its firmware, does not. */
 const letGo = 4000;
+
+const isThere = async (qmp: Qmp, name: string): Promise<boolean> =>
+  listAt(await qmp.run("qom-list", { path: "/machine/peripheral" })).some((entry) => textAt(entry, "name") === name);
 
 async function unplug(qmp: Qmp, name: string): Promise<boolean> {
   let gone = false;
@@ -80,8 +111,7 @@ async function unplug(qmp: Qmp, name: string): Promise<boolean> {
   } finally {
     stop();
   }
-  if (!gone) return !(await pluggedDevices(qmp)).has(name);
-  return true;
+  return gone || !(await isThere(qmp, name));
 }
 
 export interface CardOptions {

@@ -70,28 +70,3 @@ export async function pluggedDevices(qmp: Qmp): Promise<ReadonlyMap<string, stri
 }
 
 export const memoryModules = async (qmp: Qmp): Promise<number> => listAt(await qmp.run("query-memory-devices")).length;
-
-/** Waits for a job that does not go away by itself, then lets it go; rejects with its error. Killed by `signal`. */
-export async function finishJob(
-  qmp: Qmp,
-  id: string,
-  wait: () => Promise<unknown>,
-  signal?: AbortSignal,
-): Promise<void> {
-  let cancelled = false;
-  for (;;) {
-    const job = listAt(await qmp.run("query-jobs")).find((one) => textAt(one, "id") === id);
-    if (job === undefined) throw new Error(`job ${id} is not there`);
-    if (textAt(job, "status") === "concluded") {
-      await qmp.run("job-dismiss", { id });
-      signal?.throwIfAborted();
-      if (textAt(job, "error") !== "") throw new Error(`job ${id}: ${textAt(job, "error")}`);
-      return;
-    }
-    if (signal?.aborted === true && !cancelled) {
-      cancelled = true;
-      await qmp.run("job-cancel", { id });
-    }
-    await wait();
-  }
-}

@@ -12,9 +12,10 @@ export function withCards<M extends Machines>(machines: M, plug: ((device: strin
   };
   return {
     ...machines,
-    async ensureRunning(machine, signal) {
-      await machines.ensureRunning(machine, signal);
-      tell(machine);
+    async ensureRunning(machine) {
+      const before = await machines.ensureRunning(machine);
+      if (before === null) tell(machine);
+      return before;
     },
     async apply(machine) {
       const changes = await machines.apply(machine);

@@ -66,9 +66,12 @@ export interface Changes {
   readonly cards: Change;
 }
 
-/** `order`: we cut it; `guest`: it switched itself off, asked or not; `died`: neither, and `detail` has the process's last words. */
+/**
+ * `order`: we cut it; `guest`: it switched itself off, asked or not; `host`: the whole machine went down or was started anew; `died`:
+ * none of these, and `detail` has the process's last words.
+ */
 export interface Exit {
-  readonly reason: "order" | "guest" | "died";
+  readonly reason: "order" | "guest" | "host" | "died";
   readonly at: number;
   readonly detail: string;
 }
@@ -182,25 +185,34 @@ export interface Machines {
   /** Of this server's disks only the one of this version is left: the end of a rebuild, and of its undoing. */
   ensureOnlyDisk(id: number, version: number): Promise<void>;
   /**
-   * The folder of images has one of that name, whole and independent, made of the server's disk as it is at this moment. The
-   * server goes on while it is written. Resolves to what it needs: GB of a disk, bytes on the machine's.
+   * The server's disk as it is at this moment is kept, for an image of that name. The server is held only for the moment, and
+   * whatever becomes of it, of the service or of the process afterwards, what is kept stays as it is.
+   */
+  ensureSnapshot(id: number, name: string): Promise<void>;
+  /**
+   * The folder of images has one of that name, whole and independent, written out of the snapshot that was kept for it of this
+   * server's disk and is then gone. Resolves to what it needs: GB of a disk, bytes on the machine's.
    */
   ensureImage(id: number, name: string, about: ImageText, signal?: AbortSignal): Promise<ImageSize>;
   /**
-   * It runs, as of this boot or a later one; one that was paused goes on. Waits for its turn while too many others are booting, until `signal` says no. Does not
-   * wait for the guest: see `stage`. Rejects when it cannot be started, with the last words of the process.
+   * Null: it runs, as of this boot or a later one; one that was paused goes on. While too many others are booting, how many are to be
+   * started before it: ask again, at least every minute, until it is stopped or removed. Does not wait for the guest: see `stage`.
+   * Rejects when it cannot be started, with the last words of the process.
    */
-  ensureRunning(machine: Machine, signal?: AbortSignal): Promise<void>;
+  ensureRunning(machine: Machine): Promise<number | null>;
   /**
    * `cut`: the power goes; resolves to true. `ask`: its power button is pressed; resolves to whether it is off by the time `signal`
    * says, and goes on running if not.
    */
   ensureStopped(id: number, how: "cut" | "ask", signal?: AbortSignal): Promise<boolean>;
-  /** Brings a server, on or off, as near to the wish as it can be brought without a start. Never starts, stops or shrinks. */
+  /**
+   * Brings a server, on or off, as near to the wish as it can be brought without a start. Never starts or stops it, or shrinks a
+   * disk; of cores and memory it takes back what was added since the start, if the guest lets go of it.
+   */
   apply(machine: Machine): Promise<Changes>;
   /** Nothing of the server is left: process, disks, folder, devices. Copies and images of it live on. An unknown one is fine. */
   remove(id: number): Promise<void>;
-  /** An image that servers were made from may go: they keep what they need of it. An unknown one is fine. */
+  /** An image that servers were made from may go: they keep what they need of it. So may its snapshot. An unknown one is fine. */
   removeImage(name: string): Promise<void>;
   /** Everything at once, so that watching one server costs little less than watching all. */
   observe(): Promise<MachinesStatus>;

@@ -57,6 +57,9 @@ function ownerOf(pid: string): number | null {
   }
 }
 
+/** Of the machine's life since its last start; another one after each. */
+export const hostBoot = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+
 export async function waitForEnd(exec: Exec, child: Child, limit: number): Promise<boolean> {
   for (let waited = 0; exec.isAlive(child); waited += 10) {
     if (waited >= limit) return false;

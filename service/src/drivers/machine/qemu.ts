@@ -10,15 +10,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../exec.ts";
 import { askAgent } from "./agent.ts";
 import { readLogFile } from "./console.ts";
-import { dropImage, dropUnused, freeze, makeImage } from "./copy.ts";
+import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
 import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, writeState } from "./folder.ts";
 import { removeImage } from "./imagefolder.ts";
-import { changeCards, growCpus, growDisk, growMemory } from "./live.ts";
+import { changeCards, changeCpus, changeMemory, growDisk } from "./live.ts";
 import { runState } from "./monitor.ts";
 import { observeMachines } from "./observer.ts";
 import type { Accelerator, Change, Changes, Machine, Machines, PowerEvent, Stream } from "./port.ts";
-import { endProcess, findProcesses, type TunAccess, uidOf } from "./process.ts";
+import { endProcess, findProcesses, hostBoot, type TunAccess, uidOf } from "./process.ts";
 import { createQueue } from "./queue.ts";
 import { createRuns, type Run } from "./run.ts";
 import { createShares } from "./share.ts";
@@ -61,12 +61,11 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   const disks = createDisks(exec, images);
   const taps = createTaps(exec, tag);
   const shares = createShares(tag);
-  const queue = createQueue(options.boots);
+  const queue = createQueue(options.boots, now);
   const turns = createTurns();
   const imageTurns = createTurns();
   const listeners = new Set<(event: PowerEvent) => void>();
   const places = new Map<Run, () => void>();
-  let closed = false;
   const consoles = new Map<number, Stream>();
   const folder = (id: number) => folderOf(servers, id);
   const uid = (id: number) => uidOf(firstUid, id);
@@ -141,7 +140,6 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
 
   async function start(machine: Machine, leave: () => void): Promise<void> {
     const { id } = machine;
-    if (await goOn(machine)) return leave();
     await cut(id);
     const disk = folder(id).disk(machine.disk.version);
     if (existsSync(disk)) {
@@ -157,11 +155,18 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     tell({ id, boot: state.boot, exit: null });
   }
 
+  /** What was merged goes at once: nobody counts it. While it takes, others may do what they like with the server. */
+  async function merge(run: Run): Promise<void> {
+    await turns.take([run.id], () => mergeLayers(run, mostLayers));
+    await untilMerged(run.qmp, 1000);
+    await turns.take([run.id], () => dropUnused(run));
+  }
+
   async function changeRunning(run: Run, machine: Machine): Promise<Changes> {
     const { qmp, state } = run;
     const disk = await growNow(machine, run);
-    const memory = await growMemory(qmp, state, machine.memory);
-    const cpus = await growCpus(qmp, state, machine.cpus);
+    const memory = await changeMemory(qmp, state, machine.memory);
+    const cpus = await changeCpus(qmp, state, machine.cpus);
     const cards = await changeCards({ qmp, tag, taps, uid: uid(run.id) }, machine);
     const share = state.share === machine.share ? "same" : shares.works ? "live" : "nextStart";
     if (share === "live" || cpus === "live") {
@@ -191,10 +196,15 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     return folder(id).disk(version);
   }
 
+  /** Nobody writes to the server's disk below `top` any more. */
+  async function freezeNow(id: number): Promise<{ disk: string; top: number }> {
+    const run = await find(id);
+    const disk = presentDisk(id, run);
+    return { disk, top: await freeze({ disks, disk, uid: uid(id), sync: sync() }, run) };
+  }
+
   async function ensureCopy(machine: Machine, source: number, disk: string): Promise<void> {
-    const run = await find(source);
-    const from = presentDisk(source, run);
-    const top = await freeze({ disks, disk: from, uid: uid(source), sync: sync() }, run);
+    const { disk: from, top } = await freezeNow(source);
     await disks.fromDisk(disk, from, top, machine.disk.gb * GIB, uid(machine.id));
   }
 
@@ -209,18 +219,24 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       if (entry.endsWith(".gone") || entry.startsWith("trial-"))
         await rm(join(servers, entry), { recursive: true, force: true });
     const processes = findProcesses(exec, tag, firstUid);
+    const host = hostBoot();
     const adopt = async (id: number) => {
       const child = processes.get(id);
       const state = readState(folder(id));
       if (child !== undefined) {
         try {
           const run = await runs.adopt(id, folder(id), child);
-          await dropImage(folder(id), run);
           if (run !== null) await dropUnused(run);
         } catch (error) {
           options.fault(`Server ${id} runs, but does not answer.`, error);
         }
-      } else if (state !== null && state.exit === null)
+        return;
+      }
+      if (state === null) return;
+      // A machine that goes down ends its processes, and a service that still sees that cannot know why they die.
+      if (state.host !== host && (state.exit === null || state.exit.reason === "died"))
+        await runs.bury(folder(id), state, { reason: "host", detail: "the machine was started anew" });
+      else if (state.exit === null)
         await runs.bury(folder(id), state, { reason: "died", detail: "its end was not seen: nobody was there" });
     };
     await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adopt));
@@ -247,28 +263,34 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         if (!existsSync(folder(id).disk(version))) throw new Error(`server ${id} has no disk of version ${version}`);
         keepOnly(folder(id).root, version);
       }),
+    ensureSnapshot: (id, name) =>
+      turns.take([id], () => keepSnapshot({ disks, servers, images }, name, () => freezeNow(id))),
     ensureImage: (id, name, about, signal) =>
-      imageTurns.take([id], () => {
-        const held = <Result>(work: (disk: string, run: Run | null) => Promise<Result>) =>
-          turns.take([id], async () => {
-            const run = await find(id);
-            return work(presentDisk(id, run), run);
+      imageTurns.take([id], async () => {
+        const site = { exec, servers, images, disks, uid: uid(id), now: now(), signal };
+        const size = await makeImage(site, name, about);
+        const run = runs.all.get(id);
+        if (run !== undefined)
+          merge(run).catch((error: unknown) => {
+            if (runs.all.get(id) === run) options.fault(`The layers of server ${id} could not be merged.`, error);
           });
-        const site = { exec, images, disks, folder: folder(id), uid: uid(id), sync: sync(), now: now(), signal, held };
-        return makeImage(site, name, about);
+        return size;
       }),
-    async ensureRunning(machine, signal) {
-      if (await turns.take([machine.id], () => goOn(machine))) return;
-      const leave = await queue.enter(machine.owner, signal);
-      try {
-        if (closed) throw new Error(`server ${machine.id} was not started: the service is stopping`);
-        await turns.take([machine.id], () => start(machine, leave));
-      } catch (error) {
-        leave();
-        throw error;
-      }
-    },
+    ensureRunning: (machine) =>
+      turns.take([machine.id], async () => {
+        const { id, owner } = machine;
+        const isUp = await goOn(machine);
+        if (isUp) queue.quit(id);
+        const place = isUp ? null : queue.enter(id, owner);
+        if (typeof place !== "function") return place;
+        await start(machine, place).catch((error: unknown) => {
+          place();
+          throw error;
+        });
+        return null;
+      }),
     async ensureStopped(id, how, signal) {
+      queue.quit(id);
       if (how === "cut") return turns.take([id], () => cut(id)).then(() => true);
       const run = await turns.take([id], () => find(id));
       if (run === null) return true;
@@ -283,6 +305,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       }),
     remove: (id) =>
       turns.take([id], async () => {
+        queue.quit(id);
         await cut(id);
         await taps.remove(id);
         await shares.remove(id);
@@ -293,7 +316,10 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         syncFolder(servers);
         rmSync(`${root}.gone`, { recursive: true, force: true });
       }),
-    removeImage: (name) => removeImage(images, name),
+    async removeImage(name) {
+      await removeImage(images, name);
+      await rm(keepOf(servers, name).root, { recursive: true, force: true });
+    },
     observe: () => observeMachines({ ...options, runs, taps }),
     onPower(listener) {
       listeners.add(listener);
@@ -316,7 +342,6 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       return (await askAgent(run.folder.run, sync(), "guest-set-user-password", wish, 5000)) !== null;
     },
     async close() {
-      closed = true;
       await Promise.all([turns.settle(), imageTurns.settle()]);
       runs.close();
     },

@@ -2,55 +2,81 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createQueue } from "./queue.ts";
 
-const settle = () => new Promise(setImmediate);
+/** Everybody asks again and again, and each who is in leaves at once. */
+function drain(
+  queue: ReturnType<typeof createQueue>,
+  all: readonly (readonly [id: number, owner: number])[],
+): number[] {
+  const order: number[] = [];
+  while (order.length < all.length)
+    for (const [id, owner] of all.toReversed()) {
+      if (order.includes(id)) continue;
+      const place = queue.enter(id, owner);
+      if (typeof place === "number") continue;
+      order.push(id);
+      place();
+    }
+  return order;
+}
 
-test("owners take turns, each in the order of his own asking", async () => {
-  const queue = createQueue(1);
-  const first = await queue.enter(9);
-  const order: string[] = [];
-  const ends: (() => void)[] = [];
-  for (const [owner, name] of [
-    [1, "a1"],
-    [1, "a2"],
-    [1, "a3"],
-    [2, "b1"],
-    [3, "c1"],
-    [2, "b2"],
-  ] as const)
-    void queue.enter(owner).then((end) => ends.push(end) && order.push(name));
+const enter = (queue: ReturnType<typeof createQueue>, id: number, owner = 1): (() => void) => {
+  const place = queue.enter(id, owner);
+  if (typeof place === "number") assert.fail(`${id} is not in, ${place} are before it`);
+  return place;
+};
+
+test("owners take turns, each in the order of his own asking, and all know how many are before them", () => {
+  const queue = createQueue(1, () => 0);
+  const leave = enter(queue, 9, 9);
+  const all = [
+    [11, 1],
+    [12, 1],
+    [13, 1],
+    [21, 2],
+    [31, 3],
+    [22, 2],
+  ] as const;
+  for (const [id, owner] of all) queue.enter(id, owner);
+  assert.deepEqual(
+    all.map(([id, owner]) => queue.enter(id, owner)),
+    [0, 3, 5, 1, 2, 4],
+  );
+  leave();
+  assert.deepEqual(drain(queue, all), [11, 21, 31, 12, 22, 13]);
+});
+
+test("only so many are inside, and leaving twice frees one place", () => {
+  const queue = createQueue(2, () => 0);
+  const one = enter(queue, 1);
+  enter(queue, 2);
+  assert.deepEqual([queue.enter(3, 1), queue.enter(4, 1)], [0, 1]);
+  one();
+  one();
+  enter(queue, 3);
+  assert.equal(queue.enter(4, 1), 0);
+});
+
+test("one who is in and starts anew keeps its place, and its first start gives it to nobody", () => {
+  const queue = createQueue(1, () => 0);
+  const first = enter(queue, 1);
+  const second = enter(queue, 1);
   first();
-  for (let turn = 0; turn < 6; turn++) {
-    await settle();
-    assert.equal(order.length, turn + 1);
-    ends[turn]?.();
-  }
-  assert.deepEqual(order, ["a1", "b1", "c1", "a2", "b2", "a3"]);
+  assert.equal(queue.enter(2, 1), 0);
+  second();
+  enter(queue, 2);
 });
 
-test("only so many are inside, and leaving twice frees one place", async () => {
-  const queue = createQueue(2);
-  const one = await queue.enter(1);
-  await queue.enter(1);
-  let inside = 0;
-  for (let more = 0; more < 3; more++) void queue.enter(1).then(() => inside++);
-  await settle();
-  assert.equal(inside, 0);
-  one();
-  one();
-  await settle();
-  assert.equal(inside, 1);
-});
-
-test("who gives up leaves no hole", async () => {
-  const queue = createQueue(1);
-  const inside = await queue.enter(1);
-  const off = new AbortController();
-  const given = assert.rejects(queue.enter(2, off.signal), /enough/);
-  const next = queue.enter(2);
-  off.abort(new Error("enough"));
-  await given;
-  inside();
-  (await next)();
-  await assert.rejects(queue.enter(3, AbortSignal.abort(new Error("before"))), /before/);
-  (await queue.enter(3))();
+test("who quits, or does not ask any more, is before nobody", () => {
+  let time = 0;
+  const queue = createQueue(1, () => time);
+  const leave = enter(queue, 1);
+  assert.deepEqual([queue.enter(2, 2), queue.enter(3, 2), queue.enter(4, 2)], [0, 1, 2]);
+  queue.quit(2);
+  assert.equal(queue.enter(4, 2), 1);
+  time = 60_000;
+  assert.equal(queue.enter(4, 2), 1);
+  time = 100_000;
+  assert.equal(queue.enter(4, 2), 0);
+  leave();
+  enter(queue, 4, 2);
 });

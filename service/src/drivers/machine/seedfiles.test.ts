@@ -108,6 +108,8 @@ test("the small Linux is told one line a card", () => {
   assert.equal(source(files({ passwordHash: null }).get("seed.env") ?? "", "PASSWORD_HASH"), "*");
 });
 
+type Ethernets = Readonly<Record<string, { readonly routes: readonly object[] }>>;
+
 test("cloud-init is told the same", () => {
   const written = files();
   assert.deepEqual(JSON.parse(written.get("meta-data") ?? ""), { "instance-id": "i-17-1", "local-hostname": "web-1" });
@@ -121,12 +123,19 @@ test("cloud-init is told the same", () => {
         addresses: card.addresses,
         "accept-ra": false,
         nameservers: { addresses: ["9.9.9.9", "2620:fe::fe"] },
-        routes: [{ to: "0.0.0.0/0", via: "10.63.0.1" }],
+        routes: [{ to: "0.0.0.0/0", via: "10.63.0.1", metric: 101 }],
       },
     },
   });
+  const second = { ...card, mac: "02:42:00:00:00:20", gateway6: "fd24::1" };
+  const both = JSON.parse(files({ cards: [card, second] }).get("network-config") ?? "") as { ethernets: Ethernets };
+  assert.deepEqual(both.ethernets["card1"]?.routes, [
+    { to: "0.0.0.0/0", via: "10.63.0.1", metric: 102 },
+    { to: "::/0", via: "fd24::1", metric: 102 },
+  ]);
   const config = readConfig(written.get("user-data") ?? "");
   assert.equal(config["final_message"], readyMark("i-17-1"));
+  assert.match(JSON.stringify(config["runcmd"]), /sync; echo 'BRUME-READY/);
   assert.equal(config["merge_how"], undefined);
   assert.equal(written.has("user-script"), false);
 });

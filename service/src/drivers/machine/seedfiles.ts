@@ -12,7 +12,7 @@ export interface GuestCard {
   readonly mac: string;
   /** With prefix length: `10.64.0.9/29`, `fd24::9/64`. */
   readonly addresses: readonly string[];
-  /** Default routes; null where another card has them, or none. */
+  /** Default routes; the first card that has one is the way out, and when it goes the next. */
   readonly gateway4: string | null;
   readonly gateway6: string | null;
   readonly mtu: number | null;
@@ -100,6 +100,12 @@ function environment(guest: Guest): string {
     .join("");
 }
 
+/**
+ * Of the default route by the first card, and one more for each further one, as in `guest/tiny/root/etc/card`: of two with one metric
+ * the kernel takes but the first. Cards that ask the network for a route come after these, with 1024.
+ */
+const firstMetric = 101;
+
 /** Netplan's format, version 2. */
 function networkConfig(guest: Guest): unknown {
   const card = ({ mac, addresses, gateway4, gateway6, mtu, dhcp }: GuestCard, index: number) => ({
@@ -114,8 +120,8 @@ function networkConfig(guest: Guest): unknown {
       "accept-ra": false,
       ...(guest.nameServers.length > 0 && { nameservers: { addresses: guest.nameServers } }),
       routes: [
-        ...(gateway4 === null ? [] : [{ to: "0.0.0.0/0", via: gateway4 }]),
-        ...(gateway6 === null ? [] : [{ to: "::/0", via: gateway6 }]),
+        ...(gateway4 === null ? [] : [{ to: "0.0.0.0/0", via: gateway4, metric: firstMetric + index }]),
+        ...(gateway6 === null ? [] : [{ to: "::/0", via: gateway6, metric: firstMetric + index }]),
       ],
     }),
   });
@@ -177,8 +183,9 @@ function cloudConfig(guest: Guest, isJoined: boolean): unknown {
     // Cards that came since the first boot are set up at the next one.
     updates: { network: { when: ["boot"] } },
     bootcmd: [["sh", "-c", renewMachineId(guest.instanceId)]],
-    // Once by a command, for guests whose console is another line; then by cloud-init's last word, at every boot.
-    runcmd: [["sh", "-c", `echo ${quote(mark)} >/dev/ttyS0`]],
+    // Once by a command, for guests whose console is another line; then by cloud-init's last word, at every boot. Host keys that are
+    // not on the disk by then are empty files after a reset, and sshd does not start.
+    runcmd: [["sh", "-c", `sync; echo ${quote(mark)} >/dev/ttyS0`]],
     final_message: mark,
   };
 }

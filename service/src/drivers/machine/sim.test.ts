@@ -28,6 +28,7 @@ test("with a file the next one goes on where the last was killed", async () => {
   await first.ensureDisk(machine, { image: "any" });
   await first.ensureRunning(machine);
   first.write(1, "content");
+  await first.ensureSnapshot(1, "mine");
   await first.ensureImage(1, "mine", { title: "Mine" });
   const second = createSim(options);
   assert.deepEqual(await second.observe(), await first.observe());
@@ -58,11 +59,17 @@ test("a deaf guest hears neither its power button nor unplugging", async () => {
   const sim = createSim({ now: () => 1000, images: ["tiny"] });
   await sim.ensureDisk(machine, { image: "tiny" });
   await sim.ensureRunning(machine);
+  const memory = machine.memory + 128;
+  assert.equal((await sim.apply({ ...machine, memory })).memory, "live");
+  const changed = async () => {
+    const { cards, memory } = await sim.apply({ ...machine, cards: [] });
+    return [cards, memory];
+  };
   sim.deafen(1, true);
   assert.equal(await sim.ensureStopped(1, "ask"), false);
-  assert.equal((await sim.apply({ ...machine, cards: [] })).cards, "nextStart");
+  assert.deepEqual(await changed(), ["nextStart", "nextStart"]);
   sim.deafen(1, false);
-  assert.equal((await sim.apply({ ...machine, cards: [] })).cards, "live");
+  assert.deepEqual(await changed(), ["live", "live"]);
   assert.equal(await sim.ensureStopped(1, "ask"), true);
 });
 

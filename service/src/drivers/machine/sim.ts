@@ -19,6 +19,7 @@ import type {
   PowerEvent,
   Stage,
 } from "./port.ts";
+import { createQueue } from "./queue.ts";
 import { writeSeed } from "./seed.ts";
 import { openKept } from "./simfile.ts";
 import { createTurns } from "./turn.ts";
@@ -31,6 +32,8 @@ export interface SimOptions {
   readonly images: readonly string[] | null;
   /** Milliseconds from a start until the guest is ready; 0 by default. */
   readonly bootTime?: number;
+  /** How many may boot at once; all by default. */
+  readonly boots?: number;
   /** What it pretends to be; processors can be added to a running server only with `kvm`. */
   readonly accelerator?: Accelerator;
   readonly capacity?: Capacity;
@@ -43,8 +46,8 @@ export interface SimulatedMachines extends Machines {
   fail(verb: Verb, times?: number, when?: "before" | "after"): void;
   /** The verb takes this many milliseconds from now on. */
   delay(verb: Verb, milliseconds: number): void;
-  /** The process ends, by nobody's order. */
-  kill(id: number): void;
+  /** The process ends, by nobody's order, or with the whole host. */
+  kill(id: number, reason?: "died" | "host"): void;
   /** The guest switches itself off. */
   switchOff(id: number): void;
   /** From now on the guest does not hear its power button, or unplugging; or hears again. */
@@ -53,6 +56,8 @@ export interface SimulatedMachines extends Machines {
   write(id: number, text: string): void;
   /** Null: there is no disk. */
   read(id: number): string | null;
+  /** What is on images, and on snapshots that are kept for some. */
+  images(): readonly Pick<Image, "content" | "isKept">[];
 }
 
 interface Disk {
@@ -67,6 +72,9 @@ interface Power {
   readonly startedAt: number;
   readonly maxCpus: number;
   readonly maxMemory: number;
+  /** What it was started with, and so cannot be taken from it. */
+  readonly minCpus: number;
+  readonly minMemory: number;
   cpus: number;
   memory: number;
   share: number;
@@ -86,16 +94,20 @@ interface Image {
   readonly name: string;
   readonly gb: number;
   readonly content: string;
+  /** A snapshot: nothing can be made from it yet. */
+  readonly isKept: boolean;
 }
 
 const plenty: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 65_536 };
 const allSame = { cpus: "same", memory: "same", disk: "same", share: "same", cards: "same" } as const;
 
 export function createSim(options: SimOptions): SimulatedMachines {
-  const { now, bootTime = 0, accelerator = "tcg", file } = options;
+  const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", file } = options;
   const kept = openKept<Server, Image>(file);
   const { servers, images } = kept;
   const turns = createTurns();
+  const queue = createQueue(boots, now);
+  const places = new Map<number, () => void>();
   const listeners = new Set<(event: PowerEvent) => void>();
   const failures = new Map<Verb, { times: number; when: "before" | "after" }>();
   const delays = new Map<Verb, number>();
@@ -140,8 +152,6 @@ export function createSim(options: SimOptions): SimulatedMachines {
 
   function start(machine: Machine): void {
     const { id, uuid, boot, cpus, memory, share, disk, cards, seed } = machine;
-    const power = running(id);
-    if (power !== null && power.boot >= boot) return;
     const server = servers.get(id);
     const present = server?.disks.find((one) => one.version === disk.version);
     if (server === undefined || present === undefined)
@@ -157,6 +167,8 @@ export function createSim(options: SimOptions): SimulatedMachines {
       startedAt: now(),
       maxCpus: limits.cpus,
       maxMemory: limits.memory,
+      minCpus: cpus,
+      minMemory: memory,
       cpus,
       memory,
       share,
@@ -179,10 +191,11 @@ export function createSim(options: SimOptions): SimulatedMachines {
     const diskChange: Change = grows ? "live" : "same";
     const power = running(id);
     if (power === null) return { ...allSame, disk: diskChange };
-    const grow = (key: "cpus" | "memory", wanted: number, most: number): Change => {
+    const isDeaf = servers.get(id)?.deaf === true;
+    const resize = (key: "cpus" | "memory", wanted: number, least: number, most: number): Change => {
       if (wanted === power[key]) return "same";
-      if (wanted < power[key] || wanted > most || (wanted - power[key]) % (key === "memory" ? 128 : 1) !== 0)
-        return "nextStart";
+      const isWithin = wanted >= least && wanted <= most && (wanted - power[key]) % (key === "memory" ? 128 : 1) === 0;
+      if (!isWithin || (wanted < power[key] && isDeaf)) return "nextStart";
       power[key] = wanted;
       return "live";
     };
@@ -190,15 +203,15 @@ export function createSim(options: SimOptions): SimulatedMachines {
       const ids = wanted.map((card) => card.id);
       const leaving = power.cards.filter((card) => !ids.includes(card));
       const coming = ids.filter((card) => !power.cards.includes(card));
-      const stuck = servers.get(id)?.deaf === true ? leaving : [];
+      const stuck = isDeaf ? leaving : [];
       power.cards = [...power.cards.filter((card) => ids.includes(card) || stuck.includes(card)), ...coming];
       return stuck.length > 0 ? "nextStart" : leaving.length + coming.length > 0 ? "live" : "same";
     };
     const shareChange: Change = power.share === share ? "same" : "live";
     power.share = share;
     return {
-      cpus: grow("cpus", cpus, power.maxCpus),
-      memory: grow("memory", memory, power.maxMemory),
+      cpus: resize("cpus", cpus, power.minCpus, power.maxCpus),
+      memory: resize("memory", memory, power.minMemory, power.maxMemory),
       disk: diskChange,
       share: shareChange,
       cards: plug(cards),
@@ -272,7 +285,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
           return other;
         }
         const image = images.get(wish.image);
-        if (image !== undefined) return image;
+        if (image?.isKept === false) return image;
         if (options.images?.includes(wish.image) !== false) return { gb: 1, content: "" };
         throw new Error(`There is no image "${wish.image}".`);
       }
@@ -287,23 +300,41 @@ export function createSim(options: SimOptions): SimulatedMachines {
           throw new Error(`server ${id} has no disk of version ${version}`);
         server.disks = server.disks.filter((disk) => disk.version === version);
       }),
-    ensureImage: (id, name, _about, signal) =>
-      act("ensureImage", [id], () => {
-        signal?.throwIfAborted();
+    ensureSnapshot: (id, name) =>
+      act("ensureSnapshot", [id], () => {
         const disk = diskOf(id);
-        if (disk === undefined && !images.has(name)) throw new Error(`server ${id} has no disk`);
-        const image = images.get(name) ?? { name, gb: disk?.gb ?? 0, content: disk?.content ?? "" };
-        images.set(name, image);
+        if (images.has(name)) return;
+        if (disk === undefined) throw new Error(`server ${id} has no disk`);
+        images.set(name, { name, gb: disk.gb, content: disk.content, isKept: true });
+        kept.keepAll();
+      }),
+    ensureImage: (_id, name, _about, signal) =>
+      act("ensureImage", [], () => {
+        signal?.throwIfAborted();
+        const image = images.get(name);
+        if (image === undefined) throw new Error(`there is no snapshot for image "${name}"`);
+        images.set(name, { ...image, isKept: false });
         kept.keepAll();
         return { gb: image.gb, bytes: Math.min(image.gb * GIB, image.content.length) };
       }),
-    ensureRunning: (machine, signal) =>
+    ensureRunning: (machine) =>
       act("ensureRunning", [machine.id], () => {
-        signal?.throwIfAborted();
+        const { id, owner, boot } = machine;
+        for (const [other, leave] of places) {
+          const power = running(other);
+          if (power === null || stageOf(power) === "ready") leave();
+        }
+        const isUp = (running(id)?.boot ?? 0) >= boot;
+        if (isUp) queue.quit(id);
+        const place = isUp ? null : queue.enter(id, owner);
+        if (typeof place !== "function") return place;
+        places.set(id, place);
         start(machine);
+        return null;
       }),
     ensureStopped: (id, how) =>
       act("ensureStopped", [id], () => {
+        queue.quit(id);
         const deaf = how === "ask" && servers.get(id)?.deaf === true && running(id) !== null;
         if (!deaf) end(id, how === "cut" ? "order" : "guest");
         return !deaf;
@@ -311,6 +342,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     apply: (machine) => act("apply", [machine.id], () => change(machine)),
     remove: (id) =>
       act("remove", [id], () => {
+        queue.quit(id);
         end(id, "order");
         servers.delete(id);
       }),
@@ -349,7 +381,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     close: () => turns.settle(),
     fail: (verb, times = 1, when = "before") => void failures.set(verb, { times, when }),
     delay: (verb, milliseconds) => void delays.set(verb, milliseconds),
-    kill: (id) => end(id, "died", "killed"),
+    kill: (id, reason = "died") => end(id, reason, "killed"),
     switchOff: (id) => end(id, "guest"),
     deafen(id, deaf) {
       const server = servers.get(id);
@@ -362,5 +394,6 @@ export function createSim(options: SimOptions): SimulatedMachines {
       kept.keep([id]);
     },
     read: (id) => diskOf(id)?.content ?? null,
+    images: () => [...images.values()].map(({ content, isKept }) => ({ content, isKept })),
   };
 }

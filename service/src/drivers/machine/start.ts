@@ -12,7 +12,7 @@ import { limitsFor, qemuArguments, socketNames } from "./arguments.ts";
 import { originOf, topOf } from "./disk.ts";
 import { type Folder, makeFolder, replaceFile, type State, turnConsole, writeState } from "./folder.ts";
 import type { Accelerator, Machine } from "./port.ts";
-import { endProcess, personFor, type TunAccess, waitForEnd } from "./process.ts";
+import { endProcess, hostBoot, personFor, type TunAccess, waitForEnd } from "./process.ts";
 import type { Qmp } from "./qmp.ts";
 import { callMonitor, lastWords } from "./run.ts";
 import { writeSeed } from "./seed.ts";
@@ -105,6 +105,7 @@ export async function startMachine(
       maxMemory: limits.memory,
       share: machine.share,
       child,
+      host: hostBoot(),
       exit: null,
     };
     await writeState(folder, state);

@@ -5,8 +5,8 @@
  */
 import { findProject } from "../../account/table.ts";
 import { findImage, updateImage } from "../../catalog/table.ts";
-import type { Done, Ending, Flow, Wait } from "../../engine/flow.ts";
-import { find, queue, type Task, wake } from "../../engine/task.ts";
+import type { Done, Ending, Flow } from "../../engine/flow.ts";
+import { find, type Task } from "../../engine/task.ts";
 import { showAddress } from "../../network/plan.ts";
 import { findShared } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
@@ -15,28 +15,21 @@ import { createPassword } from "../password.ts";
 import type { ServerSpec } from "../plan.ts";
 import { flowName } from "../state.ts";
 import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
+import { bootStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
 import { failServer, noteGroup } from "./group.ts";
 import { joinNetwork } from "./network.ts";
 import { orderSettle } from "./settle.ts";
-import { bootStep, changeServer, guestSteps, mustFind, waitForPlace, wishFor } from "./steps.ts";
+import { changeServer, guestSteps, mustFind, waitForPlace, wishFor } from "./steps.ts";
 import { tellServer } from "./tell.ts";
 import { attempt, type Cause, errorFor, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { endTurn, orderTurn, snapshotStep, type TurnFlow } from "./turn.ts";
 
 export interface CopyInput {
   readonly source: number;
 }
-/** For whom the server's turn is kept. */
-interface TurnInput {
-  readonly task: number;
-}
-
 const hour = 3_600_000;
-/** As long as twenty others may have to be waited for. */
-const longest = 4 * hour;
-/** Milliseconds; both sides wake each other, so this is only for what got lost. */
-const look = 30_000;
 
 export function createFlows(tools: FlowTools, settle: Flow) {
   const { machines } = tools;
@@ -68,13 +61,15 @@ export function createFlows(tools: FlowTools, settle: Flow) {
     name: flowName("Copy"),
     steps: [
       reserve(),
-      {
-        name: "Snapshot",
-        time: longest,
-        do: (run) => takeSnapshot(tools, run),
-        save: (tx, { task, input }) => endTurn(tools, tx, input.source, task),
+      snapshotStep<CopyInput>(tools, ({ source }) => source, {
+        async take(subject, { source }) {
+          const machine = await wishFor(tools, await mustFind(tools, subject), () => false);
+          await attempt("snapshot_failed", `Server ${source} could not be copied`, () =>
+            machines.ensureDisk(machine, { server: source }),
+          );
+        },
         undo: undisk,
-      },
+      }),
       {
         name: "Disk",
         async do({ subject, input }) {
@@ -96,40 +91,7 @@ export function createFlows(tools: FlowTools, settle: Flow) {
     },
   });
 
-  /** Stands in the source's queue for the copy: nothing else works on the source while it is this one's turn. */
-  const turn = serverFlow<TurnInput>(tools, {
-    name: turnName,
-    steps: [
-      {
-        name: "Turn",
-        time: longest,
-        async do({ input }): Promise<Wait | void> {
-          const task = await find(tools.store.read, input.task);
-          if (task === undefined || !needsTurn(task)) return;
-          await tools.store.write((tx) => wake(tx, task.id, tools.clock.now()));
-          return { wait: look };
-        },
-      },
-    ],
-    ended: (tx, { input }) => wake(tx, input.task, tools.clock.now()),
-  });
-
-  return { create, copy, turn };
-}
-
-export const turnName = "server.turn";
-
-const needsTurn = (task: Task): boolean =>
-  task.end === null &&
-  task.steps.some(({ name, state }) => name === "Snapshot" && !["Completed", "Undone"].includes(state));
-
-const turnOf = (tasks: readonly Task[], task: number): Task | undefined =>
-  tasks.find(({ name, input }) => name === turnName && (input as TurnInput).task === task);
-
-/** Lets the source go on. */
-async function endTurn({ clock }: FlowTools, tx: Tx, source: number, task: number): Promise<void> {
-  const turn = turnOf(await queue(tx, { kind: "server", id: source }), task);
-  if (turn !== undefined) await wake(tx, turn.id, clock.now());
+  return { create, copy };
 }
 
 async function fillDisk(tools: FlowTools, server: ServerRow, source: { image: string } | { server: number }) {
@@ -159,22 +121,6 @@ export async function folderOf(tools: FlowTools, server: ServerRow, signal: Abor
   );
   await store.write((tx) => updateImage(tx, image.id, { folder, state: "Active", progress: 100, error: null }));
   return folder;
-}
-
-async function takeSnapshot(
-  tools: FlowTools,
-  { task, subject, input: { source } }: { readonly task: number; readonly subject: number; readonly input: CopyInput },
-): Promise<Done<Facts> | Wait> {
-  const turn = turnOf(await queue(tools.store.read, { kind: "server", id: source }), task);
-  if (turn === undefined)
-    throw troubleOf("snapshot_failed", `Server ${source} is not there to be copied any more.`, { final: true });
-  if (turn.state !== "InProgress") return { wait: look, detail: `waits for its turn at server ${source}` };
-  const server = await mustFind(tools, subject);
-  const machine = await wishFor(tools, server, () => false);
-  await attempt("snapshot_failed", `Server ${source} could not be copied`, () =>
-    tools.machines.ensureDisk(machine, { server: source }),
-  );
-  return { detail: `of server ${source}` };
 }
 
 /** The state of the server that was made, or not, and what hangs on it. */
@@ -281,13 +227,13 @@ export async function orderCreate(
 export async function orderCopy(
   tools: FlowTools,
   tx: Tx,
-  { copy, turn }: { readonly copy: Flow<CopyInput, Facts>; readonly turn: Flow<TurnInput, Facts> },
+  { copy, turn }: { readonly copy: Flow<CopyInput, Facts>; readonly turn: TurnFlow },
   { source, spec, by }: { source: ServerRow; spec: ServerSpec; by: Cause | null },
 ): Promise<Made> {
   const { server, ...reserved } = await insert(tools, tx, source.project_id, null, spec);
   await tellServer(tools, tx, server, "created", by);
   const steps = stepsOf("Copy", spec.waitFor);
   const task = await startOn(tools, tx, copy, server, { source: source.id }, by, { ...reserved, steps });
-  await startOn(tools, tx, turn, source, { task: task.id }, by);
+  await orderTurn(tools, tx, turn, source, task, by);
   return { server, task };
 }

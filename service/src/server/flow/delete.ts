@@ -3,7 +3,7 @@
  * free when nobody uses them any more. It jumps the queue and is never given up.
  */
 import type { Done, Flow, Wait } from "../../engine/flow.ts";
-import { forget, type Task } from "../../engine/task.ts";
+import { find, forget, type Task } from "../../engine/task.ts";
 import { findNetwork } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
 import { listPlaces } from "../place.ts";
@@ -23,7 +23,7 @@ import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn } from "./form.ts";
 import { leaveNetworks } from "./network.ts";
 import { changeServer, isServed, waitForNetwork } from "./steps.ts";
-import { tellBatch, tellServer } from "./tell.ts";
+import { tellAction, tellBatch, tellServer } from "./tell.ts";
 import { type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
 
 export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
@@ -55,10 +55,16 @@ export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
       { name: "Disk", do: ({ subject }) => machines.remove(subject) },
       { name: "Release" },
     ],
-    async ended(tx, { subject, facts }) {
+    announce: async (tx, task, what) => {
+      if (what !== "ended") await tellAction(tools, tx, task, what);
+    },
+    async ended(tx, { task, subject, facts }) {
       const server = await findAnyServer(tx, subject);
       if (server === undefined) return;
       const { by = null } = facts;
+      // Here, because of what is gone nothing is told any more.
+      const ended = await find(tx, task);
+      if (ended !== undefined) await tellAction(tools, tx, ended, "ended");
       await deleteServer(tx, subject);
       await tellServer(tools, tx, server, "deleted", by);
       await forget(tx, { kind: "server", id: subject }, 0);

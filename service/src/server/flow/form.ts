@@ -11,15 +11,12 @@ import type { Cause, Facts, FlowTools } from "./tools.ts";
 type Spec<Input> = Parameters<typeof flow<Input, Facts>>[0];
 
 /** A flow that works on servers, one at a time on each. Those that are actions tell of themselves. */
-export function serverFlow<Input>(
-  tools: FlowTools,
-  spec: Omit<Spec<Input>, "subject" | "announce">,
-): Flow<Input, Facts> {
+export function serverFlow<Input>(tools: FlowTools, spec: Omit<Spec<Input>, "subject">): Flow<Input, Facts> {
   const isAction = actionTypeOf(spec.name) !== null;
   return flow<Input, Facts>({
+    ...(isAction && { announce: (tx, task, what) => tellAction(tools, tx, task, what) }),
     ...spec,
     subject: "server",
-    ...(isAction && { announce: (tx, task, what) => tellAction(tools, tx, task, what) }),
   });
 }
 

@@ -23,7 +23,8 @@ export async function failServer(
 ): Promise<void> {
   await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} could not be made.`));
   await leaveNetworks(tools, tx, id);
-  const row = await changeServer(tools, tx, id, { state: "Failed", is_on: 0, error: JSON.stringify(error) }, null);
+  const nothing = { is_on: 0, held_cpu: 0, held_ram: 0, held_hdd: 0 };
+  const row = await changeServer(tools, tx, id, { state: "Failed", ...nothing, error: JSON.stringify(error) }, null);
   await orderSettle(tools, tx, settle, row);
 }
 

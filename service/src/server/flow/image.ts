@@ -1,20 +1,19 @@
 /**
- * Images made of servers' disks, wished for or as daily backups, and their end. Making one takes its turn in the queue of its server:
- * the guest goes on meanwhile, but nobody changes the machine.
+ * Images made of servers' disks, wished for or as daily backups, and their end. Making one takes its turn in the queue of its server
+ * for the moment of the snapshot; what that has kept is written out while the server goes on, changes or goes away.
  */
 import type { Labels } from "@brume/api/common.ts";
 import { deleteImage, findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
-import { find, queue, start, type Task } from "../../engine/task.ts";
+import { cancel, find, start, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import { cancelWork } from "./cancel.ts";
-import { serverFlow, startOn } from "./form.ts";
 import { tellImage } from "./tell.ts";
-import { attempt, type Cause, errorFor, type FlowTools } from "./tools.ts";
+import { attempt, type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
+import { endTurn, orderTurn, snapshotStep, type TurnFlow } from "./turn.ts";
 
 interface ImageInput {
-  readonly image: number;
+  readonly server: number;
   readonly folder: string;
   readonly title: string;
 }
@@ -22,8 +21,8 @@ interface RemovalInput {
   readonly folder: string;
 }
 
-const imageName = "server.image";
-const hour = 3_600_000;
+/** Milliseconds for the whole of a disk. */
+const longest = 6 * 3_600_000;
 /** Of folders that are not the stock's. */
 const prefix = "own-";
 
@@ -41,43 +40,47 @@ export function imageFlows(tools: FlowTools) {
     steps: [{ name: "Remove", do: ({ input }) => machines.removeImage(input.folder) }],
   });
 
-  const make = serverFlow<ImageInput>(tools, {
-    name: imageName,
+  const make = flow<ImageInput, Facts>({
+    name: "image.make",
+    subject: "image",
     steps: [
+      snapshotStep<ImageInput>(tools, ({ server }) => server, {
+        take: (_, { server, folder }) =>
+          attempt("snapshot_failed", `Server ${server} gave no image`, () => machines.ensureSnapshot(server, folder)),
+        undo: ({ input: { folder } }) => machines.removeImage(folder),
+      }),
       {
-        name: "Snapshot",
-        time: hour,
-        async do({ subject, input: { folder, title }, signal }) {
-          const size = await attempt("snapshot_failed", `Server ${subject} gave no image`, () =>
-            machines.ensureImage(subject, folder, { title }, signal),
+        name: "Write",
+        time: longest,
+        async do({ input: { server, folder, title }, signal }) {
+          const size = await attempt("snapshot_failed", `The image of server ${server} could not be written`, () =>
+            machines.ensureImage(server, folder, { title }, signal),
           );
           return { facts: { gb: size.gb } };
         },
-        async save(tx, { project, input: { image, folder }, facts }) {
-          const row = await findImage(tx, project, image);
+        async save(tx, { subject, project, input: { folder }, facts }) {
+          const row = await findImage(tx, project, subject);
           if (row === undefined) return;
           const { gb: hdd = row.hdd } = facts;
           const done = { hdd, folder, state: "Active", progress: 100, error: null, version: row.version + 1 } as const;
-          await tellImage(tools, tx, await updateImage(tx, image, done), "changed", facts.by ?? null);
+          await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
-        undo: ({ input: { folder } }) => machines.removeImage(folder),
       },
     ],
-    async ended(tx, { task, project, input: { image }, facts }, ending) {
-      const row = await findImage(tx, project, image);
-      // It was deleted while it was made.
-      if (row === undefined) return orderRemoval(tools, tx, remove, image, project);
-      if (ending === "Completed") return;
+    async ended(tx, { task, subject, project, input: { server }, facts }, ending) {
+      await endTurn(tools, tx, server, task);
+      const row = await findImage(tx, project, subject);
+      if (ending === "Completed" || row === undefined) return;
       const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", ""));
       const failed = { state: "Failed", error, version: row.version + 1 } as const;
-      await tellImage(tools, tx, await updateImage(tx, image, failed), "changed", facts.by ?? null);
+      await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });
 
   return { make, remove };
 }
 
-type ImageFlows = ReturnType<typeof imageFlows>;
+export type ImageFlows = ReturnType<typeof imageFlows>;
 
 export interface ImageWish {
   readonly type: "Client" | "Backup";
@@ -90,7 +93,7 @@ export interface ImageWish {
 export async function orderImage(
   tools: FlowTools,
   tx: Tx,
-  { make }: ImageFlows,
+  { make, turn }: ImageFlows & { readonly turn: TurnFlow },
   server: ServerRow,
   { type, name, techName, labels }: ImageWish,
   by: Cause | null,
@@ -117,8 +120,11 @@ export async function orderImage(
     labels: JSON.stringify(labels),
     version: 1,
   });
-  const input = { image: image.id, folder: folderOf(image.id), title: name };
-  return { image, task: await startOn(tools, tx, make, server, input, by) };
+  const input = { server: id, folder: folderOf(image.id), title: name };
+  const now = tools.clock.now();
+  const task = await start(tx, make, { subject: image.id, project: project_id, input, now, facts: { by } });
+  await orderTurn(tools, tx, turn, server, task, by);
+  return { image, task };
 }
 
 /** The row goes at once, its disk in the background; one that is still being made is given up. */
@@ -129,27 +135,13 @@ export async function orderImageRemoval(
   image: ImageRow,
   by: Cause | null,
 ): Promise<void> {
-  const { id, project_id, server_id, state } = image;
-  if (project_id === null) throw new Error(`image ${id} is of the stock`);
+  const { id, project_id: project } = image;
+  if (project === null) throw new Error(`image ${id} is of the stock`);
+  const now = tools.clock.now();
   await deleteImage(tx, id);
   await tellImage(tools, tx, image, "deleted", by);
-  if (state === "New" && server_id !== null) {
-    const why = errorFor("superseded", `Image ${id} was deleted.`);
-    for (const { id: task, name, input } of await queue(tx, { kind: "server", id: server_id }))
-      if (name === imageName && (input as ImageInput).image === id)
-        await cancelWork(tools, tx, server_id, why, { task });
-  }
-  await orderRemoval(tools, tx, remove, id, project_id);
+  await cancel(tx, { kind: "image", id }, errorFor("superseded", `Image ${id} was deleted.`), now);
+  await start(tx, remove, { subject: id, project, input: { folder: folderOf(id) }, now });
 }
 
 const folderOf = (image: number): string => `${prefix}${image}`;
-
-async function orderRemoval(
-  { clock }: FlowTools,
-  tx: Tx,
-  remove: Flow<RemovalInput>,
-  image: number,
-  project: number,
-): Promise<void> {
-  await start(tx, remove, { subject: image, project, input: { folder: folderOf(image) }, now: clock.now() });
-}

@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
 import type { Machines } from "../../drivers/machine/port.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
-import { cancel, find, start, type Task } from "../../engine/task.ts";
+import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
 import { tellImage } from "./tell.ts";
 import { attempt, type Cause, errorFor, troubleOf } from "./tools.ts";
@@ -165,10 +165,4 @@ export async function orderImport(
     now,
   });
   return { image, task };
-}
-
-/** Gives up what still brings the image in, before it is removed. */
-export async function cancelImport({ clock }: ImportTools, tx: Tx, image: number): Promise<void> {
-  const why = errorFor("superseded", `Image ${image} was deleted.`);
-  await cancel(tx, { kind: "image", id: image }, why, clock.now());
 }

@@ -5,8 +5,9 @@ import type { Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import { flowName } from "../state.ts";
 import type { ServerRow } from "../table.ts";
+import { bootStep, ensurePower, stopStep } from "./boot.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
-import { askToStop, bootStep, changeServer, ensurePower, guestSteps, stopStep } from "./steps.ts";
+import { askToStop, changeServer, guestSteps } from "./steps.ts";
 import { type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
 
 export type PowerType = "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS";

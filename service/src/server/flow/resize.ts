@@ -10,8 +10,9 @@ import type { Tx } from "../../store/db.ts";
 import { heldWith, type ResizeInput, type ResizePlan, type Sizes, sizesOf } from "../resize.ts";
 import { flowName } from "../state.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
+import { bootStep, ensurePower } from "./boot.ts";
 import { serverFlow, startOn } from "./form.ts";
-import { askToStop, bootStep, changeServer, ensurePower, mustFind, wishFor } from "./steps.ts";
+import { askToStop, changeServer, mustFind, wishFor } from "./steps.ts";
 import { attempt, type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
 
 type Key = keyof Sizes;
@@ -92,7 +93,8 @@ export function resizeFlow(tools: FlowTools): Flow<ResizeInput, Facts> {
     ],
     async ended(tx, { subject, task }) {
       const server = await findAnyServer(tx, subject);
-      if (server === undefined) return;
+      // One that has failed with its group meanwhile holds nothing any more.
+      if (server === undefined || server.held_cpu === 0) return;
       const waiting = (await queue(tx, { kind: "server", id: subject })).filter(({ id }) => id !== task);
       await hold(tx, server, heldWith(sizesOf(server), waiting, {}));
     },

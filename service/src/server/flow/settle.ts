@@ -4,31 +4,38 @@
  * takes its turn among them, so that nothing ever works on one server twice at a time.
  */
 import type { Flow } from "../../engine/flow.ts";
-import { queue } from "../../engine/task.ts";
-import type { Tx } from "../../store/db.ts";
+import { list, queue } from "../../engine/task.ts";
+import type { Reader, Tx } from "../../store/db.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
+import { ensureRunning } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn } from "./form.ts";
-import { cardsOf, changeServer, ensureRunning, plugIn, waitForNetwork, wishFor } from "./steps.ts";
+import { cardsOf, changeServer, plugIn, waitForNetwork, wishFor } from "./steps.ts";
 import { tellServer } from "./tell.ts";
 import { type Cause, errorFor, type FlowTools } from "./tools.ts";
 
 export const settleName = "server.settle";
 
+interface SettleInput {
+  /** When the machine has died that is to be started again; null: it has not. */
+  readonly died: number | null;
+}
+
 export function settleFlow(tools: FlowTools): Flow {
-  return serverFlow<null>(tools, {
+  return serverFlow<SettleInput>(tools, {
     name: settleName,
     steps: [
       {
         name: "Settle",
-        async do({ subject, signal }) {
+        async do({ subject }) {
           const server = await findAnyServer(tools.store.read, subject);
           if (server === undefined || server.state === "New" || server.state === "Deleting") return;
           if (server.state === "Failed") return tools.machines.remove(subject);
           const isWanted = server.state === "Active" && server.is_on === 1;
           if (!isWanted) await tools.machines.ensureStopped(subject, "cut");
           else {
-            await ensureRunning(tools, await wishFor(tools, server), signal);
+            const queued = await ensureRunning(tools, await wishFor(tools, server));
+            if (queued !== null) return queued;
             const waiting = await plugIn(tools, subject, cardsOf());
             if (waiting.length > 0) return waitForNetwork(subject, waiting);
           }
@@ -45,10 +52,26 @@ export function settleFlow(tools: FlowTools): Flow {
 }
 
 /** Unless that waits already. */
-export async function orderSettle(tools: FlowTools, tx: Tx, flow: Flow, server: ServerRow): Promise<void> {
+export async function orderSettle(
+  tools: FlowTools,
+  tx: Tx,
+  flow: Flow,
+  server: ServerRow,
+  died: number | null = null,
+): Promise<void> {
   const present = await queue(tx, { kind: "server", id: server.id });
   if (present.some(({ name, state }) => name === settleName && state === "Postponed")) return;
-  await startOn(tools, tx, flow, server, null, null);
+  await startOn(tools, tx, flow, server, { died } satisfies SettleInput, null);
+}
+
+/** Of a server's newest work: more than is ordered of it while deaths count. */
+const newest = 100;
+
+/** Deaths after which the machine was started again, or is about to be, since then. */
+export async function deathsSince(db: Reader, server: number, since: number): Promise<ReadonlySet<number>> {
+  const work = await list(db, { kind: "server", id: server }, newest);
+  const deaths = work.filter(({ name, start }) => name === settleName && start > since);
+  return new Set(deaths.flatMap(({ input }) => (input as SettleInput).died ?? []));
 }
 
 /** Servers of the project go off and are `Blocked`; what waits for them is canceled. In the transaction that blocks it. */

@@ -9,11 +9,12 @@ import { showAddress } from "../../network/plan.ts";
 import { type NetworkRow, updateLink } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
 import { listPlaces, type Place } from "../place.ts";
-import { findAnyServer, listServerKeys, type ServerRow, updateServer } from "../table.ts";
+import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
 import { renderMachine } from "../wish.ts";
 import { tellNetworks } from "./network.ts";
+import { presentOf } from "./present.ts";
 import { tellServer } from "./tell.ts";
-import { attempt, type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
 
 /** Milliseconds between looks at what others are doing: the network that takes a card in, the guest that boots. */
 const soon = 50;
@@ -73,31 +74,21 @@ export const cardsOf =
   ({ link }: Place): boolean =>
     link.state === "Active" || link.id === own;
 
+/** The machine as the row says, less what waiting rebuilds have put there. */
 export async function wishFor(
   tools: FlowTools,
-  server: ServerRow,
+  row: ServerRow,
   isIn: (place: Place) => boolean = cardsOf(),
 ): Promise<Machine> {
   const { store, sealer, surroundings, hashOf } = tools;
+  const { server, keys } = await presentOf(store.read, row);
   const places = (await listPlaces(store.read, server.id)).filter(isIn);
-  const inside = {
-    passwordHash: hashOf(server),
-    userData: server.user_data === null ? null : sealer.open(server.user_data),
-    keys: await listServerKeys(store.read, server.id),
-  };
-  return renderMachine(server, places, inside, surroundings);
+  const userData = server.user_data === null ? null : sealer.open(server.user_data);
+  return renderMachine(server, places, { passwordHash: hashOf(server), userData, keys }, surroundings);
 }
 
 export const readTail = (tools: FlowTools, id: number): Promise<string | null> =>
   tools.machines.readLog(id, { tail }).catch(() => null);
-
-export const ensureRunning = (tools: FlowTools, machine: Machine, signal: AbortSignal): Promise<void> =>
-  attempt(
-    "boot_failed",
-    `Server ${machine.id} did not start`,
-    () => tools.machines.ensureRunning(machine, signal),
-    () => readTail(tools, machine.id),
-  );
 
 /** Networks that do not have the server's cards yet, after their keepers were asked to take them in. */
 export async function plugIn(
@@ -117,59 +108,6 @@ export async function plugIn(
       for (const network of waiting) await nudge(tx, networks.apply, network.id);
     });
   return waiting;
-}
-
-/** The machine as the row says: on or off. What flows fall back to when they are undone. */
-export async function ensurePower(tools: FlowTools, id: number, signal: AbortSignal): Promise<void> {
-  const server = await mustFind(tools, id);
-  if (server.state !== "Active" || server.is_on === 0) {
-    await tools.machines.ensureStopped(id, "cut");
-    return;
-  }
-  await tools.machines.ensureRunning(await wishFor(tools, server), signal);
-  await plugIn(tools, id, cardsOf());
-}
-
-interface BootOptions {
-  readonly name?: "Boot" | "Start" | "Reset";
-  /** `new`: whatever runs is of before; `off`: what is on already goes on. */
-  readonly from: "new" | "off";
-}
-
-/**
- * The machine runs, with its cards in their networks. `Start` gives back what a resize took and leaves alone what was off.
- */
-export function bootStep<Input>(tools: FlowTools, { name = "Boot", from }: BootOptions): ServerStep<Input> {
-  return {
-    name,
-    async do({ subject, facts, signal }): Promise<Done<Facts> | Wait> {
-      const server = await mustFind(tools, subject);
-      const wasOn = server.is_on === 1;
-      if (name === "Start" && !wasOn) return { detail: "it was off", facts: { wasOn } };
-      // The number is stored with the record of the step, so a second try starts what the first has started.
-      const boot = from === "new" || !wasOn ? server.boot + 1 : server.boot;
-      const isIn = cardsOf(facts.link);
-      await ensureRunning(tools, await wishFor(tools, { ...server, boot }, isIn), signal);
-      const waiting = await plugIn(tools, subject, isIn);
-      if (waiting.length > 0) return waitForNetwork(subject, waiting);
-      return { facts: { boot, wasOn }, detail: "power on" };
-    },
-    async save(tx, { subject, facts }) {
-      if (facts.boot === undefined) return;
-      if (facts.link !== undefined) await activate(tools, tx, subject, facts.link);
-      await changeServer(tools, tx, subject, { boot: facts.boot, is_on: 1 }, facts.by ?? null);
-    },
-    ...(name === "Reset"
-      ? { undo: ({ subject, signal }) => ensurePower(tools, subject, signal) }
-      : { undo: async ({ subject }) => void (await tools.machines.ensureStopped(subject, "cut")) }),
-    async unsave(tx, { subject, facts }) {
-      const server = await findAnyServer(tx, subject);
-      if (server === undefined) return;
-      // A number that something may have run as is used up.
-      const is_on = facts.wasOn === undefined ? server.is_on : Number(facts.wasOn);
-      await changeServer(tools, tx, subject, { boot: server.boot + 1, is_on }, facts.by ?? null);
-    },
-  };
 }
 
 /** The link's card is in the machine, and its address is served. */
@@ -196,22 +134,6 @@ export async function waitForPlace({ store }: FlowTools, { subject, facts }: Ser
   const place = (await listPlaces(store.read, subject)).find(({ link }) => link.id === facts.link);
   if (place === undefined) throw troubleOf("network_failed", `Server ${subject} has lost its link.`, { final: true });
   return isServed(place.network) ? {} : waitForNetwork(subject, [place.network]);
-}
-
-/** The power is cut. `wish`: it stays off; else it is off for a moment, and the row still wants it on. */
-export function stopStep<Input>(tools: FlowTools, wish: "off" | "moment"): ServerStep<Input> {
-  return {
-    name: "Stop",
-    async do({ subject }) {
-      await tools.machines.ensureStopped(subject, "cut");
-      return { detail: "power off" };
-    },
-    ...(wish === "off" && {
-      save: async (tx, { subject, facts }) =>
-        void (await changeServer(tools, tx, subject, { is_on: 0 }, facts.by ?? null)),
-    }),
-    undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
-  };
 }
 
 /** Whether the guest went when it was asked to, within so many seconds. */
