@@ -92,6 +92,7 @@ async function startService(folder: string): Promise<Service> {
     stdio: ["ignore", "pipe", "pipe"],
   });
   running = child;
+  passing("starts, and tries what this machine can do");
   const said: string[] = [];
   createInterface({ input: child.stdout }).on("line", (line) => {
     if (line.startsWith("engines: ")) came(line.slice("engines: ".length));
@@ -105,6 +106,8 @@ async function startService(folder: string): Promise<Service> {
       const url = `http://${String(told["address"])}`;
       const token = readFileSync(join(folder, "token"), "utf8").trim();
       came(`API ${url}, name server ${String(told["dns"])}`);
+      command(`api=${url}`);
+      command(`brume() { curl -s -H "Authorization: Bearer $(cat ${folder}/token)" "$@"; }`);
       done({ client: createClient({ url, token }), dns: String(told["dns"]), child });
     });
     lines.once("close", () => failed(new Error(`the service ended: ${said.slice(-3).join("\n")}`)));
@@ -119,12 +122,13 @@ function caller(client: Client) {
     ...args: Parameters<Client[N]>
   ): Promise<Awaited<ReturnType<Client[N]>>> => {
     signal.throwIfAborted();
-    const [input = {}, options = {}] = args as [{ path?: Record<string, number>; body?: unknown }?, object?];
+    const [input = {}, options = {}] = args as [{ path?: Record<string, number>; body?: unknown }?, { wait?: number }?];
     const { method, path }: Operation = contract[name];
     const address = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => String(input.path?.[key]));
     const verb = method === "GET" || method === "POST" ? "" : `-X ${method} `;
+    const patience = options.wait === undefined ? "" : `-H 'Prefer: wait=${options.wait}' `;
     const data = input.body === undefined ? "" : ` -d '${JSON.stringify(input.body).replaceAll("'", "'\\''")}'`;
-    command(`brume ${verb}$api${address}${data}`);
+    command(`brume ${patience}${verb}$api${address}${data}`);
     const call = client[name] as unknown as (input: object, options: object) => Promise<Awaited<ReturnType<Client[N]>>>;
     return call(input, { ...options, signal });
   };

@@ -92,6 +92,7 @@ const simulatedImages: ImageSettings = {
   stock: [tiny],
   fetch: async (name) => name,
   import: async () => ({ refused: "Nothing can be brought in here." }),
+  judge: async () => null,
 };
 
 type Simulated = Pick<WorldOptions, "ipv6" | "publicPool" | "locations" | "offers" | "images">;
@@ -110,6 +111,7 @@ export const simulatedHost = (
   machineDetail: "sim: no machine runs",
   engines: { Machine: "sim", Router: "sim" } as const,
   images: { ...simulatedImages, ...images },
+  cpuOvercommit: 8,
   randomBytes,
   networks: {
     locations,

@@ -55,6 +55,8 @@ export interface Config {
     /** Name servers that edges ask for their servers; empty: edges answer no questions. */
     readonly forwarders: readonly string[];
   };
+  /** Processors of servers that one core of the host is counted for. */
+  readonly cpuOvercommit: number;
   /** No machine runs and no packet flows, on purpose. */
   readonly simulate: boolean;
   /** Settings that start with `BRUME_` and that nobody reads. */
@@ -118,11 +120,11 @@ export function loadConfig(environment: Environment): Config {
     const value = environment[name]?.trim();
     return value === "" ? undefined : value;
   };
-  const readInteger = (name: string, otherwise: number, maximum: number): number => {
+  const readInteger = (name: string, otherwise: number, maximum: number, minimum = 0): number => {
     const value = read(name);
     if (value === undefined) return otherwise;
-    if (!/^\d{1,9}$/.test(value) || Number(value) > maximum)
-      throw new ConfigError(name, `an integer from 0 to ${maximum}`, value);
+    if (!/^\d{1,9}$/.test(value) || Number(value) > maximum || Number(value) < minimum)
+      throw new ConfigError(name, `an integer from ${minimum} to ${maximum}`, value);
     return Number(value);
   };
   const readHex = (name: string): string | null => {
@@ -219,6 +221,7 @@ export function loadConfig(environment: Environment): Config {
         throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);
       }),
     },
+    cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 8, 64, 1),
     simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
     unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
   };

@@ -26,7 +26,6 @@ import { startRouter } from "./drivers/router/start.ts";
 import { isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
 import { migrate } from "./store/migrate.ts";
-import { openPostgres } from "./store/postgres.ts";
 import { databaseName, openSqlite } from "./store/sqlite.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -49,7 +48,7 @@ async function start(config: Config): Promise<void> {
   const store =
     config.databaseUrl === null
       ? await openSqlite(join(config.dataFolder, databaseName), { log })
-      : await openPostgres(config.databaseUrl, { log });
+      : await (await import("./store/postgres.ts")).openPostgres(config.databaseUrl, { log });
   await migrate(store);
   const tokenInForce = await ensureFirst(store, systemClock, token);
   const nameserver = await createBuiltin({
@@ -77,6 +76,7 @@ async function start(config: Config): Promise<void> {
     machineDetail: chosen.detail,
     engines: { Machine: chosen.kind, Router: found.kind },
     images: { ...images, stock: images.stockFor(chosen.kind) },
+    cpuOvercommit: config.cpuOvercommit,
     clock: systemClock,
     random: Math.random,
     randomBytes,

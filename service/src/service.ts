@@ -29,11 +29,13 @@ import { hearCommits } from "./engine/commit.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createFeed, eventKeeper } from "./engine/event.ts";
 import { keeper } from "./engine/flow.ts";
+import { endedWithin } from "./engine/task.ts";
 import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
 import { createTickets } from "./http/tickets.ts";
 import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { type ImportImage, importFlow } from "./server/flow/import.ts";
+import type { Importing } from "./server/imageroutes.ts";
 import { addServerMetrics } from "./server/metrics.ts";
 import { capacityOf } from "./server/room.ts";
 import { allServerRoutes } from "./server/routes.ts";
@@ -59,6 +61,8 @@ export interface ServiceOptions {
   /** What is real here. */
   readonly engines: Pick<Location["Engines"], "Machine" | "Router">;
   readonly images: ImageSettings;
+  /** Processors of servers that one core of the host is counted for. */
+  readonly cpuOvercommit: number;
   readonly networks: NetworkSettings;
   /** Names in the automatic NS set. */
   readonly dnsNames: readonly string[];
@@ -79,6 +83,7 @@ export interface ImageSettings {
   /** Brings one of the stock that is not here yet; resolves to its folder. */
   readonly fetch: (name: string, signal: AbortSignal) => Promise<string>;
   readonly import: ImportImage;
+  readonly judge: Importing["judge"];
 }
 
 export interface Service {
@@ -125,7 +130,7 @@ export function createService(options: ServiceOptions): Service {
   });
   const sampler = createSampler({ store, clock, machines: servers.sight, networks: networks.live });
   addServerMetrics(figures.registry, store, sampler);
-  const importing = { store, clock, machines, importImage: options.images.import };
+  const importing = { store, clock, machines, importImage: options.images.import, judge: options.images.judge };
   const importer = importFlow(importing);
   const tickets = createTickets(clock, options.randomBytes);
   const desk = {
@@ -137,6 +142,7 @@ export function createService(options: ServiceOptions): Service {
     servers,
     locations,
     tickets,
+    cpuOvercommit: options.cpuOvercommit,
     power: servers.power,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
@@ -146,7 +152,7 @@ export function createService(options: ServiceOptions): Service {
   let databaseAnswers = true;
   let machineState = { ready: true, detail: "not asked yet" };
 
-  /** Asks database and name server how they are. */
+  /** Asks how those are who are asked by nobody else; the router is watched. */
   async function look(): Promise<void> {
     const asked = sql`select 1`.execute(store.read).then(
       () => true,
@@ -160,7 +166,7 @@ export function createService(options: ServiceOptions): Service {
       ({ ready, detail }) => ({ ready, detail }),
       () => ({ ready: false, detail: "the machines do not answer" }),
     );
-    await Promise.all([figures.look(), networks.live.look().catch(() => {})]);
+    await figures.look();
     machineState = await machine;
   }
 
@@ -205,7 +211,11 @@ export function createService(options: ServiceOptions): Service {
         async capacity(db) {
           // With machines that do not answer nothing is free.
           const status = await servers.sight.look().catch(() => null);
-          return capacityOf(status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 }, await sumAll(db));
+          return capacityOf(
+            status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 },
+            await sumAll(db),
+            options.cpuOvercommit,
+          );
         },
       }),
       ...allServerRoutes(desk, sampler, importing, importer),
@@ -219,6 +229,12 @@ export function createService(options: ServiceOptions): Service {
     documents,
     freshness: () => (store.kind === "sqlite" ? store.commits() + zones.steps() : null),
     veil,
+    ended: (tasks, ms) =>
+      endedWithin(
+        engine.ended,
+        tasks.map((task) => ({ task })),
+        ms,
+      ),
     registry: figures.registry,
     lenient: options.lenientHttp,
     tls: options.tls,

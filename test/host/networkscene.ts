@@ -56,8 +56,8 @@ export interface NetworkScene {
   /** The keeper's turn has come, as it does every minute. */
   turn(network: number): Promise<void>;
   events(type: string): Promise<readonly Event[]>;
-  /** The service ends as by SIGTERM and starts again on what is there. */
-  restart(): Promise<void>;
+  /** The service ends as by SIGTERM and starts again on what is there. `ipv6`: from now on, else as before. */
+  restart(wish?: { readonly ipv6?: boolean }): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -233,7 +233,8 @@ export async function createNetworkScene({ ipv6 = false } = {}): Promise<Network
       for await (const event of brume.client.items("listEvents", { query: { type } })) found.push(event);
       return found;
     },
-    async restart() {
+    async restart(wish = {}) {
+      ipv6 = wish.ipv6 ?? ipv6;
       await end();
       await brume.store.close();
       brume = await open(await database.open());

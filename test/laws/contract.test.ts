@@ -63,7 +63,7 @@ test("what an operation points to exists", () => {
     if (op.shows !== undefined) {
       const shown = (contract as Readonly<Record<string, Operation>>)[op.shows];
       assert.equal(shown?.method, "GET", `${name} shows ${op.shows}`);
-      assert.equal(shown?.answer, op.answer, `${name} answers another type than ${op.shows}`);
+      if (op.answer !== null) assert.equal(shown?.answer, op.answer, `${name} answers another type than ${op.shows}`);
     }
     const own = op.faults ?? [];
     assert.equal(new Set(own).size, own.length, `${name} repeats a fault`);

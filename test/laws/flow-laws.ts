@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { Trouble } from "../../service/src/engine/flow.ts";
 import type { Task } from "../../service/src/engine/view.ts";
 import { databases, type Kind, startDatabase } from "../postgres.ts";
@@ -130,7 +131,9 @@ async function goesBack(known: Known, scene: Scene, step: string, state: "Failed
   const task = await scene.finish();
   assert.equal(task.state, state);
   assert.notEqual(task.end, null);
-  assert.deepEqual(await scene.stage.observe(), scene.before, "something was left over");
+  const world = await scene.stage.observe();
+  if (scene.stage.oneWay !== true || !isDeepStrictEqual(world, known.after))
+    assert.deepEqual(world, scene.before, "something was left over");
   const index = known.steps.indexOf(step);
   const states = task.steps.map((each) => each.state);
   assert.deepEqual(new Set(states.slice(0, index)), new Set(index > 0 ? ["Undone"] : []));

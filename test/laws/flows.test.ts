@@ -345,6 +345,37 @@ law("a step waits without counting tries, and is woken", async (store) => {
   await engine.drain();
 });
 
+law("the time of a step begins with its turn, and looks that bring nothing are not told", async (store) => {
+  const alarm = createTestAlarm();
+  const begun = alarm.now();
+  const seconds = () => (alarm.now() - begun) / 1000;
+  const told: string[] = [];
+  const queued = (subject: number): Wait => ({ wait: 1000, turn: 600_000, detail: `${subject} waits for its turn` });
+  const patient = flow({
+    name: "toy.queue",
+    subject: "toy",
+    time: 60_000,
+    steps: [
+      {
+        name: "Boot",
+        // The first has its turn after 300 seconds, and is done 50 later; the second never.
+        do: async ({ subject }): Promise<Wait | void> =>
+          subject === 2 || seconds() < 300 ? queued(subject) : seconds() < 350 ? { wait: 1000 } : undefined,
+      },
+    ],
+    announce: async (_tx, { subject }, what) => void (subject.id === 1 && told.push(what)),
+  });
+  const engine = createToyEngine(store, alarm, { flows: [patient] });
+  engine.run();
+  const [first, second] = [await begin(store, patient, 1, begun), await begin(store, patient, 2, begun)];
+  await drive(engine, alarm, async () => (await mustFind(store, second.id)).end !== null);
+  assert.equal((await mustFind(store, first.id)).state, "Completed");
+  assert.equal((await mustFind(store, second.id)).error?.code, "deadline_exceeded");
+  assert.ok(seconds() >= 600 && seconds() < 605, `${seconds()} s`);
+  assert.ok(told.length <= 3, told.join());
+  await engine.drain();
+});
+
 law("a flow tells of its beginning, of changes once a second, and of its end", async (store) => {
   const alarm = createTestAlarm();
   const told: string[] = [];

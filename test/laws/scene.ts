@@ -20,6 +20,8 @@ export interface FlowStage {
   observe(): Promise<unknown>;
   /** The flow deletes its subject, and with it what is known of the flow. */
   readonly forgets?: boolean;
+  /** What it does is wanted anyway, so when it fails it stays as far as it came. */
+  readonly oneWay?: boolean;
   close?(): Promise<void>;
 }
 

@@ -54,7 +54,7 @@ export function parseAddresses(text: string): Addresses {
   const { family, value } = parseAddress(address);
   if (length === undefined) return { family, first: value, last: value };
   const size = bits(family) - Number(length);
-  if (rest.length > 0 || !/^\d{1,3}$/.test(length) || size < 0) throw new Error(`"${text}" is no block`);
+  if (rest.length > 0 || !/^(0|[1-9]\d{0,2})$/.test(length) || size < 0) throw new Error(`"${text}" is no block`);
   const last = value | ((1n << BigInt(size)) - 1n);
   if (value & ((1n << BigInt(size)) - 1n)) throw new Error(`"${text}" is no block: it has host bits`);
   return { family, first: value, last };
