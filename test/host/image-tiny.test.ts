@@ -71,7 +71,7 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
   assert.equal(vm.ssh("id -un", { password: "First-Pw-1" }), "root");
   assert.equal(vm.ssh("id -un", { password: "wrong" }), null);
   assert.equal(vm.ssh("cat /etc/resolv.conf", key), "nameserver 10.0.2.3");
-  assert.equal(vm.ssh("ip route | grep default", key), "default via 10.0.2.2 dev eth0");
+  assert.equal(vm.ssh("ip route | grep default", key), "default via 10.0.2.2 dev eth0  metric 101");
   assert.equal(vm.ssh("cat /sys/class/net/eth0/mtu", key), "1400");
   const size = () => Number(vm.ssh("df -m / | awk 'END { print $2 }'", key));
   await until("a root file system of 5 GB", () => size() > 4800, 20);
