@@ -340,6 +340,8 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
     });
     await router.apply(wish);
+    // Old rules are deleted behind the answer; whatever comes next waits for that.
+    await router.apply(wish);
     const ran: string[] = [];
     const next = lab.open({
       exec: {

@@ -96,6 +96,7 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
           tag: privateTag(dryRun ? { ...row, id: 0 } : row),
           happenings: [happened("network.created", row.id, null, answer)],
           async settle(ms) {
+            if (ms <= 0) return undefined;
             await waitFor(tools, task, ms);
             const now = await table.findNetwork(store.read, row.id);
             return now && showNetwork(now, await table.listLinks(store.read, row.id));
