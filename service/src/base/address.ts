@@ -95,6 +95,7 @@ export function formatAddresses(family: Family, { first, last }: Range): string 
 
 /** Sorted, without overlap, neighbours joined. */
 export function join(ranges: readonly Range[]): Range[] {
+  if (ranges.length <= 1) return [...ranges];
   const joined: Range[] = [];
   for (const range of [...ranges].sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
     const before = joined.at(-1);

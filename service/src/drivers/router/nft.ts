@@ -11,9 +11,13 @@ import type { Firewall } from "./port.ts";
 import { type Chain, plant, type Test } from "./tree.ts";
 import { type Field, flatten, wholeOf } from "./verdict.ts";
 
+const indent = (lines: readonly string[]): string => lines.map((line) => `  ${line}\n`).join("");
+
 /** One table as a whole. `delete` and not `flush`, since that leaves counters and sets behind. */
-export function tableText(family: "inet" | "bridge", name: string, body: readonly string[]): string {
-  const text = body.map((line) => `  ${line}\n`).join("");
+export const tableText = (family: "inet" | "bridge", name: string, body: readonly string[]): string =>
+  wholeText(family, name, indent(body));
+
+function wholeText(family: "inet" | "bridge", name: string, text: string): string {
   const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
   const head = `add table ${family} ${name}\ndelete table ${family} ${name}\ntable ${family} ${name} {\n`;
   return `${head}  counter d_${digest} { }\n${text}}\n`;
@@ -145,16 +149,18 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
       "  ct state established accept",
       "}",
     ]);
-  const rules = [...sets.lines(), ...chains.flat()];
-  const mark = `0x${createHash("sha256").update(rules.join()).update(String(firewall.allow)).digest("hex").slice(0, 8)}`;
-  return tableText("inet", "edge", [
+  // Joined once: with rules by the thousand that is a third of the work.
+  const rules = indent([...sets.lines(), ...chains.flat()]);
+  const mark = `0x${createHash("sha256").update(rules).update(String(firewall.allow)).digest("hex").slice(0, 8)}`;
+  const head = indent([
     ...firewall.rules.map((_, index) => `counter r${index + 1} { }`),
     "counter rest { }",
     // The connection bears the mark of the rules that admitted it: as long as they are in force nothing is asked again.
     "chain ok {",
     `  ct mark set ${mark} accept`,
     "}",
-    ...rules,
+  ]);
+  const forward = indent([
     "chain forward {",
     "  type filter hook forward priority filter; policy accept;",
     `  iifname "${BRIDGE}" oifname "${BRIDGE}" accept`,
@@ -166,4 +172,5 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
     `  counter name rest ${verdictText(firewall.allow)}`,
     "}",
   ]);
+  return wholeText("inet", "edge", head + rules + forward);
 }
