@@ -77,13 +77,14 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
 
   /** The monitor is closed: the process is gone, or has no business going on without it. */
   async function closeBooks(run: Run): Promise<void> {
+    run.ending ??= "died";
     if (!(await waitForEnd(exec, run.child, 2000))) await endProcess(exec, run.child);
-    const reason = run.ending ?? "died";
+    const reason = run.ending;
     const detail = reason === "died" ? lastWords(run.folder) || "the process was killed from outside" : "";
     run.state = { ...run.state, exit: { reason, at: now(), detail } };
-    all.delete(run.id);
     try {
-      await writeState(run.folder, run.state);
+      // Who looks before it is written down still finds a run, not one that ended for no reason.
+      await writeState(run.folder, run.state).finally(() => all.delete(run.id));
       await ended(run);
     } catch (error) {
       fault(`The end of server ${run.id} is not tidied up.`, error);
