@@ -11,6 +11,8 @@ export interface FarStrongswan {
   initiate(child: string): Promise<void>;
   terminate(ike: string): Promise<void>;
   rekey(child: string): Promise<void>;
+  /** How many peers it believes itself connected to. */
+  peers(): Promise<number>;
   /** All that it has logged. */
   said(): string;
 }
@@ -50,6 +52,9 @@ export async function startStrongswan(scene: Scene): Promise<FarStrongswan> {
     },
     async rekey(child) {
       await swanctl("--rekey", "--child", child);
+    },
+    async peers() {
+      return (await swanctl("--list-sas")).match(/, ESTABLISHED, /g)?.length ?? 0;
     },
     async terminate(ike) {
       await swanctl("--terminate", "--ike", ike, "--force", "--timeout", "1").catch(() => {});

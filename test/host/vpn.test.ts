@@ -157,17 +157,21 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     await at.isUp();
   });
 
+  const thirty = (peer: string | null): readonly IpsecTunnel[] =>
+    Array.from({ length: 30 }, (_, index) => {
+      const name = `n${index}.example`;
+      return { ...tunnel, id: 100 + index, peer, peerSubnets: [`10.25.${index}.0/24`], peerIdentity: name };
+    });
+  /** libipsec at the far end wants an address in each of its networks. */
+  const settle = (many: readonly IpsecTunnel[]) => {
+    const lines = many.map(({ peerSubnets: [block = ""] }) => `addr replace ${block.replace(".0/24", ".1/32")} dev lo`);
+    return exec.run(["ip", "-n", at.scene.far.namespace, "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
+  };
+
   for (const peer of ["192.0.2.2", null])
     test(`thirty tunnels come up at once when ${peer === null ? "their peers call" : "they are called"}`, async () => {
-      const many = Array.from({ length: 30 }, (_, index): IpsecTunnel => {
-        const name = `n${index}.example`;
-        return { ...tunnel, id: 100 + index, peer, peerSubnets: [`10.25.${index}.0/24`], peerIdentity: name };
-      });
-      // libipsec at the far end wants an address in each of its networks.
-      const stdin = many.map(
-        ({ peerSubnets: [block = ""] }) => `addr replace ${block.replace(".0/24", ".1/32")} dev lo\n`,
-      );
-      await exec.run(["ip", "-n", at.scene.far.namespace, "-batch", "-"], { stdin: stdin.join("") });
+      const many = thirty(peer);
+      await settle(many);
       const before = at.far.said().length;
       const said: string[] = [];
       if (peer !== null) await at.far.load(farText(...many));
@@ -180,9 +184,24 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.ok(await at.scene.ping("10.25.29.1"));
       // Each end protects itself from strangers, and takes no tunnel for one.
       assert.doesNotMatch(said.join("\n") + at.far.said().slice(before), /ignoring IKE_SA setup/);
-      // Nobody here calls again while the far end hangs up: a handshake that our own end then cuts is a tunnel that only the far end has.
       await at.remove();
-      for (const { id } of many) await at.far.terminate(`brume-${id}`);
+      await until("the far end has none", async () => (await at.far.peers()) === 0);
+    });
+
+  for (const [name, take] of [
+    ["nothing in their place", () => at.remove()],
+    ["others in their place", () => at.apply({ ...tunnel, peerSubnets: ["10.99.0.0/24"], peerIdentity: "nobody.example" })],
+  ] as const)
+    test(`tunnels that are taken away while they come up (${name}) are none at the far end either`, async () => {
+      const many = thirty("192.0.2.2");
+      await settle(many);
+      for (const some of [1, 7, 15]) {
+        await at.far.load(farText(...many));
+        await at.apply(...many);
+        await until("some are up", async () => (await at.far.peers()) >= some);
+        await take();
+        await until("the far end has none", async () => (await at.far.peers()) === 0, 10_000);
+      }
     });
 
   test("the MTU of the tunnel is told to who sends too much", async () => {

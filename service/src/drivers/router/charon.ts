@@ -7,6 +7,7 @@ import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../exec.ts";
+import { awaitHandshakes } from "./charonstate.ts";
 import { endDaemons } from "./daemon.ts";
 import { renderDaemon } from "./strongswan.ts";
 import { connectVici, type Vici } from "./vici.ts";
@@ -94,6 +95,7 @@ export function createCharon({ exec, folder, namespace, kernelEsp, greet, lost }
     async stop() {
       const vici = live;
       live = null;
+      if (vici !== null) await awaitHandshakes(vici, () => true).catch(() => {});
       vici?.close();
       await end("SIGTERM");
       await rm(folder, { recursive: true, force: true });

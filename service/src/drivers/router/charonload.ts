@@ -4,7 +4,7 @@
  */
 import { isIPv4 } from "node:net";
 import type { Call, Calls } from "./calls.ts";
-import { isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./charonstate.ts";
+import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./charonstate.ts";
 import { childrenMissing, createMemory, type Memory } from "./ipsecstatus.ts";
 import type { IpsecTunnel } from "./port.ts";
 import { connectionName, renderConnection, renderSecret } from "./strongswan.ts";
@@ -59,6 +59,12 @@ export async function loadTunnels(
     });
   };
 
+  const leaving = new Set(loaded.keys());
+  for (const tunnel of tunnels) {
+    const present = loaded.get(tunnel.id);
+    if (present !== undefined && isLoaded(present, tunnel, edgeAddress)) leaving.delete(tunnel.id);
+  }
+  if (leaving.size > 0) await awaitHandshakes(vici, (id) => leaving.has(id));
   for (const [id, { secrets }] of loaded) {
     if (tunnels.some((tunnel) => tunnel.id === id)) continue;
     await unload(vici, id, secrets);

@@ -3,6 +3,7 @@
  * whole tunnel, salted, so that the key is in nobody's name: so charon itself remembers what it was told.
  */
 import { createHmac } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { IpsecTunnel } from "./port.ts";
 import { tunnelOf } from "./strongswan.ts";
 import { type Message, sections, text, texts, type Vici } from "./vici.ts";
@@ -50,6 +51,25 @@ export const isBusy = (associations: readonly Message[]): boolean =>
         ["CHILD_CREATE", "QUICK_MODE"].includes(task),
       ),
   );
+
+/** Milliseconds that a peer is given for the rest of its handshake. */
+const handshakeLimit = 500;
+const nobody = "0000000000000000";
+
+/**
+ * Waits, not for long, until no handshake with the peer of such a tunnel is half done: when one is cut whose last answer is under way,
+ * the peer has a tunnel that nobody tells it to forget.
+ */
+export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boolean): Promise<void> {
+  for (let waited = 0; waited < handshakeLimit; waited += 20) {
+    const associations = [...(await readAssociations(vici))].flatMap(([id, list]) => (isMeant(id) ? list : []));
+    const isHalfDone = associations.some(
+      (each) => text(each, "state") === "CONNECTING" && text(each, "responder-spi") !== nobody,
+    );
+    if (!isHalfDone) return;
+    await sleep(20);
+  }
+}
 
 /** What the shared key is loaded under. The MTU is on the route and no reason to end a tunnel. */
 export function secretName(tunnel: IpsecTunnel, edgeAddress: string, salt: string): string {

@@ -39,7 +39,7 @@ const parts: readonly Part[] = [
     keys: ["cpu", "fast"],
     changes: ["cpus", "share"],
     tell: ({ cpu, fast }) =>
-      [cpu === undefined ? [] : `${cpu} cores`, fast === undefined ? [] : `high performance ${fast ? "on" : "off"}`]
+      [cpu === undefined ? [] : `${cpu} CPU`, fast === undefined ? [] : `high performance ${fast ? "on" : "off"}`]
         .flat()
         .join(", "),
   },
