@@ -190,7 +190,10 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
 
   for (const [name, take] of [
     ["nothing in their place", () => at.remove()],
-    ["others in their place", () => at.apply({ ...tunnel, peerSubnets: ["10.99.0.0/24"], peerIdentity: "nobody.example" })],
+    [
+      "others in their place",
+      () => at.apply({ ...tunnel, peerSubnets: ["10.99.0.0/24"], peerIdentity: "nobody.example" }),
+    ],
   ] as const)
     test(`tunnels that are taken away while they come up (${name}) are none at the far end either`, async () => {
       const many = thirty("192.0.2.2");
