@@ -17,7 +17,11 @@ export interface Addresses extends Range {
 }
 
 const bits = (family: Family): number => (family === 4 ? 32 : 128);
-export const everything = (family: Family): Range => ({ first: 0n, last: (1n << BigInt(bits(family))) - 1n });
+const all: Record<Family, Range> = {
+  4: { first: 0n, last: (1n << 32n) - 1n },
+  6: { first: 0n, last: (1n << 128n) - 1n },
+};
+export const everything = (family: Family): Range => all[family];
 
 function parse6(text: string): bigint {
   // The last 32 bits may be written as IPv4 (RFC 4291 section 2.2).

@@ -49,6 +49,18 @@ test("a child that never reads its input does no harm", async () => {
   assert.equal(await exec.run(["true"], { stdin: "x".repeat(1_000_000) }), "");
 });
 
+test("a child may be started before there is anything to say to it", async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const saying = exec.run(["sh", "-c", "echo $$; exec cat"], { stdin: promise });
+  resolve("late");
+  assert.match(await saying, /^\d+\nlate$/);
+  assert.equal(await exec.run(["true"], { stdin: new Promise(() => {}) }), "", "it need not listen");
+  const never = exec.run(["cat"], { stdin: Promise.reject(new Error("no")) });
+  await assert.rejects(never, { code: null, message: "cat: was told nothing" });
+  const slow = exec.run(["cat"], { stdin: new Promise(() => {}), timeout: 100 });
+  await assert.rejects(slow, { code: null, message: "cat: took longer than 100 ms" });
+});
+
 test("a child that takes too long is killed with its children", async () => {
   const error = await failure(exec.run(["sh", "-c", "sleep 60 & echo $!; wait"], { timeout: 100 }));
   assert.match(error.message, /longer than 100 ms/);

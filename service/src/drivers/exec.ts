@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Order, Person, Report, Stop } from "./starter.ts";
+import type { Input, Order, Person, Report, Stop } from "./starter.ts";
 
 type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown ? Omit<Union, Key> : never;
 
@@ -28,8 +28,9 @@ interface Options {
 }
 
 export interface RunOptions extends Options {
-  readonly stdin?: string;
-  /** Milliseconds, then the child and all that it started are killed; 10,000 by default. */
+  /** The child may be started before there is anything to say to it; it is killed when that never comes. */
+  readonly stdin?: string | Promise<string>;
+  /** Milliseconds from its start, then the child and all that it started are killed; 10,000 by default. */
   readonly timeout?: number;
   /** Kills it like the time limit does. */
   readonly signal?: AbortSignal;
@@ -118,6 +119,7 @@ function summon(): Starter {
 
 interface Begun {
   readonly report: Promise<Report>;
+  input(stdin: string): void;
   stop(): void;
 }
 
@@ -132,20 +134,26 @@ function begin(order: DistributiveOmit<Order, "id">): Begun {
     resolve(told);
   });
   // Whatever keeps it from being sent ends the starter, which tells all who wait.
-  const send = (message: Order | Stop) => void child.send(message, () => {});
+  const send = (message: Order | Input | Stop) => void child.send(message, () => {});
   send({ ...order, id });
-  return { report, stop: () => send({ id, kind: "stop" }) };
+  return {
+    report,
+    input: (stdin) => send({ id, kind: "input", stdin }),
+    stop: () => send({ id, kind: "stop" }),
+  };
 }
 
 async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
-  const limit = options.timeout ?? 10_000;
-  const { report, stop } = begin({ kind: "run", argv, person: person(options), stdin: options.stdin ?? "" });
+  const { stdin = "", timeout: limit = 10_000 } = options;
+  const isThere = typeof stdin === "string";
+  const { report, input, stop } = begin({ kind: "run", argv, person: person(options), stdin: isThere ? stdin : null });
   let stopped = "";
   const end = (why: string) => {
     stopped ||= why;
     stop();
   };
   const timer = setTimeout(() => end(`took longer than ${limit} ms`), limit);
+  if (!isThere) stdin.then(input, () => end("was told nothing"));
   const abort = () => end("was called off");
   if (options.signal?.aborted === true) abort();
   options.signal?.addEventListener("abort", abort, { once: true });

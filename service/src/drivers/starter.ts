@@ -15,9 +15,16 @@ export interface Person {
 }
 
 export type Order = { readonly id: number; readonly argv: readonly string[]; readonly person: Person } & (
-  | { readonly kind: "run"; readonly stdin: string }
+  | { readonly kind: "run"; readonly stdin: string | null }
   | { readonly kind: "detach"; readonly output: string }
 );
+
+/** The input of a child that was started before there was any: its order had `stdin: null`. */
+export interface Input {
+  readonly id: number;
+  readonly kind: "input";
+  readonly stdin: string;
+}
 
 /** Kills the child of an order and all that it started. */
 export interface Stop {
@@ -59,7 +66,7 @@ function run({ id, argv, person, stdin }: Extract<Order, { kind: "run" }>): void
     if (!running.delete(id)) return;
     report({ id, code, signal, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() });
   });
-  child.stdin.end(stdin);
+  if (stdin !== null) child.stdin.end(stdin);
 }
 
 function detach({ id, argv, person, output }: Extract<Order, { kind: "detach" }>): void {
@@ -89,9 +96,10 @@ process.on("disconnect", () => {
   for (const id of running.keys()) stop(id);
   process.exit();
 });
-process.on("message", (order: Order | Stop) => {
+process.on("message", (order: Order | Input | Stop) => {
   try {
     if (order.kind === "stop") stop(order.id);
+    else if (order.kind === "input") running.get(order.id)?.stdin?.end(order.stdin);
     else if (order.kind === "run") run(order);
     else detach(order);
   } catch (error) {

@@ -31,6 +31,7 @@ import {
 } from "./netns.ts";
 import { digestOf, firstText } from "./nft.ts";
 import { createObserver } from "./observer.ts";
+import { createPair, type Pair } from "./pair.ts";
 import type { Image, Router } from "./port.ts";
 import { shapeLines } from "./shape.ts";
 import {
@@ -107,6 +108,7 @@ export function createLinux(options: LinuxOptions): Router {
   async function nft(namespace: string | null, text: string): Promise<void> {
     if (text !== "") await exec.run([...enter(namespace), "nft", "-f", "-"], { stdin: text, timeout: 60_000 });
   }
+  const nftPair = (network: number): Pair => createPair(exec, [...enter(spaceOf(network)), "nft", "-f", "-"]);
   const isMissing = (error: unknown) =>
     /No such file|Cannot find device|does not exist/.test(
       ((error as Error).cause as Error | undefined)?.message ?? (error as Error).message,
@@ -197,25 +199,26 @@ export function createLinux(options: LinuxOptions): Router {
     if (settings.length > 0) await exec.run([...enter(namespace), "sysctl", "-eqw", ...settings]);
   }
 
-  /**
-   * The short way for the most frequent change: after an image of this process that differs in its rules only, they are all there is
-   * to do. False when it is not that, or did not work; then the long way finds out what is.
-   */
-  async function replaceRules(image: Image, texts: Texts): Promise<boolean> {
-    const { image: before, edge = null } = known.get(image.id) ?? {};
+  /** What this process has applied last, if it differs from the image in nothing but the rules. */
+  function beforeRules(image: Image): Known | null {
+    const before = known.get(image.id);
     const rest = (one: Image) => JSON.stringify({ ...one, generation: 0, firewall: null });
-    if (before === undefined || before.generation >= image.generation || rest(before) !== rest(image)) return false;
-    const space = spaceOf(image.id);
+    const isLater = before !== undefined && before.image.generation < image.generation;
+    return isLater && rest(before.image) === rest(image) ? before : null;
+  }
+
+  /** The short way for the most frequent change. False when it did not work; then the long way finds out what is to be done. */
+  async function replaceRules(image: Image, texts: Texts, { edge }: Known, pair: Pair): Promise<boolean> {
     const same = edge?.digest === digestOf(texts.edge);
     const next = swap("edge", texts.edge, edge, []);
     try {
       const [links] = await Promise.all([
         exec.run(["ip", ...onMachine, "-j", "link"]).then(readLinks),
-        same ? null : nft(space, next.first),
+        same ? null : pair.first(next.first),
       ]);
       if (arriving(image, links).length > 0) return false;
-      if (!same) await nft(space, next.second + generationLine(next.active, image.generation));
-      else await ip(space, [aliasLine(markText(image.id, image.generation))]);
+      if (!same) await pair.second(next.second + generationLine(next.active, image.generation));
+      else await ip(spaceOf(image.id), [aliasLine(markText(image.id, image.generation))]);
       known.set(image.id, { image, edge: same ? edge : next.active });
       if (!same) buryLater(image.id, next.past);
       return true;
@@ -330,6 +333,22 @@ export function createLinux(options: LinuxOptions): Router {
     return turn;
   }
 
+  /** Resolves to the generation that is in force then. */
+  async function applyWhole(image: Image, texts: Texts, tell?: (part: string) => void): Promise<number> {
+    const found = spaces().has(spaceOf(image.id)) ? await look(image) : null;
+    const generation = found === null ? 0 : readMark(found).generation;
+    if (generation > image.generation) return generation;
+    try {
+      await ensure(image, texts, found, tell);
+    } catch (error) {
+      known.delete(image.id);
+      // What never worked leaves nothing; what worked goes on as it was.
+      if (generation === 0) await undo(image).catch(() => {});
+      throw error;
+    }
+    return image.generation;
+  }
+
   const observer = createObserver({
     ...options,
     dhcpRuns: dhcp.isRunning,
@@ -343,22 +362,17 @@ export function createLinux(options: LinuxOptions): Router {
   return {
     apply: (image, tell) =>
       inTurn(image.id, async () => {
-        const texts = renderTexts(image, capabilities.kernelEsp);
-        if (!(await replaceRules(image, texts))) {
-          const found = spaces().has(spaceOf(image.id)) ? await look(image) : null;
-          const generation = found === null ? 0 : readMark(found).generation;
-          if (generation > image.generation) return generation;
-          try {
-            await ensure(image, texts, found, tell);
-          } catch (error) {
-            known.delete(image.id);
-            // What never worked leaves nothing; what worked goes on as it was.
-            if (generation === 0) await undo(image).catch(() => {});
-            throw error;
-          }
+        const before = beforeRules(image);
+        const pair = before && nftPair(image.id);
+        try {
+          const texts = renderTexts(image, capabilities.kernelEsp);
+          const isDone = before !== null && pair !== null && (await replaceRules(image, texts, before, pair));
+          const generation = isDone ? image.generation : await applyWhole(image, texts, tell);
+          if (generation === image.generation) observer.know(image, digestOf(texts.edge));
+          return generation;
+        } finally {
+          pair?.dismiss();
         }
-        observer.know(image, digestOf(texts.edge));
-        return image.generation;
       }),
     remove: (network) =>
       inTurn(network, async () => {

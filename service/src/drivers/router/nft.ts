@@ -100,20 +100,20 @@ function testLines({ rule, fields }: Test, protocol: string, family: Family, set
   return conditions.map((line) => `${line}counter name r${rule.index + 1} ${verdictText(rule.allow)}`);
 }
 
-/** Lines of all chains below; the root is called `v4` or `v6`. */
-function chainLines(root: Chain, family: Family, sets: Sets): string[] {
+/** The text of all chains below; the root is called `v4` or `v6`. */
+function chainText(root: Chain, family: Family, sets: Sets): string {
   const out: string[] = [];
   const names = new Map<string, string>();
-  const write = (name: string, lines: readonly string[]) =>
-    void out.push(`chain ${name} {`, ...lines.map((line) => `  ${line}`), "}");
+  const bodyOf = (lines: readonly string[]): string => lines.join("\n    ");
+  const write = (name: string, body: string) => void out.push(`  chain ${name} {\n    ${body}\n  }\n`);
   /** Branches that came to the same end share it. */
   const place = (lines: readonly string[]): string => {
-    const body = lines.join("\n");
+    const body = bodyOf(lines);
     const known = names.get(body);
     if (known !== undefined) return known;
     const name = `v${family}_${names.size + 1}`;
     names.set(body, name);
-    write(name, lines);
+    write(name, body);
     return name;
   };
   const linesOf = (chain: Chain, protocol: string): string[] => {
@@ -124,14 +124,14 @@ function chainLines(root: Chain, family: Family, sets: Sets): string[] {
       const shared = chain.field === "protocol" ? null : place(linesOf(branch, protocol));
       return ranges.map((range) => {
         const text = rangeText(chain.field, family, range);
-        return `${text} : goto ${shared ?? place(linesOf(branch, `${key} ${text} `))}`;
+        return `  ${text} : goto ${shared ?? place(linesOf(branch, `${key} ${text} `))},`;
       });
     });
     const start = isPort(chain.field) ? protocol : "";
-    return [`${start}${key} vmap {`, ...elements.map((element) => `  ${element},`), "}"];
+    return [`${start}${key} vmap {`, ...elements, "}"];
   };
-  write(`v${family}`, linesOf(root, ""));
-  return out;
+  write(`v${family}`, bodyOf(linesOf(root, "")));
+  return out.join("");
 }
 
 /** Table `edge`: counter `r<n>` per rule, from 1, and `rest` for what no rule fits. Throws on what is no address or port. */
@@ -139,7 +139,7 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
   const families: Family[] = internal.some((block) => block.includes(":")) ? [4, 6] : [4];
   const sets = createSets();
   const chains = families.map((family) =>
-    chainLines(plant(flatten(firewall.rules, family, internal), family), family, sets),
+    chainText(plant(flatten(firewall.rules, family, internal), family), family, sets),
   );
   if (!firewall.enabled)
     // Connections are tracked all the same, so that rules that come later can judge them.
@@ -150,7 +150,7 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
       "}",
     ]);
   // Joined once: with rules by the thousand that is a third of the work.
-  const rules = indent([...sets.lines(), ...chains.flat()]);
+  const rules = indent(sets.lines()) + chains.join("");
   const mark = `0x${createHash("sha256").update(rules).update(String(firewall.allow)).digest("hex").slice(0, 8)}`;
   const head = indent([
     ...firewall.rules.map((_, index) => `counter r${index + 1} { }`),

@@ -39,7 +39,7 @@ function createMachine(count: number) {
   const own: Exec = {
     ...exec,
     async run(_, { stdin = "" } = {}) {
-      asked = stdin.trim().split("\n");
+      asked = (await stdin).trim().split("\n");
       await new Promise(setImmediate);
       return asked.map(answer).join("\n");
     },

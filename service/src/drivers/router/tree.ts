@@ -35,15 +35,15 @@ interface Split {
   readonly longest: number;
 }
 
-const covers = (ranges: readonly Range[], whole: Range): boolean =>
-  ranges.length === 1 && ranges[0]?.first === whole.first && ranges[0].last === whole.last;
+const covers = ([range, another]: readonly Range[], whole: Range): boolean =>
+  another === undefined && (range === whole || (range?.first === whole.first && range.last === whole.last));
 
 /** Where in the sorted list the value is, or would be. */
-function place(sorted: readonly bigint[], value: bigint): number {
+function place(sorted: ArrayLike<number | bigint>, value: number | bigint): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? 0n) < value) low = middle + 1;
+    if ((sorted[middle] ?? 0) < value) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -51,16 +51,21 @@ function place(sorted: readonly bigint[], value: bigint): number {
 
 /** Cuts the field at every border of every rule; null when that would copy the rules too often. */
 function splitBy(field: Field, rules: readonly FlatRule[], whole: Range): Split | null {
-  const borders = [whole.first];
-  for (const rule of rules) for (const { first, last } of rule[field]) borders.push(first, last + 1n);
-  borders.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  const starts = borders.filter((border, index) => border !== borders[index - 1] && border <= whole.last);
+  // All but addresses of IPv6 fit into numbers, which are sorted and compared many times faster.
+  const fits = whole.last < BigInt(Number.MAX_SAFE_INTEGER);
+  const plain: (value: bigint) => number | bigint = fits ? Number : (value) => value;
+  const borders = [plain(whole.first)];
+  for (const rule of rules) for (const { first, last } of rule[field]) borders.push(plain(first), plain(last + 1n));
+  const sorted = fits
+    ? [...Float64Array.from(borders as number[]).sort()]
+    : borders.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const starts = sorted.filter((border, index) => border !== sorted[index - 1] && border <= whole.last);
   let room = COPIES * rules.length;
   const lists = starts.map((): FlatRule[] => []);
   for (const rule of rules)
     for (const { first, last } of rule[field]) {
-      const from = place(starts, first);
-      const end = place(starts, last + 1n);
+      const from = place(starts, plain(first));
+      const end = place(starts, plain(last + 1n));
       room -= end - from;
       if (room < 0) return null;
       for (let index = from; index < end; index++) lists[index]?.push(rule);
@@ -69,7 +74,11 @@ function splitBy(field: Field, rules: readonly FlatRule[], whole: Range): Split 
   for (const [index, list] of lists.entries()) {
     if (list.length === 0) continue;
     const key = list.length === 1 ? `${list[0]?.index}` : list.map((rule) => rule.index).join();
-    const range = { first: starts[index] ?? 0n, last: (starts[index + 1] ?? whole.last + 1n) - 1n };
+    const next = starts[index + 1];
+    const range = {
+      first: BigInt(starts[index] ?? 0),
+      last: next === undefined ? whole.last : BigInt(next) - 1n,
+    };
     const group = groups.get(key);
     const before = group?.ranges.at(-1);
     if (group === undefined) groups.set(key, { ranges: [range], rules: list });
