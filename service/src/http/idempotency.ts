@@ -87,11 +87,14 @@ const conflict = (): Fault =>
     "Another method, path, query or body was sent with this key within the last 24 hours.",
   );
 
-/** The same for the same request, in whatever order its fields came; only a hash is kept, and that sealed. */
+/**
+ * The same for the same request, in whatever order its fields came: reading has put them into the schema's, all but those that the
+ * client has named. Only a hash is kept, and that sealed.
+ */
 export function fingerprint(...parts: readonly unknown[]): string {
   return hash(
     "sha256",
-    JSON.stringify(parts, (_, part: unknown) => (isMap(part) ? sorted(part) : part)),
+    JSON.stringify(parts, (name, part: unknown) => (name === "Labels" && isMap(part) ? sorted(part) : part)),
   );
 }
 

@@ -105,16 +105,16 @@ function formatBlock({ family, value }: Address, length: string): string | null 
 
 function readPlaceItem(item: string, { family6 }: Families): string | Refusal {
   if (places.includes(item)) return refuse("format_invalid", `must have ${quote(item)} alone or not at all`);
-  const odd = refuse("format_invalid", `must be an address, a block, a range or a word, not ${quote(item)}`);
+  const odd = () => refuse("format_invalid", `must be an address, a block, a range or a word, not ${quote(item)}`);
   const [start = "", end, ...more] = item.split("-").map((part) => part.trim());
   const [text = "", length, ...rest] = start.split("/");
   const first = readAddress(text);
-  if (first === null || more.length > 0 || rest.length > 0) return odd;
+  if (first === null || more.length > 0 || rest.length > 0) return odd();
   if (first.family === 6 && !family6)
     return refuse("format_invalid", `must be IPv4, since the network has no IPv6, not ${quote(item)}`);
-  if (end === undefined) return length === undefined ? format(first) : (formatBlock(first, length) ?? odd);
+  if (end === undefined) return length === undefined ? format(first) : (formatBlock(first, length) ?? odd());
   const last = readAddress(end);
-  if (length !== undefined || last === null || last.family !== first.family) return odd;
+  if (length !== undefined || last === null || last.family !== first.family) return odd();
   if (last.value < first.value)
     return refuse("format_invalid", `must have the lower address of a range first, not ${quote(item)}`);
   return `${format(first)}-${format(last)}`;
