@@ -346,7 +346,10 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     const next = lab.open({
       exec: {
         ...exec,
-        run: (argv, options) => (ran.push([...argv, options?.stdin ?? ""].join(" ")), exec.run(argv, options)),
+        async run(argv, options) {
+          ran.push([...argv, await (options?.stdin ?? "")].join(" "));
+          return exec.run(argv, options);
+        },
       },
     });
     const seen = (await next.observe()).networks;
