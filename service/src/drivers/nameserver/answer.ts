@@ -25,16 +25,16 @@ export interface Answer {
   readonly answer: readonly Records[];
   readonly authority: readonly Records[];
   /** Glue without which the referral leads nowhere; it must fit or the answer is truncated. */
-  readonly glue: readonly Records[];
-  /** Addresses that save the client a question, as far as they fit. */
-  readonly extra: readonly Records[];
+  readonly glue: Iterable<Records>;
+  /** Addresses that save the client a question, as far as they fit. Both are looked up as they are taken: a set may have thousands. */
+  readonly extra: Iterable<Records>;
 }
 
 interface Draft {
   answer: Records[];
   authority: Records[];
-  glue: Records[];
-  extra: Records[];
+  glue: Iterable<Records>;
+  extra: Iterable<Records>;
 }
 
 /** Answers the question for a name as `name.ts` holds it. */
@@ -50,18 +50,20 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
   let rcode: number = RCODE.NOERROR;
   let authoritative = true;
   let local = true;
+  // What lies in a deeper zone of ours has its addresses there, whatever this one says.
+  const isOwn = (target: string): boolean => zones.find(target) === zone;
   for (let followed = 0; ; ) {
     const relative = relativeTo(name, zone.name) as string;
     const place = locate(zone, relative);
     if (place.wildcard) kind = "wildcard";
     if (place.cut !== null && !(type === TYPE.DS && place.cut === relative)) {
-      refer(draft, zone, name.substring(relative.length - place.cut.length), place.sets as string);
+      refer(draft, zone, name.substring(relative.length - place.cut.length), place.sets as string, isOwn);
       if (followed === 0) authoritative = false;
       kind = "referral";
       break;
     }
     if (place.sets === undefined) {
-      rcode = RCODE.NXDOMAIN;
+      rcode = zones.reach(name) ? RCODE.NOERROR : RCODE.NXDOMAIN;
       kind = "negative";
       draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
       break;
@@ -74,7 +76,8 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
     }
     if (found.type !== TYPE.CNAME || type === TYPE.CNAME || type === TYPE.ANY) {
       draft.answer.push(found);
-      addAddresses(draft, zone, found);
+      if (found.type === TYPE.MX || found.type === TYPE.NS || found.type === TYPE.SRV)
+        draft.extra = addresses(zone, found, isOwn);
       break;
     }
     if (draft.answer.some((records) => records.owner === name)) break;
@@ -113,40 +116,30 @@ function choose(zone: Zone, name: string, relative: string, sets: string, type: 
   return at < 0 ? null : recordsOf(name, sets, at);
 }
 
-function refer(draft: Draft, zone: Zone, cut: string, sets: string): void {
+function refer(draft: Draft, zone: Zone, cut: string, sets: string, isOwn: (target: string) => boolean): void {
   const servers = recordsOf(cut, sets, findSet(sets, TYPE.NS));
   draft.authority.push(servers);
-  for (const target of targetsOf(servers)) {
-    const inDomain = relativeTo(target, cut) !== null;
-    addressesOf(zone, target, inDomain ? draft.glue : draft.extra, draft);
-  }
+  const inDomain = (target: string): boolean => relativeTo(target, cut) !== null;
+  draft.glue = addresses(zone, servers, inDomain);
+  draft.extra = addresses(zone, servers, (target) => !inDomain(target) && isOwn(target));
 }
 
-function addAddresses(draft: Draft, zone: Zone, records: Records): void {
-  if (records.type !== TYPE.MX && records.type !== TYPE.NS && records.type !== TYPE.SRV) return;
-  for (const target of targetsOf(records)) addressesOf(zone, target, draft.extra, draft);
-}
-
-/** The names that NS, MX and SRV records point to. */
-function targetsOf(records: Records): string[] {
+/** What the zone has of addresses of those names that NS, MX or SRV records point to and that are wanted. */
+function* addresses(zone: Zone, records: Records, wanted: (target: string) => boolean): Generator<Records, void> {
   const fixed = records.type === TYPE.SRV ? 6 : records.type === TYPE.MX ? 2 : 0;
-  const targets: string[] = [];
+  const known = new Set<string>();
   for (let pos = records.start; pos < records.end; ) {
-    const size = u16(records.data, pos);
-    targets.push(records.data.substring(pos + 2 + fixed, pos + 1 + size));
-    pos += 2 + size;
-  }
-  return targets;
-}
-
-function addressesOf(zone: Zone, target: string, into: Records[], draft: Draft): void {
-  const relative = relativeTo(target, zone.name);
-  if (relative === null) return;
-  const sets = zone.sets.get(relative) ?? wildcardSets(locate(zone, relative));
-  for (const type of [TYPE.A, TYPE.AAAA]) {
-    const at = findSet(sets, type);
-    const known = (records: Records) => records.owner === target && records.type === type;
-    if (at >= 0 && !draft.glue.some(known) && !draft.extra.some(known)) into.push(recordsOf(target, sets, at));
+    const next = pos + 2 + u16(records.data, pos);
+    const target = records.data.substring(pos + 2 + fixed, next - 1);
+    pos = next;
+    const relative = relativeTo(target, zone.name);
+    if (relative === null || known.has(target) || !wanted(target)) continue;
+    known.add(target);
+    const sets = zone.sets.get(relative) ?? wildcardSets(locate(zone, relative));
+    for (const type of [TYPE.A, TYPE.AAAA]) {
+      const at = findSet(sets, type);
+      if (at >= 0) yield recordsOf(target, sets, at);
+    }
   }
 }
 

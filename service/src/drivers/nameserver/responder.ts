@@ -123,7 +123,8 @@ export function createResponder(options: ResponderOptions): Responder {
 
   const answer = (request: Asked, reserve: number): Reply => {
     const { packet, query, tcp } = request;
-    if (query.version > 0) return plain(request, RCODE.BADVERS);
+    const fault = ednsFault(query);
+    if (fault !== RCODE.NOERROR) return plain(request, fault);
     if (query.class !== CLASS_IN) return plain(request, RCODE.REFUSED);
     if (epoch !== zones.epoch) {
       cache.clear();
@@ -142,7 +143,8 @@ export function createResponder(options: ResponderOptions): Responder {
 
   const transfer = (request: Asked, signer: Signer | null): Reply | Transfer => {
     const { packet, query, tcp, address } = request;
-    if (query.version > 0) return plain(request, RCODE.BADVERS);
+    const fault = ednsFault(query);
+    if (fault !== RCODE.NOERROR) return plain(request, fault);
     const name = questionName(packet, query);
     const zone = zones.get(name);
     if (signer === null && !options.mayTransfer(address)) return plain(request, RCODE.REFUSED, 0, zone);
@@ -194,7 +196,9 @@ export function createResponder(options: ResponderOptions): Responder {
     const opcode = (bits & OPCODE_BITS) >> 3;
     if (opcode !== OPCODE.QUERY) {
       const request = { packet, query, tcp, address };
-      return finish(request, plain(request, opcode === OPCODE.NOTIFY ? RCODE.REFUSED : RCODE.NOTIMP));
+      const fault = query === null ? RCODE.NOERROR : ednsFault(query);
+      const rcode = opcode === OPCODE.NOTIFY ? RCODE.REFUSED : RCODE.NOTIMP;
+      return finish(request, plain(request, fault === RCODE.NOERROR ? rcode : fault));
     }
     if (query === null) {
       const request = { packet, query, tcp, address };
@@ -242,6 +246,12 @@ function readdress(reply: Reply, packet: Buffer, end: number): Reply {
   message[2] = ((message[2] as number) & ~RD) | ((packet[2] as number) & RD);
   for (let at = HEADER; at < end; at++) message[at] = packet[at] as number;
   return reply;
+}
+
+/** What an OPT record that we cannot go by is answered with, whatever the message wants (RFC 6891 sections 6.1.3 and 7). */
+function ednsFault({ version, ednsBroken }: Query): number {
+  if (version > 0) return RCODE.BADVERS;
+  return ednsBroken ? RCODE.FORMERR : RCODE.NOERROR;
 }
 
 function isTransfer(query: Query): boolean {

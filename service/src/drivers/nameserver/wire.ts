@@ -4,6 +4,7 @@
  * question keeps its letter case.
  */
 import { labelStarts, lowerCase, NAME_LIMIT, parentOf } from "./name.ts";
+import { RDATA_LIMIT } from "./rdata.ts";
 import { SET_HEADER, TYPE, u16, u32 } from "./zone.ts";
 
 export const RCODE = {
@@ -41,6 +42,8 @@ export interface Query {
   readonly class: number;
   readonly edns: boolean;
   readonly version: number;
+  /** The OPT record itself is broken (RFC 6891 sections 6.1.1, 6.1.2 and 7); nothing in it can be trusted. */
+  readonly ednsBroken: boolean;
   /** The DO bit. */
   readonly dnssec: boolean;
   /** Payload that the client takes by UDP. */
@@ -92,6 +95,7 @@ export function parseQuery(packet: Uint8Array): Query | null {
     class: word(packet, at + 2),
     edns: false,
     version: 0,
+    ednsBroken: false,
     dnssec: false,
     size: PLAIN_SIZE,
     tsig: 0,
@@ -102,11 +106,18 @@ export function parseQuery(packet: Uint8Array): Query | null {
     : parseRecords(packet, query);
 }
 
+/** Whether the options of an OPT record fill its rdata exactly. */
+function areOptions(packet: Uint8Array, from: number, end: number): boolean {
+  let at = from;
+  while (at + 4 <= end) at += 4 + word(packet, at + 2);
+  return at === end;
+}
+
 function parseRecords(packet: Uint8Array, question: Query): Query | null {
   const authority = word(packet, 6);
   const additional = authority + word(packet, 8);
   const count = additional + word(packet, 10);
-  let { edns, version, dnssec, size, tsig, serial } = question;
+  let { edns, version, ednsBroken, dnssec, size, tsig, serial } = question;
   let at = question.end;
   for (let i = 0; i < count; i++) {
     const owner = at;
@@ -117,7 +128,7 @@ function parseRecords(packet: Uint8Array, question: Query): Query | null {
     const next = data + word(packet, at + 8);
     if (next > packet.length) return null;
     if (i >= additional && type === TYPE.OPT) {
-      if (edns || packet[owner] !== 0) return null;
+      ednsBroken ||= edns || packet[owner] !== 0 || !areOptions(packet, data, next);
       edns = true;
       size = word(packet, at + 2);
       version = packet[at + 5] as number;
@@ -131,7 +142,7 @@ function parseRecords(packet: Uint8Array, question: Query): Query | null {
     at = next;
   }
   if (at !== packet.length) return null;
-  return { ...question, edns, version, dnssec, size, tsig, serial };
+  return { ...question, edns, version, ednsBroken, dnssec, size, tsig, serial };
 }
 
 /** Whether two messages with questions that end at `end` ask for the same name, whatever its letter case. */
@@ -188,16 +199,18 @@ const COMPRESSIBLE = new Map<number, number>([
 ]);
 
 export function createWriter(): Writer {
-  const bytes = Buffer.alloc(TCP_SIZE);
+  // A record is written before its size is known, and taken back if it does not fit.
+  const bytes = Buffer.alloc(TCP_SIZE + NAME_LIMIT + RECORD_HEADER + RDATA_LIMIT);
   const seen = new Map<string, number>();
+  /** The names of `seen` in the order of their offsets, so that taking back costs what was written. */
+  const order: string[] = [];
   let at = HEADER;
   let count = 0;
 
-  const remember = (name: string, from: number): void => {
-    for (const start of labelStarts(name)) {
-      const suffix = name.substring(start);
-      if (from + start <= POINTER_LIMIT && !seen.has(suffix)) seen.set(suffix, from + start);
-    }
+  const remember = (name: string, offset: number): void => {
+    if (offset > POINTER_LIMIT) return;
+    seen.set(name, offset);
+    order.push(name);
   };
 
   /** Compares as bytes, so that a target keeps no letter case of its own; the port's names are lower case. */
@@ -209,7 +222,7 @@ export function createWriter(): Writer {
         at = bytes.writeUInt16BE(0xc000 | known, at);
         return;
       }
-      if (at <= POINTER_LIMIT) seen.set(rest, at);
+      remember(rest, at);
       const size = 1 + rest.charCodeAt(0);
       for (let i = 0; i < size; i++) bytes[at++] = rest.charCodeAt(i);
       rest = parentOf(rest);
@@ -237,7 +250,10 @@ export function createWriter(): Writer {
   const cut = (end: number, records: number): void => {
     at = end;
     count = records;
-    for (const [name, offset] of seen) if (offset >= end) seen.delete(name);
+    for (let last = order.at(-1); last !== undefined && (seen.get(last) as number) >= end; last = order.at(-1)) {
+      seen.delete(last);
+      order.pop();
+    }
   };
 
   return {
@@ -249,15 +265,15 @@ export function createWriter(): Writer {
     },
     start(name, end) {
       seen.clear();
+      order.length = 0;
       at = end;
       count = 0;
-      if (name !== null) remember(name, HEADER);
+      if (name === null) return;
+      for (const from of labelStarts(name)) remember(name.substring(from), HEADER + from);
     },
     add(records, limit) {
       for (let pos = records.start; pos < records.end; ) {
         const size = u16(records.data, pos);
-        // Uncompressed is the worst case; it only has to fit our own buffer, the limit is asked of the outcome.
-        if (at + NAME_LIMIT + RECORD_HEADER + size > bytes.length) return pos;
         const before = at;
         addName(records.owner);
         at = bytes.writeUInt16BE(records.type, at);

@@ -10,6 +10,8 @@ export interface Zones {
   get(name: string): Zone | undefined;
   /** The deepest zone that contains the name (RFC 1034 section 4.3.2, step 2). */
   find(name: string): Zone | undefined;
+  /** Is there a zone at or below the name? Then the name exists, whatever the zone above says of it (RFC 8020). */
+  reach(name: string): boolean;
   /** Puts a zone in, in place of the one with its name. */
   put(zone: Zone): void;
   /** Takes the zone out unless what it serves is newer than `serial`. */
@@ -22,6 +24,8 @@ export interface Zones {
 
 export function createZones(): Zones {
   const zones = new Map<string, Zone>();
+  /** How many zones there are at or below a name. */
+  const below = new Map<string, number>();
   let epoch = 0;
   let deepest = 0;
 
@@ -29,6 +33,15 @@ export function createZones(): Zones {
     let labels = 0;
     for (let at = 0; at < name.length; at += 1 + name.charCodeAt(at)) labels++;
     return labels;
+  };
+
+  const count = (name: string, by: 1 | -1): void => {
+    for (let rest = name; ; rest = parentOf(rest)) {
+      const number = (below.get(rest) ?? 0) + by;
+      if (number > 0) below.set(rest, number);
+      else below.delete(rest);
+      if (rest === "") return;
+    }
   };
 
   return {
@@ -43,7 +56,9 @@ export function createZones(): Zones {
         rest = parentOf(rest);
       }
     },
+    reach: (name) => below.has(name),
     put(zone) {
+      if (!zones.has(zone.name)) count(zone.name, 1);
       zones.set(zone.name, zone);
       deepest = Math.max(deepest, depth(zone.name));
       epoch++;
@@ -52,6 +67,7 @@ export function createZones(): Zones {
       const zone = zones.get(lowerCase(name));
       if (zone === undefined || isNewer(zone.authority.serial, serial)) return;
       zones.delete(zone.name);
+      count(zone.name, -1);
       epoch++;
     },
     all: () => zones.values(),
