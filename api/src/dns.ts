@@ -26,7 +26,15 @@ export const recordTypes = ["A", "AAAA", "CNAME", "MX", "NS", "SRV", "TXT"] as c
 export type RecordType = (typeof recordTypes)[number];
 
 /** Defaults and limits (api section 6). */
-export const limits = { ttl: 3600, maxTtl: 2_147_483_647, textBytes: 4096, changes: 10_000, importSeconds: 5 } as const;
+export const limits = {
+  ttl: 3600,
+  maxTtl: 2_147_483_647,
+  textBytes: 4096,
+  /** All records of one type at one name; with 1,535 bytes for the rest it fits into one message (RFC 1035 section 4.2.2). */
+  setBytes: 64_000,
+  changes: 10_000,
+  importSeconds: 5,
+} as const;
 
 const number16 = integer(0, 65_535, { "x-either": true });
 const host = text({ maxLength: 1024 });

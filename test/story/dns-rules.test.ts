@@ -33,6 +33,30 @@ onEveryDatabase("rules", (stage) => {
     zone = made.Name;
   });
 
+  test("a set is served as a whole, so it holds what one answer can", async () => {
+    const text = (i: number, size: number) => `${i}`.padEnd(size, "x");
+    const texts = Array.from({ length: 15 }, (_, i) => text(i, 4096));
+    // 15 of 4,125 bytes, and the last fills it up to 64,000.
+    const most = text(15, 2104);
+    const path = { id: domain };
+    const wish = (Text: string) => ({ Op: "Create" as const, TypeRecord: "TXT" as const, Name: "full", Text });
+    const change = (list: readonly string[]) => stage.client.changeRecords({ path, body: { Changes: list.map(wish) } });
+    await refused(change([...texts, `${most}x`]), "validation_failed", { "/Changes/15/Name": "too_long" });
+    const { Records } = await change(texts);
+    await refused(txt("full", `${most}x`), "validation_failed", { "/Name": "too_long" });
+    const zoneFile = `other A 192.0.2.1\nfull TXT ${(`${most}x`.match(/.{1,255}/g) ?? []).map((part) => `"${part}"`).join(" ")}\n`;
+    const body = { ZoneFile: zoneFile, Mode: "Merge" as const };
+    const { errors } = await refused(stage.client.importZone({ path, body }), "zone_file_invalid");
+    assert.match(errors[0]?.detail ?? "", /^line 2: .*TXT records at full\..* together they may take 64,000 bytes/);
+    const last = await txt("full", most);
+    assert.deepEqual(await stage.lookUp(`full.${zone}`, "TXT"), [...texts, most].sort());
+    await refused(txt("full", "y"), "validation_failed", { "/Name": "too_long" });
+    const edit = (Text: string) => stage.client.updateRecordTXT({ path: { id: last.ID }, body: { Text } });
+    await refused(edit(`${most}x`), "validation_failed", { "/Name": "too_long" });
+    await erase(await edit("short"), await mx("full"), await txt("fuller", "y"));
+    await erase(...Records.flatMap(({ After }) => (After === null ? [] : [After])));
+  });
+
   describe("duplicates", () => {
     const sentence = "Подобная запись для данного домена уже существует";
 

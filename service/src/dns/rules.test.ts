@@ -91,6 +91,14 @@ test("what already stands is not judged, every new fault is", () => {
   ]);
 });
 
+test("records of one type at one name have to fit into an answer", () => {
+  // 16 bytes each: 4,000 make 64,000.
+  const many = Array.from({ length: 4001 }, (_, i) => record("A", "a", `10.0.${i >> 8}.${i & 255}`));
+  const beside = [record("AAAA", "a", "2001:db8::1"), record("A", "b")];
+  assert.deepEqual(checkZone([...many, ...beside]), [{ index: 4000, code: "too_long", other: null }]);
+  assert.deepEqual(checkZone([...many, ...beside], many.length), []);
+});
+
 test("a record needs few questions, however deep its name", () => {
   const deep = "a.".repeat(100).slice(0, -1);
   assert.deepEqual(questionsOf(record("A", deep)).length, 2);

@@ -5,21 +5,23 @@
  * questions, each answered through an index: so a change is held against its neighbours only, and costs the same in a domain of
  * a million records as in one of ten.
  */
-import { type RecordType, recordTypes } from "@brume/api/dns.ts";
+import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import type { FaultCode } from "@brume/api/errors.ts";
 import { Fault, faultAt, fieldFault } from "../base/fault.ts";
 import { absolute } from "./name.ts";
 import { ownerField, type StoredRecord } from "./record.ts";
-import { endOfKey, servedOwner, sortKey } from "./served.ts";
+import { answerBytes, endOfKey, servedOwner, sortKey } from "./served.ts";
 
-export type RuleCode = Extract<FaultCode, "cname_at_apex" | "cname_conflict" | "delegation_conflict" | "record_exists">;
+type QuestionCode = Extract<FaultCode, "cname_conflict" | "delegation_conflict" | "record_exists">;
+/** `too_long`: a set that no answer could hold. */
+export type RuleCode = QuestionCode | "cname_at_apex" | "too_long";
 
 /**
  * Is there, apart from the record itself, one of these types at one of these sort keys (or between two of them), with this value
  * (or another)? A row that answers it is in the way, and nothing else can be. Keys are those of the served owner.
  */
 export interface Question {
-  readonly code: Exclude<RuleCode, "cname_at_apex">;
+  readonly code: QuestionCode;
   readonly types: readonly RecordType[];
   readonly keys: readonly string[];
   /** Instead of `keys`: greater than the first and less than the second. */
@@ -93,6 +95,11 @@ export function describeConflict(
     const sentence = "Подобная запись для данного домена уже существует";
     return new Fault(code, `${which} has the same type, name and data.`, [fieldFault(at, code, sentence)]);
   }
+  if (code === "too_long") {
+    const most = limits.setBytes.toLocaleString("en");
+    const sentence = `The ${record.type} records at ${name} do not fit into one answer: together they may take ${most} bytes.`;
+    return new Fault("validation_failed", sentence, [fieldFault(at + pointer, code, sentence)]);
+  }
   const sentences = {
     cname_at_apex: `${name} is the top of the domain, where no CNAME can stand.`,
     cname_conflict: `A CNAME stands alone at its name, and there is ${standing}.`,
@@ -116,6 +123,8 @@ interface Node {
   cname: number;
   /** A record that no delegated name can hold. */
   blocking: number;
+  /** Of each set, once a second record stands here. */
+  bytes: Map<RecordType, number> | null;
 }
 
 /** A name below the top that some record of the list delegates: the first NS that stands there, and the first below that is no address. */
@@ -138,7 +147,7 @@ export function checkZone(records: readonly StoredRecord[], standing = 0): ZoneC
     const name = servedOwner(record);
     let node = nodes.get(name);
     if (node === undefined) {
-      node = { first: -1, all: null, cname: -1, blocking: -1 };
+      node = { first: -1, all: null, cname: -1, blocking: -1, bytes: null };
       nodes.set(name, node);
     }
     const above = isAddress(record.type) || cuts.size === 0 ? [] : cutsAbove(name, cuts);
@@ -171,7 +180,10 @@ function judge(
     if (delegation >= 0) return { code: "delegation_conflict", other: delegation };
   }
   const same = findSame(records, node, said);
-  return same >= 0 ? { code: "record_exists", other: same } : null;
+  if (same >= 0) return { code: "record_exists", other: same };
+  const bytes = node.bytes?.get(record.type);
+  if (bytes !== undefined && bytes + answerBytes(record) > limits.setBytes) return { code: "too_long", other: null };
+  return null;
 }
 
 function place(
@@ -181,9 +193,13 @@ function place(
   cut: Cut | undefined,
   above: readonly Cut[],
 ) {
-  const { type } = records[index] as StoredRecord;
+  const record = records[index] as StoredRecord;
+  const { type } = record;
   if (node.first < 0) node.first = index;
   else {
+    const first = records[node.first] as StoredRecord;
+    node.bytes ??= new Map([[first.type, answerBytes(first)]]);
+    node.bytes.set(type, (node.bytes.get(type) ?? 0) + answerBytes(record));
     node.all ??= new Map([[identity(records, node.first), node.first]]);
     const said = identity(records, index);
     if (!node.all.has(said)) node.all.set(said, index);

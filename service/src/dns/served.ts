@@ -70,6 +70,16 @@ export function recordData(record: Pick<StoredRecord, "type" | "value">): Record
   }
 }
 
+/** Bytes of the record in an answer, with its owner as a pointer and all other names in full (RFC 1035 section 4.1). */
+export function answerBytes(record: Pick<StoredRecord, "type" | "value">): number {
+  const data = recordData(record);
+  const nameBytes = (name: string): number => (name === "" ? 1 : name.length + 2);
+  if ("address" in data) return 12 + (record.type === "A" ? 4 : 16);
+  if ("strings" in data) return data.strings.reduce((sum, text) => sum + 1 + Buffer.byteLength(text), 12);
+  if ("exchange" in data) return 14 + nameBytes(data.exchange);
+  return ("port" in data ? 18 : 12) + nameBytes(data.target);
+}
+
 /** Records of one set have the same. */
 export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record)}`;
 
