@@ -4,6 +4,7 @@
  * house, and for the end of a trial.
  */
 import { rmSync } from "node:fs";
+import { connect } from "node:net";
 import { systemClock } from "../service/src/base/clock.ts";
 import { createLog } from "../service/src/base/log.ts";
 import { loadConfig } from "../service/src/config.ts";
@@ -15,10 +16,14 @@ import { startRouter } from "../service/src/drivers/router/start.ts";
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const { dataFolder, listen, logLevel, simulate } = loadConfig(process.env);
 
-const answers = await fetch(`http://${listen.host}:${listen.port}/healthz`).then(
-  () => true,
-  () => false,
-);
+const answers = await new Promise<boolean>((done) => {
+  const socket = connect(listen.port, listen.host);
+  socket.once("error", () => done(false));
+  socket.once("connect", () => {
+    socket.destroy();
+    done(true);
+  });
+});
 if (answers) {
   process.stderr.write(
     `Something answers at ${listen.host}:${listen.port}. Stop the service first, or it makes all again.\n`,

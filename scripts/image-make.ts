@@ -187,6 +187,7 @@ try {
     const { name, version } = await make(what);
     show("");
     say(`Image ${name} is there, version ${version}, after ${((Date.now() - start) / 1000).toFixed(1)} s.`);
+    say("A running service offers it from its next start on.");
   }
 } catch (error) {
   show("");

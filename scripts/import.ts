@@ -1,4 +1,5 @@
 /** `npm run import -- FILE`: fills a new database from an export; makes the tables first. */
+import { existsSync } from "node:fs";
 import { importFile } from "../service/src/store/import.ts";
 import { migrate } from "../service/src/store/migrate.ts";
 import { locate, openStore, run, say, show } from "./database.ts";
@@ -8,6 +9,7 @@ const usage = `npm run import -- FILE [--to DATABASE]
   --to        a database file or a postgresql:// URL, without rows; default: that of BRUME_DATABASE or BRUME_DATA`;
 
 await run(usage, { to: { type: "string" } }, async (file, { to }) => {
+  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
   const location = locate(to as string | undefined);
   const store = await openStore(location);
   try {

@@ -107,7 +107,7 @@ async function startService(folder: string): Promise<Service> {
       const token = readFileSync(join(folder, "token"), "utf8").trim();
       came(`API ${url}, name server ${String(told["dns"])}`);
       command(`api=${url}`);
-      command(`brume() { curl -s -H "Authorization: Bearer $(cat ${folder}/token)" "$@"; }`);
+      command(`brume() { curl -sS -w '\\n' -H "Authorization: Bearer $(cat ${folder}/token)" "$@"; }`);
       done({ client: createClient({ url, token }), dns: String(told["dns"]), child });
     });
     lines.once("close", () => failed(new Error(`the service ended: ${said.slice(-3).join("\n")}`)));

@@ -4,9 +4,11 @@
  */
 import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { mkdir, readFile } from "node:fs/promises";
 import { isIPv4 } from "node:net";
 import { join } from "node:path";
+import { createSecureContext } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
 import { parseAddresses } from "./base/address.ts";
@@ -41,14 +43,17 @@ const graceSeconds = 10;
 async function start(config: Config): Promise<void> {
   const log = createLog(config.logLevel);
   for (const name of config.unknown) log("warn", `${name} is set, but Brume knows no such setting.`);
-  mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 });
+  const tls = config.tls && (await readTls(config.tls));
+  await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(blame("BRUME_DATA"));
   const sealer = createSealer(Buffer.from(config.key ?? keepSecret(config.dataFolder, "key"), "hex"));
   const token = config.token ?? keepSecret(config.dataFolder, "token");
 
   const store =
     config.databaseUrl === null
       ? await openSqlite(join(config.dataFolder, databaseName), { log })
-      : await (await import("./store/postgres.ts")).openPostgres(config.databaseUrl, { log });
+      : await (await import("./store/postgres.ts"))
+          .openPostgres(config.databaseUrl, { log })
+          .catch(blame("BRUME_DATABASE"));
   await migrate(store);
   const tokenInForce = await ensureFirst(store, systemClock, token);
   const nameserver = await createBuiltin({
@@ -56,7 +61,7 @@ async function start(config: Config): Promise<void> {
     rateLimit: config.dns.rateLimit,
     transfer: config.dns.transfer,
     log,
-  });
+  }).catch(blame("BRUME_DNS_LISTEN"));
   const { dataFolder, simulate } = config;
   const tag = tagOf(dataFolder);
   const surroundings = { exec, tag, dataFolder, simulate, log, now: systemClock.now };
@@ -98,10 +103,7 @@ async function start(config: Config): Promise<void> {
     dnsNames: config.dns.names,
     resolvers: config.dns.resolvers,
     lenientHttp: config.lenientHttp,
-    tls: config.tls && {
-      certificate: readFileSync(config.tls.certificate, "utf8"),
-      key: readFileSync(config.tls.key, "utf8"),
-    },
+    tls,
   });
 
   let stoppingSince: number | null = null;
@@ -135,12 +137,29 @@ async function start(config: Config): Promise<void> {
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
 
+/** Says which setting did not work. */
+const blame = (setting: string) => (error: unknown) => {
+  throw new Error(`${setting}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+};
+
+/** Both files, tried before anything else begins. */
+async function readTls(files: NonNullable<Config["tls"]>): Promise<NonNullable<Config["tls"]>> {
+  const certificate = await readFile(files.certificate, "utf8").catch(blame("BRUME_TLS_CERT"));
+  const key = await readFile(files.key, "utf8").catch(blame("BRUME_TLS_KEY"));
+  try {
+    createSecureContext({ cert: certificate, key });
+  } catch (error) {
+    blame("BRUME_TLS_CERT and BRUME_TLS_KEY")(error);
+  }
+  return { certificate, key };
+}
+
 /** Why the API cannot listen, and what to do. */
 function explain(error: NodeJS.ErrnoException, { host, port }: Config["listen"]): Error {
   const why: Partial<Record<string, string>> = {
     EADDRINUSE: "is in use by another program: stop it (who it is: ss -lntp) or choose another with BRUME_LISTEN",
     EACCES: "needs more rights: a port below 1024 needs CAP_NET_BIND_SERVICE",
-    EADDRNOTAVAIL: "is no address of this machine",
+    EADDRNOTAVAIL: "is no address of this machine: choose another with BRUME_LISTEN",
   };
   const sentence = why[error.code ?? ""];
   return sentence === undefined ? error : new Error(`${host}:${port} ${sentence}.`);
@@ -150,7 +169,7 @@ function explain(error: NodeJS.ErrnoException, { host, port }: Config["listen"])
 function greet(url: string, token: string | null, dns: string, domain: string | null): string {
   const colon = dns.lastIndexOf(":");
   const server = `@${dns.slice(0, colon).replace(/[[\]]/g, "")} -p ${dns.slice(colon + 1)}`;
-  const curl = `curl -s -H 'Authorization: Bearer ${token ?? "YOUR-TOKEN"}' ${url}`;
+  const curl = `curl -sS -w '\\n' -H 'Authorization: Bearer ${token ?? "YOUR-TOKEN"}' ${url}`;
   const lines =
     domain === null
       ? [

@@ -1,6 +1,6 @@
 /** The API over TLS, spoken by the process itself: the certificate is shown, old protocols and plain HTTP are turned away, and settings that do not fit stop the start. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:https";
@@ -92,21 +92,56 @@ describe("TLS", () => {
     assert.doesNotMatch(heard, /^HTTP\/1\.1 200/);
     assert.equal((await ask("/healthz")).status, 200);
   });
+
+  test("a service that runs is not taken down", async () => {
+    const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
+    const down = spawn(process.execPath, [resolve(import.meta.dirname, "../../scripts/down.ts")], {
+      env: {
+        PATH: process.env["PATH"],
+        BRUME_DATA: data,
+        BRUME_SIMULATE: "1",
+        BRUME_LISTEN: `127.0.0.1:${port}`,
+      },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let said = "";
+    down.stderr.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    const [code] = (await once(down, "close")) as [number | null];
+    rmSync(data, { recursive: true });
+    assert.equal(code, 1);
+    assert.match(said, /Stop the service first/);
+  });
 });
 
-test("a certificate without its key stops the start with a sentence", () => {
+/** How a start with these settings ends. */
+function startWith(settings: Readonly<Record<string, string>>) {
   const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
   const main = resolve(import.meta.dirname, "../../service/src/main.ts");
   const { status, stderr } = spawnSync(process.execPath, [main], {
-    env: {
-      PATH: process.env["PATH"],
-      BRUME_DATA: data,
-      BRUME_SIMULATE: "1",
-      BRUME_TLS_CERT: join(folder, "certificate.pem"),
-    },
+    env: { PATH: process.env["PATH"], BRUME_DATA: data, BRUME_SIMULATE: "1", ...settings },
     encoding: "utf8",
   });
   rmSync(data, { recursive: true });
-  assert.equal(status, 1);
-  assert.match(stderr, /BRUME_TLS_CERT and BRUME_TLS_KEY must be both files or neither/);
+  return { status, stderr };
+}
+
+test("settings that do not fit stop the start with a sentence that names them", () => {
+  const certificate = join(folder, "certificate.pem");
+  const key = join(folder, "key.pem");
+  const cases: [Readonly<Record<string, string>>, RegExp][] = [
+    [{ BRUME_TLS_CERT: certificate }, /BRUME_TLS_CERT and BRUME_TLS_KEY must be both files or neither/],
+    [{ BRUME_TLS_CERT: `${certificate}.old`, BRUME_TLS_KEY: key }, /: BRUME_TLS_CERT: ENOENT: .*certificate\.pem\.old/],
+    [{ BRUME_TLS_CERT: certificate, BRUME_TLS_KEY: certificate }, /: BRUME_TLS_CERT and BRUME_TLS_KEY: /],
+    [{ BRUME_DATA: key }, /: BRUME_DATA: EEXIST: .*key\.pem/],
+    [{ BRUME_DNS_LISTEN: "203.0.113.1:5353" }, /: BRUME_DNS_LISTEN: 203\.0\.113\.1 is no address of this machine/],
+    [{ BRUME_DATABASE: "postgres://brume:secret@127.0.0.1:1/brume" }, /: BRUME_DATABASE: PostgreSQL: .*ECONNREFUSED/],
+  ];
+  for (const [settings, expected] of cases) {
+    const { status, stderr } = startWith(settings);
+    assert.equal(status, 1);
+    assert.match(stderr, expected);
+    assert.doesNotMatch(stderr, /\n {4}at |secret/);
+  }
 });

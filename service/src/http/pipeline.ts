@@ -79,7 +79,7 @@ export function createPipeline(tools: PipelineTools): Answer {
     if (unready !== null && bound?.alwaysAnswers !== true) throw new Fault("not_ready", unready);
 
     // 3. The path is known.
-    if (route === null) throw new Fault("path_not_found", "Nothing is offered at this path.");
+    if (route === null) throw new Fault("path_not_found", "Nothing is offered at this path; /docs says what is.");
     if (route === "*") return preflight(everything);
 
     // 4. The method is allowed there.

@@ -166,7 +166,8 @@ export function attend(server: Server, tools: TurnTools): void {
     if (!route.found && route.reason === "path_not_readable")
       leave(connection, new Fault("path_not_readable", "The request target is not a path in percent-encoded UTF-8."));
     else if (unready !== null) leave(connection, new Fault("not_ready", unready));
-    else if (!route.found) leave(connection, new Fault("path_not_found", "Nothing is offered at this path."));
+    else if (!route.found)
+      leave(connection, new Fault("path_not_found", "Nothing is offered at this path; /docs says what is."));
     else {
       const allow = route.allow.join(", ");
       leave(connection, new Fault("method_not_allowed", `This path takes ${allow}.`), ["Allow", allow]);

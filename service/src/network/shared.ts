@@ -43,7 +43,10 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
       const clash = taken.blocks.find((block) => overlaps(block, storedBlock(4, range)));
       if (clash !== undefined) throw new Error(`The shared network ${wanted} overlaps ${cidrOf(clash)}.`);
       const edge = findEdge(publicPools, [...used, range]);
-      if (edge === null) throw new Error("The public pool has no address left for the edge of the shared network.");
+      if (edge === null)
+        throw new Error(
+          "The public pool has no address left for the edge of the shared network: BRUME_PUBLIC_POOL needs a block outside of BRUME_SHARED_POOL.",
+        );
       const row = await table.insertNetwork(
         tx,
         freshNetwork({

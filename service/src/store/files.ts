@@ -22,7 +22,8 @@ export async function placeFile<T>(
   write: (draft: string) => Promise<T>,
 ): Promise<T> {
   const refuse = (): void => {
-    if (!replace && existsSync(target)) throw new Error(`${target} exists: choose another name, or ask to replace it`);
+    if (!replace && existsSync(target)) throw new Error(`${target} exists: choose another name, or add --replace`);
+    if (!existsSync(dirname(target))) throw new Error(`there is no folder ${dirname(target)}: make it first`);
   };
   refuse();
   const draft = `${target}.${randomBytes(4).toString("hex")}.partial`;

@@ -129,6 +129,14 @@ async function fillTable(
   }
 }
 
+function parse(line: Buffer): unknown {
+  try {
+    return JSON.parse(String(line));
+  } catch (cause) {
+    throw new Error("this is no line of an export of Brume", { cause });
+  }
+}
+
 function readLines(handle: number): Lines {
   const chunk = Buffer.alloc(1 << 18);
   const hash = createHash("sha256");
@@ -162,7 +170,7 @@ function readLines(handle: number): Lines {
       const line = ready.pop() as Buffer;
       hash.update(line);
       try {
-        return decode(JSON.parse(String(line)));
+        return decode(parse(line));
       } catch (error) {
         throw new Error(`line ${number}: ${(error as Error).message}`, { cause: error });
       }
