@@ -193,13 +193,25 @@ const ruleFaults = [
 const domainParam = { id: "domain_not_found" } as const;
 const recordParam = { id: "record_not_found" } as const;
 
+/** Where owner and value are looked for; the first that is not empty is taken. */
+const ownerFields = "Owner: `Name`, `HostName`, else the top.";
+const wanted: Readonly<Record<RecordType, string>> = {
+  A: `${ownerFields} Value: \`IP\`, of four decimal numbers.`,
+  AAAA: `${ownerFields} Value: \`IP\`.`,
+  CNAME: "Owner: `MnemonicName`. Target: `Name`, `HostName`.",
+  MX: "Owner: `Name`, else the top, and host: `HostName`; with `ExtHostName`, which is the host then, owner: `HostName`, `Name`, else the top.",
+  NS: "Owner: `HostName`, else the top. Server: `Name`, `ExtHostName`.",
+  SRV: `${ownerFields} Required: \`Service\`, \`Proto\`, \`Target\`, \`Port\`.`,
+  TXT: `${ownerFields} Value: \`Text\`, 1 to ${limits.textBytes} bytes.`,
+};
+
 const createRecord = <T extends RecordType, P extends string>(type: T, path: P) =>
   ({
     method: "POST",
     path,
     access: "dns:write",
     summary: `Create ${/^[AMNS]/.test(type) ? "an" : "a"} ${type} record`,
-    description: "Served by the name server when the answer leaves.",
+    description: `${wanted[type]} Served by the name server when the answer leaves.`,
     body: recordBody(type),
     answer: DnsRecord,
     tagged: true,
