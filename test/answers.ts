@@ -41,7 +41,8 @@ function close(value: unknown): unknown {
 
 const api: OpenApi = describeApi(contract, { version: "0.0.0" });
 const schemas = close(api.components.schemas) as Record<string, Json>;
-const ajv = new Ajv2020({ allErrors: true, verbose: true });
+// That the schemas themselves are valid is a law of its own.
+const ajv = new Ajv2020({ allErrors: true, verbose: true, validateSchema: false });
 ajv.addVocabulary([...ownKeywords, "components"]);
 ajv.addFormat("date-time", answerDate);
 ajv.addFormat("uri", /^[a-z]+:\S+$/);

@@ -18,6 +18,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statfsSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,17 +75,20 @@ const openStore = (kind: Kind, address: string): Promise<Store> =>
   kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, quiet);
 
 function createFile(): { address: string; remove(): Promise<void> } {
-  // Memory where there is some: a test that needs a real disk makes its own file.
-  const folder = mkdtempSync(join(isWritable("/dev/shm") ? "/dev/shm" : tmpdir(), "brume-test-"));
+  // A test that needs a real disk makes its own file.
+  const folder = mkdtempSync(join(memory(0) ?? tmpdir(), "brume-test-"));
   return { address: join(folder, "brume.db"), remove: async () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-function isWritable(folder: string): boolean {
+/** The folder of files in memory, where there is one of so many bytes: in containers it may be small. */
+function memory(bytes: number): string | null {
+  const folder = "/dev/shm";
   try {
     accessSync(folder, constants.W_OK);
-    return true;
+    const { blocks, bsize } = statfsSync(folder);
+    return blocks * bsize >= bytes ? folder : null;
   } catch {
-    return false;
+    return null;
   }
 }
 
@@ -140,12 +144,15 @@ function createTemplate(folder: string): Promise<string> {
   return template;
 }
 
+/** Bytes that all worlds of a run and their journal fit into, and much else beside them. */
+const mostStored = 2 ** 31;
+
 /** Starts the server of this run, or waits for it; resolves to the folder of its socket. */
 async function startServer(): Promise<string> {
   // The test runner starts each file as a process, so its own id is what they share; a file run alone is a run.
   const run = process.env["NODE_TEST_CONTEXT"] === undefined ? process.pid : process.ppid;
   const root = process.getuid?.() === 0;
-  const folder = join(root ? "/tmp" : tmpdir(), `brume-postgres-${run}`);
+  const folder = join(memory(mostStored) ?? (root ? "/tmp" : tmpdir()), `brume-postgres-${run}`);
   let first = true;
   try {
     mkdirSync(folder, { mode: 0o755 });

@@ -36,7 +36,11 @@ async function play(store: HeardStore, tell: (play: Play) => Promise<void>, opti
   const alarm = createTestAlarm();
   const stage = await openStage(store, alarm.now, options);
   const { servers, machines, apply } = stage;
-  const engine = createToyEngine(store, alarm, { flows: servers.flows, keepers: [...servers.keepers, apply] });
+  const engine = createToyEngine(store, alarm, {
+    flows: servers.flows,
+    keepers: [...servers.keepers, apply],
+    poll: 30_000,
+  });
   engine.run();
   const it: Play = {
     stage,

@@ -34,8 +34,8 @@ export interface ServerStage {
   /** Of the stage's location; the first is its shared one. */
   readonly networks: readonly NetworkRow[];
   readonly apply: Keeper;
-  /** What the guests' port 22 says. */
-  ssh: boolean;
+  /** Whether the guests' port 22 says what it should. Whoever asks may be kept waiting. */
+  greets: () => boolean;
   spec(more?: Partial<ServerSpec>): ServerSpec;
   flow(name: string): Flow;
   /** All networks as their rows say. */
@@ -126,7 +126,7 @@ export async function openStage(store: Store, now: () => number, options: StageO
     },
     networks: { live: createLive(router), apply },
     surroundings,
-    greetsSsh: async () => stage.ssh,
+    greetsSsh: async () => stage.greets(),
     fetchImage: async (name) => name,
   });
 
@@ -136,7 +136,7 @@ export async function openStage(store: Store, now: () => number, options: StageO
     router,
     networks,
     apply,
-    ssh: true,
+    greets: () => true,
     spec: (more = {}) => ({
       name: "web-1",
       hostName: "web-1",

@@ -223,16 +223,18 @@ export interface ToyEngineOptions {
   readonly log?: Log;
   readonly lanes?: number;
   readonly alone?: boolean;
+  /** Seldom where there is no other process, for on the test's clock every look is a round. */
+  readonly poll?: number;
 }
 
 let engines = 0;
 
 /** An engine on a clock of the test's. It does not run yet. */
 export function createToyEngine(store: HeardStore, alarm: Alarm, options: ToyEngineOptions): Engine {
-  const { flows = [], keepers = [], log = () => {}, lanes = 128, alone = false } = options;
+  const { flows = [], keepers = [], log = () => {}, lanes = 128, alone = false, ...more } = options;
   const seed = ++engines;
   const random = () => (seed % 97) / 97;
-  return createEngine({ store, flows, keepers, clock: alarm, random, log, alarm, lanes, alone });
+  return createEngine({ store, flows, keepers, clock: alarm, random, log, alarm, lanes, alone, ...more });
 }
 
 /** The same law on each database. */
