@@ -328,7 +328,7 @@ try {
   end = await createFarEnd(scene.lab, 1);
   await measureTunnels(scene, end);
 } finally {
+  console.table(rows);
   await end?.close();
   await scene.close();
-  console.table(rows);
 }

@@ -216,8 +216,10 @@ export async function createLab(): Promise<Lab> {
       const last = createLinux({ exec, tag, machine, runFolder, capabilities, tunnels: [], now: Date.now });
       for (const { id } of (await last.observe()).networks) await last.remove(id);
       for (const space of spaces) {
-        for (const pid of (await exec.run(["ip", "netns", "pids", space])).split("\n").filter(Boolean))
-          process.kill(Number(pid), "SIGKILL");
+        for (const pid of (await exec.run(["ip", "netns", "pids", space])).split("\n").filter(Boolean)) {
+          const child = exec.find(Number(pid));
+          if (child !== null) exec.signal(child, "SIGKILL");
+        }
         await exec.run(["ip", "netns", "del", space]);
       }
       rmSync(runFolder, { recursive: true, force: true });

@@ -34,7 +34,11 @@ test("a table is loaded asleep, and wakes in a step that deletes nothing", () =>
   assert.match(next.second, /^add table inet edge0 \{ flags dormant; \}$/m);
   assert.deepEqual(next.second.match(/^(?!add )./gm), null);
   assert.equal(next.past, "delete table inet edge0\n");
-  assert.match(swap("lock", text, { name: "lock1", digest: "" }, []).second, /^add table bridge lock0$/m);
+  const last = { name: "lock1", digest: "" };
+  assert.match(swap("lock", text, last, []).second, /^add table bridge lock0$/m);
+  const many = tableText("inet", "edge", ["chain forward {", "  accept", "}", "x".repeat(2 ** 18)]);
+  assert.match(swap("edge", many, active, []).second, /^flush chain inet edge0 forward$/m);
+  assert.match(swap("lock", many, last, []).second, /^add table bridge lock1 \{ flags dormant; \}$/m);
 });
 
 test("wherever a change was cut off, the table in force is known, and the others are stale", () => {

@@ -53,6 +53,19 @@ const familyOf = (kind: Kind): string => (kind === "lock" ? "bridge" : "inet");
 export const removalText = (kind: Kind, names: readonly string[]): string =>
   names.map((name) => `delete table ${familyOf(kind)} ${name}\n`).join("");
 
+/** Characters of a table, as of two thousand rules. */
+const large = 2 ** 18;
+
+/**
+ * After it no packet asks the table, or finds a rule there. To change a table nft first reads all that is in the kernel, which with
+ * rules by the thousand takes longer than to wait for every packet on its way, as emptying a chain does: that of the edge is the one by
+ * which its packets come in, and without rules admits them.
+ */
+const sleepLine = (kind: Kind, name: string, isLarge: boolean): string =>
+  kind === "edge" && isLarge
+    ? `flush chain inet ${name} forward`
+    : `add table ${familyOf(kind)} ${name} { flags dormant; }`;
+
 /** `old`: what is in force now. `stale`: the names of tables of the kind that are neither in force nor wanted. */
 export function swap(kind: Kind, text: string, old: Active | null, stale: readonly string[]): Swap {
   const family = familyOf(kind);
@@ -63,11 +76,11 @@ export function swap(kind: Kind, text: string, old: Active | null, stale: readon
     `table ${family} ${name} {\n  flags dormant;\n`,
   );
   const sleep =
-    old === null ? [] : [`table ${family} ${old.name} { flags dormant; }`, `counter ${family} ${old.name} ${PAST}`];
-  const wake = [`table ${family} ${name}`, `counter ${family} ${name} d_${digest}`];
+    old === null ? [] : [sleepLine(kind, old.name, text.length > large), `add counter ${family} ${old.name} ${PAST}`];
+  const wake = [`add table ${family} ${name}`, `add counter ${family} ${name} d_${digest}`];
   return {
     first: removalText(kind, stale) + table,
-    second: [...wake, ...sleep].map((what) => `add ${what}\n`).join(""),
+    second: [...wake, ...sleep].map((line) => `${line}\n`).join(""),
     past: removalText(kind, old === null ? [] : [old.name]),
     active: { name, digest },
   };

@@ -54,26 +54,31 @@ function splitBy(field: Field, rules: readonly FlatRule[], whole: Range): Split 
   // All but addresses of IPv6 fit into numbers, which are sorted and compared many times faster.
   const fits = whole.last < BigInt(Number.MAX_SAFE_INTEGER);
   const plain: (value: bigint) => number | bigint = fits ? Number : (value) => value;
-  const borders = [plain(whole.first)];
-  for (const rule of rules) for (const { first, last } of rule[field]) borders.push(plain(first), plain(last + 1n));
+  const behind: (value: bigint) => number | bigint = fits ? (value) => Number(value) + 1 : (value) => value + 1n;
+  /** Of each range of each rule, where it begins and what comes behind it. */
+  const edges: (number | bigint)[] = [];
+  for (const rule of rules) for (const { first, last } of rule[field]) edges.push(plain(first), behind(last));
+  const borders = [plain(whole.first), ...edges];
   const sorted = fits
-    ? [...Float64Array.from(borders as number[]).sort()]
+    ? Array.from(Float64Array.from(borders as number[]).sort())
     : borders.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const starts = sorted.filter((border, index) => border !== sorted[index - 1] && border <= whole.last);
   let room = COPIES * rules.length;
   const lists = starts.map((): FlatRule[] => []);
+  let edge = 0;
   for (const rule of rules)
-    for (const { first, last } of rule[field]) {
-      const from = place(starts, plain(first));
-      const end = place(starts, plain(last + 1n));
+    for (let left = rule[field].length; left > 0; left--) {
+      const from = place(starts, edges[edge++] as number | bigint);
+      const end = place(starts, edges[edge++] as number | bigint);
       room -= end - from;
       if (room < 0) return null;
       for (let index = from; index < end; index++) lists[index]?.push(rule);
     }
-  const groups = new Map<string, { ranges: Range[]; rules: readonly FlatRule[] }>();
+  const groups = new Map<string | number, { ranges: Range[]; rules: readonly FlatRule[] }>();
   for (const [index, list] of lists.entries()) {
-    if (list.length === 0) continue;
-    const key = list.length === 1 ? `${list[0]?.index}` : list.map((rule) => rule.index).join();
+    const [only] = list;
+    if (only === undefined) continue;
+    const key = list.length === 1 ? only.index : list.map((rule) => rule.index).join();
     const next = starts[index + 1];
     const range = {
       first: BigInt(starts[index] ?? 0),
