@@ -239,18 +239,32 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
       sink.end();
       return intervals.map(({ sum }) => (sum.bits_per_second / 1e6) * (1514 / 1448));
     };
-    const near = (rates: readonly number[], wanted: number) => {
-      const mean = rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
-      assert.ok(Math.abs(mean - wanted) < wanted / 10, `${mean.toFixed(1)} of ${wanted} Mbit/s (${rates.join(", ")})`);
+    /** More never passes; less passes when the machine is too busy to send more, so whoever measures less measures again. */
+    const holds = async (measure: () => Promise<readonly (readonly [rates: readonly number[], wanted: number])[]>) => {
+      for (let left = 6; ; left--) {
+        const measured = await measure();
+        const off = measured.map(([rates, wanted]) => {
+          const mean = rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
+          return { by: mean / wanted - 1, text: `${mean.toFixed(1)} of ${wanted} Mbit/s (${rates.join(", ")})` };
+        });
+        for (const { by, text } of off) assert.ok(by < 0.1, text);
+        const short = off.find(({ by }) => by < -0.1);
+        if (short === undefined) return;
+        assert.ok(left > 1, short.text);
+      }
     };
-    await limit(20);
-    const inward = pour(6);
-    await sleep(3200);
-    await limit(50);
-    const rates = await inward;
-    near(rates.slice(2, 6), 20);
-    near(rates.slice(8, 12), 50);
-    near((await pour(4, "-R")).slice(4), 50);
+    await holds(async () => {
+      await limit(20);
+      const inward = pour(7);
+      await sleep(3200);
+      await limit(50);
+      const rates = await inward;
+      return [
+        [rates.slice(2, 6), 20],
+        [rates.slice(9, 14), 50],
+      ];
+    });
+    await holds(async () => [[(await pour(4, "-R")).slice(4), 50]]);
   });
 
   test("a server that asks by DHCP gets what its link says", { skip: whyNot("busybox") }, async () => {

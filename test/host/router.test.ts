@@ -176,23 +176,30 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     source.end();
     return (Number(rate) * 1514) / 1448;
   }
-  const near = (rate: number, limit: number) =>
-    assert.ok(rate > limit * 0.9 && rate < limit * 1.1, `${rate.toFixed(2)} of ${limit} Mbit/s`);
+  /** More never passes; less passes when the machine is too busy to send more, so whoever measures less measures again. */
+  async function holds(limit: number, from: string, to: string, address: string): Promise<void> {
+    for (let left = 6; ; left--) {
+      const rate = await measure(from, to, address);
+      assert.ok(rate < limit * 1.1, `${rate.toFixed(2)} of ${limit} Mbit/s`);
+      if (rate > limit * 0.9) return;
+      assert.ok(left > 1, `${rate.toFixed(2)} of ${limit} Mbit/s`);
+    }
+  }
 
   test("the network's bandwidth holds both ways, is changed live, and does not slow servers among themselves", async () => {
     await apply({ bandwidth: 20 });
-    near(await measure(first.space, lab.internet, "198.18.0.2"), 20);
-    near(await measure(lab.internet, first.space, "10.64.0.10"), 20);
+    await holds(20, first.space, lab.internet, "198.18.0.2");
+    await holds(20, lab.internet, first.space, "10.64.0.10");
     assert.ok((await measure(first.space, second.space, "10.64.0.11")) > 100);
     await apply({ bandwidth: 50 });
-    near(await measure(lab.internet, first.space, "10.64.0.10"), 50);
+    await holds(50, lab.internet, first.space, "10.64.0.10");
   });
 
   test("a port's bandwidth holds both ways, and goes away again", async () => {
     const limited = [{ ...one, bandwidth: 10 }, two];
     await apply({ ports: limited });
-    near(await measure(first.space, second.space, "10.64.0.11"), 10);
-    near(await measure(second.space, first.space, "10.64.0.10"), 10);
+    await holds(10, first.space, second.space, "10.64.0.11");
+    await holds(10, second.space, first.space, "10.64.0.10");
     await apply();
     assert.ok((await measure(first.space, second.space, "10.64.0.11")) > 100);
   });

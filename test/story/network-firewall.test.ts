@@ -263,6 +263,7 @@ onEveryDatabase(
     test("that the machine refuses leave the old one in force, say so, and come in the end", async () => {
       const { id, one, send } = await scene.place();
       const before = await set(id, { Rules: [web] });
+      await scene.settled(id);
       await scene.heard();
       stage.world.router.broken = true;
       const refusedOne = await set(id, { Rules: [{ ...web, DestinationPort: "22" }] }, { wait: 1 });

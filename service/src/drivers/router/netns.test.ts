@@ -152,8 +152,8 @@ test("a new network, line by line", () => {
     "link set i12 up",
   ]);
   assert.deepEqual(shapeLines(image, null, new Set([38])), [
-    "qdisc replace dev up0 root tbf rate 100mbit burst 20000 latency 50ms",
-    "qdisc replace dev br0 root tbf rate 100mbit burst 20000 latency 50ms",
+    "qdisc replace dev up0 root tbf rate 100mbit burst 125000 latency 50ms",
+    "qdisc replace dev br0 root tbf rate 100mbit burst 125000 latency 50ms",
     "qdisc replace dev p12 root tbf rate 10mbit burst 20000 latency 50ms",
     "qdisc replace dev p12 ingress",
     "filter replace dev p12 parent ffff: protocol all prio 1 handle 800::800 u32 match u32 0 0 action mirred egress redirect dev i12",

@@ -7,9 +7,12 @@ import { BRIDGE, intakeOf, portOf, UPLINK } from "./name.ts";
 import type { Image } from "./port.ts";
 import type { Found } from "./snapshot.ts";
 
-/** Enough for a millisecond at full rate, and for any one packet. `latency` bounds the queue, hence the delay. */
+/**
+ * Enough for ten milliseconds at full rate, since what a busy machine comes too late for is lost, and for any one packet. `latency`
+ * bounds the queue, hence the delay.
+ */
 function bucket(device: string, mbit: number): string {
-  return `qdisc replace dev ${device} root tbf rate ${mbit}mbit burst ${Math.max(20_000, mbit * 125)} latency 50ms`;
+  return `qdisc replace dev ${device} root tbf rate ${mbit}mbit burst ${Math.max(20_000, mbit * 1250)} latency 50ms`;
 }
 
 /** A rate that has not been touched is left alone, since a replaced bucket starts full. */
