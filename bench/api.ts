@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type Brume, freePort, startBrume } from "./lib/brume.ts";
 import { missing, start, untilReady } from "./lib/process.ts";
-import { load, type Measured } from "./lib/wrk.ts";
+import { loadInTurns, type Measured } from "./lib/wrk.ts";
 
-const seconds = 4;
 const connections = 64;
 const listed = 20;
 
@@ -24,19 +23,23 @@ request = function()
   ${request}
 end
 `;
-type Script = ReturnType<typeof lua>;
 const get = (path: string): string => `return wrk.format("GET", ${path}, headers)`;
 
-async function bare(bytes: number, script: Script): Promise<Measured> {
+interface Server {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+async function startBare(bytes: number): Promise<Server> {
   const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
   const program = start([process.execPath, join(import.meta.dirname, "lib/bare.ts"), String(port), String(bytes)]);
-  await untilReady(`http://127.0.0.1:${port}`);
-  const measured = await load({ url: `http://127.0.0.1:${port}`, connections, seconds, script });
-  await program.stop();
-  return measured;
+  await untilReady(url);
+  return { url, stop: () => program.stop() };
 }
 
 const rows: Record<string, object> = {};
+const ratio = (one: Measured, other: Measured): string => (one.rate / other.rate).toFixed(2);
 const show = ({ rate, p50, p99 }: Measured) => ({ "per second": Math.round(rate), "p50 ms": p50, "p99 ms": p99 });
 
 async function size(brume: Brume, path: string): Promise<number> {
@@ -48,16 +51,21 @@ async function size(brume: Brume, path: string): Promise<number> {
 async function compareRead(name: string, brume: Brume, path: string, sample: string): Promise<void> {
   const script = lua(brume.token, get(path));
   const bytes = await size(brume, sample);
-  const limit = await bare(bytes, script);
-  const ours = await load({ url: brume.url, connections, seconds, script });
+  const bare = await startBare(bytes);
+  const [limit, ours] = await loadInTurns([
+    { url: bare.url, connections, script },
+    { url: brume.url, connections, script },
+  ]);
+  await bare.stop();
   rows[`bare node:http, ${bytes} bytes`] = show(limit);
-  rows[name] = { ...show(ours), "of bare": (ours.rate / limit.rate).toFixed(2) };
+  rows[name] = { ...show(ours), "of bare": ratio(ours, limit) };
 }
 
 const createBody = (domain: string): string =>
   `return wrk.format("POST", "/dns/recorda", headers, '{"DomainId":${domain},"Name":"' .. run .. count .. '","IP":"192.0.2.1"}')`;
 
-async function powerdns(): Promise<Measured> {
+/** PowerDNS with a zone of its own, whose records `powerdnsRequest` makes. */
+async function startPowerdns(): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), "brume-pdns-"));
   const database = new DatabaseSync(join(folder, "pdns.db"));
   database.exec(readFileSync("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql", "utf8"));
@@ -94,13 +102,15 @@ security-poll-suffix=
     body: JSON.stringify({ name: "bench.example.", kind: "Native", nameservers: ["ns1.bench.example."] }),
   });
   if (!made.ok) throw new Error(`PowerDNS makes no zone: ${await made.text()}`);
-  const request = `return wrk.format("PATCH", "/api/v1/servers/localhost/zones/bench.example.", headers, '{"rrsets":[{"name":"' .. run .. count .. '.bench.example.","type":"A","ttl":3600,"changetype":"REPLACE","records":[{"content":"192.0.2.1","disabled":false}]}]}')`;
-  // One connection: with more, its SQLite backend answers 500, "database is locked".
-  const measured = await load({ url, connections: 1, seconds, script: lua("", request) });
-  await program.stop();
-  rmSync(folder, { recursive: true, force: true });
-  return measured;
+  return {
+    url,
+    async stop() {
+      await program.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }
+const powerdnsRequest = `return wrk.format("PATCH", "/api/v1/servers/localhost/zones/bench.example.", headers, '{"rrsets":[{"name":"' .. run .. count .. '.bench.example.","type":"A","ttl":3600,"changetype":"REPLACE","records":[{"content":"192.0.2.1","disabled":false}]}]}')`;
 
 const absent = missing("wrk");
 if (absent !== null) throw new Error(`${absent}: npm run bench brings it`);
@@ -121,30 +131,29 @@ await compareRead(`list ${listed} domains with a record each`, brume, `"${list}"
 
 const target = await brume.client.createDomain({ body: { Name: "write.example" } });
 const second = await brume.client.createDomain({ body: { Name: "alone.example" } });
-const script = lua(brume.token, createBody(String(target.ID)));
-const limit = await bare(450, script);
-const created = await load({ url: brume.url, connections, seconds, script });
-rows["bare node:http, 450 bytes, POST"] = show(limit);
-const alone = await load({
-  url: brume.url,
-  connections: 1,
-  seconds,
-  script: lua(brume.token, createBody(String(second.ID))),
-});
-rows["create a record, one connection"] = show(alone);
-rows["create a record, durable and served"] = { ...show(created), "of bare": (created.rate / limit.rate).toFixed(2) };
-await brume.stop();
-brume.remove();
-
 const noPowerdns = missing("pdns_server");
 if (noPowerdns !== null) console.log(`No comparison with PowerDNS: ${noPowerdns}; npm run bench brings it.`);
-else {
-  const theirs = await powerdns();
-  rows["PowerDNS with SQLite: create a record, one connection"] = show(theirs);
-  rows["create a record, one connection"] = { ...show(alone), "of PowerDNS": (alone.rate / theirs.rate).toFixed(1) };
-  rows["create a record, durable and served"] = {
-    ...rows["create a record, durable and served"],
-    "of PowerDNS": (created.rate / theirs.rate).toFixed(1),
-  };
-}
+const bare = await startBare(450);
+const powerdns = noPowerdns === null ? await startPowerdns() : null;
+const many = lua(brume.token, createBody(String(target.ID)));
+const few = lua(brume.token, createBody(String(second.ID)));
+const [limit, created, alone, theirs] = await loadInTurns([
+  { url: bare.url, connections, script: many },
+  { url: brume.url, connections, script: many },
+  { url: brume.url, connections: 1, script: few },
+  // One connection: with more, its SQLite backend answers 500, "database is locked".
+  ...(powerdns === null ? [] : [{ url: powerdns.url, connections: 1, script: lua("", powerdnsRequest) }]),
+]);
+const ofPowerdns = (ours: Measured) =>
+  theirs === undefined ? {} : { "of PowerDNS": (ours.rate / theirs.rate).toFixed(1) };
+rows["bare node:http, 450 bytes, POST"] = show(limit);
+rows["create a record, durable and served"] = {
+  ...show(created),
+  "of bare": ratio(created, limit),
+  ...ofPowerdns(created),
+};
+rows["create a record, one connection"] = { ...show(alone), ...ofPowerdns(alone) };
+if (theirs !== undefined) rows["PowerDNS with SQLite: create a record, one connection"] = show(theirs);
+for (const server of [bare, powerdns, brume]) await server?.stop();
+brume.remove();
 console.table(rows);

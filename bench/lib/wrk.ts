@@ -1,4 +1,4 @@
-/** Load over HTTP by wrk: one thread on core 1, many connections, one request at a time on each. */
+/** Load over HTTP by wrk: one thread on core 1, one request at a time on each connection. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,6 @@ import { pinned } from "./process.ts";
 export interface Load {
   readonly url: string;
   readonly connections: number;
-  readonly seconds: number;
   /** Lua for wrk: `request` and the like. `run` differs from run to run, for names that must be new. */
   readonly script: (run: string) => string;
 }
@@ -28,11 +27,22 @@ const toMs = (text: string): number => {
 
 /** Seconds before the measurement: what is measured shall be compiled, cached and connected. */
 const warmUp = 5;
+const rounds = 12;
+const seconds = 1;
 
-/** Throws when an answer was an error: a rate of refusals is no rate. */
-export async function load({ url, connections, seconds, script }: Load): Promise<Measured> {
-  await run(url, connections, warmUp, script("w"));
-  return run(url, connections, seconds, script("m"));
+/**
+ * The best round of each load. They take turns, so that what else the machine does hits all of them and not only one. Throws
+ * when an answer was an error: a rate of refusals is no rate.
+ */
+export async function loadInTurns<const L extends readonly Load[]>(loads: L): Promise<{ [K in keyof L]: Measured }> {
+  for (const { url, connections, script } of loads) await run(url, connections, warmUp, script("w"));
+  const best: (Measured | undefined)[] = loads.map(() => undefined);
+  for (let round = 0; round < rounds; round++)
+    for (const [at, { url, connections, script }] of loads.entries()) {
+      const measured = await run(url, connections, seconds, script(`m${round}-`));
+      if (measured.rate > (best[at]?.rate ?? 0)) best[at] = measured;
+    }
+  return best as { [K in keyof L]: Measured };
 }
 
 async function run(url: string, connections: number, seconds: number, script: string): Promise<Measured> {
