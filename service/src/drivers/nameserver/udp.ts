@@ -1,10 +1,12 @@
 /**
  * DNS over UDP. At a hundred thousand packets a second the socket costs more than the answer, so this room is about not adding to
- * it: no resolver for addresses that are numbers, one buffer that exists already, no look at the clock for every packet.
+ * it: Node wakes us with the first datagram and all that wait behind it share one call; no resolver for addresses that are numbers,
+ * no look at the clock for every packet.
  */
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import type { Latency } from "./latency.ts";
+import type { Batch, Mmsg } from "./mmsg.ts";
 import type { Responder } from "./responder.ts";
 
 /** The kernel may give less; a burst waits there instead of being lost. */
@@ -33,21 +35,58 @@ export function bindUdp(socket: Socket, host: string, port: number): Promise<num
   });
 }
 
+/** A socket that is served. */
+export interface Served {
+  readonly socket: Socket;
+  /** For all that waits behind the datagram that Node took; null where only Node can be had. */
+  readonly batch: Batch | null;
+}
+
+/** Binds a socket to serve on; `mmsg` null: by Node alone. Rejects with the system's error. */
+export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
+  const socket = openUdp(host);
+  // A zone (RFC 4007) is a number that only the system knows.
+  if (mmsg === null || host.includes("%")) {
+    await bindUdp(socket, host, port).catch((fault: unknown) => {
+      socket.close();
+      throw fault;
+    });
+    return { socket, batch: null };
+  }
+  const fd = mmsg.bind(host, port);
+  await new Promise<void>((resolve) => socket.bind({ fd, exclusive: true }, resolve));
+  return { socket, batch: mmsg.batch(fd) };
+}
+
 /** Answers every packet through `responder`; durations go to `latency`. */
-export function serveUdp(socket: Socket, responder: Pick<Responder, "udp" | "keep">, latency: Latency): void {
+export function serveUdp(
+  { socket, batch }: Served,
+  responder: Pick<Responder, "udp" | "keep">,
+  latency: Latency,
+): void {
   let clogged = false;
   socket.on("message", (packet, { address, port }) => {
-    // Port 0 is nobody's: such a packet is forged, and dgram throws at it.
-    if (port === 0 || (clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) return;
     const started = latency.due() ? performance.now() : 0;
-    const message = responder.udp(packet, address);
-    if (message === null) return;
-    socket.send(message, port, address);
-    // What the kernel did not take at once is sent later, from this very memory.
-    clogged = socket.getSendQueueCount() > 0;
-    if (clogged) responder.keep();
+    // Port 0 is nobody's: such a packet is forged, and dgram throws at it.
+    if (port !== 0 && !(clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) {
+      const message = responder.udp(packet, address);
+      if (message !== null) socket.send(message, port, address);
+      // What the kernel did not take at once is sent later, from this very memory.
+      clogged = socket.getSendQueueCount() > 0;
+      if (clogged) responder.keep();
+    }
+    if (batch !== null) answerAll(batch, responder);
     if (started === 0) return;
     const ended = performance.now();
     latency.add((ended - started) * 1000, ended);
   });
+}
+
+function answerAll(batch: Batch, responder: Pick<Responder, "udp">): void {
+  const came = batch.receive();
+  for (let place = 0; place < came; place++) {
+    const message = responder.udp(batch.packet(place), batch.address(place));
+    if (message !== null) batch.put(place, message);
+  }
+  if (came > 0) batch.send();
 }

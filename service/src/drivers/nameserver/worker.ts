@@ -8,6 +8,7 @@ import { type AddressInfo, isIPv6, type Server } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { applyBatch } from "./change.ts";
 import { createLatency } from "./latency.ts";
+import { loadMmsg, type Mmsg } from "./mmsg.ts";
 import { textOf } from "./name.ts";
 import { createNotifier, keyOf, type Notifier, type Target } from "./notify.ts";
 import { createResponder } from "./responder.ts";
@@ -15,7 +16,7 @@ import { createLimiter } from "./rrl.ts";
 import { serveTcp } from "./tcp.ts";
 import { createAccess } from "./transfer.ts";
 import { createKey } from "./tsig.ts";
-import { bindUdp, openUdp, serveUdp } from "./udp.ts";
+import { bindUdp, listenUdp, openUdp, type Served, serveUdp } from "./udp.ts";
 import { createZones } from "./zones.ts";
 
 export interface WorkerOptions {
@@ -91,8 +92,8 @@ async function openNotifier(host: string, targets: readonly Target[], log: Log):
   return notifier;
 }
 
-/** Listens by TCP and UDP on one port; gives the UDP socket. A free one for TCP may be taken for UDP: then the next. */
-async function listen(tcp: Server, host: string, port: number): Promise<Socket> {
+/** Listens by TCP and UDP on one port; gives the UDP side. A free one for TCP may be taken for UDP: then the next. */
+async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
   for (let tries = 1; ; tries++) {
     await new Promise<void>((resolve, reject) => {
       tcp.once("error", reject);
@@ -101,13 +102,10 @@ async function listen(tcp: Server, host: string, port: number): Promise<Socket> 
         resolve();
       });
     });
-    const udp = openUdp(host);
     try {
-      await bindUdp(udp, host, (tcp.address() as AddressInfo).port);
-      return udp;
+      return await listenUdp(mmsg, host, (tcp.address() as AddressInfo).port);
     } catch (fault) {
       if (port !== 0 || tries === PORT_TRIES) throw fault;
-      udp.close();
       await new Promise((resolve) => tcp.close(resolve));
     }
   }
@@ -147,9 +145,13 @@ async function serve(
   });
 
   const tcp = serveTcp(responder.tcp, () => performance.now());
-  const udp = await listen(tcp.server, options.host, options.port);
+  const mmsg = await loadMmsg().catch((fault: unknown) => {
+    log("info", "DNS by UDP goes one datagram at a time: libc cannot be called", { reason: String(fault) });
+    return null;
+  });
+  const udp = await listen(tcp.server, mmsg, options.host, options.port);
   serveUdp(udp, responder, latency);
-  udp.on("error", (fault) => log("warn", "UDP socket", { error: fault.message }));
+  udp.socket.on("error", (fault) => log("warn", "UDP socket", { error: fault.message }));
   tcp.server.on("error", (fault) => log("warn", "TCP socket", { error: fault.message }));
   const notifier = await openNotifier(options.host, targets, log);
 
@@ -191,7 +193,7 @@ async function serve(
     return { names: names.join("\n"), serials, counts, p99: latency.p99(performance.now()) };
   }
 
-  send({ kind: "ready", port: udp.address().port });
+  send({ kind: "ready", port: udp.socket.address().port });
   return (message) => {
     queue.push(message);
     if (queue.length === 1 && running === null) work();

@@ -1,0 +1,165 @@
+/**
+ * Many datagrams by one system call. Node takes and sends them one at a time, and then the way into the kernel and back costs more
+ * than the answer; recvmmsg(2) and sendmmsg(2) share it among all that wait. libc is called through koffi. The structs live in one
+ * piece of memory that never moves, laid out as Linux has them on little-endian 64-bit machines.
+ */
+import { closeSync } from "node:fs";
+import { isIPv6 } from "node:net";
+import { endianness } from "node:os";
+import { getSystemErrorName } from "node:util";
+import ipaddr from "ipaddr.js";
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+const SOCK_DGRAM = 2;
+const SOCK_NONBLOCK = 0o4000;
+const SOCK_CLOEXEC = 0o2000000;
+const MSG_DONTWAIT = 0x40;
+
+/** Datagrams that one call takes at most. More make the call no cheaper, only the others on the thread wait longer. */
+export const PLACES = 32;
+/** The longest datagram (RFC 768), and the distance of two: one more cache line, or all would begin in the same set of the cache. */
+const DATAGRAM = 65_535;
+const STRIDE = 65_600;
+
+/** struct mmsghdr: msg_name 0, msg_namelen 8, msg_iov 16, msg_iovlen 24, msg_control 32, msg_controllen 40, msg_flags 48, msg_len 56. */
+const HEADER = 64;
+/** struct iovec: iov_base 0, iov_len 8. */
+const VECTOR = 16;
+/** struct sockaddr_in6, the longer one, and room up to the next 32. */
+const ADDRESS = 28;
+const NAME = 32;
+
+const VECTORS = PLACES * HEADER;
+const NAMES = VECTORS + PLACES * VECTOR;
+const DATAGRAMS = NAMES + PLACES * NAME;
+
+/** Datagrams in places 0 to PLACES - 1, and the answers to them in the same places. */
+export interface Batch {
+  /** Takes what waits at the socket, without waiting for it, and says how many came. */
+  receive(): number;
+  /** A datagram's bytes, until its answer is put. */
+  packet(place: number): Buffer;
+  /** Where it came from: an IP address without zone, an IPv4 one as such even on a socket for both. */
+  address(place: number): string;
+  /** Puts a copy of the answer, at most 65,535 bytes. A place without one gets none. */
+  put(place: number, message: Uint8Array): void;
+  /** Sends the answers to all that came last. What the kernel does not take is dropped, as a full network would. */
+  send(): void;
+}
+
+export interface Mmsg {
+  /** The descriptor of a new UDP socket bound to a numeric address. Throws the system's error as Node would. */
+  bind(host: string, port: number): number;
+  /** For one thread; the descriptor stays its owner's. */
+  batch(fd: number): Batch;
+}
+
+/** Rejects with the reason where libc cannot be called or its structs are not these. */
+export async function loadMmsg(): Promise<Mmsg> {
+  if (process.platform !== "linux" || endianness() !== "LE" || !["x64", "arm64", "riscv64"].includes(process.arch))
+    throw new Error(`not known on ${process.platform} ${process.arch}`);
+  const { default: koffi } = await import("koffi");
+  const libc = koffi.load(null);
+  const socket: (family: number, type: number, protocol: number) => number = libc.func("int socket(int, int, int)");
+  const bind: (fd: number, name: Uint8Array, length: number) => number = libc.func("int bind(int, void *, uint)");
+  type Many = (fd: number, headers: Uint8Array, count: number, flags: number, timeout?: null) => number;
+  const recvmmsg: Many = libc.func("int recvmmsg(int, void *, uint, int, void *)");
+  const sendmmsg: Many = libc.func("int sendmmsg(int, void *, uint, int)");
+
+  const fault = (syscall: string, host: string, port: number): Error => {
+    const errno = -koffi.errno();
+    const code = getSystemErrorName(errno);
+    return Object.assign(new Error(`${syscall} ${code} ${host}:${port}`), {
+      errno,
+      code,
+      syscall,
+      address: host,
+      port,
+    });
+  };
+
+  return {
+    bind(host, port) {
+      const fd = socket(isIPv6(host) ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      if (fd < 0) throw fault("socket", host, port);
+      const name = sockaddr(host, port);
+      if (bind(fd, name, name.length) === 0) return fd;
+      const refusal = fault("bind", host, port);
+      closeSync(fd);
+      throw refusal;
+    },
+
+    batch(fd) {
+      const memory = new ArrayBuffer(DATAGRAMS + PLACES * STRIDE);
+      const headers = new Uint8Array(memory, 0, VECTORS);
+      const numbers = new Uint32Array(memory, 0, DATAGRAMS / 4);
+      const pointers = new BigUint64Array(memory, 0, DATAGRAMS / 8);
+      const start = koffi.address(headers);
+      const nameLength = (place: number): number => (place * HEADER + 8) / 4;
+      const length = (place: number): number => (VECTORS + place * VECTOR + 8) / 4;
+      const packets: Buffer[] = [];
+      const names: Buffer[] = [];
+      for (let place = 0; place < PLACES; place++) {
+        const [name, vector, packet] = [NAMES + place * NAME, VECTORS + place * VECTOR, DATAGRAMS + place * STRIDE];
+        pointers[(place * HEADER) / 8] = start + BigInt(name);
+        pointers[(place * HEADER + 16) / 8] = start + BigInt(vector);
+        pointers[(place * HEADER + 24) / 8] = 1n;
+        pointers[vector / 8] = start + BigInt(packet);
+        names.push(Buffer.from(memory, name, NAME));
+        packets.push(Buffer.from(memory, packet, DATAGRAM));
+      }
+      let came = 0;
+
+      return {
+        receive() {
+          for (let place = 0; place < PLACES; place++) {
+            numbers[nameLength(place)] = ADDRESS;
+            numbers[length(place)] = DATAGRAM;
+          }
+          came = Math.max(0, recvmmsg(fd, headers, PLACES, MSG_DONTWAIT, null));
+          for (let place = 0; place < came; place++) numbers[length(place)] = 0;
+          return came;
+        },
+        packet: (place) => (packets[place] as Buffer).subarray(0, numbers[(place * HEADER + 56) / 4]),
+        address: (place) => addressOf(names[place] as Buffer),
+        put(place, message) {
+          (packets[place] as Buffer).set(message);
+          numbers[length(place)] = message.length;
+        },
+        send() {
+          const answered = (place: number): boolean => place < came && numbers[length(place)] !== 0;
+          for (let from = 0; from < came; from++) {
+            let end = from;
+            while (answered(end)) end++;
+            // A call ends at the first that the kernel does not take: that one is passed over.
+            if (end > from)
+              from += Math.max(0, sendmmsg(fd, headers.subarray(from * HEADER), end - from, MSG_DONTWAIT));
+          }
+        },
+      };
+    },
+  };
+}
+
+/** struct sockaddr_in or sockaddr_in6 of a numeric address. */
+function sockaddr(host: string, port: number): Buffer {
+  const bytes = ipaddr.parse(host).toByteArray();
+  const v6 = bytes.length === 16;
+  const name = Buffer.alloc(v6 ? ADDRESS : 16);
+  name.writeUInt16LE(v6 ? AF_INET6 : AF_INET, 0);
+  name.writeUInt16BE(port, 2);
+  name.set(bytes, v6 ? 8 : 4);
+  return name;
+}
+
+/** The address in a struct sockaddr_in or sockaddr_in6 as text. */
+export function addressOf(name: Buffer): string {
+  if (name.readUInt16LE(0) === AF_INET) return dotted(name, 4);
+  const mapped = name.readUInt32LE(8) === 0 && name.readUInt32LE(12) === 0 && name.readUInt32BE(16) === 0xffff;
+  return mapped ? dotted(name, 20) : ipaddr.fromByteArray([...name.subarray(8, 24)]).toString();
+}
+
+function dotted(bytes: Buffer, at: number): string {
+  return `${bytes[at]}.${bytes[at + 1]}.${bytes[at + 2]}.${bytes[at + 3]}`;
+}
