@@ -12,7 +12,7 @@ import { askAgent } from "./agent.ts";
 import { readLogFile } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
-import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, writeState } from "./folder.ts";
+import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder } from "./folder.ts";
 import { removeImage } from "./imagefolder.ts";
 import { changeCards, changeCpus, changeMemory, growDisk } from "./live.ts";
 import { runState } from "./monitor.ts";
@@ -171,8 +171,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     const share = state.share === machine.share ? "same" : shares.works ? "live" : "nextStart";
     if (share === "live" || cpus === "live") {
       shares.set(run.id, weightOf(machine), run.child.pid);
-      run.state = { ...run.state, share: machine.share };
-      await writeState(run.folder, run.state);
+      await runs.remember(run, { share: machine.share });
     }
     return { cpus, memory, disk, share, cards };
   }

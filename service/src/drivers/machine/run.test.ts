@@ -24,7 +24,8 @@ const state: State = {
   exit: null,
 };
 
-test("whoever looks while a server ends finds it running, or why it ended", async (t) => {
+/** A server that runs until `die` is called, without a process. */
+function held(t: { after: (end: () => void) => void }) {
   const root = mkdtempSync(join(tmpdir(), "brume-run-"));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const folder = folderOf(root, 7);
@@ -41,7 +42,13 @@ test("whoever looks while a server ends finds it running, or why it ended", asyn
   const closed = new Promise<void>((resolve) => (die = resolve));
   const gone = () => Promise.reject(new Error("the monitor is closed"));
   const qmp: Qmp = { run: gone, onEvent: () => () => {}, closed, close: () => {} };
-  const run = runs.hold(7, folder, state.child, qmp, state);
+  return { folder, told, runs, die, run: runs.hold(7, folder, state.child, qmp, state) };
+}
+
+const exit = { reason: "died", at: 2000, detail: "the process was killed from outside" };
+
+test("whoever looks while a server ends finds it running, or why it ended", async (t) => {
+  const { folder, told, runs, die, run } = held(t);
   die();
   let looks = 0;
   for (; told.length === 0; looks++) {
@@ -50,7 +57,17 @@ test("whoever looks while a server ends finds it running, or why it ended", asyn
   }
   await run.over;
   assert.ok(looks > 1);
-  const exit = { reason: "died", at: 2000, detail: "the process was killed from outside" };
   assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);
   assert.deepEqual([runs.all.size, readState(folder)?.exit], [0, exit]);
+});
+
+test("an end counts also while something else is written down", async (t) => {
+  const { folder, told, runs, die, run } = held(t);
+  die();
+  for (let share = 2; told.length === 0; share++) await runs.remember(run, { share });
+  await run.over;
+  await run.written;
+  assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);
+  assert.deepEqual(readState(folder), run.state);
+  assert.deepEqual(run.state, { ...state, share: run.state.share, exit });
 });

@@ -19,6 +19,8 @@ export interface Run {
   readonly child: Child;
   readonly qmp: Qmp;
   state: State;
+  /** Resolves when the state is in its file. */
+  written: Promise<void>;
   readonly log: Follower;
   /** Resolves when the process is gone and that is written down. */
   readonly over: Promise<void>;
@@ -46,6 +48,8 @@ export interface Runs {
   adopt(id: number, folder: Folder, child: Child): Promise<Run | null>;
   /** Cuts the power. Resolves when it is written down. */
   end(run: Run, reason: Exit["reason"]): Promise<void>;
+  /** Changes what is remembered of a run. Resolves when it is written down. */
+  remember(run: Run, change: Partial<State>): Promise<void>;
   /** A run that nobody saw the end of. */
   bury(folder: Folder, state: State, exit: Omit<Exit, "at">): Promise<void>;
   close(): void;
@@ -75,27 +79,35 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
     await writeState(folder, { ...state, exit: { ...exit, at: now() } });
   }
 
+  /** One writer of the file after the other: a process may end while its share changes. */
+  function remember(run: Run, change: Partial<State>): Promise<void> {
+    run.state = { ...run.state, ...change };
+    run.written = run.written.catch(() => {}).then(() => writeState(run.folder, run.state));
+    return run.written;
+  }
+
   /** The monitor is closed: the process is gone, or has no business going on without it. */
   async function closeBooks(run: Run): Promise<void> {
     run.ending ??= "died";
     if (!(await waitForEnd(exec, run.child, 2000))) await endProcess(exec, run.child);
     const reason = run.ending;
     const detail = reason === "died" ? lastWords(run.folder) || "the process was killed from outside" : "";
-    run.state = { ...run.state, exit: { reason, at: now(), detail } };
+    const exit: Exit = { reason, at: now(), detail };
     try {
       // Who looks before it is written down still finds a run, not one that ended for no reason.
-      await writeState(run.folder, run.state).finally(() => all.delete(run.id));
+      await remember(run, { exit }).finally(() => all.delete(run.id));
       await ended(run);
     } catch (error) {
       fault(`The end of server ${run.id} is not tidied up.`, error);
     }
-    tell({ id: run.id, boot: run.state.boot, exit: run.state.exit });
+    tell({ id: run.id, boot: run.state.boot, exit });
   }
 
   function hold(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run {
     const over = qmp.closed.then(() => (closing ? undefined : closeBooks(run)));
     over.catch((error: unknown) => fault(`Server ${id} does not end.`, error));
-    const run: Run = { id, folder, child, qmp, state, log: followLog(folder.console), over, ending: null };
+    const log = followLog(folder.console);
+    const run: Run = { id, folder, child, qmp, state, written: Promise.resolve(), log, over, ending: null };
     all.set(id, run);
     qmp.onEvent(({ name, data }) => {
       if (name === "SHUTDOWN" && pick(data, "guest") === true) end(run, "guest").catch(() => {});
@@ -116,6 +128,7 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
   return {
     all,
     hold,
+    remember,
     bury,
     end,
     async adopt(id, folder, child) {
