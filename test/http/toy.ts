@@ -244,6 +244,7 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
       audit.push(row);
     },
     readiness: () => ({ Status: library.status, Checks: [] }),
+    freshness: () => (kind === "sqlite" ? store.commits() : null),
     documents: { openapi: () => '{"openapi":"3.1.0"}', docs: () => "<!doctype html>" },
     ...options,
   });
@@ -282,6 +283,7 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
   ];
   return {
     listBooks: {
+      stable: true,
       async list({ query, caller }, db) {
         const { rows } = await sql<BookRow>`SELECT * FROM book WHERE project = ${caller.projectId} ORDER BY id`.execute(
           db,
@@ -312,6 +314,7 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
       },
     },
     readBook: {
+      stable: true,
       async read(request, db) {
         const row = await find(db, request);
         if (request.otherMedia) return { answer: null, text: { type: "text/dns", body: row.name } };

@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import type { Fault } from "../base/fault.ts";
 import type { Bound } from "./bind.ts";
 import type { Caller } from "./handler.ts";
-import type { Head } from "./head.ts";
+import { createHeadReader, type Head } from "./head.ts";
 
 export interface Exchange {
   readonly request: IncomingMessage;
@@ -32,12 +32,17 @@ export interface Exchange {
 
 export interface Connection {
   readonly socket: Socket;
+  /** The peer's; IPv4 in its own form also on a socket of both families. */
+  readonly address: string;
+  readonly readHead: (raw: readonly string[]) => Head;
   /** A request runs. */
   busy: boolean;
   /** Nothing that still comes is looked at. */
   closed: boolean;
   /** Requests that came ahead of their turn, with where their answers go. */
   readonly waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[];
+  /** The answer that was given last; it may still be on its way out, with others before it. */
+  last: ServerResponse | null;
   /** The request whose head was read last: the only one whose body may be under way. */
   latest: IncomingMessage | null;
   /** Why the rest of that body will never come, and who wants to hear of it. */
@@ -54,9 +59,12 @@ export function connectionOf(socket: Socket): Connection {
   if (known !== undefined) return known;
   const made: Connection = {
     socket,
+    address: addressOf(socket),
+    readHead: createHeadReader(),
     busy: false,
     closed: false,
     waiting: [],
+    last: null,
     latest: null,
     broken: null,
     onBroken: null,
@@ -64,6 +72,14 @@ export function connectionOf(socket: Socket): Connection {
   };
   connections.set(socket, made);
   return made;
+}
+
+/** Whether every request that came over it has got its whole answer. */
+export const isIdle = ({ busy, last }: Connection): boolean => !busy && (last === null || last.closed);
+
+/** Resolves when the answer has left, or its connection was closed under it. */
+export async function whenClosed(response: ServerResponse): Promise<void> {
+  if (!response.closed) await new Promise((resolve) => response.once("close", resolve));
 }
 
 /** How long a client that is still sending may go on, in milliseconds, before the connection is cut. */
@@ -92,8 +108,7 @@ export function createRequestIds(beginning: string): () => string {
   return () => `${beginning}-${(++count).toString(36)}`;
 }
 
-/** The peer's address; IPv4 in its own form also on a socket of both families. */
-export function addressOf(socket: Socket): string {
+function addressOf(socket: Socket): string {
   const address = socket.remoteAddress ?? "";
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

@@ -22,6 +22,8 @@ export interface StreamTools {
   readonly veil: Veil;
   /** Milliseconds between comments. */
   readonly ping: number;
+  /** Milliseconds after which a reader that takes nothing of what waits for it is cut off. */
+  readonly stall: number;
   /** Streams per token. */
   readonly most: number;
 }
@@ -115,7 +117,7 @@ export function createStreams(tools: StreamTools): Streams {
 
 /** Sends events until the reader leaves, its token is no longer good, or the function that this returns is called. */
 function follow(
-  { feed, clock, log, authenticate, veil, ping }: StreamTools,
+  { feed, clock, log, authenticate, veil, ping, stall }: StreamTools,
   { id, response, headers, address }: Exchange,
   caller: Caller,
   token: string,
@@ -190,6 +192,7 @@ function follow(
   response.on("drain", () => wake());
   // A stream is the last thing on its connection, so that its end is the connection's.
   response.shouldKeepAlive = false;
+  response.setTimeout(stall);
   response.writeHead(200, [...head(id, "text/event-stream"), ...headers]);
   response.write("retry: 2000\n\n");
   if (start.reset !== null) response.write(resetFrame(start.reset));

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { Fault } from "../base/fault.ts";
 import {
   accepts,
+  createHeadReader,
   hasBody,
   isAmbiguous,
   matchesTag,
@@ -36,6 +37,20 @@ describe("the head", () => {
       "Host: x\r\nAUTHORIZATION: Bearer a\r\nx-request-id: r\r\nPREFER: wait=1\r\nprefer: b\r\n".length,
     );
     assert.equal(head.expect, undefined);
+  });
+
+  test("is read once where a connection says the same again, and anew where it does not", () => {
+    const readNext = createHeadReader();
+    const says = (...raw: string[]) => readNext(raw);
+    assert.equal(says().size, 0);
+    const first = says("Prefer", "a", "Accept", "b");
+    assert.equal(says("Prefer", "a", "Accept", "b"), first);
+    assert.equal(says("Prefer", "a", "Accept", "c").accept, "c");
+    assert.equal(says("Prefer", "d", "Accept", "c").prefer, "d");
+    assert.equal(says("Expect", "d", "Accept", "c").prefer, undefined);
+    assert.equal(says("Expect", "d").accept, undefined);
+    assert.equal(says("Expect", "d", "Accept", "c").accept, "c");
+    assert.equal(says().size, 0);
   });
 
   test("knows whether a body follows, and whether it has two lengths", () => {

@@ -22,9 +22,9 @@ const names = {
 
 type Field = (typeof names)[keyof typeof names];
 
-export type Head = { -readonly [F in Field]: string | undefined } & {
+export type Head = { readonly [F in Field]: string | undefined } & {
   /** Bytes of all header lines. */
-  size: number;
+  readonly size: number;
 };
 
 const fields: ReadonlyMap<string, Field> = new Map(Object.entries(names));
@@ -33,7 +33,7 @@ const lengths = new Set([...fields.keys()].map((name) => name.length));
 
 /** `raw` is names and values in turn, as node:http has them. A field that comes twice is one with a comma (RFC 9110 section 5.2). */
 export function readHead(raw: readonly string[]): Head {
-  const head: Head = {
+  const head: { -readonly [K in keyof Head]: Head[K] } = {
     size: 0,
     authorization: undefined,
     requestId: undefined,
@@ -60,6 +60,21 @@ export function readHead(raw: readonly string[]): Head {
     head[field] = before === undefined ? value : `${before}, ${value}`;
   }
   return head;
+}
+
+/** Reads the heads of one connection: a client says mostly the same each time, and what is the same is not read again. */
+export function createHeadReader(): (raw: readonly string[]) => Head {
+  let last: readonly string[] = [];
+  let head = readHead(last);
+  return (raw) => {
+    let same = raw.length === last.length;
+    for (let i = 0; same && i < raw.length; i++) same = raw[i] === last[i];
+    if (!same) {
+      last = raw;
+      head = readHead(raw);
+    }
+    return head;
+  };
 }
 
 /** Whether bytes follow the head. */

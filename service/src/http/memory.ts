@@ -9,6 +9,8 @@ import type { Caller } from "./handler.ts";
 import type { Reply } from "./reply.ts";
 
 export interface Remembered {
+  /** As it was sent. */
+  readonly token: string;
   readonly caller: Caller;
   readonly bound: Bound;
   readonly reply: Reply;
@@ -28,51 +30,60 @@ const mostCharacters = 16 * 1024 * 1024;
 /** What one answer costs beside its text. */
 const overhead = 500;
 
+/** `accept`: what the request said that got it. */
+type Kept = Remembered & { readonly accept: string | undefined };
+
 /** `freshness` counts commits and whatever else an answer may show; null: others write too, so nothing can be kept. */
 export function createMemory(freshness: () => number | null): Memory {
-  const answers = new Map<string, Remembered>();
+  /** By `Authorization`, then by target. */
+  const answers = new Map<string, Map<string, Kept>>();
   let present: number | null = null;
   let characters = 0;
+
+  const forget = (): void => {
+    if (answers.size > 0) answers.clear();
+    characters = 0;
+  };
 
   const moment = (): number | null => {
     const now = freshness();
     if (now !== present) {
       present = now;
-      if (answers.size > 0) answers.clear();
-      characters = 0;
+      forget();
     }
     return now;
   };
 
-  /** Null: a request that is more than its head line, its token and its media type. */
-  const keyOf = ({ request, head }: Exchange): string | null =>
+  /** Whether the request is no more than its head line, its token and its media type. */
+  const isPlain = ({ request, head }: Exchange): boolean =>
     request.method === "GET" &&
-    head.authorization !== undefined &&
     head.contentLength === undefined &&
     head.transferEncoding === undefined &&
     head.prefer === undefined &&
-    head.expect === undefined
-      ? `${head.authorization}\n${head.accept ?? ""}\n${request.url}`
-      : null;
+    head.expect === undefined;
 
   return {
     moment,
     find(exchange) {
-      if (moment() === null || answers.size === 0) return undefined;
-      const key = keyOf(exchange);
-      return key === null ? undefined : answers.get(key);
+      if (moment() === null || answers.size === 0 || !isPlain(exchange)) return undefined;
+      const { head, request } = exchange;
+      const kept = answers.get(head.authorization ?? "")?.get(request.url ?? "");
+      // Only an operation with a second form looks at the media type.
+      return kept === undefined || kept.bound.otherMedia === null || kept.accept === head.accept ? kept : undefined;
     },
     keep(exchange, then, remembered) {
       if (then === null || moment() !== then) return;
-      const key = keyOf(exchange);
-      if (key === null) return;
-      characters += key.length + remembered.reply.body.length + overhead;
-      if (characters > mostCharacters) {
-        answers.clear();
-        characters = 0;
-        return;
+      const { authorization, accept } = exchange.head;
+      const { url } = exchange.request;
+      if (authorization === undefined || url === undefined || !isPlain(exchange)) return;
+      characters += authorization.length + url.length + (accept?.length ?? 0) + remembered.reply.body.length + overhead;
+      if (characters > mostCharacters) return forget();
+      let ofToken = answers.get(authorization);
+      if (ofToken === undefined) {
+        ofToken = new Map();
+        answers.set(authorization, ofToken);
       }
-      answers.set(key, remembered);
+      ofToken.set(url, { ...remembered, accept });
     },
   };
 }

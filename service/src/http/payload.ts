@@ -12,6 +12,9 @@ export interface PayloadLimits {
   readonly bodyTime: number;
 }
 
+/** Milliseconds that a connection may stand still with an answer that its client does not take, before it is cut. */
+export const stallTime = ({ bodyTime }: PayloadLimits): number => 2 * bodyTime;
+
 /** The client went away in the middle of its request: there is nobody to answer. */
 export class Gone extends Error {
   override readonly name = "Gone";

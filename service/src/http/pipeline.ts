@@ -154,7 +154,7 @@ export function createPipeline(tools: PipelineTools): Answer {
       const reply = await readAnswer(bound, request, store.read, route);
       if (bound.handler.stable !== true) return reply;
       const counted = { ...reply, length: Buffer.byteLength(reply.body) };
-      tools.memory.keep(exchange, moment, { caller, bound, reply: counted });
+      tools.memory.keep(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
       return counted;
     } finally {
       if (claim !== null && !isStored(claim)) claim.release();
@@ -172,10 +172,10 @@ export function createPipeline(tools: PipelineTools): Answer {
  * The steps that a request which was answered before can still fail at, or whose failing could tell it from before. Null: go the
  * whole way.
  */
-function recall(tools: PipelineTools, exchange: Exchange, { caller, bound, reply }: Remembered): Reply | null {
-  const { head } = exchange;
-  if (head.size > tools.limits.headers || tools.unready() !== null) return null;
-  const asking = tools.authenticate(readBearer(head.authorization) ?? "", exchange.address);
+function recall(tools: PipelineTools, exchange: Exchange, remembered: Remembered): Reply | null {
+  const { token, caller, bound, reply } = remembered;
+  if (exchange.head.size > tools.limits.headers || tools.unready() !== null) return null;
+  const asking = tools.authenticate(token, exchange.address);
   // The whole way asks again, and says what is wrong.
   if (asking instanceof Promise) asking.catch(() => {});
   if (asking !== caller) return null;

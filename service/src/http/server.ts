@@ -25,6 +25,7 @@ import { createMemory } from "./memory.ts";
 import { createMetrics } from "./metrics.ts";
 import { type Documents, ownHandlers, type Readiness } from "./own.ts";
 import { createRouter } from "./path.ts";
+import { stallTime } from "./payload.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
 import { createStop } from "./stop.ts";
 import type { Tickets } from "./tickets.ts";
@@ -118,6 +119,7 @@ export function createHttp(options: HttpOptions): Http {
     authenticate,
     veil,
     ping: limits.ping,
+    stall: stallTime(limits),
     most: limits.streamsPerToken,
   });
   const upgrades = options.tickets && createUpgrades({ tickets: options.tickets, stop, log });
@@ -161,6 +163,8 @@ export function createHttp(options: HttpOptions): Http {
     connectionsCheckingInterval: Math.min(1000, limits.headersTime / 4),
     keepAliveTimeout: limits.idleTime,
     requireHostHeader: false,
+    // A request without a body need not be made a stream that ends.
+    optimizeEmptyRequests: true,
     insecureHTTPParser: options.lenient === true,
     ...(upgrades && { shouldUpgradeCallback: upgrades.wants }),
   };
@@ -169,8 +173,6 @@ export function createHttp(options: HttpOptions): Http {
     ? createTlsServer({ ...settings, cert: tls.certificate, key: tls.key })
     : createServer(settings);
   server.maxHeadersCount = 0;
-  // A connection on which not a byte moves, in the middle of a request or an answer.
-  server.timeout = 2 * limits.bodyTime;
   // A client may close its side when it has asked all it wants, and still get its answers.
   Object.assign(server, { httpAllowHalfOpen: true });
 

@@ -10,12 +10,12 @@ import type { Log } from "../base/log.ts";
 import { StorageError } from "../store/db.ts";
 import { bodyFault, headFault, type ParserError, unknownMethod } from "./broken.ts";
 import { auditRow } from "./change.ts";
-import { addressOf, type Connection, connectionOf, type Exchange, linger, lingerAtEnd } from "./exchange.ts";
+import { type Connection, connectionOf, type Exchange, linger, lingerAtEnd, whenClosed } from "./exchange.ts";
 import type { AuditRow } from "./handler.ts";
-import { hasBody, isAmbiguous, readHead, readRequestId } from "./head.ts";
+import { hasBody, isAmbiguous, readRequestId } from "./head.ts";
 import type { Timer } from "./metrics.ts";
 import type { Route } from "./path.ts";
-import { Gone } from "./payload.ts";
+import { Gone, stallTime } from "./payload.ts";
 import type { Answer, Limits } from "./pipeline.ts";
 import { print, type Reply, refusal, send, toFault } from "./reply.ts";
 import type { Stop } from "./stop.ts";
@@ -41,16 +41,18 @@ const mostWaiting = 64;
 export function attend(server: Server, tools: TurnTools): void {
   const { limits, clock, log, stop } = tools;
 
-  async function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Null: it is answered already, which spares what is remembered the cost of a promise. */
+  function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> | null {
+    tools.count(1);
     const begun = performance.now();
-    const head = readHead(request.rawHeaders);
+    const head = connection.readHead(request.rawHeaders);
     const exchange: Exchange = {
       request,
       response,
       connection,
       head,
       id: readRequestId(head.requestId) ?? tools.requestIds(),
-      address: addressOf(connection.socket),
+      address: connection.address,
       headers: [],
       caller: null,
       bound: null,
@@ -58,18 +60,34 @@ export function attend(server: Server, tools: TurnTools): void {
       dryRun: false,
       applied: "",
     };
+    let answer: Reply | Promise<Reply | null>;
+    try {
+      answer = tools.answer(exchange);
+    } catch (error) {
+      answer = refuse(exchange, error);
+    }
+    if (answer instanceof Promise) return serveLater(exchange, answer, begun);
+    note(exchange, answer, begun);
+    finish(exchange, answer);
+    return null;
+  }
+
+  async function serveLater(exchange: Exchange, answer: Promise<Reply | null>, begun: number): Promise<void> {
     let reply: Reply | null;
     try {
-      const answer = tools.answer(exchange);
-      reply = answer instanceof Promise ? await answer : answer;
+      reply = await answer;
     } catch (error) {
       if (error instanceof Gone) return;
       reply = refuse(exchange, error);
     }
-    const note = exchange.bound?.note ?? tools.noteUnknown;
-    note(reply?.status ?? 200, (performance.now() - begun) / 1000);
+    note(exchange, reply, begun);
     if (reply !== null) finish(exchange, reply);
-    else if (!response.closed) await new Promise((resolve) => response.once("close", resolve));
+    else await whenClosed(exchange.response);
+  }
+
+  function note({ bound }: Exchange, reply: Reply | null, begun: number): void {
+    const timer = bound?.note ?? tools.noteUnknown;
+    timer(reply?.status ?? 200, (performance.now() - begun) / 1000);
   }
 
   function refuse(exchange: Exchange, error: unknown): Reply {
@@ -104,26 +122,29 @@ export function attend(server: Server, tools: TurnTools): void {
       log("error", "an answer could not be written", { request: exchange.id, error });
       connection.socket.destroy();
     }
+    // A client that does not take its answer must not be waited for without end.
+    if (response.writableLength > 0) connection.socket.setTimeout(stallTime(limits));
   }
 
-  async function takeTurns(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  function endTurn(connection: Connection, response: ServerResponse): void {
     const { socket, waiting } = connection;
-    let last = response;
-    for (let turn: Connection["waiting"][number] | undefined = { request, response }; turn; turn = waiting.shift()) {
-      last = turn.response;
-      tools.count(1);
+    tools.count(-1);
+    connection.last = response;
+    if (socket.destroyed || !response.shouldKeepAlive) {
+      connection.closed = true;
+      waiting.length = 0;
+    } else if (waiting.length === mostWaiting / 2) socket.resume();
+  }
+
+  /** The turns of those who came meanwhile, when that of `response` is over. */
+  async function goOn(connection: Connection, serving: Promise<void>, response: ServerResponse): Promise<void> {
+    await serving;
+    endTurn(connection, response);
+    for (let turn = connection.waiting.shift(); turn; turn = connection.waiting.shift()) {
       await serve(connection, turn.request, turn.response);
-      tools.count(-1);
-      if (socket.destroyed || !turn.response.shouldKeepAlive) {
-        connection.closed = true;
-        waiting.length = 0;
-      } else if (waiting.length === mostWaiting / 2) socket.resume();
+      endTurn(connection, turn.response);
     }
-    // Node:http still holds an answer back while the one before it is on its way out.
-    if (connection.farewell !== null && !connection.closed) {
-      if (!last.closed) await new Promise((resolve) => last.once("close", resolve));
-      say(connection, connection.farewell());
-    }
+    if (connection.farewell !== null) await part(connection, connection.farewell);
     connection.busy = false;
   }
 
@@ -137,15 +158,34 @@ export function attend(server: Server, tools: TurnTools): void {
       return;
     }
     connection.busy = true;
-    takeTurns(connection, request, response).catch((error: unknown) => {
-      log("error", "a connection failed", { error });
-      connection.socket.destroy();
-    });
+    try {
+      const serving = serve(connection, request, response);
+      if (serving === null) {
+        endTurn(connection, response);
+        connection.busy = false;
+      } else goOn(connection, serving, response).catch((error: unknown) => fail(connection, error));
+    } catch (error) {
+      fail(connection, error);
+    }
+  }
+
+  function fail(connection: Connection, error: unknown): void {
+    log("error", "a connection failed", { error });
+    connection.socket.destroy();
   }
 
   function say(connection: Connection, text: string): void {
     connection.closed = true;
     linger(connection.socket, text);
+  }
+
+  /** Node:http still holds an answer back while the one before it is on its way out. */
+  async function part(connection: Connection, farewell: () => string): Promise<void> {
+    if (connection.closed) return;
+    connection.busy = true;
+    if (connection.last !== null) await whenClosed(connection.last);
+    say(connection, farewell());
+    connection.busy = false;
   }
 
   /** The last words on a connection, after the answers that are still due. */
@@ -156,7 +196,7 @@ export function attend(server: Server, tools: TurnTools): void {
       tools.noteUnknown(fault.status, 0);
       return print(id, refusal(fault, id, headers), clock.now());
     };
-    if (!connection.busy) say(connection, connection.farewell());
+    if (!connection.busy) part(connection, connection.farewell).catch((error: unknown) => fail(connection, error));
   }
 
   /** A method that the parser or node:http keeps for itself: no operation has it, but the path may be known. */

@@ -6,7 +6,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import { createWebSocketStream, type WebSocket, WebSocketServer } from "ws";
 import type { Log } from "../base/log.ts";
-import { connectionOf } from "./exchange.ts";
+import { connectionOf, isIdle } from "./exchange.ts";
 import type { Stop } from "./stop.ts";
 import type { FarSide, Tickets } from "./tickets.ts";
 
@@ -80,7 +80,7 @@ export function createUpgrades({ tickets, stop, log }: UpgradeTools): Upgrades {
       request.method === "GET" &&
       request.headers.upgrade?.toLowerCase() === "websocket" &&
       !stop.asked &&
-      !connectionOf(request.socket).busy &&
+      isIdle(connectionOf(request.socket)) &&
       tickets.has(pathOf(request)),
     attend(server) {
       server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {

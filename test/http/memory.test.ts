@@ -1,0 +1,156 @@
+/**
+ * Answers that are remembered: nobody can tell them from those that are not, whoever asks and however, and they are given at once,
+ * also to clients that ask for many ahead, say nonsense behind them, or do not take them.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { dial, type Heard, shout } from "./talk.ts";
+import { createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
+
+const authOf = (letter: string): string => `Authorization: Bearer ${tokenOf(letter)}\r\n`;
+const auth = authOf("a");
+const get = (target: string, more = auth): string => `GET ${target} HTTP/1.1\r\n${more}\r\n`;
+const put = (target: string, body: string): string =>
+  `PUT ${target} HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`;
+
+let library: Library;
+before(async () => {
+  library = await openLibrary({ limits: { bodyTime: 200 } });
+});
+after(() => library.close());
+
+async function ask(text: string): Promise<Heard> {
+  const line = await dial(library.port);
+  line.say(text);
+  const heard = await line.hear();
+  line.close();
+  return heard;
+}
+
+/** All that is said of a book, but what differs from answer to answer. */
+async function look(more = auth, target = "/book/1"): Promise<object> {
+  const { status, headers, body } = await ask(get(target, more));
+  const same = [...headers].filter(([name]) => name !== "x-request-id" && name !== "date");
+  return { status, headers: same, body };
+}
+
+let count = 0;
+beforeEach(async () => {
+  const line = await dial(library.port);
+  const body = `{"Name":"book ${++count}"}`;
+  line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`);
+  assert.equal((await line.hear()).status, 200);
+  line.close();
+});
+
+describe("an answer that is remembered", () => {
+  test("is the same to the byte, under a request id of its own", async () => {
+    const first = await look();
+    assert.deepEqual(await look(), first);
+    const ids = await Promise.all([1, 2].map(async () => (await ask(get("/book/1"))).headers.get("x-request-id")));
+    assert.notEqual(ids[0], ids[1]);
+    assert.equal((await ask(get("/book/1", `${auth}X-Request-Id: mine\r\n`))).headers.get("x-request-id"), "mine");
+  });
+
+  test("is forgotten with the next commit", async () => {
+    await look();
+    await look();
+    await ask(put("/book/1", '{"Name":"another"}'));
+    assert.equal(read((await ask(get("/book/1"))).body).Name, "another");
+  });
+
+  test("is of one media type", async () => {
+    const name = read((await ask(get("/book/1"))).body).Name;
+    for (let i = 0; i < 2; i++) {
+      const zone = await ask(get("/book/1", `${auth}Accept: text/dns\r\n`));
+      assert.deepEqual([zone.headers.get("content-type"), zone.body], ["text/dns", name]);
+      assert.equal(read((await ask(get("/book/1"))).body).Name, name);
+      assert.equal(read((await ask(get("/book/1", `${auth}Accept: text/plain\r\n`))).body).Name, name);
+    }
+  });
+
+  test("is for the token that got it, as long as it is good", async () => {
+    library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, projectId: 2 }));
+    library.callers.set(tokenOf("c"), createCaller({ tokenId: 3 }));
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await ask(get("/book/1"))).status, 200);
+      assert.equal((await ask(get("/book/1", authOf("b")))).status, 404);
+      assert.equal((await ask(get("/book/1", authOf("c")))).status, 200);
+      assert.equal((await ask(get("/book/1", ""))).status, 401);
+    }
+    library.callers.set(tokenOf("c"), createCaller({ tokenId: 3, scopes: [] }));
+    assert.equal((await ask(get("/book/1", authOf("c")))).status, 403);
+    library.callers.delete(tokenOf("c"));
+    assert.equal((await ask(get("/book/1", authOf("c")))).status, 401);
+  });
+
+  test("draws from the rate limit", async () => {
+    library.callers.set(tokenOf("d"), createCaller({ tokenId: 4, rateLimit: { requests: 3, seconds: 60 } }));
+    const statuses: number[] = [];
+    for (let i = 0; i < 4; i++) statuses.push((await ask(get("/book/1", authOf("d")))).status);
+    assert.deepEqual(statuses, [200, 200, 200, 429]);
+  });
+
+  test("does not answer a HEAD, another query or a preference", async () => {
+    await look();
+    const line = await dial(library.port);
+    line.say(`HEAD /book/1 HTTP/1.1\r\n${auth}\r\n`);
+    assert.ok(Number((await line.hear("head")).headers.get("content-length")) > 0);
+    line.close();
+    await look(auth, "/book");
+    assert.equal(read((await ask(get("/book?limit=1"))).body).length, 1);
+    const strict = await ask(get("/book/1", `${auth}Prefer: handling=strict\r\n`));
+    assert.equal(strict.headers.get("preference-applied"), "handling=strict");
+  });
+});
+
+describe("many that are asked for ahead", () => {
+  test("are answered in order, a read seeing the change before it", async () => {
+    await look();
+    const line = await dial(library.port);
+    const rounds = 20;
+    for (let i = 0; i < rounds; i++)
+      line.say(get("/book/1") + get("/book/1") + put("/book/1", `{"Name":"round ${i}"}`) + get("/book/1"));
+    let name = read((await ask(get("/book/1"))).body).Name;
+    for (let i = 0; i < rounds; i++) {
+      const heard: string[] = [];
+      for (let j = 0; j < 4; j++) heard.push(read((await line.hear()).body).Name);
+      if (i === 0) name = heard[0] as string;
+      assert.deepEqual(heard, [name, name, `round ${i}`, `round ${i}`]);
+      name = `round ${i}`;
+    }
+    line.close();
+  });
+
+  test("are all answered before a refusal of what comes behind them", async () => {
+    await look();
+    const all = await shout(library.port, `${get("/book/1").repeat(50)}nonsense\r\n\r\n`);
+    const statuses = [...all.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status);
+    assert.deepEqual(statuses, [...Array.from({ length: 50 }, () => "200"), "400"]);
+    assert.match(all, /path_not_readable[^]*$/);
+  });
+
+  test("end with the one that closes", async () => {
+    await look();
+    const closing = get("/book/1", `${auth}Connection: close\r\n`);
+    const all = await shout(library.port, get("/book/1") + closing + get("/book/1").repeat(3));
+    assert.equal(all.split("HTTP/1.1 200 ").length - 1, 2);
+  });
+
+  test("are not kept without end for a client that takes none of them", async () => {
+    for (let i = 0; i < 100; i++) await ask(`POST /book HTTP/1.1\r\n${auth}Content-Length: 12\r\n\r\n{"Name":"x"}`);
+    await ask(get("/book"));
+    const accepted = once(library.http.server, "connection");
+    const line = await dial(library.port);
+    const [socket] = (await accepted) as [Socket];
+    line.socket.pause();
+    // More than the buffers of both kernels hold.
+    line.say(get("/book").repeat(3000));
+    while (socket.writableLength === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    await once(socket, "close");
+    line.close();
+    assert.equal((await ask(get("/book"))).status, 200);
+  });
+});
