@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../../service/src/store/db.ts";
-import { journal, lock, prepare, StorageError } from "../../service/src/store/db.ts";
+import { flushJournals, journal, lock, prepare, StorageError } from "../../service/src/store/db.ts";
 import type { Kind } from "../../service/src/store/session.ts";
 import type { Database } from "../postgres.ts";
 import { databases, startDatabase } from "../postgres.ts";
@@ -159,6 +159,42 @@ law("a row that a journal cannot take fails the write that it came with, and no 
   assert.deepEqual(refused, [7]);
   const stands = range(20).filter((i) => i !== 7);
   assert.deepEqual(await readSubjects(store.read), [...stands, ...stands.map((i) => 1000 + i)]);
+});
+
+law("a write that asks for it sees what those before it handed over to a journal", async (store) => {
+  const seen = await Promise.all(
+    range(30).map((i) =>
+      store.write(async (tx) => {
+        if (i % 10 === 9) await flushJournals(tx);
+        const subjects = i % 10 === 9 ? await readSubjects(tx) : null;
+        note(tx, entry(i));
+        if (i === 9) await flushJournals(tx);
+        return subjects;
+      }),
+    ),
+  );
+  if (store.kind === "sqlite") assert.deepEqual(seen[9], range(9), "they share a commit");
+  for (const subjects of seen)
+    if (subjects !== null) assert.equal(new Set(subjects).size, subjects.length, "no row is written twice");
+  assert.deepEqual(await readSubjects(store.read), range(30));
+  await assert.rejects(async () => flushJournals(store.read as Tx), /by a write/);
+});
+
+law("rows that were asked to be written early go with their write when it fails", async (store) => {
+  const outcomes = await Promise.allSettled(
+    range(20).map((i) =>
+      store.write(async (tx) => {
+        note(tx, entry(i));
+        if (i === 12) await flushJournals(tx);
+        if (i % 7 === 5) throw new RangeError(`no ${i}`);
+      }),
+    ),
+  );
+  assert.equal(outcomes.filter(({ status }) => status === "rejected").length, 3);
+  assert.deepEqual(
+    await readSubjects(store.read),
+    range(20).filter((i) => i % 7 !== 5),
+  );
 });
 
 law("a journal takes nothing outside a write", async (store) => {

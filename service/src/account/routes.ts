@@ -112,7 +112,7 @@ async function holdName(tx: Tx, name: string, id: number | null): Promise<void> 
 const tidyScopes = (wanted: readonly string[]): Scope[] => scopes.filter((scope) => wanted.includes(scope));
 
 /** One row of the audit, as `http` hands it over. */
-export async function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
+export function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
   table.putAudit(tx, {
     project_id: row.caller.projectId,
     date: row.date,
@@ -127,6 +127,7 @@ export async function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
     before: row.before,
     after: row.after,
   });
+  return Promise.resolve();
 }
 
 type Names =

@@ -11,9 +11,21 @@ export function mergeQuotas(stored: Partial<Quotas>): Quotas {
   return Object.fromEntries(quotaNames.map((key) => [key, stored[key] ?? quotas[key].default])) as Quotas;
 }
 
+let lastText = "{}";
+let lastQuotas: Partial<Quotas> = {};
+
+/** Quotas as stored. Many changes in a row are of one project, so what was read last is kept. */
+function readQuotas(stored: string): Partial<Quotas> {
+  if (stored !== lastText) {
+    lastQuotas = JSON.parse(stored) as Partial<Quotas>;
+    lastText = stored;
+  }
+  return lastQuotas;
+}
+
 /** Throws `quota_exceeded` with the numbers, unless `wanted` more fit beside the `used` ones. */
 export function holdQuota(stored: string, quota: Quota, used: number, wanted: number): void {
-  const limit = (JSON.parse(stored) as Partial<Quotas>)[quota] ?? quotas[quota].default;
+  const limit = readQuotas(stored)[quota] ?? quotas[quota].default;
   if (used + wanted <= limit) return;
   const free = Math.max(0, limit - used);
   throw new Fault("quota_exceeded", `${quota}: wanted ${wanted}, free ${free}, limit ${limit}.`);

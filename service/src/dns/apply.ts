@@ -94,7 +94,7 @@ export async function applyWishes(
   const changes: Change[] = [];
   for (const wish of real) changes.push(await write(tx, domain.id, wish, serial, by.now));
   if (!visible) return { domain: after, changes, step: null };
-  await keepVersion(tx, after, changes, by);
+  keepVersion(tx, after, changes, by);
   const step: ZoneChange = {
     zone: domain.ascii,
     base: domain.serial,
@@ -122,8 +122,10 @@ async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]):
       if (question.between !== undefined) ranges.push(question);
     }
   }
-  const rows = new Map<number, table.RecordRow>();
-  for (const row of await table.listAtNodes(tx, domain.id, [...nodes])) rows.set(row.id, row);
+  const found = await table.listAtNodes(tx, domain.id, [...nodes]);
+  // As with nearly every create: a new name.
+  if (found.length === 0 && ranges.length === 0) return found;
+  const rows = new Map(found.map((row) => [row.id, row]));
   for (const { between, types } of ranges) {
     if (between === undefined) continue;
     // One that stays is enough to refuse, and at most all that go can stand before it.

@@ -228,7 +228,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
           rows.push({ ...fresh, id: dryRun ? 0 : id });
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
-        await keepVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
+        keepVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
         await nudge(tx, delegation, row.id);
 
         const shown = dryRun ? { ...row, id: 0 } : row;

@@ -23,8 +23,10 @@ export function sees({ restriction }: Caller, { type, owner }: Seen): boolean {
 const seesDomain = ({ restriction }: Caller, id: number): boolean =>
   restriction === null || restriction.domainId === id;
 
-export async function findSeenDomain(db: Reader, caller: Caller, id: number): Promise<table.OwnedDomain | undefined> {
-  return seesDomain(caller, id) ? table.findDomain.first(db, { id, project: caller.projectId }) : undefined;
+export function findSeenDomain(db: Reader, caller: Caller, id: number): Promise<table.OwnedDomain | undefined> {
+  return seesDomain(caller, id)
+    ? table.findDomain.first(db, { id, project: caller.projectId })
+    : Promise.resolve(undefined);
 }
 
 /** Throws `domain_not_found`. */

@@ -1,6 +1,6 @@
 /** Domains, records and versions in SQL. Whoever changes records of a domain holds `lockDomain` first, so that one change sees the other. */
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { DomainTable, DomainVersionTable, RecordTable } from "../store/schema.ts";
 
 export type DomainRow = Selectable<DomainTable>;
@@ -165,8 +165,12 @@ const listAtNode = prepare<{ domain: number; node: string }>()((db, p) =>
 );
 
 /** Records served at these names. */
-export async function listAtNodes(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
-  if (nodes.length === 1) return listAtNode.all(db, { domain, node: nodes[0] ?? "" });
+export function listAtNodes(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
+  const [node = ""] = nodes;
+  return nodes.length === 1 ? listAtNode.all(db, { domain, node }) : listAtMany(db, domain, nodes);
+}
+
+async function listAtMany(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
   const rows: RecordRow[] = [];
   for (let from = 0; from < nodes.length; from += mostKeys)
     rows.push(
@@ -230,16 +234,15 @@ export const updateRecord = prepare<Omit<RecordRow, "domain_id" | "type" | "crea
 
 export const deleteRecord = prepare<{ id: number }>()((db, p) => db.deleteFrom("record").where("id", "=", p("id")));
 
-export const insertVersion = prepare<VersionRow>()((db, p) =>
-  db.insertInto("domain_version").values({
-    domain_id: p("domain_id"),
-    serial: p("serial"),
-    date: p("date"),
-    token_id: p("token_id"),
-    request_id: p("request_id"),
-    changes: p("changes"),
-  }),
-);
+/** Seen inside a write only after `flushJournals`. */
+export const putVersion = journal("domain_version", [
+  "domain_id",
+  "serial",
+  "date",
+  "token_id",
+  "request_id",
+  "changes",
+]);
 
 /** How much is kept of versions, in bytes: newest first, below serial `before`. */
 export const listVersionSizes = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>

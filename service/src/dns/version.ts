@@ -28,18 +28,18 @@ const pastOf = (row: table.RecordRow | null): PastRecord | null => {
   return { id, type, owner, ttl, value, created, labels };
 };
 
-export async function keepVersion(
+export function keepVersion(
   tx: Tx,
   domain: Pick<table.DomainRow, "id" | "serial">,
   changes: readonly Change[],
   by: { readonly token: number; readonly request: string; readonly now: number },
-): Promise<void> {
+): void {
   const past: PastChange[] = changes.map(({ op, before, after }) => ({
     op,
     before: pastOf(before),
     after: pastOf(after),
   }));
-  await table.insertVersion.run(tx, {
+  table.putVersion(tx, {
     domain_id: domain.id,
     serial: domain.serial,
     date: by.now,

@@ -6,7 +6,7 @@ import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
 import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
-import type { Reader, Tx } from "../store/db.ts";
+import { flushJournals, type Reader, type Tx } from "../store/db.ts";
 import { applyWishes, showChange, type Wish } from "./apply.ts";
 import { compareRecords, type Difference } from "./difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./record.ts";
@@ -196,6 +196,7 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
         const domain = await open(request, tx, request.params.id);
         holdWhole(request.caller, "restore versions");
         const { Serial } = request.body;
+        await flushJournals(tx);
         const state = await stateAt(tx, domain.id, Serial);
         if (state === undefined)
           throw invalidFields([

@@ -36,16 +36,18 @@ export function hearCommits(store: Store): HeardStore {
     kind: store.kind,
     read: store.read,
     close: () => store.close(),
-    async write(work) {
+    write(work) {
       let topics: (Topic | "hidden")[] = [];
-      const result = await store.write((tx) => {
+      const written = store.write((tx) => {
         topics = [];
         (tx as Heard)[topicsKey] = topics;
         return work(tx);
       });
-      if (!topics.includes("hidden")) commits += 1;
-      for (const topic of topics) if (topic !== "hidden") for (const listener of listeners[topic]) listener();
-      return result;
+      return written.then((result) => {
+        if (!topics.includes("hidden")) commits += 1;
+        for (const topic of topics) if (topic !== "hidden") for (const listener of listeners[topic]) listener();
+        return result;
+      });
     },
     onCommit(topic, listener) {
       listeners[topic].add(listener);

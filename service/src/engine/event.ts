@@ -47,8 +47,8 @@ const put = journal("event", [
 ]);
 
 /** Stores events with the transaction, in the order given. They are written at its end. */
-export async function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
-  if (events.length === 0) return;
+export function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return Promise.resolve();
   touch(tx, "event");
   for (const event of events)
     put(tx, {
@@ -62,6 +62,7 @@ export async function append(tx: Tx, events: readonly NewEvent[]): Promise<void>
       request_id: event.request ?? null,
       data: event.data,
     });
+  return Promise.resolve();
 }
 
 /** What somebody wants to see and may see; all of it must fit. A field that is absent lets everything pass. */

@@ -89,6 +89,12 @@ export function journal<Name extends keyof Tables>(
   };
 }
 
+/**
+ * Makes rows visible that were handed over to journals before, also by those who share the commit. For a write that reads such a
+ * table, and before it hands over rows of its own: those would take PostgreSQL's lock too early.
+ */
+export const flushJournals = (tx: Tx): Promise<void> => sessionOf(tx).flush();
+
 let plans = 0;
 
 /**

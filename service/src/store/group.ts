@@ -50,23 +50,29 @@ interface Outcome {
   readonly mustUndo: boolean;
 }
 
-/** Takes what a part hands over for its journals. */
-type Keep = (entries: readonly Entry[]) => void;
-
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
+
+/** Writes entries of journals, which are none afterwards. */
+function writeEntries(connection: Connection, entries: Entry[]): void {
+  for (const { sql, values } of statementsOf(entries, "sqlite")) connection.run(sql, values);
+  entries.length = 0;
+}
 
 /** One part's way to the connection, as long as the part runs. The first error sticks, as PostgreSQL has it. */
 class PartSession implements Session {
   readonly kind = "sqlite";
   readonly #connection: Connection;
+  readonly #earlier: Entry[];
   failure: unknown = undefined;
   ended = false;
   /** It ran something that may have changed rows, or handed rows over. */
   wrote = false;
   readonly entries: Entry[] = [];
 
-  constructor(connection: Connection) {
+  /** `earlier`: what the parts before it have handed over and nobody has written yet. */
+  constructor(connection: Connection, earlier: Entry[]) {
     this.#connection = connection;
+    this.#earlier = earlier;
   }
 
   #act<T>(sql: string, act: (connection: Connection) => T): Promise<T> {
@@ -101,6 +107,12 @@ class PartSession implements Session {
     this.wrote = true;
     this.entries.push({ journal, values });
   }
+  flush(): Promise<void> {
+    return this.#act("flush", (connection) => {
+      writeEntries(connection, this.#earlier);
+      writeEntries(connection, this.entries);
+    });
+  }
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }> {
     return this.#act(sql, (connection) => connection.execute(sql, values));
   }
@@ -122,13 +134,15 @@ export function createWriter(connection: Connection, face: (session: Session) =>
   let busy: Promise<void> | undefined;
   let closed = false;
 
-  async function runPart({ work, resolve, reject }: Part, keep: Keep): Promise<Outcome> {
-    const session = new PartSession(connection);
+  /** Adds to `kept` what the part hands over; without it the part writes that itself. */
+  async function runPart({ work, resolve, reject }: Part, kept: Entry[] | null): Promise<Outcome> {
+    const session = new PartSession(connection, kept ?? []);
     const tx = Object.assign(face(session), { isWrite: true as const });
     try {
       const value = await work(tx);
       if (session.failure !== undefined) throw session.failure;
-      keep(session.entries);
+      if (kept === null) await session.flush();
+      else for (const entry of session.entries) kept.push(entry);
       return { tell: () => resolve(value), mustUndo: false };
     } catch (error) {
       // A full disk or a broken one takes the whole group with it; so does anything that ended the transaction.
@@ -140,26 +154,19 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     }
   }
 
-  const write: Keep = (entries) => {
-    for (const { sql, values } of statementsOf(entries, "sqlite")) connection.run(sql, values);
-  };
-
   /** False: a part must be undone, and with it all were. */
   async function runTogether(parts: readonly Part[], outcomes: Outcome[]): Promise<boolean> {
     connection.run("BEGIN IMMEDIATE", []);
     const kept: Entry[] = [];
-    const keep: Keep = (entries) => {
-      for (const entry of entries) kept.push(entry);
-    };
     for (const part of parts) {
-      const outcome = await runPart(part, keep);
+      const outcome = await runPart(part, kept);
       outcomes.push(outcome);
       if (!outcome.mustUndo) continue;
       connection.run("ROLLBACK", []);
       return parts.length === 1;
     }
     try {
-      write(kept);
+      writeEntries(connection, kept);
     } catch (error) {
       if (error instanceof StorageError) throw error;
       // Whose row it was shows when each part writes its own.
@@ -174,7 +181,7 @@ export function createWriter(connection: Connection, face: (session: Session) =>
     connection.run("BEGIN IMMEDIATE", []);
     for (const part of parts) {
       connection.run("SAVEPOINT part", []);
-      const outcome = await runPart(part, write);
+      const outcome = await runPart(part, null);
       outcomes.push(outcome);
       if (outcome.mustUndo) connection.run("ROLLBACK TO part", []);
       connection.run("RELEASE part", []);

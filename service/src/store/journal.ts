@@ -1,7 +1,7 @@
 /**
- * Tables to which rows are only ever added at the end, such as events and the audit. A transaction hands its rows over and does
+ * Tables to which rows are only ever added, such as events, the audit and versions of domains. A transaction hands its rows over and does
  * not see them: they are written as its last act, many in one statement, on SQLite together with those of all who share its commit,
- * which halves what they cost. On PostgreSQL it happens under a lock that lasts until the commit; so on both databases ids grow
+ * which halves what they cost. Who reads such a table inside a write calls `flushJournals` first. On PostgreSQL it happens under a lock that lasts until the commit; so on both databases ids grow
  * in the order of commits, the lock is short, and, always taken last, can make no two transactions wait for each other.
  */
 
@@ -41,7 +41,8 @@ export function* statementsOf(entries: readonly Entry[], kind: Kind): Generator<
   for (const [journal, rows] of Map.groupBy(entries, (entry) => entry.journal)) {
     for (let at = 0; at < rows.length; ) {
       const size = sizes.find((each) => at + each <= rows.length) ?? 1;
-      const values = rows.slice(at, at + size).flatMap((row) => row.values);
+      const values: unknown[] = [];
+      for (const row of rows.slice(at, at + size)) values.push(...row.values);
       yield { sql: textOf(journal, kind, size), values, name: `${journal.table}-${size}` };
       at += size;
     }

@@ -69,7 +69,11 @@ function explain(error: unknown): unknown {
 
 type Ask = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
 
-const createSession = (ask: Ask, append: Session["append"] = refuseAppend): Session => ({
+type Journaling = Pick<Session, "append" | "flush">;
+
+const refusing: Journaling = { append: refuseAppend, flush: refuseAppend };
+
+const createSession = (ask: Ask, { append, flush }: Journaling = refusing): Session => ({
   kind: "postgres",
   all: async (sql, values, name) => (await ask(sql, values, name)).rows,
   first: async (sql, values, name) => (await ask(sql, values, name)).rows[0],
@@ -79,6 +83,7 @@ const createSession = (ask: Ask, append: Session["append"] = refuseAppend): Sess
     return rows[0]?.["id"] as number;
   },
   append,
+  flush,
   async execute(sql, values) {
     const { rows, rowCount } = await ask(sql, values);
     return { rows, changes: rowCount ?? 0 };
@@ -145,17 +150,22 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
           : explain(error);
       }
     };
-    const session = createSession(ask, (journal, values) => {
-      if (life.ended) throw new Error("this transaction has ended");
-      entries.push({ journal, values });
+    const session = createSession(ask, {
+      append(journal, values) {
+        if (life.ended) throw new Error("this transaction has ended");
+        entries.push({ journal, values });
+      },
+      async flush() {
+        if (entries.length > 0) await lock(tx, "journal");
+        for (const { sql, values, name } of statementsOf(entries.splice(0), "postgres")) await ask(sql, values, name);
+      },
     });
-    const tx = Object.assign(face(session), { isWrite: true as const });
+    const tx: Tx = Object.assign(face(session), { isWrite: true as const });
     await client.query("begin isolation level read committed read write");
     try {
       const value = await inside.run(life, work, tx);
       if (failure !== undefined) throw failure;
-      if (entries.length > 0) await lock(tx, "journal");
-      for (const { sql, values, name } of statementsOf(entries, "postgres")) await ask(sql, values, name);
+      await session.flush();
       life.ended = true;
       await client.query("commit");
       return value;

@@ -31,8 +31,10 @@ export interface Session {
   run(sql: string, values: readonly unknown[], name?: string): Promise<number>;
   /** Runs the INSERT of one row, without `RETURNING`, and resolves to the `id` it got. */
   insert(sql: string, values: readonly unknown[], name?: string): Promise<number>;
-  /** Hands the values of rows over that are written right before the commit. Throws where there is none to come. */
+  /** Hands over the values of a row that is written right before the commit. Throws where there is none to come. */
   append(journal: Journal, values: readonly unknown[]): void;
+  /** Writes now what was handed over by now, by this transaction and by those that share its commit. */
+  flush(): Promise<void>;
   /** For Kysely, which does not know whether its text returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
   /** Several statements without values, as in a migration. */
@@ -51,7 +53,7 @@ export function sessionOf(db: Kysely<Tables>): Session {
   return session;
 }
 
-/** `append` of a session that only reads. */
+/** `append` and `flush` of a session that only reads. */
 export function refuseAppend(): never {
   throw new Error("rows are put into a journal by a write");
 }

@@ -194,6 +194,7 @@ const readSession = (connection: Connection): Session => ({
   run: async (sql, values) => connection.run(sql, values),
   insert: async (sql, values) => connection.insert(sql, values),
   append: refuseAppend,
+  flush: refuseAppend,
   execute: async (sql, values) => connection.execute(sql, values),
   script: async (sql) => connection.script(sql),
 });
