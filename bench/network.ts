@@ -2,6 +2,9 @@
  * Networks through the API against what the kernel's own tools need for the same: an order against the bare batch of the commands, a
  * set of rules against a bare `nft -f` of its text, 200 orders at once, tunnels, and what packets pay. The whole service in this
  * process, its machine a namespace; `npm run bench -- network`, as root. What the driver alone costs is in `nft` and `vpn`.
+ *
+ * Sets of rules: bare nft and the API in turns, many rounds, the best of each, since whatever else the machine does only adds; two
+ * medians would tell which of the two met more of it. The bare one replaces a live table by the text that the service renders of them.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -32,11 +35,13 @@ async function time(work: () => Promise<unknown>): Promise<number> {
 }
 const ms = (value: number): string => value.toFixed(1);
 const rows: Record<string, Record<string, string | number>> = {};
-const compare = (name: string, bare: readonly number[], ours: readonly number[]) => {
+const best = (values: readonly number[]): number => Math.min(...values);
+/** `pick`: the one of many rounds that counts. */
+const compare = (name: string, bare: readonly number[], ours: readonly number[], pick = median) => {
   rows[name] = {
-    "bare ms": ms(median(bare)),
-    "API ms": ms(median(ours)),
-    ratio: (median(ours) / median(bare)).toFixed(2),
+    "bare ms": ms(pick(bare)),
+    "API ms": ms(pick(ours)),
+    ratio: (pick(ours) / pick(bare)).toFixed(2),
   };
 };
 
@@ -144,7 +149,7 @@ async function measureRules(scene: NetworkScene): Promise<void> {
     const sets = [rules(count, 0), rules(count, 1)] as const;
     const texts = sets.map((set) => firewallText(toPort(normalise(set, { family6: false })), [network.CIDR]));
     const [bare, ours]: [number[], number[]] = [[], []];
-    for (let round = 0; round < (count > 1000 ? 4 : 8); round++) {
+    for (let round = 0; round < (count > 1000 ? 12 : 30); round++) {
       bare.push(await time(() => bareNft(texts[round % 2] ?? "")));
       ours.push(
         await time(async () => {
@@ -155,7 +160,7 @@ async function measureRules(scene: NetworkScene): Promise<void> {
       );
       await until("the rules before gone", isTidy);
     }
-    compare(`PUT firewall, ${count} rules`, bare, ours);
+    compare(`PUT firewall, ${count} rules`, bare, ours, best);
   }
   await exec.run(["ip", "netns", "del", beside]);
   await client.deletePublicNetwork({ path }, { wait: 30 });

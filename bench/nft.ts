@@ -1,6 +1,7 @@
 /**
  * Networks against what the kernel's own tools need for the same: rules replaced against a bare `nft -f` of the same text, a whole
  * network against the bare batches, 200 networks at once, and what a packet pays for 10,000 rules. `npm run bench -- nft`, as root.
+ * Rules are replaced bare and by the driver in turns, and the best of many rounds counts: whatever else the machine does only adds.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -58,7 +59,7 @@ try {
   for (const count of [10, 100, 1000, 10_000]) {
     const sets = [rules(count, 0), rules(count, 1)];
     const texts = sets.map((set) => firewallText(set, [wide.cidr]));
-    const rounds = count > 1000 ? 6 : 12;
+    const rounds = count > 1000 ? 12 : 30;
     const [bare, ours]: [number[], number[]] = [[], []];
     // In turns, so that both meet the same neighbours on this machine; what is left to be removed is nobody else's to pay.
     const enter = `--net=/run/netns/${beside}`;
@@ -68,10 +69,11 @@ try {
       ours.push(await time(() => apply({ firewall: sets[(round + 1) % 2] ?? open })));
       while ((await lab.run(`brume-${lab.tag}-7`, ["nft", "list", "tables"])).match(/ edge/g)?.length !== 1) {}
     }
+    const best = { bare: Math.min(...bare), ours: Math.min(...ours) };
     rows[`replace ${count} rules`] = {
-      "bare ms": ms(median(bare)),
-      "ours ms": ms(median(ours)),
-      ratio: (median(ours) / median(bare)).toFixed(2),
+      "bare ms": ms(best.bare),
+      "ours ms": ms(best.ours),
+      ratio: (best.ours / best.bare).toFixed(2),
     };
   }
 

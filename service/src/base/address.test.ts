@@ -10,6 +10,7 @@ import {
   parseAddress,
   parseAddresses,
   prefixLength,
+  readIPv4,
 } from "./address.ts";
 
 test("canonical text is what was parsed", () => {
@@ -94,4 +95,25 @@ test("joined ranges and their complement hold every value exactly once", () => {
     }),
   );
   assert.deepEqual(complement([], everything(4)), [everything(4)]);
+});
+
+test("addresses of IPv4 are the same as numbers", () => {
+  assert.equal(readIPv4("fd24::1"), null);
+  assert.equal(readIPv4("10.0.0.0/8"), null);
+  fc.assert(
+    fc.property(fc.ipV4(), fc.integer({ min: 0, max: 2 ** 31 }), (text, more) => {
+      const first = readIPv4(text) ?? Number.NaN;
+      const last = Math.min(first + more, 2 ** 32 - 1);
+      assert.equal(BigInt(first), parseAddress(text).value);
+      const same = { first: BigInt(first), last: BigInt(last) };
+      assert.equal(formatAddresses(4, { first, last }), formatAddresses(4, same));
+      const [whole, all] = [{ first: 0, last: 2 ** 32 - 1 }, everything(4)];
+      const others = complement([{ first, last }], whole);
+      assert.deepEqual(
+        others.map((each) => formatAddresses(4, each)),
+        complement([same], all).map((each) => formatAddresses(4, each)),
+      );
+      assert.equal(contains([{ first, last }], same.last), true);
+    }),
+  );
 });

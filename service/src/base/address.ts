@@ -6,10 +6,13 @@ import { isIPv4, isIPv6 } from "node:net";
 
 export type Family = 4 | 6;
 
+/** Of an address. Addresses of IPv4 fit into numbers too, which whoever has thousands of them reckons with many times faster. */
+export type Value = bigint | number;
+
 /** Both ends included. */
-export interface Range {
-  readonly first: bigint;
-  readonly last: bigint;
+export interface Range<V extends Value = bigint> {
+  readonly first: V;
+  readonly last: V;
 }
 
 export interface Addresses extends Range {
@@ -26,7 +29,7 @@ export const everything = (family: Family): Range => all[family];
 function parse6(text: string): bigint {
   // The last 32 bits may be written as IPv4 (RFC 4291 section 2.2).
   const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text);
-  const v4 = dotted ? parse4(dotted[2] ?? "") : 0n;
+  const v4 = BigInt(dotted ? parse4(dotted[2] ?? "") : 0);
   const hex = dotted ? `${dotted[1]}${(v4 >> 16n).toString(16)}:${(v4 & 0xffffn).toString(16)}` : text;
   const [head = "", tail] = hex.split("::");
   const groups = (part: string) => (part === "" ? [] : part.split(":"));
@@ -36,30 +39,28 @@ function parse6(text: string): bigint {
   return [...front, ...middle, ...back].reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
 }
 
-function parse4(text: string): bigint {
+/** An address of IPv4 as a number; null: the text is none. */
+export const readIPv4 = (text: string): number | null => (isIPv4(text) ? parse4(text) : null);
+
+function parse4(text: string): number {
   let [value, part] = [0, 0];
   for (let at = 0; at < text.length; at++) {
     const digit = text.charCodeAt(at) - 48;
     if (digit >= 0) part = part * 10 + digit;
     else [value, part] = [value * 256 + part, 0];
   }
-  return BigInt(value * 256 + part);
+  return value * 256 + part;
 }
 
 /** One address. Throws on anything else. */
 export function parseAddress(text: string): { readonly family: Family; readonly value: bigint } {
-  if (isIPv4(text)) return { family: 4, value: parse4(text) };
+  if (isIPv4(text)) return { family: 4, value: BigInt(parse4(text)) };
   if (isIPv6(text) && !text.includes("%")) return { family: 6, value: parse6(text) };
   throw new Error(`"${text}" is no address`);
 }
 
 /** An address, a block or a range `first-last`. Throws on anything else, host bits in a block included. */
 export function parseAddresses(text: string): Addresses {
-  if (isIPv4(text)) {
-    // By far the most.
-    const value = parse4(text);
-    return { family: 4, first: value, last: value };
-  }
   const [start = "", end, ...more] = text.split("-");
   if (end !== undefined) {
     const [first, last] = [parseAddress(start), parseAddress(end)];
@@ -82,12 +83,13 @@ export function prefixLength(cidr: string): number {
   return Number(cidr.split("/")[1]);
 }
 
-function formatAddress(family: Family, value: bigint): string {
+function formatAddress(family: Family, value: Value): string {
   if (family === 4) {
     const number = Number(value);
     return `${number >>> 24}.${(number >>> 16) & 255}.${(number >>> 8) & 255}.${number & 255}`;
   }
-  const groups = Array.from({ length: 8 }, (_, i) => ((value >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));
+  const bits = BigInt(value);
+  const groups = Array.from({ length: 8 }, (_, i) => ((bits >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));
   // The longest run of zero groups becomes "::" (RFC 5952 section 4.2).
   const runs = [...groups.join(":").matchAll(/(?<![0-9a-f])0(:0)+(?![0-9a-f])/g)];
   const longest = runs.reduce<RegExpExecArray | null>(
@@ -102,37 +104,42 @@ function formatAddress(family: Family, value: bigint): string {
 }
 
 /** The shortest of address, block and range that says it. */
-export function formatAddresses(family: Family, { first, last }: Range): string {
+export function formatAddresses(family: Family, { first, last }: Range<Value>): string {
   if (first === last) return formatAddress(family, first);
-  const size = last - first + 1n;
-  if ((size & (size - 1n)) === 0n && first % size === 0n)
+  const start = BigInt(first);
+  const size = BigInt(last) - start + 1n;
+  if ((size & (size - 1n)) === 0n && start % size === 0n)
     return `${formatAddress(family, first)}/${bits(family) + 1 - size.toString(2).length}`;
   return `${formatAddress(family, first)}-${formatAddress(family, last)}`;
 }
 
+const move = (value: Value, step: 1 | -1): Value => (typeof value === "bigint" ? value + BigInt(step) : value + step);
+export const valueAfter = <V extends Value>(value: V): V => move(value, 1) as V;
+export const valueBefore = <V extends Value>(value: V): V => move(value, -1) as V;
+
 /** Sorted, without overlap, neighbours joined. */
-export function join(ranges: readonly Range[]): Range[] {
+export function join<V extends Value>(ranges: readonly Range<V>[]): Range<V>[] {
   if (ranges.length <= 1) return [...ranges];
-  const joined: Range[] = [];
+  const joined: Range<V>[] = [];
   for (const range of [...ranges].sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0))) {
     const before = joined.at(-1);
-    if (before === undefined || range.first > before.last + 1n) joined.push(range);
+    if (before === undefined || range.first > valueAfter(before.last)) joined.push(range);
     else if (range.last > before.last) joined[joined.length - 1] = { first: before.first, last: range.last };
   }
   return joined;
 }
 
 /** What of `whole` is in none of the ranges. */
-export function complement(ranges: readonly Range[], whole: Range): Range[] {
-  const left: Range[] = [];
+export function complement<V extends Value>(ranges: readonly Range<V>[], whole: Range<V>): Range<V>[] {
+  const left: Range<V>[] = [];
   let next = whole.first;
   for (const { first, last } of join(ranges)) {
-    if (first > next) left.push({ first: next, last: first - 1n });
-    next = last + 1n;
+    if (first > next) left.push({ first: next, last: valueBefore(first) });
+    next = valueAfter(last);
   }
   if (next <= whole.last) left.push({ first: next, last: whole.last });
   return left;
 }
 
-export const contains = (ranges: readonly Range[], value: bigint): boolean =>
+export const contains = (ranges: readonly Range<Value>[], value: Value): boolean =>
   ranges.some(({ first, last }) => first <= value && value <= last);

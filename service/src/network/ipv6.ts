@@ -31,9 +31,10 @@ export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options
     if (row === undefined || !lacks(row)) return true;
     const first6 = find6(pool, (await table.listTaken(tx, now)).first6);
     if (first6 === null) return false;
-    await table.updateNetwork(tx, id, { first6, generation: row.generation + 1, version: row.version + 1 });
+    const change = { first6, generation: row.generation + 1, version: row.version + 1 };
+    await table.updateNetwork(tx, id, change);
     await nudge(tx, apply, id);
-    await tell(tx, id, "changed", now, row);
+    await tell(tx, { ...row, ...change }, "changed", now, row);
     return true;
   }
 

@@ -101,22 +101,21 @@ export function confirmKeeper({ store, clock, apply }: ConfirmOptions): Keeper {
   });
 }
 
-/** Tells of a network as it is now; `before` is what it was where its firewall changed. Nobody hears of shared ones, since they are nobody's. */
+/** Tells of a network as `row` has it now; `before` is what it was where its firewall changed. Nobody hears of shared ones, since they are nobody's. */
 export async function tell(
   tx: Tx,
-  id: number,
+  row: table.NetworkRow,
   what: "changed" | "applied",
   now: number,
   before?: table.NetworkRow,
 ): Promise<void> {
-  const row = await table.findNetwork(tx, id);
   // Not read as a whole for nothing: all servers without a network of their own are in it.
-  if (row === undefined || row.project_id === null) return;
+  if (row.project_id === null) return;
   const whole = await readWhole(tx, row);
   if (whole === undefined) return;
   const { resource, data } = showForEvent(whole, before ?? whole.network);
   const type = `${resource}.${resource === "network" ? "changed" : what}`;
-  await append(tx, [{ type, date: now, project: row.project_id, resource, id, data: JSON.stringify(data) }]);
+  await append(tx, [{ type, date: now, project: row.project_id, resource, id: row.id, data: JSON.stringify(data) }]);
 }
 
 /** Counts the wish on beyond what the machine has seen. */
@@ -133,23 +132,24 @@ async function fallBack(tx: Tx, id: number, now: number): Promise<void> {
   const row = await table.findNetwork(tx, id);
   if (row === undefined || row.confirm_by === null || row.confirm_by > now || row.fallback === null) return;
   if (row.state === "Deleting") return;
-  await table.updateNetwork(tx, id, {
+  const change = {
     firewall: row.fallback,
     fallback: null,
     confirm_by: null,
     generation: row.generation + 1,
     version: row.version + 1,
-  });
-  await tell(tx, id, "changed", now, row);
+  };
+  await table.updateNetwork(tx, id, change);
+  await tell(tx, { ...row, ...change }, "changed", now, row);
 }
 
 async function noteApplied(tx: Tx, id: number, applied: number, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row === undefined || (row.applied === applied && row.state !== "New" && row.error === null)) return;
-  const state = row.state === "New" ? "Active" : row.state;
-  await table.updateNetwork(tx, id, { applied, state, error: null });
-  await tell(tx, id, "applied", now);
+  const change = { applied, state: row.state === "New" ? "Active" : row.state, error: null } as const;
+  await table.updateNetwork(tx, id, change);
+  await tell(tx, { ...row, ...change }, "applied", now);
 }
 
 async function noteFailure(tx: Tx, { id, generation }: table.NetworkRow, error: Error, now: number): Promise<void> {
@@ -175,7 +175,7 @@ export async function noteTrouble(tx: Tx, id: number, detail: string, now: numbe
   const text = JSON.stringify(error);
   if (row.error === text) return;
   await table.updateNetwork(tx, id, { error: text });
-  await tell(tx, id, "changed", now);
+  await tell(tx, { ...row, error: text }, "changed", now);
 }
 
 /** Nothing of it is on the machine any more. */

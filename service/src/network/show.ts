@@ -67,7 +67,17 @@ function showOneTunnel(row: TunnelRow, network: NetworkRow, { secrets, peer }: V
   });
 }
 
-export function showPublicNetwork({ network, links, tunnels }: Whole, view: View): PublicNetwork {
+export function showPublicNetwork(whole: Whole, view: View): PublicNetwork {
+  const { network } = whole;
+  const Firewall = showFirewall(firewallOf(network), {
+    confirmBy: network.confirm_by,
+    // What the machine counts are the rules in force, which may still be the ones before.
+    counts: view.live !== null && network.applied === network.generation ? view.live.rules : null,
+  });
+  return showWith(Firewall, whole, view);
+}
+
+function showWith(Firewall: PublicNetwork["Firewall"], { network, links, tunnels }: Whole, view: View): PublicNetwork {
   const { first6 } = network;
   return {
     Id: network.id,
@@ -83,11 +93,7 @@ export function showPublicNetwork({ network, links, tunnels }: Whole, view: View
     NetworkCapacity: String(prefixOf(network)),
     Type: "PublicClient",
     Bandwidth: network.bandwidth,
-    Firewall: showFirewall(firewallOf(network), {
-      confirmBy: network.confirm_by,
-      // What the machine counts are the rules in force, which may still be the ones before.
-      counts: view.live !== null && network.applied === network.generation ? view.live.rules : null,
-    }),
+    Firewall,
     Vpn: { Tunnels: tunnels.map((row) => showOneTunnel(row, network, view)) },
     DateCreate: formatDate(network.created),
     Generation: network.generation,
@@ -124,8 +130,8 @@ export function showForEvent(
   whole: Whole,
   other: NetworkRow | null,
 ): { readonly resource: "publicnetwork" | "network"; readonly data: unknown } {
-  if (whole.network.kind === "private") return { resource: "network", data: showNetwork(whole.network, whole.links) };
-  const shown = showPublicNetwork(whole, { live: null, secrets: null });
-  const Firewall = abridge(shown.Firewall, other && firewallOf(other));
-  return { resource: "publicnetwork", data: { ...shown, Firewall } };
+  const { network } = whole;
+  if (network.kind === "private") return { resource: "network", data: showNetwork(network, whole.links) };
+  const Firewall = abridge(firewallOf(network), other && firewallOf(other), network.confirm_by);
+  return { resource: "publicnetwork", data: showWith(Firewall, whole, { live: null, secrets: null }) };
 }

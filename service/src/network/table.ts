@@ -21,6 +21,14 @@ export const findNetwork = (db: Reader, id: number): Promise<NetworkRow | undefi
 export const listNetworksById = async (db: Reader, ids: readonly number[]): Promise<NetworkRow[]> =>
   ids.length === 0 ? [] : db.selectFrom("network").selectAll().where("id", "in", ids).orderBy("id").execute();
 
+const generationOf = prepare<{ id: number }>()((db, p) =>
+  db.selectFrom("network").select("generation").where("id", "=", p("id")),
+);
+
+/** A row may hold megabytes of rules; whoever only asks whether it has changed need not read them. */
+export const findGeneration = async (db: Reader, id: number): Promise<number | undefined> =>
+  (await generationOf.first(db, { id }))?.generation;
+
 const findOwned = prepare<{ id: number; project: number; kind: NetworkRow["kind"] }>()((db, p) =>
   db
     .selectFrom("network")

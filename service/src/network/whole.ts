@@ -21,9 +21,9 @@ export async function readWhole(db: Reader, row: table.NetworkRow | undefined): 
     const { id, generation } = network;
     const links = await table.listLinks(db, id);
     const tunnels = await table.listTunnels(db, id);
+    const now = await table.findGeneration(db, id);
+    if (now !== undefined && (now === generation || look === mostLooks)) return { network, links, tunnels };
     network = await table.findNetwork(db, id);
-    if (network !== undefined && (network.generation === generation || look === mostLooks))
-      return { network, links, tunnels };
   }
   return undefined;
 }

@@ -29,7 +29,7 @@ import {
   settings,
   spaceLines,
 } from "./netns.ts";
-import { digestOf, firstText } from "./nft.ts";
+import { digestOf, environment, firstText } from "./nft.ts";
 import { createObserver } from "./observer.ts";
 import { createPair, type Pair } from "./pair.ts";
 import type { Image, Router } from "./port.ts";
@@ -106,9 +106,10 @@ export function createLinux(options: LinuxOptions): Router {
     });
   }
   async function nft(namespace: string | null, text: string): Promise<void> {
-    if (text !== "") await exec.run([...enter(namespace), "nft", "-f", "-"], { stdin: text, timeout: 60_000 });
+    const options = { stdin: text, timeout: 60_000, environment };
+    if (text !== "") await exec.run([...enter(namespace), "nft", "-f", "-"], options);
   }
-  const nftPair = (network: number): Pair => createPair(exec, [...enter(spaceOf(network)), "nft", "-f", "-"]);
+  const nftPair = (network: number) => createPair(exec, [...enter(spaceOf(network)), "nft", "-f", "-"], environment);
   const isMissing = (error: unknown) =>
     /No such file|Cannot find device|does not exist/.test(
       ((error as Error).cause as Error | undefined)?.message ?? (error as Error).message,

@@ -52,9 +52,8 @@ export const openTo = (openings: readonly Opening[], side: "inside" | "outside")
 
 /** Of a packet that is addressed to the edge: whether one of the openings takes it. */
 export function takes(openings: readonly Opening[], { protocol, destination, destinationPort }: Packet): boolean {
-  const numbers = { icmp: icmpOf(parseAddress(destination).family), tcp: TCP, udp: UDP, esp: 50n };
+  const numbers = { icmp: icmpOf(parseAddress(destination).family), tcp: TCP, udp: UDP, esp: 50 };
   return openings.some(
-    (opening) =>
-      numbers[opening.protocol] === BigInt(protocol) && (opening.port === null || opening.port === destinationPort),
+    (opening) => numbers[opening.protocol] === protocol && (opening.port === null || opening.port === destinationPort),
   );
 }

@@ -4,8 +4,8 @@
  * (the idea of HiCuts, Gupta and McKeown 1999). Order, and so the meaning of "the first that fits", is kept in every branch. Where
  * a look-up would copy rules too often the list is cut into runs that are searched one after the other.
  */
-import type { Range } from "../../base/address.ts";
-import { type Field, type FlatRule, fields, wholeOf } from "./verdict.ts";
+import { type Value, valueAfter, valueBefore } from "../../base/address.ts";
+import { type Field, type FlatRule, fields, type Span, wholeOf } from "./verdict.ts";
 
 /** A rule and the fields that are still to be tested when it is met. */
 export interface Test {
@@ -20,7 +20,7 @@ export type Chain =
   | { readonly kind: "runs"; readonly chains: readonly Chain[] };
 
 export interface Branch {
-  readonly ranges: readonly Range[];
+  readonly ranges: readonly Span[];
   readonly chain: Chain;
 }
 
@@ -31,72 +31,62 @@ const COPIES = 4;
 
 interface Split {
   readonly field: Field;
-  readonly groups: readonly { readonly ranges: Range[]; readonly rules: readonly FlatRule[] }[];
+  readonly groups: readonly { readonly ranges: readonly Span[]; readonly rules: readonly FlatRule[] }[];
   readonly longest: number;
 }
 
-const covers = ([range, another]: readonly Range[], whole: Range): boolean =>
+const covers = ([range, another]: readonly Span[], whole: Span): boolean =>
   another === undefined && (range === whole || (range?.first === whole.first && range.last === whole.last));
 
-/** Where in the sorted list the value is, or would be. */
-function place(sorted: ArrayLike<number | bigint>, value: number | bigint): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? 0) < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+/** In order, each once. */
+const inOrder = (values: Iterable<Value>): Value[] =>
+  [...new Set(values)].sort((one, other) => (one < other ? -1 : Number(one > other)));
 
 /** Cuts the field at every border of every rule; null when that would copy the rules too often. */
-function splitBy(field: Field, rules: readonly FlatRule[], whole: Range): Split | null {
-  // All but addresses of IPv6 fit into numbers, which are sorted and compared many times faster.
-  const fits = whole.last < BigInt(Number.MAX_SAFE_INTEGER);
-  const plain: (value: bigint) => number | bigint = fits ? Number : (value) => value;
-  const behind: (value: bigint) => number | bigint = fits ? (value) => Number(value) + 1 : (value) => value + 1n;
+function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split | null {
   /** Of each range of each rule, where it begins and what comes behind it. */
-  const edges: (number | bigint)[] = [];
-  for (const rule of rules) for (const { first, last } of rule[field]) edges.push(plain(first), behind(last));
-  const borders = [plain(whole.first), ...edges];
-  const sorted = fits
-    ? Array.from(Float64Array.from(borders as number[]).sort())
-    : borders.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  const starts = sorted.filter((border, index) => border !== sorted[index - 1] && border <= whole.last);
+  const edges: Value[] = [];
+  for (const rule of rules) for (const { first, last } of rule[field]) edges.push(first, valueAfter(last));
+  const borders = inOrder([whole.first, ...edges]);
+  const starts = borders.filter((border) => border <= whole.last);
+  const placeOf = new Map(borders.map((border, place) => [border, place]));
   let room = COPIES * rules.length;
-  const lists = starts.map((): FlatRule[] => []);
+  /** Of each stretch from one start to the next, the rules that hold there. */
+  const lists: (FlatRule[] | undefined)[] = starts.map(() => undefined);
   let edge = 0;
   for (const rule of rules)
     for (let left = rule[field].length; left > 0; left--) {
-      const from = place(starts, edges[edge++] as number | bigint);
-      const end = place(starts, edges[edge++] as number | bigint);
+      const from = placeOf.get(edges[edge++] as Value) as number;
+      const end = placeOf.get(edges[edge++] as Value) as number;
       room -= end - from;
       if (room < 0) return null;
-      for (let index = from; index < end; index++) lists[index]?.push(rule);
+      for (let place = from; place < end; place++) {
+        const list = lists[place];
+        if (list === undefined) lists[place] = [rule];
+        else list.push(rule);
+      }
     }
-  const groups = new Map<string | number, { ranges: Range[]; rules: readonly FlatRule[] }>();
-  for (const [index, list] of lists.entries()) {
-    const [only] = list;
-    if (only === undefined) continue;
+  const groups = new Map<string | number, { ranges: Span[]; rules: readonly FlatRule[]; end: number }>();
+  for (const [place, list] of lists.entries()) {
+    const only = list?.[0];
+    if (list === undefined || only === undefined) continue;
     const key = list.length === 1 ? only.index : list.map((rule) => rule.index).join();
-    const next = starts[index + 1];
-    const range = {
-      first: BigInt(starts[index] ?? 0),
-      last: next === undefined ? whole.last : BigInt(next) - 1n,
-    };
+    const next = borders[place + 1];
+    const range = { first: starts[place] as Value, last: next === undefined ? whole.last : valueBefore(next) };
     const group = groups.get(key);
-    const before = group?.ranges.at(-1);
-    if (group === undefined) groups.set(key, { ranges: [range], rules: list });
-    else if (before !== undefined && before.last + 1n === range.first)
-      group.ranges[group.ranges.length - 1] = { first: before.first, last: range.last };
-    else group.ranges.push(range);
+    if (group === undefined) groups.set(key, { ranges: [range], rules: list, end: place });
+    else {
+      if (group.end === place - 1) range.first = group.ranges.pop()?.first as Value;
+      group.ranges.push(range);
+      group.end = place;
+    }
   }
   const found = [...groups.values()];
-  return { field, groups: found, longest: Math.max(...found.map((group) => group.rules.length)) };
+  return { field, groups: found, longest: found.reduce((most, { rules }) => Math.max(most, rules.length), 0) };
 }
 
 /** Cut where rules that leave the field open follow on rules that do not, and the other way round. */
-function runsBy(field: Field, rules: readonly FlatRule[], whole: Range): FlatRule[][] {
+function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule[][] {
   const runs: FlatRule[][] = [];
   let open: boolean | null = null;
   for (const rule of rules) {
@@ -110,17 +100,18 @@ function runsBy(field: Field, rules: readonly FlatRule[], whole: Range): FlatRul
 
 /** `family` says how wide addresses are. */
 export function plant(rules: readonly FlatRule[], family: 4 | 6): Chain {
-  const whole = Object.fromEntries(fields.map((field) => [field, wholeOf(field, family)])) as Record<Field, Range>;
+  const whole = Object.fromEntries(fields.map((field) => [field, wholeOf(field, family)])) as Record<Field, Span>;
 
   function grow(list: readonly FlatRule[], left: readonly Field[]): Chain {
-    // Nothing behind a rule that fits everything is ever met.
-    const end = list.findIndex((rule) => left.every((field) => covers(rule[field], whole[field])));
-    const met = end < 0 ? list : list.slice(0, end + 1);
-    const tests = (): Chain => ({
-      kind: "tests",
-      tests: met.map((rule) => ({ rule, fields: left.filter((field) => !covers(rule[field], whole[field])) })),
-    });
-    if (met.length <= FEW) return tests();
+    const tests: Test[] = [];
+    for (const rule of list) {
+      const open = left.filter((field) => !covers(rule[field], whole[field]));
+      tests.push({ rule, fields: open });
+      // Nothing behind a rule that fits everything is ever met.
+      if (open.length === 0) break;
+    }
+    if (tests.length <= FEW) return { kind: "tests", tests };
+    const met = list.slice(0, tests.length);
     // Ports mean something only once the protocol is known, so it comes first.
     const candidates = left.includes("protocol") ? (["protocol"] as const) : left;
     let best: Split | null = null;
@@ -140,7 +131,7 @@ export function plant(rules: readonly FlatRule[], family: 4 | 6): Chain {
     }
     const runs = candidates.map((field) => runsBy(field, met, whole[field])).filter((runs) => runs.length > 1);
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
-    if (fewest === undefined || fewest.length > met.length / 4) return tests();
+    if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
     return { kind: "runs", chains: fewest.map((run) => grow(run, left)) };
   }
 

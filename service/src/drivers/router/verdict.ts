@@ -12,65 +12,96 @@ import {
   parseAddress,
   parseAddresses,
   type Range,
+  readIPv4,
+  type Value,
 } from "../../base/address.ts";
 import type { Firewall, Place, Ports, Rule } from "./port.ts";
+
+/** Values of one field of packets: bigints for addresses of IPv6, numbers for all else. */
+export type Span = Range<Value>;
 
 /** A rule for one family: each field as sorted ranges without overlap; protocols and ports as numbers of IANA. */
 export interface FlatRule {
   /** Position in the firewall, from 0. */
   readonly index: number;
   readonly allow: boolean;
-  readonly protocol: readonly Range[];
-  readonly source: readonly Range[];
-  readonly destination: readonly Range[];
-  readonly sourcePort: readonly Range[];
-  readonly destinationPort: readonly Range[];
+  readonly protocol: readonly Span[];
+  readonly source: readonly Span[];
+  readonly destination: readonly Span[];
+  readonly sourcePort: readonly Span[];
+  readonly destinationPort: readonly Span[];
 }
 
 export const fields = ["protocol", "destination", "source", "destinationPort", "sourcePort"] as const;
 export type Field = (typeof fields)[number];
 
-export const TCP = 6n;
-export const UDP = 17n;
-export const icmpOf = (family: Family): bigint => (family === 4 ? 1n : 58n);
+export const TCP = 6;
+export const UDP = 17;
+export const icmpOf = (family: Family): number => (family === 4 ? 1 : 58);
 
-const anyByte: Range = { first: 0n, last: 255n };
-const anyPort: Range = { first: 0n, last: 65_535n };
+const toSpan = ({ family, first, last }: Addresses): Span =>
+  family === 4 ? { first: Number(first), last: Number(last) } : { first, last };
+
+const anyByte: Span = { first: 0, last: 255 };
+const anyPort: Span = { first: 0, last: 65_535 };
+const anyAddress: Record<Family, Span> = {
+  4: toSpan({ family: 4, ...everything(4) }),
+  6: everything(6),
+};
 
 /** All values that the field can have. */
-export function wholeOf(field: Field, family: Family): Range {
+export function wholeOf(field: Field, family: Family): Span {
   if (field === "protocol") return anyByte;
-  return field === "source" || field === "destination" ? everything(family) : anyPort;
+  return field === "source" || field === "destination" ? anyAddress[family] : anyPort;
 }
 
-const one = (value: bigint): Range => ({ first: value, last: value });
+const one = (value: number): Span => ({ first: value, last: value });
 
-function protocols(rule: Rule, family: Family): readonly Range[] {
-  if (rule.protocol === "any") return [anyByte];
-  if (rule.protocol === "icmp") return [one(icmpOf(family))];
-  return [...(rule.protocol === "udp" ? [] : [one(TCP)]), ...(rule.protocol === "tcp" ? [] : [one(UDP)])];
+/** Most rules share these. */
+const wholeByte = [anyByte];
+const wholePort = [anyPort];
+const wholeAddress: Record<Family, readonly Span[]> = { 4: [anyAddress[4]], 6: [anyAddress[6]] };
+const numbers: Readonly<Record<Exclude<Rule["protocol"], "any" | "icmp">, readonly Span[]>> = {
+  tcp: [one(TCP)],
+  udp: [one(UDP)],
+  "tcp-udp": [one(TCP), one(UDP)],
+};
+
+function protocols(rule: Rule, family: Family): readonly Span[] {
+  if (rule.protocol === "any") return wholeByte;
+  return rule.protocol === "icmp" ? [one(icmpOf(family))] : numbers[rule.protocol];
 }
 
-function places(place: Place, family: Family, internal: readonly Range[]): Range[] {
-  if (place === "any") return [everything(family)];
-  if (place === "internal") return [...internal];
-  if (place === "external") return complement(internal, everything(family));
-  return join(place.map(parseAddresses).filter((addresses) => addresses.family === family));
+function places(place: Place, family: Family, internal: readonly Span[]): readonly Span[] {
+  if (place === "any") return wholeAddress[family];
+  if (place === "internal") return internal;
+  if (place === "external") return complement(internal, anyAddress[family]);
+  const spans: Span[] = [];
+  for (const text of place) {
+    const single = readIPv4(text);
+    if (single !== null && family === 4) spans.push(one(single));
+    else if (single === null) {
+      const addresses = parseAddresses(text);
+      if (addresses.family === family) spans.push(toSpan(addresses));
+    }
+  }
+  return join(spans);
 }
 
-function ports(list: Ports): readonly Range[] {
-  if (list === "any") return [anyPort];
-  const ranges = list.map(({ first, last }) => {
+function ports(list: Ports): readonly Span[] {
+  if (list === "any") return wholePort;
+  for (const { first, last } of list)
     if (!(Number.isInteger(first) && Number.isInteger(last) && 0 <= first && first <= last && last <= 65_535))
       throw new Error(`${first}-${last} is no range of ports`);
-    return { first: BigInt(first), last: BigInt(last) };
-  });
-  return join(ranges);
+  return join<Value>(list);
 }
 
 /** The rules that can fit a packet of the family, in order. `internal`: the network's blocks. Throws on what is no address or port. */
 export function flatten(rules: readonly Rule[], family: Family, internal: readonly string[]): FlatRule[] {
-  const inside = internal.map(parseAddresses).filter((block) => block.family === family);
+  const inside = internal
+    .map(parseAddresses)
+    .filter((block) => block.family === family)
+    .map(toSpan);
   const flat = rules.map((rule, index) => {
     const listed = rule.sourcePort !== "any" || rule.destinationPort !== "any";
     if (listed && (rule.protocol === "any" || rule.protocol === "icmp"))
@@ -110,8 +141,7 @@ export function createJudge(firewall: Firewall, internal: readonly string[]): (p
     if (!firewall.enabled) return { allow: true, rule: null };
     const source = parseAddress(packet.source);
     const destination = parseAddress(packet.destination);
-    const protocol = BigInt(packet.protocol);
-    const [sourcePort, destinationPort] = [BigInt(packet.sourcePort), BigInt(packet.destinationPort)];
+    const { protocol, sourcePort, destinationPort } = packet;
     const found = rules[source.family].find(
       (rule) =>
         contains(rule.protocol, protocol) &&

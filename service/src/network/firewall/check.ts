@@ -67,7 +67,7 @@ const allow = (Reason: string): FirewallVerdict => ({ Verdict: "Allow", Rule: nu
 function packetOf({ Protocol, Source, SourcePort, Destination, DestinationPort }: PacketWish): Packet {
   const icmp = icmpOf(readAddress(Source)?.family ?? 4);
   return {
-    protocol: Number(Protocol === "Tcp" ? TCP : Protocol === "Udp" ? UDP : icmp),
+    protocol: Protocol === "Tcp" ? TCP : Protocol === "Udp" ? UDP : icmp,
     source: Source,
     sourcePort: Protocol === "Icmp" ? 0 : (SourcePort ?? dynamicPort),
     destination: Destination,

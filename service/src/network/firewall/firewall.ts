@@ -3,10 +3,12 @@
  * is stored and a comparison of texts tells whether a request changes anything. What is stored was read here, so rendering it for
  * the router needs no checks.
  */
+import { isIPv4 } from "node:net";
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldCode, FieldFault } from "@brume/api/errors.ts";
 import {
   type Firewall,
+  type FirewallRule,
   type FirewallWish,
   firewallLimits,
   type RuleAction,
@@ -42,7 +44,17 @@ const mostRemembered = 4;
 
 /** Of a row. */
 export function firewallOf({ firewall: text }: { readonly firewall: string }): StoredFirewall {
-  const firewall = remembered.get(text) ?? (JSON.parse(text) as StoredFirewall);
+  return remember(text, remembered.get(text) ?? (JSON.parse(text) as StoredFirewall));
+}
+
+/** For a row. */
+export function firewallToText(firewall: StoredFirewall): string {
+  const text = JSON.stringify(firewall);
+  remember(text, firewall);
+  return text;
+}
+
+function remember(text: string, firewall: StoredFirewall): StoredFirewall {
   remembered.delete(text);
   remembered.set(text, firewall);
   for (const oldest of remembered.keys()) {
@@ -121,10 +133,15 @@ function readPlaceItem(item: string, { family6 }: Families): string | Refusal {
 }
 
 function readPlace(text: string, families: Families): string | Refusal {
+  // By far the most, and as they are written out.
+  if (places.includes(text) || isIPv4(text)) return text;
   const place = text.trim().toLowerCase();
   if (place === "") return "any";
   return places.includes(place) ? place : readItems(place, (item) => readPlaceItem(item, families));
 }
+
+/** One port as it is written out. */
+const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
 
 function readPortItem(item: string): string | Refusal {
   const [, start, end = start] = /^(\d+)(?:\s*-\s*(\d+))?$/.exec(item) ?? [];
@@ -139,6 +156,7 @@ function readPortItem(item: string): string | Refusal {
 }
 
 function readPorts(text: string): string | Refusal {
+  if (text === "any" || isPort(text)) return text;
   const ports = text.trim().toLowerCase();
   return ports === "" || ports === "any" ? "any" : readItems(ports, readPortItem);
 }
@@ -244,6 +262,8 @@ const placeOf = (text: string): Place =>
 
 function portsOf(text: string): Ports {
   if (text === "any") return text;
+  const port = Number(text);
+  if (Number.isInteger(port)) return [{ first: port, last: port }];
   return text.split(",").map((item) => {
     const [first = "", last = first] = item.split("-");
     return { first: Number(first), last: Number(last) };
@@ -277,17 +297,26 @@ export function showFirewall(
   return {
     Enabled,
     DefaultRuleAction,
-    Rules: Rules.map((rule, index) => {
-      const { packets = 0, bytes = 0, lastHit = null } = counts?.[index] ?? {};
-      return {
-        Number: index + 1,
-        ...rule,
-        Packets: counts === null ? null : packets,
-        Bytes: counts === null ? null : bytes,
-        LastHit: lastHit === null ? null : formatDate(lastHit),
-      };
-    }),
+    Rules: Rules.map((rule, index) => showRule(rule, index, counts)),
     ConfirmBy: confirmBy === null ? null : formatDate(confirmBy),
+  };
+}
+
+function showRule(rule: StoredRule, index: number, counts: readonly RuleCount[] | null): FirewallRule {
+  const count = counts?.[index];
+  const lastHit = count?.lastHit ?? null;
+  return {
+    Number: index + 1,
+    Name: rule.Name,
+    Action: rule.Action,
+    Protocol: rule.Protocol,
+    Source: rule.Source,
+    SourcePort: rule.SourcePort,
+    Destination: rule.Destination,
+    DestinationPort: rule.DestinationPort,
+    Packets: counts === null ? null : (count?.packets ?? 0),
+    Bytes: counts === null ? null : (count?.bytes ?? 0),
+    LastHit: lastHit === null ? null : formatDate(lastHit),
   };
 }
 
@@ -305,12 +334,18 @@ const isSame = (one: StoredRule, other: StoredRule | undefined): boolean =>
   one.DestinationPort === other.DestinationPort;
 
 /**
- * For events and the audit, which would else hold megabytes for each change of a large firewall: of more than 500 rules only those
- * from the first to the last that `other` does not have in its place, 500 at most, and how many are left out.
+ * For events and the audit, which would else hold megabytes for each change of a large firewall: the answer form without counters,
+ * and of more than 500 rules only those from the first to the last that `other` does not have in its place, 500 at most, and how
+ * many are left out.
  */
-export function abridge(firewall: Firewall, other: StoredFirewall | null): Firewall & { readonly Omitted?: number } {
+export function abridge(
+  firewall: StoredFirewall,
+  other: StoredFirewall | null,
+  confirmBy: number | null,
+): Firewall & { readonly Omitted?: number } {
   const { Rules } = firewall;
-  if (Rules.length <= mostTold) return firewall;
+  const form = { confirmBy, counts: null };
+  if (Rules.length <= mostTold) return showFirewall(firewall, form);
   const there = other?.Rules ?? [];
   const most = Math.min(Rules.length, there.length);
   let head = 0;
@@ -318,5 +353,9 @@ export function abridge(firewall: Firewall, other: StoredFirewall | null): Firew
   let tail = 0;
   while (tail < most - head && isSame(Rules.at(-1 - tail) as StoredRule, there.at(-1 - tail))) tail++;
   const told = Rules.slice(head, Math.min(Rules.length - tail, head + mostTold));
-  return { ...firewall, Rules: told, Omitted: Rules.length - told.length };
+  return {
+    ...showFirewall({ ...firewall, Rules: [] }, form),
+    Rules: told.map((rule, index) => showRule(rule, head + index, null)),
+    Omitted: Rules.length - told.length,
+  };
 }

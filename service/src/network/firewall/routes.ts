@@ -6,7 +6,7 @@ import type { Handlers } from "../../http/handler.ts";
 import { listTunnels, type NetworkRow } from "../table.ts";
 import { changePublic, getPublic, holdProjectQuota, type NetworkTools } from "../tools.ts";
 import { checkPacket, judgePacket } from "./check.ts";
-import { checkFirewall, firewallOf, normalise } from "./firewall.ts";
+import { checkFirewall, firewallOf, firewallToText, normalise } from "./firewall.ts";
 
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
@@ -29,7 +29,7 @@ export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall
           }
           const wanted = normalise(body, familiesOf(network));
           await holdProjectQuota(tx, request.caller, "FirewallRules", 0, wanted.Rules.length);
-          const firewall = JSON.stringify(wanted);
+          const firewall = firewallToText(wanted);
           if (body.ConfirmWithin !== undefined) {
             await nudge(tx, confirm, network.id);
             return {

@@ -23,16 +23,18 @@ const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((on
 async function raise({ clock, networks }: Tools, tx: Tx, id: number): Promise<void> {
   const network = await findNetwork(tx, id);
   if (network === undefined) return;
-  await updateNetwork(tx, id, { generation: network.generation + 1 });
+  const generation = network.generation + 1;
+  await updateNetwork(tx, id, { generation });
   await nudge(tx, networks.apply, id);
-  await tell(tx, id, "changed", clock.now());
+  await tell(tx, { ...network, generation }, "changed", clock.now());
 }
 
 /** What of their links is shown has changed, and nothing that packets obey. */
 export async function tellNetworks({ clock }: Tools, tx: Tx, ids: readonly number[]): Promise<void> {
   for (const id of inOrder(ids)) {
     await lockNetwork(tx, id);
-    await tell(tx, id, "changed", clock.now());
+    const network = await findNetwork(tx, id);
+    if (network !== undefined) await tell(tx, network, "changed", clock.now());
   }
 }
 
