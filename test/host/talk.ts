@@ -56,9 +56,9 @@ switch (mode) {
         .on("error", () => {})
         .on("data", (chunk) => {
           last = performance.now();
-          if (last - start < 500) return;
-          if (from === 0) from = last;
-          else bytes += chunk.length;
+          if (from > 0) bytes += chunk.length;
+          // What piled up while this process could not run came before: a full chunk says that more of it waits.
+          else if (last - start > (chunk.length < 65_536 ? 500 : 1000)) from = last;
         });
       socket.on("close", () => console.log(`rate ${(bytes * 8) / (last - from) / 1000}`));
     }).listen(Number(args[0]), () => console.log("ready"));
