@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../exec.ts";
 import { allocatedOf, createDisks, GIB, keepOnly, layerName, originOf, sizeOf, topOf, versionsOf } from "./disk.ts";
 import { type Image, printImage } from "./image.ts";
@@ -136,14 +138,28 @@ describe("chains of layers", { skip: hindrance }, () => {
     assert.equal(await holds(disk, 5, "2560"), true);
   });
 
+  test("what a killed service left behind may still hold a disk, for a moment", async (t) => {
+    const path = join(disk, layerName(1));
+    const left = spawn("qemu-io", ["-f", "qcow2", path], { stdio: ["pipe", "pipe", "inherit"] });
+    t.after(() => left.kill("SIGKILL"));
+    left.stdin.write("length\n");
+    await once(left.stdout, "data");
+    const grown = disks.grow(disk, 6 * GIB, uid);
+    await sleep(300);
+    assert.equal(await sizeOf(path), 5 * GIB);
+    left.kill("SIGKILL");
+    assert.equal(await grown, true);
+    assert.equal(await sizeOf(path), 6 * GIB);
+  });
+
   test("written out it needs nobody", async () => {
     const target = join(root, "7", "whole.qcow2");
     const top = await disks.addLayer(disk, uid);
     await disks.seal(disk, top - 1);
-    await disks.makeTarget(target, 5 * GIB, uid);
+    await disks.makeTarget(target, 6 * GIB, uid);
     await disks.flatten(disk, top - 1, "../whole.qcow2", uid);
     const info = JSON.parse(await exec.run(["qemu-img", "info", "--output=json", target])) as Record<string, unknown>;
-    assert.deepEqual([info["backing-filename"], info["virtual-size"]], [undefined, 5 * GIB]);
+    assert.deepEqual([info["backing-filename"], info["virtual-size"]], [undefined, 6 * GIB]);
     assert.match(await exec.run(["qemu-io", "-c", "read -P 3 512 512", target]), /^read 512/);
   });
 });

@@ -10,7 +10,8 @@
 import { constants, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { chmod, chown, copyFile, link, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Exec } from "../exec.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CommandError, type Exec, type RunOptions } from "../exec.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
 import { type Image, ImageError, manifestName, parseImage, printImage, readImage } from "./image.ts";
 import { textAt } from "./qmp.ts";
@@ -147,11 +148,26 @@ export interface Disks {
 /** UEFI's variables as they are before the first boot. */
 export const emptyVariables = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
+/** Milliseconds in which what a killed service has left behind is killed as well, and lets go of the files that it had open. */
+const inheritance = 5000;
+
 export function createDisks(exec: Exec, images: string): Disks {
+  async function qemuImg(argv: readonly string[], options?: RunOptions): Promise<void> {
+    for (const until = performance.now() + inheritance; ; await sleep(20)) {
+      try {
+        await exec.run(["qemu-img", ...argv], options);
+        return;
+      } catch (error) {
+        const isHeld = error instanceof CommandError && /Failed to get ".*" lock/.test(error.stderr);
+        if (!isHeld || performance.now() > until) throw error;
+      }
+    }
+  }
+
   // The size is named and the backing file is not opened: a layer that a guest's process could write to is nothing for root to read.
   const create = async (path: string, backing: string | null, bytes: number, uid: number) => {
     const below = backing === null ? [] : ["-u", "-F", "qcow2", "-b", backing];
-    await exec.run(["qemu-img", "create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
+    await qemuImg(["create", "-q", "-f", "qcow2", ...below, path, String(bytes)]);
     await chown(path, uid, uid);
     await chmod(path, 0o600);
   };
@@ -234,8 +250,8 @@ export function createDisks(exec: Exec, images: string): Disks {
         await chown(below, uid, uid);
         await chmod(below, 0o600);
         // Cut short, the upper layer still covers what it was about to give away.
-        const argv = ["qemu-img", "commit", "-q", "-d", "-f", "qcow2", layerName(top)];
-        await exec.run(argv, { cwd: disk, uid, gid: uid, timeout: 3600_000 });
+        const argv = ["commit", "-q", "-d", "-f", "qcow2", layerName(top)];
+        await qemuImg(argv, { cwd: disk, uid, gid: uid, timeout: 3600_000 });
         rmSync(join(disk, layerName(top)));
         syncFolder(disk);
       }
@@ -243,15 +259,18 @@ export function createDisks(exec: Exec, images: string): Disks {
     async grow(disk, bytes, uid) {
       const name = layerName(topOf(disk));
       if ((await sizeOf(join(disk, name))) >= bytes) return false;
-      await exec.run(["qemu-img", "resize", "-q", "-f", "qcow2", name, String(bytes)], { cwd: disk, uid, gid: uid });
+      await qemuImg(["resize", "-q", "-f", "qcow2", name, String(bytes)], { cwd: disk, uid, gid: uid });
       return true;
     },
     makeTarget: (path, bytes, uid) => create(path, null, bytes, uid),
     async flatten(disk, layer, target, uid, signal) {
-      await exec.run(
-        ["qemu-img", "convert", "-n", "--target-is-zero", "-f", "qcow2", "-O", "qcow2", layerName(layer), target],
-        { cwd: disk, uid, gid: uid, timeout: 6 * 3600_000, ...(signal && { signal }) },
-      );
+      await qemuImg(["convert", "-n", "--target-is-zero", "-f", "qcow2", "-O", "qcow2", layerName(layer), target], {
+        cwd: disk,
+        uid,
+        gid: uid,
+        timeout: 6 * 3600_000,
+        ...(signal && { signal }),
+      });
     },
   };
 }
