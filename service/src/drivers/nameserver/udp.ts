@@ -3,7 +3,7 @@
  * it: Node wakes us with the first datagram and all that wait behind it share one call; no resolver for addresses that are numbers,
  * no look at the clock for every packet.
  */
-import { createSocket, type Socket } from "node:dgram";
+import { type BindOptions, createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import type { Latency } from "./latency.ts";
 import type { Batch, Mmsg } from "./mmsg.ts";
@@ -13,6 +13,7 @@ import type { Responder } from "./responder.ts";
 const SOCKET_BUFFER = 4 << 20;
 /** Bytes that the kernel did not take yet; beyond it answers are dropped, as a full network would. */
 const QUEUE_LIMIT = 4 << 20;
+
 /** A socket of the address's family, not bound. */
 export function openUdp(host: string): Socket {
   return createSocket({
@@ -24,13 +25,17 @@ export function openUdp(host: string): Socket {
   });
 }
 
-/** Resolves with the port when bound; rejects with the system's error. */
-export function bindUdp(socket: Socket, host: string, port: number): Promise<number> {
+/** Binds to an address, or takes over a descriptor that is bound. On failure closes the socket and rejects with the system's error. */
+export function bindUdp(socket: Socket, at: BindOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    socket.once("error", reject);
-    socket.bind(port, host, () => {
-      socket.off("error", reject);
-      resolve(socket.address().port);
+    const refuse = (fault: Error): void => {
+      socket.close();
+      reject(fault);
+    };
+    socket.once("error", refuse);
+    socket.bind(at, () => {
+      socket.off("error", refuse);
+      resolve();
     });
   });
 }
@@ -44,18 +49,11 @@ export interface Served {
 
 /** Binds a socket to serve on; `mmsg` null: by Node alone. Rejects with the system's error. */
 export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
-  const socket = openUdp(host);
   // A zone (RFC 4007) is a number that only the system knows.
-  if (mmsg === null || host.includes("%")) {
-    await bindUdp(socket, host, port).catch((fault: unknown) => {
-      socket.close();
-      throw fault;
-    });
-    return { socket, batch: null };
-  }
-  const fd = mmsg.bind(host, port);
-  await new Promise<void>((resolve) => socket.bind({ fd, exclusive: true }, resolve));
-  return { socket, batch: mmsg.batch(fd) };
+  const own = mmsg === null || host.includes("%") ? null : { mmsg, fd: mmsg.bind(host, port) };
+  const socket = openUdp(host);
+  await bindUdp(socket, own === null ? { address: host, port } : { fd: own.fd, exclusive: true });
+  return { socket, batch: own && own.mmsg.batch(own.fd) };
 }
 
 /** Answers every packet through `responder`; durations go to `latency`. */

@@ -75,7 +75,7 @@ async function openNotifier(host: string, targets: readonly Target[], log: Log):
   for (const v6 of new Set(targets.map((target) => isIPv6(target.host)))) {
     const source = v6 === isIPv6(host) ? host : v6 ? "::" : "0.0.0.0";
     const socket = openUdp(source);
-    await bindUdp(socket, source, 0);
+    await bindUdp(socket, { address: source, port: 0 });
     sockets.set(v6, socket);
   }
   const notifier = createNotifier(
