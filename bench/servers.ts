@@ -42,7 +42,7 @@ async function fill(folder: string, count: number): Promise<void> {
   // The first start makes the shared network.
   await (await startBrume(folder)).stop();
   const store = await openSqlite(join(folder, databaseName), { log: () => {} });
-  const sealer = createSealer(Buffer.from(keepSecret(folder, "key"), "hex"));
+  const sealer = createSealer(Buffer.from(keepSecret(folder, "key").value, "hex"));
   const password = sealer.seal("k7Rw2mQx9TzB4nLc");
   const now = Date.now();
   const network = await findShared(store.read, "Local");

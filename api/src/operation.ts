@@ -13,13 +13,16 @@ export const scopes = [
   "network:read",
   "network:write",
   "account:admin",
+  "metrics:read",
 ] as const;
 
 export type Scope = (typeof scopes)[number];
 
-/** Does a token with `held` scopes have `wanted`? `x:write` includes `x:read`; `account:admin` includes no other. */
+/** Does a token with `held` scopes have `wanted`? `x:write` includes `x:read`; `account:admin` includes `metrics:read` and no other. */
 export function grants(held: readonly string[], wanted: Scope): boolean {
-  return held.includes(wanted) || (wanted.endsWith(":read") && held.includes(wanted.replace(":read", ":write")));
+  if (held.includes(wanted)) return true;
+  if (wanted === "metrics:read") return held.includes("account:admin");
+  return wanted.endsWith(":read") && held.includes(wanted.replace(":read", ":write"));
 }
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";

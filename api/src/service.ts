@@ -45,7 +45,7 @@ export const serviceOperations = operations({
   readMetrics: {
     method: "GET",
     path: "/metrics",
-    access: "account:admin",
+    access: "metrics:read",
     summary: "Figures for Prometheus",
     answer: text(),
     media: "text/plain",

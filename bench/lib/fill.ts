@@ -13,7 +13,7 @@ export async function fill(folder: string, domains: number, each: number): Promi
   mkdirSync(folder, { recursive: true });
   const store = await openSqlite(join(folder, databaseName), { log: () => {} });
   await migrate(store);
-  await ensureFirst(store, systemClock, keepSecret(folder, "token"));
+  await ensureFirst(store, systemClock, keepSecret(folder, "token").value);
   const now = systemClock.now();
   const serial = Math.floor(now / 1000);
   for (let from = 0; from < domains; from += 100)

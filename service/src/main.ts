@@ -15,7 +15,7 @@ import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import { createLog } from "./base/log.ts";
 import { createSealer } from "./base/secret.ts";
-import { keepSecret } from "./base/secretfile.ts";
+import { type KeptSecret, keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
 import { exec } from "./drivers/exec.ts";
@@ -45,8 +45,8 @@ async function start(config: Config): Promise<void> {
   for (const name of config.unknown) log("warn", `${name} is set, but Brume knows no such setting.`);
   const tls = config.tls && (await readTls(config.tls));
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(blame("BRUME_DATA"));
-  const sealer = createSealer(Buffer.from(config.key ?? keepSecret(config.dataFolder, "key"), "hex"));
-  const token = config.token ?? keepSecret(config.dataFolder, "token");
+  const sealer = createSealer(Buffer.from(config.key ?? keepSecret(config.dataFolder, "key").value, "hex"));
+  const kept = config.token === null ? keepSecret(config.dataFolder, "token") : null;
 
   const store =
     config.databaseUrl === null
@@ -55,7 +55,7 @@ async function start(config: Config): Promise<void> {
           .openPostgres(config.databaseUrl, { log })
           .catch(blame("BRUME_DATABASE"));
   await migrate(store);
-  const tokenInForce = await ensureFirst(store, systemClock, token);
+  const tokenInForce = await ensureFirst(store, systemClock, kept?.value ?? config.token ?? "");
   const nameserver = await createBuiltin({
     ...config.dns.listen,
     rateLimit: config.dns.rateLimit,
@@ -133,7 +133,10 @@ async function start(config: Config): Promise<void> {
   const dns = (await nameserver.observe()).address;
   const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 });
   const url = `${config.tls ? "https" : "http"}://${address}`;
-  process.stdout.write(greet(url, tokenInForce ? token : null, dns, first?.ascii ?? null));
+  const place = tokenInForce
+    ? placeOfToken(config, kept)
+    : { line: "token 1 was deleted; use one of yours", shell: "YOUR-TOKEN" };
+  process.stdout.write(greet(url, place, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
 
@@ -165,11 +168,27 @@ function explain(error: NodeJS.ErrnoException, { host, port }: Config["listen"])
   return sentence === undefined ? error : new Error(`${host}:${port} ${sentence}.`);
 }
 
+/** Where token 1 is: for people, and as shell text inside double quotes. */
+interface TokenPlace {
+  readonly line: string;
+  readonly shell: string;
+}
+
+/** The token itself is shown once, when it is made, and only on a terminal: a journal or a file is read by others. */
+function placeOfToken({ dataFolder }: Config, kept: KeptSecret | null): TokenPlace {
+  if (kept === null) return { line: "the value of BRUME_TOKEN", shell: "$BRUME_TOKEN" };
+  const path = join(dataFolder, "token");
+  const shell = `$(cat '${path.replaceAll("'", "'\\''")}')`;
+  if (!kept.isNew) return { line: `in ${path}`, shell };
+  if (!process.stdout.isTTY) return { line: `made now, in ${path}`, shell };
+  return { line: `${kept.value}\n         (shown only now; it is in ${path})`, shell };
+}
+
 /** What a person at the terminal needs to go on, with lines that can be pasted. `domain`: one that is served already. */
-function greet(url: string, token: string | null, dns: string, domain: string | null): string {
+function greet(url: string, token: TokenPlace, dns: string, domain: string | null): string {
   const colon = dns.lastIndexOf(":");
   const server = `@${dns.slice(0, colon).replace(/[[\]]/g, "")} -p ${dns.slice(colon + 1)}`;
-  const curl = `curl -sS -w '\\n' -H 'Authorization: Bearer ${token ?? "YOUR-TOKEN"}' ${url}`;
+  const curl = `curl -sS -w '\\n' -H "Authorization: Bearer ${token.shell}" ${url}`;
   const lines =
     domain === null
       ? [
@@ -189,7 +208,7 @@ function greet(url: string, token: string | null, dns: string, domain: string | 
     "Brume is ready.",
     "",
     `  API    ${url}        (reference: ${url}/docs)`,
-    `  Token  ${token ?? "token 1 was deleted; use one of yours"}`,
+    `  Token  ${token.line}`,
     `  DNS    ${dns}, UDP and TCP`,
     "",
     ...lines,

@@ -74,7 +74,7 @@ onEveryDatabase("the examples", (stage) => {
   tells(
     "GET /account",
     undefined,
-    `{"ID":1,"FirstName":"","LastName":"","Email":"","Balance":0,"BalanceTillDateUtc":"9999-12-31T23:59:59.999Z","ProjectsBalance":[{"ProjectId":1,"Balance":{"Real":0,"Bonus":0,"Test":0}}],"Projects":[{"ID":1,"Name":"default","IsBlocked":false}],"Token":{"ID":1,"Name":"first","Scopes":["server:read","server:write","dns:read","dns:write","network:read","network:write","account:admin"],"ProjectID":1}}`,
+    `{"ID":1,"FirstName":"","LastName":"","Email":"","Balance":0,"BalanceTillDateUtc":"9999-12-31T23:59:59.999Z","ProjectsBalance":[{"ProjectId":1,"Balance":{"Real":0,"Bonus":0,"Test":0}}],"Projects":[{"ID":1,"Name":"default","IsBlocked":false}],"Token":{"ID":1,"Name":"first","Scopes":["server:read","server:write","dns:read","dns:write","network:read","network:write","account:admin","metrics:read"],"ProjectID":1}}`,
   );
   tells("GET /customer/balance", undefined, "0");
   tells("POST /dns", '{"Name":"example.com"}', domain());

@@ -48,6 +48,19 @@ onEveryDatabase("the service", (stage) => {
     await refused(reader.client.readMetrics(), "scope_missing");
   });
 
+  test("shows figures to a token that can do nothing else", async () => {
+    const monitor = await stage.as(["metrics:read"]);
+    const { Token } = await monitor.client.readAccount();
+    assert.deepEqual(Token.Scopes, ["metrics:read"]);
+    assert.match((await monitor.ask("GET /metrics")).text, /brume_http_requests_running/);
+    await refused(monitor.client.createToken({ body: { Name: "more", Scopes: ["account:admin"] } }), "scope_missing");
+    await refused(monitor.client.listTokens(), "scope_missing");
+    await refused(monitor.client.listAudit(), "scope_missing");
+    await refused(monitor.client.listDomains(), "scope_missing");
+    const admin = await stage.as(["account:admin"]);
+    assert.equal((await admin.ask("GET /metrics")).status, 200);
+  });
+
   test("knows its paths, and no others", async () => {
     for (const path of ["/version", "/dns/1/records/2", "/event/1", "/customer"])
       assert.equal((await open(path)).code, "path_not_found", path);

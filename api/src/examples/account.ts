@@ -79,6 +79,7 @@ export const accountExamples: Examples = {
           "network:read",
           "network:write",
           "account:admin",
+          "metrics:read",
         ],
         ProjectID: 1,
       },

@@ -3,11 +3,17 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+export interface KeptSecret {
+  readonly value: string;
+  /** This call made it. */
+  readonly isNew: boolean;
+}
+
 /**
  * Reads the secret, or makes it first. It is complete and on the disk before its name appears, so that neither a crash nor a
  * second process leaves two or half of one. Throws when the file holds anything else.
  */
-export function keepSecret(folder: string, name: string): string {
+export function keepSecret(folder: string, name: string): KeptSecret {
   const path = join(folder, name);
   const read = (): string => {
     const text = readFileSync(path, "utf8").trim();
@@ -16,7 +22,7 @@ export function keepSecret(folder: string, name: string): string {
   };
   const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === "ENOENT";
   try {
-    return read();
+    return { value: read(), isNew: false };
   } catch (error) {
     if (!isMissing(error)) throw error;
   }
@@ -25,15 +31,17 @@ export function keepSecret(folder: string, name: string): string {
   writeSync(file, `${randomBytes(32).toString("hex")}\n`);
   fsyncSync(file);
   closeSync(file);
+  let isNew = true;
   try {
     linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    isNew = false;
   } finally {
     unlinkSync(draft);
   }
   syncFolder(dirname(path));
-  return read();
+  return { value: read(), isNew };
 }
 
 function syncFolder(folder: string): void {

@@ -1,0 +1,102 @@
+/** What a start prints: where to go on, with lines that work as they are, and the first token only once and only on a terminal. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** One start; resolves when the last line of the greeting is there. `end` resolves to all that was printed. */
+async function start(folder: string, options: { terminal?: boolean; token?: string } = {}) {
+  const env: NodeJS.ProcessEnv = {
+    PATH: process.env["PATH"],
+    BRUME_DATA: folder,
+    BRUME_LISTEN: "127.0.0.1:0",
+    BRUME_DNS_LISTEN: "127.0.0.1:0",
+    BRUME_DNS_RESOLVERS: ",",
+    BRUME_SIMULATE: "1",
+    ...(options.token !== undefined && { BRUME_TOKEN: options.token }),
+  };
+  const command = `exec ${quoted(process.execPath)} ${quoted(main)}`;
+  // script(1) gives the program a terminal, and passes on what the program prints there.
+  const argv = options.terminal === true ? ["script", "-qec", command, "/dev/null"] : ["sh", "-c", command];
+  const child: ChildProcess = spawn(argv[0] as string, argv.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] });
+  let printed = "";
+  const ready = new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding("utf8").on("data", (text: string) => {
+        printed += text;
+        if (printed.includes("npm run down") && printed.includes('"msg":"ready"')) resolve();
+      });
+    child.once("exit", () => reject(new Error(`it ended: ${printed}`)));
+  });
+  await ready;
+  return {
+    env,
+    printed: () => printed,
+    async end() {
+      const [, pid = ""] = /"pid":(\d+),"msg":"ready"|"pid":(\d+)/.exec(printed) ?? [];
+      const ended = once(child, "close");
+      process.kill(Number(pid), "SIGTERM");
+      await ended;
+      return printed;
+    },
+  };
+}
+
+const tokenIn = (folder: string) => readFileSync(join(folder, "token"), "utf8").trim();
+
+/** Runs the first line with `curl` as it was printed. */
+function paste(printed: string, env: NodeJS.ProcessEnv): string {
+  const line = printed.split("\n").find((each) => each.trim().startsWith("curl "));
+  assert.ok(line !== undefined, printed);
+  return spawnSync("sh", ["-c", line], { encoding: "utf8", env }).stdout;
+}
+
+test("without a terminal no start prints the token, and the printed lines work", async () => {
+  const folder = join(mkdtempSync(join(tmpdir(), "brume-start-")), "it's data");
+  try {
+    for (const place of ["made now, in ", "in "]) {
+      const run = await start(folder);
+      const answer = paste(run.printed(), run.env);
+      const printed = await run.end();
+      assert.ok(!printed.includes(tokenIn(folder)), printed);
+      assert.ok(printed.includes(`Token  ${place}${join(folder, "token")}\n`), printed);
+      assert.match(answer, /"Name":"example\.com"/);
+    }
+  } finally {
+    rmSync(join(folder, ".."), { recursive: true, force: true });
+  }
+});
+
+test("a terminal shows the token at the start that makes it, once, and never again", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-start-"));
+  try {
+    const first = await (await start(folder, { terminal: true })).end();
+    assert.equal(first.split(tokenIn(folder)).length - 1, 1, first);
+    const second = await (await start(folder, { terminal: true })).end();
+    assert.ok(!second.includes(tokenIn(folder)), second);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("a token from BRUME_TOKEN is never printed", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "brume-start-"));
+  const token = "5a".repeat(32);
+  try {
+    const run = await start(folder, { terminal: true, token });
+    const answer = paste(run.printed(), run.env);
+    const printed = await run.end();
+    assert.ok(!printed.includes(token), printed);
+    assert.match(printed, /Token {2}the value of BRUME_TOKEN/);
+    assert.match(answer, /"Name":"example\.com"/);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
