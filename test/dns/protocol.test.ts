@@ -33,6 +33,7 @@ before(async () => {
       set("long.example.com", "TXT", "x".repeat(700)),
       set("fat.example.com", "NS", ...Array.from({ length: 20 }, (_, i) => `${"n".repeat(50)}${i}.fat.example.com`)),
       ...Array.from({ length: 20 }, (_, i) => set(`${"n".repeat(50)}${i}.fat.example.com`, "AAAA", `2001:db8::${i}`)),
+      set("Spelled.example.com", "CNAME", "Target.Example.com"),
       set("away.example.com", "CNAME", "www.example.org"),
       set("below.example.com", "NS", "ns.other.test"),
       ...Array.from({ length: 12 }, (_, i) => set(`c${i}.example.com`, "CNAME", `c${i + 1}.example.com`)),
@@ -124,6 +125,16 @@ test("the question keeps its letter case, from the cache as well", async () => {
   }
 });
 
+test("stored names keep their letter case, whatever the case of the question, from the cache as well", async () => {
+  for (const name of ["spelled.example.com", "SPELLED.EXAMPLE.COM", "sPelled.example.com"]) {
+    const text = await run("kdig", address, name, "CNAME");
+    assert.match(text, /^Spelled\.example\.com\.\s.*\sCNAME\s+Target\.Example\.com\.$/im);
+    assert.match(text, /\sTarget\.Example\.com\.$/m);
+    assert.match(text, /^Spelled\./m);
+    assert.match(await run("kdig", address, name.replace(/^[^.]+\./, ""), "MX"), /\smail\.example\.com\.$/m);
+  }
+});
+
 test("foreign names are refused, without AA and records", async () => {
   const { rcode, flag_aa, answers, authorities } = decode(await ask("www.example.net", 1));
   assert.deepEqual([rcode, flag_aa, answers, authorities], ["REFUSED", false, [], []]);
@@ -190,8 +201,8 @@ test("zone transfer is refused unless configured", async () => {
 });
 
 test("names in answers are compressed", async () => {
-  // Header 12, question 17, MX 12 + 2 + 7, A 16 with the owner inside the rdata of the MX, OPT 11.
-  assert.equal((await ask("example.com", 15)).length, 12 + 17 + 12 + 2 + 7 + 16 + 11);
+  // Header 12, question 17, MX 12 + 2 + 18, A 16 with the owner inside the rdata of the MX, OPT 11.
+  assert.equal((await ask("example.com", 15)).length, 12 + 17 + 12 + 2 + 18 + 16 + 11);
 });
 
 test("an answer that does not fit is truncated to its question, and TCP has it whole", async () => {

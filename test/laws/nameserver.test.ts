@@ -114,6 +114,39 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.equal(await serialOf("example.com"), 2);
     });
 
+    test("names are sent as they are spelled and found in any letter case", async () => {
+      await server.publish([
+        image("example.com", 1, [
+          set("Alias.example.com", "CNAME", "WWW.Example.COM"),
+          set("wWw.example.com", "TXT", "text"),
+          set("wWw.example.com", "A", "192.0.2.1"),
+        ]),
+      ]);
+      const { answers } = await answer("aLIAS.example.com");
+      assert.deepEqual(
+        answers.map(({ name, data }) => `${name} ${String(data)}`),
+        ["Alias.example.com WWW.Example.COM", "wWw.example.com 192.0.2.1"],
+      );
+      // The spelling that came last counts for all sets of the name, until the name is gone.
+      await server.publish([step("example.com", 1, 2, [set("WWW.example.com", "A", "192.0.2.2")])]);
+      assert.equal((await answer("www.example.com", TXT)).answers[0]?.name, "WWW.example.com");
+      await server.publish([step("example.com", 2, 3, [set("www.example.com", "A"), set("www.example.com", "TXT")])]);
+      await server.publish([step("example.com", 3, 4, [set("www.example.com", "A", "192.0.2.3")])]);
+      assert.equal((await answer("www.example.com")).answers[0]?.name, "www.example.com");
+    });
+
+    test("a name may hold any byte", async () => {
+      await server.publish([
+        image("0/25.2.0.192.in-addr.arpa", 1, [
+          set("1.0/25.2.0.192.in-addr.arpa", "CNAME", "a\\046b\\032c\\092.example.com"),
+          set("\\000\\255\\046.0/25.2.0.192.in-addr.arpa", "A", "192.0.2.1"),
+        ]),
+      ]);
+      assert.equal(await look("1.0/25.2.0.192.in-addr.arpa"), "NOERROR a.b c\\.example.com");
+      assert.equal(await look("\\000\\255\\046.0/25.2.0.192.in-addr.arpa"), "NOERROR 192.0.2.1");
+      assert.equal((await server.observe()).zones[0]?.zone, "0/25.2.0.192.in-addr.arpa");
+    });
+
     test("removing what is not there changes nothing but the serial", async () => {
       await server.publish([image("example.com", 1, [set("a.example.com", "A", "192.0.2.1")])]);
       const sets = [set("b.example.com", "A"), set("a.example.com", "TXT")];

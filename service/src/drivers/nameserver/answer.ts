@@ -2,9 +2,9 @@
  * From a question and the zones to the records of an answer: the algorithm of RFC 1034 section 4.3.2 with its later
  * clarifications (wildcards RFC 4592, negative answers RFC 2308 and 6604, ANY RFC 8482, glue RFC 9471). Pure: no bytes, no sockets.
  */
-import { relativeTo } from "./name.ts";
+import { lowerCase, relativeTo } from "./name.ts";
 import { RCODE, type Records, recordsOf } from "./wire.ts";
-import { findSet, locate, type Place, TYPE, u16, type Zone } from "./zone.ts";
+import { findSet, locate, type Place, spelled, TYPE, u16, type Zone } from "./zone.ts";
 import type { Zones } from "./zones.ts";
 
 /** CNAMEs followed for one answer. */
@@ -50,15 +50,16 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
   let rcode: number = RCODE.NOERROR;
   let authoritative = true;
   let local = true;
+  const followed = new Set<string>();
   // What lies in a deeper zone of ours has its addresses there, whatever this one says.
   const isOwn = (target: string): boolean => zones.find(target) === zone;
-  for (let followed = 0; ; ) {
+  for (;;) {
     const relative = relativeTo(name, zone.name) as string;
     const place = locate(zone, relative);
     if (place.wildcard) kind = "wildcard";
     if (place.cut !== null && !(type === TYPE.DS && place.cut === relative)) {
-      refer(draft, zone, name.substring(relative.length - place.cut.length), place.sets as string, isOwn);
-      if (followed === 0) authoritative = false;
+      refer(draft, zone, place.cut, place.sets as string, isOwn);
+      if (followed.size === 0) authoritative = false;
       kind = "referral";
       break;
     }
@@ -68,7 +69,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
       draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
       break;
     }
-    const found = choose(zone, name, relative, place.sets, type);
+    const found = choose(zone, place.wildcard ? name : spelled(zone, relative), relative, place.sets, type);
     if (found === null) {
       kind = place.wildcard ? "wildcard" : "negative";
       draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
@@ -80,10 +81,10 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
         draft.extra = addresses(zone, found, isOwn);
       break;
     }
-    if (draft.answer.some((records) => records.owner === name)) break;
+    if (followed.has(name)) break;
     draft.answer.push(found);
-    if (++followed > CHAIN_LIMIT) break;
-    name = found.data.substring(found.start + 2, found.end - 1);
+    if (followed.add(name).size > CHAIN_LIMIT) break;
+    name = lowerCase(found.data.substring(found.start + 2, found.end - 1));
     zone = zoneFor(zones, name, type);
     if (zone === undefined) break;
     if (zone !== first) local = false;
@@ -105,21 +106,22 @@ function zoneFor(zones: Zones, name: string, type: number): Zone | undefined {
   return zones.find(name.substring(1 + name.charCodeAt(0))) ?? zone;
 }
 
-/** The set that answers the question at an existing name: of the type, else a CNAME, for ANY the first there is; null for no data. */
-function choose(zone: Zone, name: string, relative: string, sets: string, type: number): Records | null {
+/** The set that answers the question at an existing name, whose own spelling is `owner`: of the type, else a CNAME, for ANY the first there is; null for no data. */
+function choose(zone: Zone, owner: string, relative: string, sets: string, type: number): Records | null {
   if (relative === "" && (type === TYPE.SOA || (type === TYPE.ANY && sets === "")))
     return soaOf(zone, zone.authority.ttl);
   if (sets === "") return null;
-  if (type === TYPE.ANY) return recordsOf(name, sets, 0);
+  if (type === TYPE.ANY) return recordsOf(owner, sets, 0);
   const exact = findSet(sets, type);
   const at = exact < 0 ? findSet(sets, TYPE.CNAME) : exact;
-  return at < 0 ? null : recordsOf(name, sets, at);
+  return at < 0 ? null : recordsOf(owner, sets, at);
 }
 
 function refer(draft: Draft, zone: Zone, cut: string, sets: string, isOwn: (target: string) => boolean): void {
-  const servers = recordsOf(cut, sets, findSet(sets, TYPE.NS));
+  const servers = recordsOf(spelled(zone, cut), sets, findSet(sets, TYPE.NS));
   draft.authority.push(servers);
-  const inDomain = (target: string): boolean => relativeTo(target, cut) !== null;
+  const delegated = cut + zone.name;
+  const inDomain = (target: string): boolean => relativeTo(target, delegated) !== null;
   draft.glue = addresses(zone, servers, inDomain);
   draft.extra = addresses(zone, servers, (target) => !inDomain(target) && isOwn(target));
 }
@@ -130,15 +132,17 @@ function* addresses(zone: Zone, records: Records, wanted: (target: string) => bo
   const known = new Set<string>();
   for (let pos = records.start; pos < records.end; ) {
     const next = pos + 2 + u16(records.data, pos);
-    const target = records.data.substring(pos + 2 + fixed, next - 1);
+    const target = lowerCase(records.data.substring(pos + 2 + fixed, next - 1));
     pos = next;
     const relative = relativeTo(target, zone.name);
     if (relative === null || known.has(target) || !wanted(target)) continue;
     known.add(target);
-    const sets = zone.sets.get(relative) ?? wildcardSets(locate(zone, relative));
+    const own = zone.sets.get(relative);
+    const sets = own ?? wildcardSets(locate(zone, relative));
+    const owner = own === undefined ? target : spelled(zone, relative);
     for (const type of [TYPE.A, TYPE.AAAA]) {
       const at = findSet(sets, type);
-      if (at >= 0) yield recordsOf(target, sets, at);
+      if (at >= 0) yield recordsOf(owner, sets, at);
     }
   }
 }

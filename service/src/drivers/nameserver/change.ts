@@ -5,7 +5,7 @@
  * A change: u8 whole image, name, u32 base, u32 serial, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata, u32 count, then sets.
  * A set: u8 + owner relative to the zone, u32 + packed set as `zone.ts` keeps it; packed set of records none: remove.
  */
-import { NAME_LIMIT, writeName } from "./name.ts";
+import { lowerCase, NAME_LIMIT, writeName } from "./name.ts";
 import type { RecordSet, Soa, ZoneChange } from "./port.ts";
 import { RDATA_LIMIT, roomFor, writeFullName, writeRdata } from "./rdata.ts";
 import { createZone, isNewer, putSet, SET_HEADER, TYPE, type Zone } from "./zone.ts";
@@ -57,13 +57,13 @@ export function createBatch(): Batch {
     bytes.writeUInt16BE(end - size - 2, size);
   };
 
-  const addSet = (zone: string, set: RecordSet): void => {
+  /** `size`: wire bytes of the zone's name without the final zero. */
+  const addSet = (zone: string, size: number, set: RecordSet): void => {
     room(64 + set.owner.length);
     const owner = end;
     end = writeName(bytes, end + 1, ownerIn(zone, set.owner));
     const length = end - owner - 1;
-    if (length + zone.length + 2 > NAME_LIMIT)
-      throw new RangeError(`name "${set.owner}" is longer than ${NAME_LIMIT} bytes`);
+    if (length + size + 1 > NAME_LIMIT) throw new RangeError(`name "${set.owner}" is longer than ${NAME_LIMIT} bytes`);
     bytes[owner] = length;
     const start = end + 4;
     end = bytes.writeUInt16BE(TYPE[set.type], start);
@@ -87,7 +87,8 @@ export function createBatch(): Batch {
     bytes[end++] = change.base === null ? 1 : 0;
     const name = end++;
     end = writeName(bytes, end, change.zone);
-    bytes[name] = end - name - 1;
+    const size = end - name - 1;
+    bytes[name] = size;
     addU32(change.base ?? 0, "base");
     addU32(change.serial, "serial");
     addSoa(change.soa, change.serial);
@@ -95,7 +96,7 @@ export function createBatch(): Batch {
     addU32(change.sets.length, "count");
     for (const set of change.sets) {
       try {
-        addSet(change.zone, set);
+        addSet(change.zone, size, set);
       } catch (fault) {
         throw new RangeError(`${set.owner || "."} ${set.type}: ${(fault as Error).message}`, { cause: fault });
       }
@@ -123,11 +124,11 @@ export function createBatch(): Batch {
 
 function ownerIn(zone: string, owner: string): string {
   if (zone === "") return owner;
-  if (owner.length === zone.length && owner === zone) return "";
-  if (!owner.endsWith(zone) || owner.charCodeAt(owner.length - zone.length - 1) !== 46) {
-    throw new RangeError(`it is not in zone ${zone}`);
-  }
-  return owner.slice(0, -zone.length - 1);
+  const start = owner.length - zone.length;
+  const isInside = owner.endsWith(zone) || owner.slice(start).toLowerCase() === zone.toLowerCase();
+  if (start === 0 && isInside) return "";
+  if (start < 2 || !isInside || owner.charCodeAt(start - 1) !== 46) throw new RangeError(`it is not in zone ${zone}`);
+  return owner.slice(0, start - 1);
 }
 
 /**
@@ -164,7 +165,7 @@ export function* applyBatch(
 
   while (at < bytes.length) {
     const whole = bytes[at++] === 1;
-    const name = nextString(bytes[at++] as number);
+    const name = lowerCase(nextString(bytes[at++] as number));
     const base = nextU32();
     const serial = nextU32();
     const ttl = nextU32();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { labelStarts, lowerCase, nameOf, parentOf, relativeTo, textOf } from "./name.ts";
+import { labelStarts, lowerCase, nameOf, parentOf, relativeTo, textOf, writeName } from "./name.ts";
 
 test("names go to the wire form and back", () => {
   assert.equal(nameOf("www.example.com"), "\x03www\x07example\x03com");
@@ -8,6 +8,9 @@ test("names go to the wire form and back", () => {
   for (const text of ["", "a", "_x._tcp.example.com", "*.a.b", `${"a".repeat(63)}.com`])
     assert.equal(textOf(nameOf(text)), text);
   assert.equal(nameOf("WWW.Example.COM"), nameOf("www.example.com"));
+  assert.equal(nameOf("a\\046b.\\032\\255.0/25"), "\x03a.b\x02 \xff\x040/25");
+  const bytes = Buffer.alloc(9);
+  assert.equal(bytes.toString("latin1", 0, writeName(bytes, 0, "WwW.eX")), "\x03WwW\x02eX");
 });
 
 test("what is no name is refused with the reason", () => {
@@ -20,6 +23,9 @@ test("what is no name is refused with the reason", () => {
     [`${`${"a".repeat(49)}.`.repeat(5)}aaaa`, /longer than 255/],
     ["a b", /printable/],
     ["grün.de", /printable/],
+    ["a\\", /open escape/],
+    ["a\\.b", /escape/],
+    ["a\\256", /escape/],
   ] as const) {
     assert.throws(() => nameOf(text), reason, text);
   }

@@ -8,15 +8,17 @@
 export const NAME_LIMIT = 255;
 const LABEL_LIMIT = 63;
 const DOT = 46;
+const BACKSLASH = 92;
 
 /**
- * Writes a dotted ASCII name into `bytes` at `at`, in lower case and without the final zero; returns the position behind it.
- * The caller leaves room for `text.length + 1` bytes. Throws a RangeError that names the fault.
+ * Writes a dotted ASCII name into `bytes` at `at`, in its own letter case and without the final zero; returns the position behind it.
+ * `\\DDD` is one byte (RFC 1035 section 5.1). The caller leaves room for `text.length + 1` bytes. Throws a RangeError that names the fault.
  */
 export function writeName(bytes: Uint8Array, at: number, text: string): number {
   if (text === "") return at;
   let label = at;
   let pos = at + 1;
+  if (text.charCodeAt(text.length - 1) === BACKSLASH) throw new RangeError(`name "${text}" ends in an open escape`);
   for (let i = 0; i <= text.length; i++) {
     const code = i < text.length ? text.charCodeAt(i) : DOT;
     if (code === DOT) {
@@ -27,18 +29,24 @@ export function writeName(bytes: Uint8Array, at: number, text: string): number {
       label = pos++;
     } else if (code > 126 || code < 33) {
       throw new RangeError(`name ${JSON.stringify(text)} has a character outside of printable ASCII`);
+    } else if (code === BACKSLASH) {
+      const digits = text.slice(i + 1, i + 4);
+      if (!/^\d{3}$/.test(digits) || Number(digits) > 255)
+        throw new RangeError(`name "${text}" has an escape that is not \\000 to \\255`);
+      bytes[pos++] = Number(digits);
+      i += 3;
     } else {
-      bytes[pos++] = code >= 65 && code <= 90 ? code + 32 : code;
+      bytes[pos++] = code;
     }
   }
   if (label - at + 1 > NAME_LIMIT) throw new RangeError(`name "${text}" is longer than ${NAME_LIMIT} bytes`);
   return label;
 }
 
-/** The name of a dotted ASCII text. Throws a RangeError as `writeName`. */
+/** The name of a dotted ASCII text in lower case, as zones are looked up. Throws a RangeError as `writeName`. */
 export function nameOf(text: string): string {
   const bytes = Buffer.allocUnsafe(text.length + 2);
-  return bytes.toString("latin1", 0, writeName(bytes, 0, text));
+  return lowerCase(bytes.toString("latin1", 0, writeName(bytes, 0, text)));
 }
 
 /** The dotted text of a name, for people and for the port; bytes that are no plain character as `\DDD` (RFC 1035 section 5.1). */

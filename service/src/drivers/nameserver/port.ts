@@ -1,7 +1,8 @@
 /**
  * What the service needs of an authoritative name server: data in, data out.
  * A driver holds zones in memory as it was told, answers queries from them, and never asks anybody back.
- * Names are ASCII, lower case, absolute, without the final dot (`www.example.com`); the root is `""`.
+ * Names are ASCII, absolute, without the final dot (`www.example.com`); the root is `""`. A byte that is no plain character is
+ * `\\DDD` (RFC 1035 section 5.1). Owners and targets are sent in the letter case they came in; zones and look-ups know no case.
  */
 
 /** The record types that the API stores. SOA is no record here: it is part of the zone. */

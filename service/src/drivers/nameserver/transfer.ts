@@ -38,7 +38,9 @@ export function* transferZone(
   now: () => number,
 ): Generator<Buffer, void> {
   const soa = soaOf(zone, zone.authority.ttl);
-  const records = recordsIn([...zone.sets.keys()], [...zone.sets.values()], zone.name, soa);
+  const owners = [...zone.sets.keys()];
+  if (zone.spellings.size > 0) owners.forEach((owner, i) => (owners[i] = zone.spellings.get(owner) ?? owner));
+  const records = recordsIn(owners, [...zone.sets.values()], zone.name, soa);
   const writer = createWriter();
   const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
   let prior = signer?.prior ?? null;

@@ -64,13 +64,50 @@ test("compressed messages say what was written, to somebody else's reader", () =
   );
 });
 
-test("a name already in the message is a pointer, SRV targets are not", () => {
+test("a name already in the message is a pointer, SRV targets are not, and targets do not point into the question", () => {
   const writer = createWriter();
   writer.start(nameOf("example.com"), 29);
-  writer.add(records("example.com", TYPE.NS, `${nameOf("ns.example.com")}\0`), 512);
-  assert.equal(writer.end, 29 + 2 + 10 + 3 + 2);
+  writer.add(records("example.com", TYPE.NS, `${nameOf("ns.example.com")}\0`, `${nameOf("n2.example.com")}\0`), 512);
+  assert.equal(writer.end, 29 + 2 + 10 + 16 + 2 + 10 + 5);
   writer.add(records("ns.example.com", TYPE.SRV, `\0\0\0\0\0\0${nameOf("ns.example.com")}\0`), 512);
-  assert.equal(writer.end, 46 + 2 + 10 + 6 + 16);
+  assert.equal(writer.end, 74 + 2 + 10 + 6 + 16);
+});
+
+test("every name keeps its letters, whatever stands in the message before it", () => {
+  const question = "WwW.eXaMpLe.com";
+  const wire = Buffer.from(`\x03WwW\x07eXaMpLe\x03com\0\0\x02\0\x01`, "latin1");
+  const mixed = (text: string): string =>
+    text
+      .split(".")
+      .map((label) => String.fromCharCode(label.length) + label)
+      .join("");
+  const writer = createWriter();
+  writer.start(nameOf(question), HEADER + wire.length);
+  const list = [
+    ["WWW.example.com", "Mail.Example.com"],
+    ["www.example.com", "mail.example.com"],
+    ["a.www.example.com", "A.www.example.com"],
+    ["mail.example.com", "Mail.Example.com"],
+    ["x.Example.com", "a.www.example.com"],
+  ] as const;
+  for (const [owner, target] of list) {
+    const data = `${mixed(target)}\0`;
+    const bytes = `\0${String.fromCharCode(data.length)}${data}`;
+    writer.add({ owner: mixed(owner), type: TYPE.NS, ttl: 1, data: bytes, start: 0, end: bytes.length }, 0xffff);
+  }
+  const header = Buffer.from([0, 0, 0x80, 0, 0, 1, 0, writer.count, 0, 0, 0, 0]);
+  const message = Buffer.concat([header, wire, written(writer, HEADER + wire.length)]);
+  const { answers } = decode(message);
+  assert.deepEqual(
+    answers.map(({ data }) => data),
+    list.map(([, target]) => target),
+  );
+  // An owner without capital letters may end in the question, as the client wrote it.
+  assert.deepEqual(
+    answers.map(({ name }) => name),
+    ["WWW.eXaMpLe.com", "WwW.eXaMpLe.com", "a.WwW.eXaMpLe.com", "mail.example.com", "x.Example.com"],
+  );
+  assert.equal(answers[4]?.data, "a.www.example.com");
 });
 
 test("records stop at the limit and go on from there", () => {

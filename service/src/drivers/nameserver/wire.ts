@@ -202,32 +202,45 @@ export function createWriter(): Writer {
   // A record is written before its size is known, and taken back if it does not fit.
   const bytes = Buffer.alloc(TCP_SIZE + NAME_LIMIT + RECORD_HEADER + RDATA_LIMIT);
   const seen = new Map<string, number>();
-  /** The names of `seen` in the order of their offsets, so that taking back costs what was written. */
+  /** Names that end inside the question: on the wire they have the letter case of the client. */
+  const lent = new Map<string, number>();
+  /** The names of both in the order of their offsets, so that taking back costs what was written. */
   const order: string[] = [];
   let at = HEADER;
   let count = 0;
 
-  const remember = (name: string, offset: number): void => {
+  const remember = (names: Map<string, number>, name: string, offset: number): void => {
     if (offset > POINTER_LIMIT) return;
-    seen.set(name, offset);
+    names.set(name, offset);
     order.push(name);
   };
 
-  /** Compares as bytes, so that a target keeps no letter case of its own; the port's names are lower case. */
-  const addName = (name: string): void => {
+  /**
+   * Points only to what is spelled alike, so that every name keeps its letter case. An owner in lower case may also point into the
+   * question, whose case is the client's (RFC 4343 section 4.1).
+   */
+  const addName = (name: string, isOwner: boolean): void => {
+    const start = at;
     let rest = name;
+    let known: number | undefined;
+    let isLent = false;
     while (rest !== "") {
-      const known = seen.get(rest);
-      if (known !== undefined) {
-        at = bytes.writeUInt16BE(0xc000 | known, at);
-        return;
+      known = seen.get(rest);
+      if (known === undefined && isOwner) {
+        known = lent.get(rest);
+        isLent = known !== undefined;
       }
-      remember(rest, at);
+      if (known !== undefined) break;
       const size = 1 + rest.charCodeAt(0);
       for (let i = 0; i < size; i++) bytes[at++] = rest.charCodeAt(i);
       rest = parentOf(rest);
     }
-    bytes[at++] = 0;
+    for (let own = name, offset = start; own.length > rest.length; own = parentOf(own)) {
+      remember(isLent ? lent : seen, own, offset);
+      offset += 1 + own.charCodeAt(0);
+    }
+    if (known === undefined) bytes[at++] = 0;
+    else at = bytes.writeUInt16BE(0xc000 | known, at);
   };
 
   const addBytes = (data: string, from: number, to: number): void => {
@@ -242,7 +255,7 @@ export function createWriter(): Writer {
     for (let names = type === TYPE.SOA ? 2 : 1; names > 0; names--) {
       const start = pos;
       while (data.charCodeAt(pos) !== 0) pos += 1 + data.charCodeAt(pos);
-      addName(data.substring(start, pos++));
+      addName(data.substring(start, pos++), false);
     }
     addBytes(data, pos, to);
   };
@@ -250,8 +263,11 @@ export function createWriter(): Writer {
   const cut = (end: number, records: number): void => {
     at = end;
     count = records;
-    for (let last = order.at(-1); last !== undefined && (seen.get(last) as number) >= end; last = order.at(-1)) {
-      seen.delete(last);
+    const forget = (names: Map<string, number>, name: string): boolean =>
+      (names.get(name) ?? -1) >= end && names.delete(name);
+    for (let last = order.at(-1); last !== undefined; last = order.at(-1)) {
+      const isLate = forget(seen, last);
+      if (!forget(lent, last) && !isLate) break;
       order.pop();
     }
   };
@@ -265,17 +281,18 @@ export function createWriter(): Writer {
     },
     start(name, end) {
       seen.clear();
+      lent.clear();
       order.length = 0;
       at = end;
       count = 0;
       if (name === null) return;
-      for (const from of labelStarts(name)) remember(name.substring(from), HEADER + from);
+      for (const from of labelStarts(name)) remember(lent, name.substring(from), HEADER + from);
     },
     add(records, limit) {
       for (let pos = records.start; pos < records.end; ) {
         const size = u16(records.data, pos);
         const before = at;
-        addName(records.owner);
+        addName(records.owner, true);
         at = bytes.writeUInt16BE(records.type, at);
         at = bytes.writeUInt16BE(CLASS_IN, at);
         at = bytes.writeUInt32BE(records.ttl, at);

@@ -3,7 +3,7 @@
  * the rest. A name's sets stand in one string, one character per byte, because strings cost 16 bytes beside their content and
  * hold no pointers: a million records stay small and the collector has little to walk.
  */
-import { labelStarts, parentOf } from "./name.ts";
+import { labelStarts, lowerCase, parentOf } from "./name.ts";
 
 export const TYPE = {
   A: 1,
@@ -40,6 +40,8 @@ export interface Zone {
   generation: number;
   /** Packed sets by owner, relative to the zone; the apex is "". */
   readonly sets: Map<string, string>;
+  /** Spellings of the owners that have upper-case letters, by owner: what is sent where `sets` knows only lower case. */
+  readonly spellings: Map<string, string>;
   /** How many names stand one label below a name: what makes an empty non-terminal exist (RFC 4592 section 2.2.2). */
   readonly below: Map<string, number>;
   /** Names below the apex that own NS records. Zero for almost every zone, and then nobody looks for them. */
@@ -49,7 +51,7 @@ export interface Zone {
 }
 
 export function createZone(name: string, authority: Authority, counts: number[]): Zone {
-  return { name, authority, generation: 0, sets: new Map(), below: new Map(), cuts: 0, counts };
+  return { name, authority, generation: 0, sets: new Map(), spellings: new Map(), below: new Map(), cuts: 0, counts };
 }
 
 /** Reads 16 bits of a string of bytes. */
@@ -68,8 +70,17 @@ export function findSet(sets: string, type: number): number {
   return -1;
 }
 
-/** Replaces the set of this owner and type by a packed set; "" removes it. Cost grows with the name's own sets only. */
-export function putSet(zone: Zone, owner: string, type: number, packed: string): void {
+/** The absolute name of an owner as it was published, letter case included. */
+export function spelled(zone: Zone, owner: string): string {
+  return (zone.spellings.size === 0 ? owner : (zone.spellings.get(owner) ?? owner)) + zone.name;
+}
+
+/**
+ * Replaces the set of this owner and type by a packed set; "" removes it. The spelling of the last set put counts for all of the
+ * owner's. Cost grows with the name's own sets only.
+ */
+export function putSet(zone: Zone, spelling: string, type: number, packed: string): void {
+  const owner = lowerCase(spelling);
   const before = zone.sets.get(owner) ?? "";
   const at = findSet(before, type);
   if (at < 0 && packed === "") return;
@@ -77,9 +88,12 @@ export function putSet(zone: Zone, owner: string, type: number, packed: string):
   if (type === TYPE.NS && owner !== "") zone.cuts += (packed === "" ? 0 : 1) - (at < 0 ? 0 : 1);
   if (rest === "" && packed === "") {
     zone.sets.delete(owner);
+    zone.spellings.delete(owner);
     leave(zone, owner);
     return;
   }
+  if (spelling !== owner) zone.spellings.set(owner, spelling);
+  else if (zone.spellings.size > 0) zone.spellings.delete(owner);
   if (before === "") enter(zone, owner);
   zone.sets.set(owner, rest + packed);
 }
