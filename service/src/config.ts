@@ -57,6 +57,12 @@ export interface Config {
   };
   /** Processors of servers that one core of the host is counted for. */
   readonly cpuOvercommit: number;
+  /** Of one server's disk, per second; 0: no limit. */
+  readonly disk: {
+    readonly operations: number;
+    /** MB of 10^6 bytes. */
+    readonly bandwidth: number;
+  };
   /** No machine runs and no packet flows, on purpose. */
   readonly simulate: boolean;
   /** Settings that start with `BRUME_` and that nobody reads. */
@@ -222,6 +228,10 @@ export function loadConfig(environment: Environment): Config {
       }),
     },
     cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 8, 64, 1),
+    disk: {
+      operations: readInteger("BRUME_DISK_IOPS", 20_000, 100_000_000),
+      bandwidth: readInteger("BRUME_DISK_BANDWIDTH", 1000, 1_000_000),
+    },
     simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
     unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
   };

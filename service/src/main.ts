@@ -68,7 +68,7 @@ async function start(config: Config): Promise<void> {
   const images = await openStock({ ...surroundings, built, isOwn: isOwnFolder });
   const [found, chosen] = await Promise.all([
     startRouter(surroundings),
-    chooseMachines({ ...surroundings, random: Math.random }),
+    chooseMachines({ ...surroundings, diskLimits: config.disk, random: Math.random }),
   ]);
   // Simulated cards have nobody else to tell of them.
   const machines = withCards(chosen.machines, found.plug);

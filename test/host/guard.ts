@@ -19,7 +19,7 @@ if [ -n "$pids" ]; then
 fi
 for space in $spaces; do ip netns del "$space"; done
 for device in /sys/class/net/b"$tag"[tx][0-9a-z]*; do [ -e "$device" ] && ip link del "\${device##*/}"; done
-for group in /sys/fs/cgroup/brume-"$tag" /sys/fs/cgroup/cpu/brume-"$tag"; do rmdir "$group"/* "$group"; done
+for group in /sys/fs/cgroup/brume-"$tag" /sys/fs/cgroup/*/brume-"$tag"; do rmdir "$group"/* "$group"; done
 rm -rf "$folder" /run/wireguard/b"$tag"*.sock
 `;
 

@@ -87,7 +87,8 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
     servers,
     images,
     accelerator: capabilities.accelerator ?? "tcg",
-    tun: capabilities.tun,
+    confinement: capabilities.confinement,
+    diskLimits: { operations: 20_000, bandwidth: 1000 },
     firstUid,
     boots: 2,
     now: Date.now,
@@ -100,7 +101,9 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
     opened.push(machines);
     return machines;
   };
-  const groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map((folder) => join(folder, `brume-${tag}`));
+  const groups = ["", "cpu", "memory", "pids"]
+    .map((name) => join("/sys/fs/cgroup", name))
+    .map((folder) => join(folder, `brume-${tag}`));
   return {
     tag,
     servers,

@@ -34,6 +34,9 @@ export const patience = 150_000;
 /** As in `choose.ts`. */
 const firstUid = 700_000;
 
+/** One hierarchy, or one for each controller. */
+const groupRoots = ["", "cpu", "memory", "pids"].map((name) => join("/sys/fs/cgroup", name));
+
 const built = resolve(import.meta.dirname, "../../.engines");
 
 /** The machine's own devices are what its namespace has; groups of processes stay those of the machine below. */
@@ -215,7 +218,7 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
         }),
       );
       const leases = list(runFolder).flatMap((name) => leasesIn(join(runFolder, name, "ports")));
-      const groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].flatMap((root) => list(join(root, `brume-${tag}`)));
+      const groups = groupRoots.flatMap((root) => list(join(root, `brume-${tag}`)));
       const names = (await lab.run(lab.machine, ["ip", "-br", "link"])).matchAll(/^(\S+?)[@ ]/gm);
       return {
         servers: list(join(folder, "servers")),
@@ -226,7 +229,7 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
         ports: inside.flatMap(({ ports }) => ports).sort(),
         leases: leases.sort(),
         addresses: [...new Set(inside.flatMap(({ rules }) => rules.match(ofServers) ?? []))].sort(),
-        groups: groups.filter((name) => /^[0-9]+$/.test(name)),
+        groups: [...new Set(groups.filter((name) => /^[0-9]+$/.test(name)))],
       };
     },
     async close() {
@@ -246,7 +249,7 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
       for (const { id } of (await last.observe()).networks) await last.remove(id);
       await exec.run(["ip", "netns", "del", `brume-${tag}_try`]).catch(() => {});
       await last.close();
-      for (const root of ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]) {
+      for (const root of groupRoots) {
         const above = join(root, `brume-${tag}`);
         for (const path of [
           ...list(above)

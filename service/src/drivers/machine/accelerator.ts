@@ -12,6 +12,9 @@ import type { Accelerator, Trial } from "./port.ts";
 import { hostBoot } from "./process.ts";
 import { pick, textAt } from "./qmp.ts";
 
+/** Name of the trial. */
+export const virtualisation = "hardware virtualisation";
+
 export interface Canary {
   /** Holds the kernel and initrd of the tiny image; the latter prints CANARY-OK and switches off when told `canary`. */
   readonly folder: string;
@@ -100,7 +103,7 @@ function answerOf(accelerator: Accelerator | null, troubles: string): Accelerato
   const cost =
     accelerator === null ? "Servers are simulated" : "Servers are emulated, about 20 times slower than this machine";
   const detail = works ? "" : `${cost} (${troubles})`;
-  return { accelerator, troubles, trial: { name: "hardware virtualisation", works, detail } };
+  return { accelerator, troubles, trial: { name: virtualisation, works, detail } };
 }
 
 /** Takes two to six seconds on an idle machine; a kept answer takes the time of asking QEMU for its version. */

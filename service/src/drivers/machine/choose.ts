@@ -6,10 +6,11 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
-import type { Canary } from "./accelerator.ts";
+import { type Canary, virtualisation } from "./accelerator.ts";
 import { detectMachine } from "./detect.ts";
 import { listServers, makeServers } from "./folder.ts";
 import { listImages } from "./image.ts";
+import type { DiskLimits } from "./live.ts";
 import type { Machines } from "./port.ts";
 import { uidOf } from "./process.ts";
 import { openQemu } from "./qemu.ts";
@@ -22,6 +23,7 @@ export interface ChooseOptions {
   readonly dataFolder: string;
   /** Nothing is to run, on purpose. */
   readonly simulate: boolean;
+  readonly diskLimits: DiskLimits;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -74,7 +76,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
 
   const cache = join(dataFolder, "accelerator.json");
   const canary = await findCanary(images);
-  const { accelerator, tun, trials, obstacle } = await detectMachine({
+  const { accelerator, confinement, trials, obstacle } = await detectMachine({
     exec,
     tag,
     servers,
@@ -89,7 +91,8 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
     servers,
     images,
     accelerator,
-    tun,
+    confinement,
+    diskLimits: options.diskLimits,
     firstUid,
     boots: accelerator === "kvm" ? availableParallelism() * 2 : availableParallelism(),
     now,
@@ -99,5 +102,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
   const name = accelerator === "kvm" ? "QEMU with KVM" : "QEMU, emulated";
   const costs = trials.filter((trial) => !trial.works).map(({ detail }) => `          ${detail}`);
   const lines = [`servers   ${name}`, ...costs];
-  return { machines, kind: "host", detail: `host: ${name}`, lines };
+  const missing = trials.filter(({ works, name }) => !works && name !== virtualisation).map((trial) => trial.name);
+  const without = missing.length === 0 ? "" : `, without ${missing.join(", ")}`;
+  return { machines, kind: "host", detail: `host: ${name}${without}`, lines };
 }

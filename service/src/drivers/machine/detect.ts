@@ -6,10 +6,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandError, Exec } from "../exec.ts";
 import { type Canary, chooseAccelerator } from "./accelerator.ts";
+import { type Controller, createGroups } from "./cgroup.ts";
+import { type Confinement, confine, findNeeds } from "./confine.ts";
 import { makeServers } from "./folder.ts";
 import type { Accelerator, Trial } from "./port.ts";
-import { personFor, type TunAccess } from "./process.ts";
-import { createShares } from "./share.ts";
 
 export interface DetectOptions {
   readonly exec: Exec;
@@ -27,7 +27,7 @@ export interface DetectOptions {
 export interface MachineCapabilities {
   /** Null: servers are simulated. */
   readonly accelerator: Accelerator | null;
-  readonly tun: TunAccess;
+  readonly confinement: Confinement;
   /** Why they are; "" when they are not. */
   readonly obstacle: string;
   readonly trials: readonly Trial[];
@@ -35,12 +35,19 @@ export interface MachineCapabilities {
 
 const simulated = "Servers are simulated";
 
+const withoutController: Readonly<Record<Controller, string>> = {
+  cpu: "High performance makes no difference (this machine has no control group for processors)",
+  memory: "A server's process may take any amount of memory (this machine has no control group for memory)",
+  pids: "A server's process may start any number of threads (this machine has no control group for them)",
+};
+
 /** Takes a second or two, or six, once per start of the machine; else some tenths of a second. Nothing of it stays. */
 export async function detectMachine(options: DetectOptions): Promise<MachineCapabilities> {
   const { exec, tag, servers, uid, canary, cache } = options;
   const trials: Trial[] = [];
   let obstacle = "";
-  const none = () => ({ accelerator: null, tun: "open", obstacle, trials }) as const;
+  let confinement: Confinement = { tun: "open" };
+  const none = () => ({ accelerator: null, confinement, obstacle, trials }) as const;
   async function attempt(name: string, cost: string, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
@@ -62,34 +69,36 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
   const tap = `b${tag}xtry`;
   const qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-machine", "none", "-display", "none"];
   const held = [...qemu, "-monitor", "stdio", "-netdev", `tap,id=n,ifname=${tap},script=no,downscript=no`];
-  const holds = (tun: TunAccess) => {
-    const { argv, person } = personFor(tun, held, uid, uid);
-    return exec.run(argv, { ...person, cwd: folder, stdin: "quit\n" });
+  const holds = async (how: Confinement) => {
+    const prisoner = { base: folder, parts: [], kvm: false, uid, gid: uid };
+    await exec.run(confine(how, prisoner, held), { cwd: folder, stdin: "quit\n" });
+    confinement = how;
   };
-  let tun: TunAccess = "open";
   try {
     const rights = await attempt("users of their own for servers", simulated, () =>
       exec.run(["qemu-img", "--version"], { cwd: folder, uid, gid: uid }),
     );
     const taps = await attempt("taps for servers", simulated, async () => {
       await exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
-      await holds("open").catch(async () => {
-        tun = "private";
-        await holds("private");
-      });
+      const enclosed = await attempt(
+        "a root of its own for each server",
+        "Servers see this machine's file system",
+        async () => holds({ needs: await findNeeds(exec) }),
+      );
+      if (!enclosed) await holds({ tun: "open" }).catch(() => holds({ tun: "private" }));
     });
     if (!rights || !taps) return none();
   } finally {
     await exec.run(["ip", "link", "del", tap]).catch(() => {});
     rmSync(folder, { recursive: true, force: true });
   }
-  if (!createShares(tag).works)
-    trials.push({ name: "shares of the processor", works: false, detail: "High performance makes no difference" });
+  for (const controller of createGroups(tag).missing)
+    trials.push({ name: `control group "${controller}"`, works: false, detail: withoutController[controller] });
   if (canary === null) {
     obstacle = "there is no image with a kernel: npm run image -- tiny";
     trials.push({ name: "virtual machines", works: false, detail: `${simulated} (${obstacle})` });
     return none();
   }
   const { accelerator, trial, troubles } = await chooseAccelerator({ exec, canary, cache, uid });
-  return { accelerator, tun, obstacle: accelerator === null ? troubles : "", trials: [...trials, trial] };
+  return { accelerator, confinement, obstacle: accelerator === null ? troubles : "", trials: [...trials, trial] };
 }

@@ -5,6 +5,7 @@
  *     disk-<n>/     a version of its disk: a whole chain of layers (see disk.ts)
  *     seed.img      what the guest reads at its first boot
  *     qemu.log      what the process complained of
+ *     root/         empty: the process's own root is laid over it, where only the process sees it (see confine.ts)
  *     run/          the process's own: sockets, and what the serial line said (console.log, console.1.log)
  *
  * Beside them stand snapshots, `<servers>/<image>.image/`, until the images are written that they were kept for.
@@ -34,6 +35,7 @@ import { numberAt, pick, textAt } from "./qmp.ts";
 export interface Folder {
   readonly root: string;
   readonly run: string;
+  readonly base: string;
   readonly seed: string;
   readonly state: string;
   readonly output: string;
@@ -42,18 +44,21 @@ export interface Folder {
   disk(version: number): string;
 }
 
+export const diskName = (version: number): string => `disk-${version}`;
+
 export function folderOf(servers: string, id: number): Folder {
   const root = join(servers, String(id));
   const run = join(root, "run");
   return {
     root,
     run,
+    base: join(root, "root"),
     seed: join(root, "seed.img"),
     state: join(root, "state.json"),
     output: join(root, "qemu.log"),
     console: join(run, "console.log"),
     previousConsole: join(run, "console.1.log"),
-    disk: (version) => join(root, `disk-${version}`),
+    disk: (version) => join(root, diskName(version)),
   };
 }
 

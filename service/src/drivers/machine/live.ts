@@ -20,6 +20,20 @@ export async function growDisk(qmp: Qmp, gb: number): Promise<Change> {
   return "live";
 }
 
+export interface DiskLimits {
+  /** Operations a second; 0: no limit. */
+  readonly operations: number;
+  /** MB (10^6 bytes) a second; 0: no limit. */
+  readonly bandwidth: number;
+}
+
+/** Reads and writes of the guest together. Those that come too fast wait inside QEMU. */
+export async function limitDisk(qmp: Qmp, { operations, bandwidth }: DiskLimits): Promise<void> {
+  const none = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 };
+  const id = "/machine/peripheral/root/virtio-backend";
+  await qmp.run("block_set_io_throttle", { id, bps: bandwidth * 1e6, iops: operations, ...none });
+}
+
 /** Modules come in multiples of this, since the guest switches memory on in blocks. */
 const block = 128;
 const modules = 8;

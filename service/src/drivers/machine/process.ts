@@ -10,22 +10,6 @@ import { serverOf } from "./name.ts";
 /** One number per server, without a user of that name: neighbours have nothing in common. */
 export const uidOf = (firstUid: number, id: number): number => firstUid + id;
 
-/**
- * How a server's process comes to /dev/net/tun, which gives taps only to their owners. `open`: as the kernel advises, it is open to
- * all. `private`: it is not, and since that may be somebody's intention, the process gets one of its own that nobody else sees.
- */
-export type TunAccess = "open" | "private";
-
-/** Nothing in here comes from outside: the shell only passes on what it is given. */
-const enter = 'mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec "$0" "$@"';
-
-/** Starts or runs it as that user, in its folder. */
-export function personFor(tun: TunAccess, argv: readonly string[], uid: number, gid: number) {
-  if (tun === "open") return { argv, person: { uid, gid } };
-  const person = ["setpriv", "--reuid", String(uid), "--regid", String(gid), "--clear-groups"];
-  return { argv: ["unshare", "-m", "--propagation", "slave", "sh", "-c", enter, ...person, ...argv], person: {} };
-}
-
 /** Servers that have a process. Two of one id cannot be: the layer in force is locked. */
 export function findProcesses(exec: Exec, tag: string, firstUid: number): ReadonlyMap<number, Child> {
   const found = new Map<number, Child>();

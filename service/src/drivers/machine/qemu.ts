@@ -7,23 +7,24 @@ import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Exec } from "../exec.ts";
+import type { Child, Exec } from "../exec.ts";
 import { askAgent } from "./agent.ts";
+import { createGroups } from "./cgroup.ts";
+import type { Confinement } from "./confine.ts";
 import { readLogFile } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
 import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder } from "./folder.ts";
 import { removeImage } from "./imagefolder.ts";
-import { changeCards, changeCpus, changeMemory, growDisk } from "./live.ts";
-import { runState } from "./monitor.ts";
+import { changeCards, changeCpus, changeMemory, type DiskLimits, growDisk, limitDisk } from "./live.ts";
+import { cpusOf, memoryOf, runState } from "./monitor.ts";
 import { observeMachines } from "./observer.ts";
 import type { Accelerator, Change, Changes, Machine, Machines, PowerEvent, Stream } from "./port.ts";
-import { endProcess, findProcesses, hostBoot, type TunAccess, uidOf } from "./process.ts";
+import { endProcess, findProcesses, hostBoot, uidOf } from "./process.ts";
 import { createQueue } from "./queue.ts";
 import { createRuns, type Run } from "./run.ts";
-import { createShares } from "./share.ts";
 import { openSocket } from "./socket.ts";
-import { startMachine, weightOf } from "./start.ts";
+import { groupLimits, startMachine } from "./start.ts";
 import { createTaps } from "./tap.ts";
 import { createTurns } from "./turn.ts";
 
@@ -35,7 +36,8 @@ export interface QemuOptions {
   readonly servers: string;
   readonly images: string;
   readonly accelerator: Accelerator;
-  readonly tun: TunAccess;
+  readonly confinement: Confinement;
+  readonly diskLimits: DiskLimits;
   /** Servers run as this number plus their id. No user or group should have one of them. */
   readonly firstUid: number;
   /** How many may boot at once. */
@@ -60,7 +62,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   makeServers(servers);
   const disks = createDisks(exec, images);
   const taps = createTaps(exec, tag);
-  const shares = createShares(tag);
+  const groups = createGroups(tag);
   const queue = createQueue(options.boots, now);
   const turns = createTurns();
   const imageTurns = createTurns();
@@ -87,17 +89,28 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     fault: options.fault,
     async ended(run) {
       places.get(run)?.();
-      await shares.remove(run.id);
+      await groups.remove(run.id);
       await taps.remove(run.id);
     },
   });
+
+  /** Also a process that was started with fewer limits has those of today from then on. */
+  async function adopt(id: number, child: Child): Promise<Run | null> {
+    const run = await runs.adopt(id, folder(id), child);
+    if (run === null) return null;
+    const { qmp, state } = run;
+    const sizes = { cpus: await cpusOf(qmp), memory: await memoryOf(qmp), share: state.share };
+    groups.set(id, groupLimits(sizes, state.accelerator), child.pid);
+    await limitDisk(qmp, options.diskLimits);
+    return run;
+  }
 
   /** The server's run, found again if this process has not seen it yet; null when it is off. */
   async function find(id: number): Promise<Run | null> {
     const run = runs.all.get(id);
     if (run !== undefined) return run;
     const child = findProcesses(exec, tag, firstUid).get(id);
-    return child === undefined ? null : runs.adopt(id, folder(id), child);
+    return child === undefined ? null : adopt(id, child);
   }
 
   /** After this nothing of the server runs. */
@@ -113,7 +126,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       await runs.bury(folder(id), state, { reason: "order", detail: "" });
       tell({ id, boot: state.boot, exit: readState(folder(id))?.exit ?? null });
     }
-    await shares.remove(id);
+    await groups.remove(id);
     await taps.remove(id);
   }
 
@@ -146,7 +159,8 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       await disks.shorten(disk, mostLayers, uid(id));
       await disks.grow(disk, machine.disk.gb * GIB, uid(id));
     }
-    const site = { exec, tag, accelerator, tun: options.tun, taps, shares, now };
+    const { confinement, diskLimits } = options;
+    const site = { exec, tag, accelerator, confinement, diskLimits, taps, groups, now };
     const { child, qmp, state } = await startMachine(site, folder(id), machine, uid(id));
     const run = runs.hold(id, folder(id), child, qmp, state);
     watchBoot(run, leave).catch((error: unknown) =>
@@ -165,14 +179,18 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   async function changeRunning(run: Run, machine: Machine): Promise<Changes> {
     const { qmp, state } = run;
     const disk = await growNow(machine, run);
+    const before = { cpus: await cpusOf(qmp), memory: await memoryOf(qmp) };
+    const room = (sizes: Pick<Machine, "cpus" | "memory" | "share">) =>
+      groups.set(run.id, groupLimits(sizes, accelerator), run.child.pid);
+    // While it changes it may need what it had and what it will have.
+    const most = { cpus: Math.max(before.cpus, machine.cpus), memory: Math.max(before.memory, machine.memory) };
+    room({ ...most, share: state.share });
     const memory = await changeMemory(qmp, state, machine.memory);
     const cpus = await changeCpus(qmp, state, machine.cpus);
     const cards = await changeCards({ qmp, tag, taps, uid: uid(run.id) }, machine);
-    const share = state.share === machine.share ? "same" : shares.works ? "live" : "nextStart";
-    if (share === "live" || cpus === "live") {
-      shares.set(run.id, weightOf(machine), run.child.pid);
-      await runs.remember(run, { share: machine.share });
-    }
+    const share = state.share === machine.share ? "same" : !groups.missing.includes("cpu") ? "live" : "nextStart";
+    if (share === "live") await runs.remember(run, { share: machine.share });
+    room({ cpus: await cpusOf(qmp), memory: await memoryOf(qmp), share: run.state.share });
     return { cpus, memory, disk, share, cards };
   }
 
@@ -219,12 +237,12 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         await rm(join(servers, entry), { recursive: true, force: true });
     const processes = findProcesses(exec, tag, firstUid);
     const host = hostBoot();
-    const adopt = async (id: number) => {
+    const adoptOne = async (id: number) => {
       const child = processes.get(id);
       const state = readState(folder(id));
       if (child !== undefined) {
         try {
-          const run = await runs.adopt(id, folder(id), child);
+          const run = await adopt(id, child);
           if (run !== null) await dropUnused(run);
         } catch (error) {
           options.fault(`Server ${id} runs, but does not answer.`, error);
@@ -238,7 +256,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       else if (state.exit === null)
         await runs.bury(folder(id), state, { reason: "died", detail: "its end was not seen: nobody was there" });
     };
-    await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adopt));
+    await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adoptOne));
   }
 
   return {
@@ -307,7 +325,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         queue.quit(id);
         await cut(id);
         await taps.remove(id);
-        await shares.remove(id);
+        await groups.remove(id);
         const { root } = folder(id);
         if (!existsSync(root)) return;
         // Gone in one step, however long the rest takes.

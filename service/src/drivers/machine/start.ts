@@ -9,14 +9,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../exec.ts";
 import { groupOf } from "./accelerator.ts";
 import { limitsFor, qemuArguments, socketNames } from "./arguments.ts";
+import type { GroupLimits, Groups } from "./cgroup.ts";
+import { type Confinement, confine, partsOf } from "./confine.ts";
 import { originOf, topOf } from "./disk.ts";
 import { type Folder, makeFolder, replaceFile, type State, turnConsole, writeState } from "./folder.ts";
+import { type DiskLimits, limitDisk } from "./live.ts";
 import type { Accelerator, Machine } from "./port.ts";
-import { endProcess, hostBoot, personFor, type TunAccess, waitForEnd } from "./process.ts";
+import { endProcess, hostBoot, waitForEnd } from "./process.ts";
 import type { Qmp } from "./qmp.ts";
 import { callMonitor, lastWords } from "./run.ts";
 import { writeSeed } from "./seed.ts";
-import type { Shares } from "./share.ts";
 import { isAbsent } from "./socket.ts";
 import type { Taps } from "./tap.ts";
 
@@ -24,9 +26,10 @@ export interface StartOptions {
   readonly exec: Exec;
   readonly tag: string;
   readonly accelerator: Accelerator;
-  readonly tun: TunAccess;
+  readonly confinement: Confinement;
+  readonly diskLimits: DiskLimits;
   readonly taps: Taps;
-  readonly shares: Shares;
+  readonly groups: Groups;
   readonly now: () => number;
 }
 
@@ -36,8 +39,23 @@ export interface Started {
   readonly state: State;
 }
 
-/** Weight among the servers of the machine: as many cores, as much; twice for high performance. */
-export const weightOf = ({ cpus, share }: Machine): number => cpus * share;
+/** MB that a process needs beside its guest's memory: QEMU itself, its caches, and files that it reads and writes. */
+const ownMemory = 512;
+/** MB of that which emulates: translated code, and tables for each processor that a guest can make grow. */
+const emulation = (cpus: number): number => 256 + 128 * cpus;
+
+/**
+ * Weight among the servers of the machine: as many cores, as much; twice for high performance. Threads: one for each processor, up
+ * to 64 for files, and some.
+ */
+export const groupLimits = (
+  { cpus, share, memory }: Pick<Machine, "cpus" | "share" | "memory">,
+  accelerator: Accelerator,
+): GroupLimits => ({
+  weight: cpus * share,
+  memory: memory + ownMemory + (accelerator === "tcg" ? emulation(cpus) : 0),
+  tasks: 256,
+});
 
 /** Milliseconds until the monitor greets; a loaded machine may take its time. */
 const greetingLimit = 20_000;
@@ -66,13 +84,14 @@ export async function startMachine(
   machine: Machine,
   uid: number,
 ): Promise<Started> {
-  const { exec, tag, accelerator, taps, shares, now } = options;
+  const { exec, tag, accelerator, taps, groups, now } = options;
   const { id, uuid, boot, cards, disk } = machine;
   if (!existsSync(folder.disk(disk.version))) throw new Error(`server ${id} has no disk of version ${disk.version}`);
   const layer = topOf(folder.disk(disk.version));
   const origin = await originOf(folder.disk(disk.version));
 
   makeFolder(folder.run);
+  makeFolder(folder.base);
   for (const name of socketNames) rmSync(join(folder.run, name), { force: true });
   rmSync(folder.output, { force: true });
   turnConsole(folder);
@@ -87,13 +106,16 @@ export async function startMachine(
   try {
     const argv = qemuArguments({ tag, machine, boot: origin.boot, layer, accelerator });
     const gid = groupOf(accelerator, uid);
-    const start = personFor(options.tun, argv, uid, gid);
-    child = await exec.startDetached(start.argv, { output: folder.output, cwd: folder.run, ...start.person });
+    const parts = partsOf(folder, disk.version);
+    const prisoner = { base: folder.base, parts, kvm: accelerator === "kvm", uid, gid };
+    const command = confine(options.confinement, prisoner, argv);
+    child = await exec.startDetached(command, { output: folder.output, cwd: folder.run });
+    // Before it has any memory that counts.
+    groups.set(id, groupLimits(machine, accelerator), child.pid);
     qmp = await waitForMonitor(exec, folder, child);
     // All that it makes is made: whoever breaks out of the guest cannot lay out links for us to follow.
     chownSync(folder.run, 0, 0);
     chmodSync(folder.run, 0o711);
-    shares.set(id, weightOf(machine), child.pid);
     const limits = limitsFor({ machine, accelerator, boot: origin.boot });
     const state: State = {
       uuid,
@@ -111,6 +133,7 @@ export async function startMachine(
     await writeState(folder, state);
     written = state;
     await taps.name(cards);
+    await limitDisk(qmp, options.diskLimits);
     await qmp.run("cont");
     return { child, qmp, state };
   } catch (error) {

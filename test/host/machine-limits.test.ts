@@ -1,0 +1,163 @@
+/**
+ * What a server's process may see, do and take of this machine: read from /proc while it runs, since what the command line says is
+ * not what the kernel does.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { afterEach, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { createGroups } from "../../service/src/drivers/machine/cgroup.ts";
+import { folderOf } from "../../service/src/drivers/machine/folder.ts";
+import { openQemu } from "../../service/src/drivers/machine/qemu.ts";
+import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qmp.ts";
+import { openSocket } from "../../service/src/drivers/machine/socket.ts";
+import { groupLimits } from "../../service/src/drivers/machine/start.ts";
+import { createMachineLab, findCapabilities, imageName, type MachineLab, machine, untilReady } from "./machinelab.ts";
+
+const found = await findCapabilities();
+const hindrance = "hindrance" in found ? found.hindrance : null;
+if (hindrance !== null) console.log(`servers on this machine: not tried, ${hindrance}`);
+
+describe("the process of a server", { skip: hindrance ?? false }, () => {
+  let lab: MachineLab;
+  const newLab = () => {
+    assert.ok("capabilities" in found);
+    lab = createMachineLab(found.capabilities);
+    return lab;
+  };
+  afterEach(async () => {
+    await lab.close();
+    assert.deepEqual(lab.traces(), []);
+    assert.deepEqual(lab.faults, []);
+  });
+
+  test("a server's process has no rights but those to its own", async () => {
+    const { servers, firstUid, open, pidOf } = newLab();
+    const machines = await open();
+    for (const id of [1, 2]) {
+      const wish = machine({ id });
+      await machines.ensureDisk(wish, { image: imageName });
+      await machines.ensureRunning(wish);
+    }
+    const status = readFileSync(`/proc/${pidOf(1)}/status`, "utf8");
+    const field = (name: string) => new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim();
+    const uid = String(firstUid + 1);
+    assert.deepEqual(field("Uid")?.split("\t"), [uid, uid, uid, uid]);
+    assert.deepEqual(field("Gid")?.split("\t"), [uid, uid, uid, uid]);
+    assert.deepEqual([field("Groups"), field("CapEff"), field("CapPrm")], ["", "0000000000000000", "0000000000000000"]);
+    assert.deepEqual([field("NoNewPrivs"), field("Seccomp")], ["1", "2"]);
+
+    assert.deepEqual([field("CapBnd"), field("CapInh"), field("CapAmb")], Array(3).fill("0000000000000000"));
+    assert.match(readFileSync(`/proc/${pidOf(1)}/limits`, "utf8"), /^Max core file size +0 +0 /m);
+
+    // What a guest could do that broke out: it sees its own root, and in that its own folder.
+    assert.ok("capabilities" in found);
+    assert.ok("needs" in found.capabilities.confinement, "this machine makes no root for a server");
+    const root = `/proc/${pidOf(1)}/root`;
+    assert.deepEqual(readdirSync(root).sort(), ["dev", "lib", "lib64", "old", "proc", "server", "usr"]);
+    assert.deepEqual(readdirSync(`${root}/old`), []);
+    assert.deepEqual(readdirSync(`${root}/dev`).sort(), ["net"]);
+    assert.deepEqual(readdirSync(`${root}/server`).sort(), ["disk-1", "run", "seed.img"]);
+    assert.equal(readlinkSync(`/proc/${pidOf(1)}/cwd`), "/server/run");
+    const mounts = readFileSync(`/proc/${pidOf(1)}/mounts`, "utf8")
+      .trim()
+      .split("\n");
+    const writable = mounts.map((line) => line.split(" ")).filter(([, , , options]) => !options?.startsWith("ro,"));
+    assert.deepEqual(new Set(writable.map(([, path]) => path)), new Set(["/server/disk-1", "/server/run"]));
+    for (const [, path, , options] of mounts.map((line) => line.split(" ")))
+      assert.match(options ?? "", /\bnosuid\b/, `${path} may hold programs that change the user`);
+    const reached = mounts.map((line) => line.split(" ")[1] ?? "").filter((path) => path.startsWith(servers));
+    assert.deepEqual(reached, []);
+
+    const person = (id: number) => ["setpriv", "--reuid", String(firstUid + id), "--regid", String(firstUid + id)];
+    const may = (...argv: string[]) =>
+      exec.run([...person(1), "--clear-groups", ...argv], { cwd: folderOf(servers, 1).run }).then(
+        () => true,
+        () => false,
+      );
+    assert.equal(await may("test", "-r", "../disk-1/1.qcow2"), true);
+    for (const path of [
+      "../../2/disk-1/0.qcow2",
+      "../..",
+      `${servers}/1/disk-1/0.qcow2`,
+      "../state.json",
+      "../qemu.log",
+    ])
+      assert.equal(await may("test", "-r", path), false, path);
+    for (const path of [".", "..", "../disk-1", "../disk-1/0.qcow2", "../seed.img"])
+      assert.equal(await may("test", "-w", path), false, path);
+  });
+
+  test("a server's process takes no more of the machine than it may", async (t) => {
+    const { tag, open, pidOf, options } = newLab();
+    const machines = await open();
+    const wish = machine({ id: 1, memory: 256 });
+    await machines.ensureDisk(wish, { image: imageName });
+    await machines.ensureRunning(wish);
+    const groups = readFileSync(`/proc/${pidOf(1)}/cgroup`, "utf8");
+    const limit = (controller: string, unified: string, apart: string): string | null => {
+      const group = `brume-${tag}/1`;
+      if (new RegExp(`^0::/(.*/)?${group}$`, "m").test(groups)) return read(`/sys/fs/cgroup/${group}/${unified}`);
+      if (createGroups("tst").missing.some((one) => one === controller)) {
+        t.diagnostic(`no limit of ${controller} is tried: this machine has no such control group`);
+        return null;
+      }
+      assert.match(groups, new RegExp(`^[0-9]+:([^:]*,)?${controller}(,[^:]*)?:/${group}$`, "m"));
+      return read(`/sys/fs/cgroup/${controller}/${group}/${apart}`);
+    };
+    const read = (path: string) => readFileSync(path, "utf8").trim();
+    const memory = () => limit("memory", "memory.max", "memory.limit_in_bytes");
+    const expected = (mb: number) => String(groupLimits({ ...wish, memory: mb }, options.accelerator).memory * 2 ** 20);
+    assert.ok([null, expected(256)].includes(memory()), `${memory()}`);
+    assert.ok([null, "256"].includes(limit("pids", "pids.max", "pids.max")));
+    await untilReady(machines, 1);
+    assert.equal((await machines.apply({ ...wish, memory: 512 })).memory, "live");
+    assert.ok([null, expected(512)].includes(memory()), `${memory()}`);
+
+    // The next service may have other limits for disks, and sets them also for servers that run.
+    const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
+    const disk = async () => {
+      const found = listAt(await debug.run("query-block")).find((one) => textAt(one, "qdev").includes("root"));
+      return [numberAt(found, "inserted", "iops"), numberAt(found, "inserted", "bps")];
+    };
+    assert.deepEqual(await disk(), [20_000, 1000e6]);
+    await machines.close();
+    const next = await openQemu({ ...lab.options, diskLimits: { operations: 500, bandwidth: 0 } });
+    assert.deepEqual(await disk(), [500, 0]);
+    debug.close();
+    await next.ensureRunning({ ...wish, memory: 512 });
+    await next.close();
+    await open();
+  });
+
+  test("a server that was started with fewer limits is taken over with those of today", async () => {
+    const { tag, open, options, pidOf } = newLab();
+    const old = await openQemu({
+      ...options,
+      confinement: { tun: "private" },
+      diskLimits: { operations: 0, bandwidth: 0 },
+    });
+    const card = { id: 1, device: `b${tag}t1`, mac: "02:42:00:00:00:01" };
+    const wish = machine({ id: 1, cards: [card] });
+    await old.ensureDisk(wish, { image: imageName });
+    await old.ensureRunning(wish);
+    await untilReady(old, 1);
+    await old.close();
+    const pid = pidOf(1);
+    assert.ok(existsSync(`/proc/${pid}/root/etc`));
+
+    const machines = await open();
+    await machines.ensureRunning(wish);
+    assert.equal(pidOf(1), pid);
+    const more = { id: 2, device: `b${tag}t2`, mac: "02:42:00:00:00:02" };
+    const grown = { ...wish, memory: 256, disk: { version: 1, gb: 2 }, cards: [card, more] };
+    const { memory, disk, cards } = await machines.apply(grown);
+    assert.deepEqual({ memory, disk, cards }, { memory: "live", disk: "live", cards: "live" });
+    const copy = machine({ id: 2 });
+    await machines.ensureDisk(copy, { server: 1 });
+    await machines.ensureSnapshot(1, "own-1");
+    await machines.ensureImage(1, "own-1", { title: "kept" });
+    await machines.ensureRunning({ ...grown, boot: 2 });
+    assert.equal(existsSync(`/proc/${pidOf(1)}/root/etc`), false);
+  });
+});
