@@ -23,6 +23,8 @@ export const ownKeywords = [
   "x-skip",
   "x-ignored",
   "x-verbatim",
+  "x-words",
+  "x-prefix",
   "x-word",
 ];
 

@@ -15,9 +15,9 @@ import {
   nullable,
   optional,
   optionalId,
-  stateFilter,
   text,
   word,
+  wordsFilter,
 } from "./common.ts";
 import { operations } from "./operation.ts";
 import { WorkError } from "./work.ts";
@@ -137,7 +137,7 @@ export const catalogOperations = operations({
     summary: "List images, the operator's and the project's own",
     query: listQuery({
       name: nameFilter,
-      state: stateFilter,
+      state: wordsFilter(imageStates),
       label: labelFilter,
       location: optional(text({ description: "What can be used there: one name or several with commas." })),
     }),

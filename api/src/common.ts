@@ -2,7 +2,7 @@
  * Words that every resource uses: ids, names, labels, dates, lists. Schemas are JSON Schema 2020-12; what reading needs
  * to know beyond it stands in `x-` keywords: `x-also` (other names of the field), `x-verbatim` (text that is kept as it came),
  * `x-word` (letter case is free, answers show this spelling), `x-labels` (a map of labels), `x-either` and `x-shown` (what may come
- * back as answers show it), `x-ignored` (nobody looks at the value).
+ * back as answers show it), `x-ignored` (nobody looks at the value), `x-words` (a filter's words).
  */
 import { type Static, type TObject, type TSchema, type TSchemaOptions, Type } from "typebox";
 
@@ -19,6 +19,9 @@ interface FieldOptions extends TSchemaOptions {
   readonly "x-secret"?: boolean;
   /** A list drops elements that are not of its kind. */
   readonly "x-skip"?: boolean;
+  /** The words that a filter knows, and whether a beginning with `*` will do. */
+  readonly "x-words"?: readonly string[];
+  readonly "x-prefix"?: boolean;
   /** Blanks at the ends and Unicode form are kept (api section 1.4, rule 12). */
   readonly "x-verbatim"?: boolean;
 }
@@ -80,7 +83,11 @@ export const listQuery = <T extends Record<string, TSchema>>(filters: T) =>
 export const nameFilter = optional(
   text({ description: "Whole name in any letter case; `*` is any run of characters." }),
 );
-export const stateFilter = optional(text({ description: "One word or several with commas." }));
+/** One word or several with commas; with `x-prefix` also beginnings of words, `*` at the end. Any other word is refused. */
+export const wordsFilter = (words: readonly string[], options: FieldOptions = {}) =>
+  optional(
+    text({ "x-words": words, description: `One word or several with commas: ${words.join(", ")}.`, ...options }),
+  );
 export const labelFilter = optional(
   text({
     description:

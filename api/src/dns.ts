@@ -16,9 +16,9 @@ import {
   nullable,
   optional,
   optionalId,
-  stateFilter,
   text,
   word,
+  wordsFilter,
 } from "./common.ts";
 import { operations } from "./operation.ts";
 
@@ -83,6 +83,9 @@ type Bodies = {
 const recordBody = <T extends RecordType>(type: T) =>
   Type.Object({ ...common, ...ownFields[type] }) as unknown as Bodies[T];
 
+/** Of domains and their records: stored, and served. */
+const domainStates = ["New", "Active"] as const;
+
 export const DnsRecord = Type.Object(
   {
     ID: id(),
@@ -93,7 +96,7 @@ export const DnsRecord = Type.Object(
     Text: text(),
     MnemonicName: text(),
     ExtHostName: text(),
-    State: word(["New", "Active"]),
+    State: word(domainStates),
     DateCreate: date(),
     Service: text(),
     Proto: text(),
@@ -127,7 +130,7 @@ export const Domain = Type.Object(
     Name: text(),
     NamePunyCode: text(),
     TechName: text(),
-    State: word(["New", "Active"]),
+    State: word(domainStates),
     DateCreate: date(),
     IsDelegate: boolean({ description: "The public parent names one of `NameServers`." }),
     LinkedRecords: list(DnsRecord),
@@ -245,7 +248,7 @@ export const dnsOperations = operations({
     summary: "List domains with their records",
     query: listQuery({
       name: nameFilter,
-      state: stateFilter,
+      state: wordsFilter(domainStates),
       label: labelFilter,
       records: optional(boolean({ description: "`false`: every `LinkedRecords` is `[]`." })),
     }),

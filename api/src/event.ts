@@ -1,6 +1,6 @@
 /** Events: what happened, told once, in order, and kept for those who were away. */
 import { type Static, Type } from "typebox";
-import { date, id, list, listQuery, nullable, optional, text, word } from "./common.ts";
+import { date, id, list, listQuery, nullable, optional, text, word, wordsFilter } from "./common.ts";
 import { operations, type Scope } from "./operation.ts";
 
 /** Each kind of resource with what one must be allowed to read to hear of it, and its events. */
@@ -56,7 +56,7 @@ export const eventOperations = operations({
     description:
       "With `Accept: text/event-stream` it is a stream that `Last-Event-ID` or `after` resumes without gap or double. Else an array, at most 100 unless `limit` says otherwise.",
     query: listQuery({
-      type: optional(text({ description: "Names with commas, `*` at the end." })),
+      type: wordsFilter(eventTypes, { "x-prefix": true, description: "Names with commas, `*` at the end." }),
       resource: optional(text({ description: "`domain:3`, several with commas." })),
       after: optional(id({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Id of an event." })),
     }),

@@ -16,14 +16,17 @@ import {
   nameFilter,
   nullable,
   optional,
-  stateFilter,
   text,
   word,
+  wordsFilter,
 } from "./common.ts";
 import { Firewall, FirewallVerdict, FirewallWish, PacketWish } from "./firewall.ts";
 import { operations } from "./operation.ts";
 import { peerDialectWords, Tunnel, TunnelPeer, TunnelStatus, Vpn } from "./vpn.ts";
 import { WorkError } from "./work.ts";
+
+const publicStates = ["FromPool", "Active", "Deleting"] as const;
+const privateStates = ["New", "Active"] as const;
 
 /** Mbit/s (api section 6). */
 export const bandwidths = { minimum: 1, maximum: 10_000, public: 100, private: 1000 } as const;
@@ -48,7 +51,7 @@ export const PublicNetwork = Type.Object(
   {
     Id: id(),
     Name: name(),
-    State: word(["FromPool", "Active", "Deleting"]),
+    State: word(publicStates),
     Mask: text(),
     Gateway: text({ description: "First usable address of the block; the edge router's." }),
     CIDR: text(),
@@ -77,7 +80,7 @@ export const Network = Type.Object(
   {
     ID: id(),
     Name: name(),
-    State: word(["New", "Active"]),
+    State: word(privateStates),
     Mask: text(),
     Gateway: text({ description: "Default route of the servers; empty: none." }),
     Bandwidth: integer(bandwidths.private, bandwidths.private, { description: "Default of a new link, Mbit/s." }),
@@ -103,12 +106,13 @@ const peerQuery = Type.Object({
 
 const publicParam = { id: "public_network_not_found" } as const;
 const privateParam = { id: "network_not_found" } as const;
-const filters = listQuery({
-  name: nameFilter,
-  state: stateFilter,
-  label: labelFilter,
-  location: optional(text({ description: "One name or several with commas." })),
-});
+const filters = (states: readonly string[]) =>
+  listQuery({
+    name: nameFilter,
+    state: wordsFilter(states),
+    label: labelFilter,
+    location: optional(text({ description: "One name or several with commas." })),
+  });
 const dhcp = optional(boolean({ description: "DHCP for linked servers. Default `true`." }));
 const location = optional(text({ maxLength: 64, description: "Default: the first location." }));
 
@@ -119,7 +123,7 @@ export const networkOperations = operations({
     access: "network:read",
     summary: "List public networks",
     description: "With their firewalls and tunnels; counters are `null`.",
-    query: filters,
+    query: filters(publicStates),
     answer: list(PublicNetwork),
     list: true,
   },
@@ -257,7 +261,7 @@ export const networkOperations = operations({
     path: "/network",
     access: "network:read",
     summary: "List private networks",
-    query: filters,
+    query: filters(privateStates),
     answer: list(Network),
     list: true,
   },

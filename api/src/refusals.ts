@@ -27,7 +27,16 @@ export function faultsOf(op: Operation): FaultCode[] {
   const add = (when: boolean, ...more: FaultCode[]) => {
     if (when) for (const code of more) codes.add(code);
   };
-  add(true, "path_not_readable", "headers_too_large", "body_too_large", "request_timeout", "internal");
+  add(
+    true,
+    "path_not_readable",
+    "request_not_readable",
+    "transfer_coding_not_supported",
+    "headers_too_large",
+    "body_too_large",
+    "request_timeout",
+    "internal",
+  );
   add(true, "validation_failed");
   add(!isOpen, "not_ready", "token_missing", "token_invalid", "token_expired", "rate_limited");
   add(!isOpen && op.access !== "any", "scope_missing");
@@ -35,7 +44,7 @@ export function faultsOf(op: Operation): FaultCode[] {
   add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported");
   add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
   add(isChange(op), "storage_unavailable");
-  add(op.list === true, "query_invalid");
+  add(!isChange(op) && op.query !== undefined, "query_invalid");
   add(takesIfMatch(op), "etag_mismatch");
   return order.filter((code) => codes.has(code));
 }

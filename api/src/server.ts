@@ -1,6 +1,6 @@
 /** Servers: machines with a disk, addresses and a guest inside. */
 import { type Static, Type } from "typebox";
-import { Action, Order, serverStates, waitForField } from "./action.ts";
+import { Action, actionStates, actionTypes, Order, serverStates, waitForField } from "./action.ts";
 import { families, SshKey } from "./catalog.ts";
 import {
   boolean,
@@ -17,9 +17,9 @@ import {
   nullable,
   optional,
   optionalId,
-  stateFilter,
   text,
   word,
+  wordsFilter,
 } from "./common.ts";
 import type { FaultCode } from "./errors.ts";
 import { operations } from "./operation.ts";
@@ -223,7 +223,7 @@ export const serverOperations = operations({
     summary: "List servers, those that are being deleted or have failed too",
     query: listQuery({
       name: nameFilter,
-      state: stateFilter,
+      state: wordsFilter(serverStates),
       label: labelFilter,
       batch: optionalId({ description: "The group they were made in." }),
       location: optional(text()),
@@ -348,7 +348,7 @@ export const serverOperations = operations({
     access: "server:read",
     summary: "List the actions of a server, newest first",
     params: serverParam,
-    query: listQuery({ state: stateFilter, type: optional(text({ description: "One word or several with commas." })) }),
+    query: listQuery({ state: wordsFilter(actionStates), type: wordsFilter(actionTypes) }),
     answer: list(Action),
     list: true,
   },

@@ -129,7 +129,7 @@ describe("many that are asked for ahead", () => {
     const all = await shout(library.port, `${get("/book/1").repeat(50)}nonsense\r\n\r\n`);
     const statuses = [...all.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status);
     assert.deepEqual(statuses, [...Array.from({ length: 50 }, () => "200"), "400"]);
-    assert.match(all, /path_not_readable[^]*$/);
+    assert.match(all, /request_not_readable[^]*$/);
   });
 
   test("end with the one that closes", async () => {

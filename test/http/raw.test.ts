@@ -95,13 +95,13 @@ describe("paths", () => {
 
 describe("what the parser refuses", () => {
   const cases: [name: string, text: string, status: number, code: string][] = [
-    ["no HTTP at all", "hello there\r\n\r\n", 400, "path_not_readable"],
+    ["no HTTP at all", "hello there\r\n\r\n", 400, "request_not_readable"],
     ["raw bytes in the target", "GET /b\xc3\xb6ok HTTP/1.1\r\n\r\n", 400, "path_not_readable"],
-    ["a blank in the target", get("/bo ok"), 400, "path_not_readable"],
-    ["a header name with a blank", get("/book/1", "Bad Name: x\r\n"), 400, "path_not_readable"],
-    ["a control character in a header", get("/book/1", "X: a\x01b\r\n"), 400, "path_not_readable"],
-    ["a bare LF", get("/book/1").replaceAll("\r\n", "\n"), 400, "path_not_readable"],
-    ["HTTP/2 without a word", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "path_not_readable"],
+    ["a blank in the target", get("/bo ok"), 400, "request_not_readable"],
+    ["a header name with a blank", get("/book/1", "Bad Name: x\r\n"), 400, "request_not_readable"],
+    ["a control character in a header", get("/book/1", "X: a\x01b\r\n"), 400, "request_not_readable"],
+    ["a bare LF", get("/book/1").replaceAll("\r\n", "\n"), 400, "request_not_readable"],
+    ["HTTP/2 without a word", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "request_not_readable"],
     ["headers above 16 KiB", get("/book/1", `X: ${"x".repeat(17 * 1024)}\r\n`), 431, "headers_too_large"],
     ["headers far above", get("/book/1", `X: ${"x".repeat(100 * 1024)}\r\n`), 431, "headers_too_large"],
     ["many small headers", get("/book/1", "a:b\r\n".repeat(5000)), 431, "headers_too_large"],
@@ -111,9 +111,27 @@ describe("what the parser refuses", () => {
     ["a method nobody knows on no path", "BREW /coffee HTTP/1.1\r\n\r\n", 404, "path_not_found"],
     ["CONNECT to an authority", "CONNECT host:443 HTTP/1.1\r\n\r\n", 400, "path_not_readable"],
     ["CONNECT to a path", "CONNECT /book HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
-    ["length and chunks at once", post("/book", "{}", "Transfer-Encoding: chunked\r\n"), 400, "path_not_readable"],
+    ["length and chunks at once", post("/book", "{}", "Transfer-Encoding: chunked\r\n"), 400, "request_not_readable"],
     ["a length beyond numbers", get("/book", "Content-Length: 99999999999999999999\r\n"), 413, "body_too_large"],
-    ["a length that is no number", get("/book", "Content-Length: -1\r\n"), 400, "path_not_readable"],
+    ["a length that is no number", get("/book", "Content-Length: -1\r\n"), 400, "request_not_readable"],
+    [
+      "a coding below the chunks",
+      `POST /book HTTP/1.1\r\n${auth}Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+      501,
+      "transfer_coding_not_supported",
+    ],
+    [
+      "a coding below the chunks on a line of its own",
+      `POST /book HTTP/1.1\r\n${auth}Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      501,
+      "transfer_coding_not_supported",
+    ],
+    [
+      "a coding without chunks",
+      `POST /book HTTP/1.1\r\n${auth}Transfer-Encoding: gzip\r\n\r\n`,
+      400,
+      "request_not_readable",
+    ],
     [
       "broken chunks",
       `POST /book HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
@@ -156,7 +174,7 @@ describe("a lenient server", () => {
   });
 
   test("still refuses two lengths, which a proxy might read otherwise", () =>
-    isRefused(post("/book", "0\r\n\r\n", "Transfer-Encoding: chunked\r\n"), 400, "body_not_readable", lenient));
+    isRefused(post("/book", "0\r\n\r\n", "Transfer-Encoding: chunked\r\n"), 400, "request_not_readable", lenient));
 });
 
 describe("connections", () => {

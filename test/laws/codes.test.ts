@@ -201,6 +201,8 @@ const wholes: Record<Exclude<FaultCode, ServerCode>, Produce> = {
   body_not_readable: asks("POST /dns", "{"),
   body_not_object: asks("POST /dns", "[]"),
   path_not_readable: asks("GET /dns/%zz"),
+  request_not_readable: says("GET /dns HTTP/1.1\r\nBad Name: x\r\n\r\n"),
+  transfer_coding_not_supported: says(`POST /dns HTTP/1.1\r\n${auth}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
   query_invalid: asks("GET /dns?limit=0"),
   idempotency_key_invalid: asks("POST /dns", {}, { "Idempotency-Key": "a b" }),
   record_exists: posts("a", { Name: "www", IP: "192.0.2.1" }),

@@ -142,8 +142,21 @@ onEveryDatabase(
         assert.deepEqual(await types({ resource: `domain:${domain}` }), ["domain.created"]);
         assert.deepEqual(await types({ resource: `DOMAIN:${domain},${www}` }), ["domain.created", "record.created"]);
         assert.deepEqual(await types({ resource: www, type: "domain.*" }), []);
-        for (const query of ["resource=domain", "resource=domain:x", "limit=0", "limit=1001", "cursor=x", "limit=a"])
+        for (const query of [
+          "resource=domain",
+          "resource=domain:x",
+          "resource=bogus:1",
+          "type=bogus",
+          "type=record.created,bogus.*",
+          "after=1e3",
+          "after=x",
+          "limit=0",
+          "limit=1001",
+          "cursor=x",
+          "limit=a",
+        ])
           assert.equal((await stage.ask(`GET /event?${query}`)).code, "query_invalid", query);
+        assert.deepEqual(await types({ type: "RECORD.*" }), ["record.created"]);
       });
     });
 

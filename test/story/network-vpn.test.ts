@@ -360,8 +360,8 @@ onEveryDatabase(
         }
       assert.deepEqual([(await peer(ipsec.Id)).Peer, (await peer(wireguard.Id)).Peer], ["strongswan", "wg-quick"]);
       assert.equal((await peer(ipsec.Id)).Config, ipsec.PeerConfig);
-      await refused(peer(ipsec.Id, { peer: "wg-quick" }), "validation_failed", { "?peer": "value_not_allowed" });
-      await refused(peer(ipsec.Id, { peer: "bird" }), "validation_failed", { "?peer": "value_not_allowed" });
+      await refused(peer(ipsec.Id, { peer: "wg-quick" }), "query_invalid", { "?peer": "query_invalid" });
+      await refused(peer(ipsec.Id, { peer: "bird" }), "query_invalid", { "?peer": "query_invalid" });
       await refused(peer(999_999), "tunnel_not_found");
       const elsewhere = await scene.network();
       await refused(

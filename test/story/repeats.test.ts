@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
-import { onEveryDatabase } from "./stage.ts";
+import { type Heard, onEveryDatabase } from "./stage.ts";
 
 onEveryDatabase("changes", (stage) => {
   let keys = 0;
@@ -245,6 +245,29 @@ onEveryDatabase("changes", (stage) => {
       assert.ok(wait > 1000 && wait <= 1200, String(wait));
       assert.match(refusal.headers.get("ratelimit") ?? "", /r=0/);
       assert.equal((await stage.ask("GET /dns")).headers.get("ratelimit"), null);
+    });
+
+    test("are told on every answer", async () => {
+      const RateLimit = { Requests: 100, Seconds: 3600 };
+      const voice = await stage.as(["dns:write"], { RateLimit });
+      const left = (heard: Heard) => Number(/;r=(\d+);/.exec(heard.headers.get("ratelimit") ?? "")?.[1]);
+      const repeated = { "Idempotency-Key": "told" };
+      const counted: [line: string, body?: object | string, headers?: Record<string, string>][] = [
+        ["GET /dns"],
+        ["GET /dns"],
+        ["GET /dns?limit=0"],
+        ["GET /server"],
+        ["GET /dns/99999"],
+        ["POST /dns", "{"],
+        ["POST /dns", {}],
+        ["POST /dns", { Name: `told-${stage.kind}.example` }, repeated],
+        ["POST /dns", { Name: `told-${stage.kind}.example` }, repeated],
+        ["POST /dns", { Name: "other.example" }, repeated],
+      ];
+      for (const [index, [line, body, headers]] of counted.entries())
+        assert.equal(left(await voice.ask(line, body, headers)), 99 - index, line);
+      const free = ["GET /nothing", "PATCH /dns", "GET /openapi.json", "OPTIONS /dns", "GET /dns/%zz"];
+      for (const line of free) assert.equal(left(await voice.ask(line)), 100 - counted.length, line);
     });
 
     test("come back as the bucket refills", async () => {

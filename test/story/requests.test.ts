@@ -378,6 +378,9 @@ onEveryDatabase("requests", (stage) => {
       "label=a,,b",
       "label=(",
       "label=-a",
+      "state=Activ",
+      "state=Active,bogus",
+      "records=maybe",
     ])
       test(`${query} is no query`, async () => {
         const heard = await voice.ask(`GET /dns?${query}`);

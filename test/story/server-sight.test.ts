@@ -160,8 +160,8 @@ onEveryDatabase(
         const to = new Date(clock.now()).toISOString();
         const fine = await metrics({ to, from: new Date(clock.now() - 100_000).toISOString(), step: 10 });
         assert.ok(fine.Times.length >= 10 && fine.Times.length <= 11);
-        await refused(metrics({ from: to, to: "2020-01-01" }), "validation_failed", { "?from": "out_of_range" });
-        await refused(metrics({ from: "2020-01-01", step: 1 }), "validation_failed", { "?step": "out_of_range" });
+        await refused(metrics({ from: to, to: "2020-01-01" }), "query_invalid", { "?from": "query_invalid" });
+        await refused(metrics({ from: "2020-01-01", step: 1 }), "query_invalid", { "?step": "query_invalid" });
         await scene.remove(made.ID);
         await refused(metrics(), "server_not_found");
       });

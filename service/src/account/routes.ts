@@ -16,6 +16,7 @@ import type { AuditRow as AuditEntryRow, Caller, Handlers, Happening, Outcome } 
 import { takePage } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
+import { readAuditOperation, readAuditSubject } from "./auditquery.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { checkToken, holdQuota, mergeQuotas, type Quotas } from "./rules.ts";
 import * as table from "./table.ts";
@@ -358,16 +359,11 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
     listAudit: {
       stable: true,
       async list({ query, caller }, db) {
-        const [resource, resourceId] = query.resource?.toLowerCase().split(":") ?? [];
-        if (resourceId !== undefined && !/^\d{1,10}$/.test(resourceId))
-          throw faultAt("query_invalid", "?resource", `resource must be a kind or kind:id, not "${query.resource}".`);
-        const text = query.operation;
         const filter: table.AuditFilter = {
           project: caller.projectId,
           token: query.token,
-          resource,
-          resourceId: resourceId === undefined ? undefined : Number(resourceId),
-          operation: text === undefined ? undefined : { text: text.replace(/\*$/, ""), prefix: text.endsWith("*") },
+          ...readAuditSubject(query.resource),
+          operation: readAuditOperation(query.operation),
           from: query.from === undefined ? undefined : Date.parse(query.from),
           to: query.to === undefined ? undefined : Date.parse(query.to),
         };

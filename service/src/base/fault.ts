@@ -36,6 +36,16 @@ export function invalidFields(errors: readonly FieldFault[]): Fault {
   );
 }
 
+/** 400 for parameters of a query, with one entry for each that is not valid. */
+export function invalidQuery(errors: readonly FieldFault[]): Fault {
+  const detail = errors.length === 1 ? (errors[0]?.detail ?? "") : `${errors.length} parameters are not valid.`;
+  return new Fault(
+    "query_invalid",
+    detail,
+    errors.map((error) => ({ ...error, code: "query_invalid" })),
+  );
+}
+
 /** A fault that stands alone, with a field to blame. */
 export function faultAt(code: FaultCode, pointer: string, detail: string): Fault {
   return new Fault(code, detail, [fieldFault(pointer, code, detail)]);

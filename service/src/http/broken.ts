@@ -46,7 +46,12 @@ export function headFault(error: ParserError, sizes: Sizes): Fault {
   }
   if (error.reason === "Content-Length overflow")
     return new Fault("body_too_large", `The body must not be longer than ${sizes.body} bytes.`);
-  return new Fault("path_not_readable", `The request is not valid HTTP: ${error.reason ?? "it cannot be read"}.`);
+  if (error.code === "HPE_INVALID_URL")
+    return new Fault("path_not_readable", `The request target is not valid: ${error.reason ?? "it cannot be read"}.`);
+  return new Fault(
+    "request_not_readable",
+    `The parser stopped at: ${error.reason ?? "something that it cannot read"}.`,
+  );
 }
 
 /** The fault for an error in a body. */

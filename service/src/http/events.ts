@@ -43,17 +43,25 @@ export function filterOf(caller: Caller, query: EventQuery): EventFilter {
   return {
     project: caller.projectId,
     kinds: eventResourceNames.filter((kind) => grants(caller.scopes, eventResources[kind].scope)),
-    ...(query.type !== undefined && { types: words(query.type) }),
+    ...(query.type !== undefined && { types: words(query.type.toLowerCase()) }),
     ...(resources !== undefined && { resources }),
     ...(caller.restriction !== null && { domain: caller.restriction.domainId }),
   };
 }
 
+const kinds: ReadonlySet<string> = new Set(eventResourceNames);
+
 function readResource(text: string): { resource: string; id: number } {
   const [, resource, digits] = /^([a-z]+):(\d{1,10})$/i.exec(text) ?? [];
   if (resource === undefined)
     throw queryFault("resource", `resource must be like domain:3, not ${JSON.stringify(text.slice(0, 40))}.`);
-  return { resource: resource.toLowerCase(), id: Number(digits) };
+  const kind = resource.toLowerCase();
+  if (!kinds.has(kind))
+    throw queryFault(
+      "resource",
+      `resource must be one of ${eventResourceNames.join(", ")}, with an id, not ${JSON.stringify(text)}.`,
+    );
+  return { resource: kind, id: Number(digits) };
 }
 
 /** Rows read at once where all of them must be looked at. */

@@ -82,6 +82,28 @@ export function hasBody(head: Head): boolean {
   return head.transferEncoding !== undefined || (head.contentLength !== undefined && Number(head.contentLength) > 0);
 }
 
+/**
+ * Throws for a body whose length is doubtful or whose coding is unknown (RFC 9112 section 6.1): read in another way than a proxy in front reads
+ * it, its end could be taken for the next request.
+ */
+export function requireFraming(head: Head): void {
+  if (head.transferEncoding === undefined) return;
+  if (isAmbiguous(head))
+    throw new Fault(
+      "request_not_readable",
+      "The request has a Content-Length and a Transfer-Encoding; send one of them.",
+    );
+  const codings = head.transferEncoding
+    .toLowerCase()
+    .split(",")
+    .map((coding) => coding.trim());
+  const shown = JSON.stringify(head.transferEncoding.slice(0, 64));
+  if (codings.at(-1) !== "chunked")
+    throw new Fault("request_not_readable", `The last coding of Transfer-Encoding must be chunked, not ${shown}.`);
+  if (codings.length > 1)
+    throw new Fault("transfer_coding_not_supported", `Transfer-Encoding must be chunked alone, not ${shown}.`);
+}
+
 /** A body of two lengths, which somebody in between may have read as two requests (RFC 9112 section 6.3); only a lenient parser lets it in. */
 export function isAmbiguous(head: Head): boolean {
   return head.transferEncoding !== undefined && head.contentLength !== undefined;

@@ -2,6 +2,7 @@
  * The bytes of a body, up to a limit and within a time. The pipeline asks for them only after everything that can be decided
  * without; so a client that said `Expect: 100-continue` is told to go on only here.
  */
+import type { IncomingMessage } from "node:http";
 import { Fault } from "../base/fault.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -43,6 +44,14 @@ export async function receive(exchange: Exchange, limits: PayloadLimits, keep: b
     return whole !== null && keep ? whole : nothing;
   }
   return gather(exchange, limits, keep);
+}
+
+/** Cuts the connection of a request that was answered and whose body is not here after `ms` milliseconds. Nobody reads that body. */
+export function endLate(request: IncomingMessage, ms: number): void {
+  const timer = setTimeout(() => {
+    if (!request.complete) request.socket.destroy();
+  }, ms).unref();
+  request.once("close", () => clearTimeout(timer));
 }
 
 const nothing = new Uint8Array();

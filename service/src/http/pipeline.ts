@@ -15,21 +15,22 @@ import {
   accepts,
   type Head,
   hasBody,
-  isAmbiguous,
   matchesTag,
   readBearer,
   readIdempotencyKey,
   readPreferences,
+  requireFraming,
 } from "./head.ts";
 import { type Claim, fingerprint, type IdempotencyKeys, type Kept } from "./idempotency.ts";
 import type { Limiter } from "./limit.ts";
 import type { Memory, Remembered } from "./memory.ts";
 import type { Route } from "./path.ts";
 import { type PayloadLimits, receive, tooLarge } from "./payload.ts";
+import type { NoteRate } from "./ratenote.ts";
 import { decodeBody } from "./read/body.ts";
 import { readFields } from "./read/fields.ts";
 import { linkNext } from "./read/page.ts";
-import { invalidQuery, readQuery } from "./read/query.ts";
+import { queryFault, readQuery } from "./read/query.ts";
 import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
 import { json, preflight, type Reply, success } from "./reply.ts";
 
@@ -52,6 +53,7 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   /** What keeps the service from answering now; null: nothing. */
   readonly unready: () => string | null;
   readonly noteAudit: (row: AuditRow) => void;
+  readonly noteRate: NoteRate;
 }
 
 type Known = Extract<Route, { found: true }>;
@@ -71,7 +73,7 @@ export function createPipeline(tools: PipelineTools): Answer {
     // 1. The head is small and readable, the body not announced too large.
     const route = readTarget(tools, exchange);
     if (Number(head.contentLength) > limits.body) throw tooLarge(limits.body);
-    if (isAmbiguous(head)) throw new Fault("body_not_readable", "The body has a length and chunks at once.");
+    requireFraming(head);
 
     // 2. The service is ready.
     const bound = route === null || route === "*" ? undefined : findOperation(tools, route, method);
@@ -80,6 +82,9 @@ export function createPipeline(tools: PipelineTools): Answer {
 
     // 3. The path is known.
     if (route === null) throw new Fault("path_not_found", "Nothing is offered at this path; /docs says what is.");
+    // Where nobody is asked for a token, one that has a limit still sees it.
+    if (method === "OPTIONS" || (bound?.operation.access === "open" && !bound.alwaysAnswers))
+      await tools.noteRate(exchange);
     if (route === "*") return preflight(everything);
 
     // 4. The method is allowed there.
@@ -279,8 +284,8 @@ function readBody({ fields, answered }: Bound, bytes: Uint8Array, head: Head, st
 
 /** Step 10: the faults of query and body together. Answers with those that do not refuse the request as a whole. */
 function holdFields(bound: Bound, queryFaults: readonly FieldFault[], read: BodyReading): readonly FieldFault[] {
-  const alone = invalidQuery(queryFaults);
-  if (alone !== null) throw alone;
+  const invalid = bound.change ? null : queryFault(queryFaults);
+  if (invalid !== null) throw invalid;
   const body = read.value;
   if (body === undefined) {
     if (queryFaults.length > 0) throw invalidFields(queryFaults);

@@ -27,6 +27,7 @@ import { type Documents, ownHandlers, type Readiness } from "./own.ts";
 import { createRouter } from "./path.ts";
 import { stallTime } from "./payload.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
+import { createRateNote } from "./ratenote.ts";
 import { createStop } from "./stop.ts";
 import type { Tickets } from "./tickets.ts";
 import { attend } from "./turns.ts";
@@ -125,6 +126,8 @@ export function createHttp(options: HttpOptions): Http {
   const upgrades = options.tickets && createUpgrades({ tickets: options.tickets, stop, log });
   const metrics = createMetrics({ running: () => running, streams: streams.count }, options.registry);
   const refusals = createRefusals(store, audit, log);
+  const limiter = createLimiter();
+  const noteRate = createRateNote({ authenticate, limiter, clock });
   const keys = createIdempotencyKeys(store, options.sealer);
 
   const readiness = (): Readiness =>
@@ -185,13 +188,14 @@ export function createHttp(options: HttpOptions): Http {
     route,
     operations,
     authenticate,
-    limiter: createLimiter(),
+    limiter,
     keys,
     memory: createMemory(options.freshness ?? (() => null)),
     streams,
     unready,
     stop,
     noteAudit: refusals.note,
+    noteRate,
     ended: options.ended ?? (async () => {}),
   });
   attend(server, {
@@ -205,6 +209,7 @@ export function createHttp(options: HttpOptions): Http {
     requestIds: options.requestIds ?? createRequestIds(randomBytes(6).toString("hex")),
     noteAudit: refusals.note,
     noteUnknown: metrics.timer("none"),
+    noteRate,
     count: (change) => {
       running += change;
     },

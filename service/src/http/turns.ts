@@ -15,8 +15,9 @@ import type { AuditRow } from "./handler.ts";
 import { hasBody, isAmbiguous, readRequestId } from "./head.ts";
 import type { Timer } from "./metrics.ts";
 import type { Route } from "./path.ts";
-import { Gone, stallTime } from "./payload.ts";
+import { endLate, Gone, stallTime } from "./payload.ts";
 import type { Answer, Limits } from "./pipeline.ts";
+import type { NoteRate } from "./ratenote.ts";
 import { print, type Reply, refusal, send, toFault } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
@@ -31,6 +32,7 @@ export interface TurnTools {
   readonly requestIds: () => string;
   readonly noteAudit: (row: AuditRow) => void;
   readonly noteUnknown: Timer;
+  readonly noteRate: NoteRate;
   /** One request more or less is running. */
   readonly count: (change: 1 | -1) => void;
 }
@@ -78,6 +80,8 @@ export function attend(server: Server, tools: TurnTools): void {
       reply = await answer;
     } catch (error) {
       if (error instanceof Gone) return;
+      // A token that was just refused is not looked up once more.
+      if (!(error instanceof Fault && error.status === 401)) await tools.noteRate(exchange);
       reply = refuse(exchange, error);
     }
     note(exchange, reply, begun);
@@ -111,11 +115,20 @@ export function attend(server: Server, tools: TurnTools): void {
     // A body of unknown length, or one that the client may now never send, cannot be waited for.
     const lost = isAmbiguous(head) || (unread && (head.transferEncoding !== undefined || head.expect !== undefined));
     const { status } = reply;
-    if (request.httpVersion !== "1.1" || stop.asked || lost || status === 408 || status === 413 || status === 431)
+    if (
+      request.httpVersion !== "1.1" ||
+      stop.asked ||
+      lost ||
+      status === 408 ||
+      status === 413 ||
+      status === 431 ||
+      status === 501
+    )
       response.shouldKeepAlive = false;
     // The parser does not find its way back to HTTP behind an upgrade that was asked for and is not given.
     if (connection.broken !== null || head.upgrade !== undefined) response.shouldKeepAlive = false;
     if (unread && !response.shouldKeepAlive) lingerAtEnd(connection.socket);
+    else if (unread) endLate(request, limits.bodyTime);
     try {
       send(request, response, exchange.id, reply, headers);
     } catch (error) {

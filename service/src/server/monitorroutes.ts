@@ -1,7 +1,7 @@
 /** Seeing a server: its serial log, its console, how busy it was (api section 7.3). */
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { Fault, fieldFault, invalidQuery } from "../base/fault.ts";
 import type { Handlers } from "../http/handler.ts";
 import { ticketLife } from "../http/tickets.ts";
 import { type Desk, getServer, lookAtHost } from "./desk.ts";
@@ -58,7 +58,7 @@ export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
           faults.push(
             fieldFault("?step", "out_of_range", `step must be longer: it makes more than ${mostValues} values.`),
           );
-        if (faults.length > 0) throw invalidFields(faults);
+        if (faults.length > 0) throw invalidQuery(faults);
         const { times, series } = valuesOf(await sampler.rows(db, id, from, to), from, to, step);
         return { answer: { Step: step / 1000, Times: times.map(formatDate), Series: series } };
       },

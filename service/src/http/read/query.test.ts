@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { contract } from "@brume/api/contract.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import fc from "fast-check";
-import { invalidQuery, readQuery } from "./query.ts";
+import { queryFault, readQuery } from "./query.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
 const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
@@ -72,15 +72,23 @@ test("strict: unknown parameters and repeated ones", () => {
   assert.deepEqual(readQuery(undefined, "x=1", { strict: true, change: true }).faults.length, 1);
 });
 
-test("paging and selectors answer with a code of their own", () => {
+test("parameters that are not valid answer with a code of their own, all at once", () => {
   for (const query of ["limit=0", "limit=x", "cursor=%zz", "label=%zz"]) {
-    const fault = invalidQuery(readQuery(schema, query, loose).faults);
+    const fault = queryFault(readQuery(schema, query, loose).faults);
     assert.equal(fault?.code, "query_invalid", query);
     assert.equal(fault?.errors.length, 1);
     assert.equal(fault?.errors[0]?.code, "query_invalid");
   }
-  assert.equal(invalidQuery(readQuery(schema, "records=maybe", loose).faults), null);
-  assert.equal(invalidQuery([]), null);
+  const several = queryFault(readQuery(schema, "records=maybe&limit=1e3", loose).faults);
+  assert.deepEqual(
+    several?.errors.map(({ pointer, code }) => [pointer, code]),
+    [
+      ["?records", "query_invalid"],
+      ["?limit", "query_invalid"],
+    ],
+  );
+  assert.equal(queryFault(readQuery(schema, "other=1", strict).faults), null);
+  assert.equal(queryFault([]), null);
 });
 
 test("every query of the contract can be read", () => {

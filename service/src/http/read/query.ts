@@ -4,7 +4,7 @@
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import { type Static, type TObject, Type } from "typebox";
-import { Fault } from "../../base/fault.ts";
+import { type Fault, invalidQuery } from "../../base/fault.ts";
 import { readFields } from "./fields.ts";
 import { createNode, decodePart, reach, splitPairs } from "./form.ts";
 import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
@@ -82,12 +82,10 @@ function fault(name: string, code: FieldFault["code"], detail: string): FieldFau
   return { pointer: `?${pointerStep(name)}`, code, detail };
 }
 
-const ownCode: ReadonlySet<string> = new Set(["?limit", "?cursor", "?label"]);
+const ofStrictMode: ReadonlySet<string> = new Set(["unknown_field", "duplicate_field"]);
 
-/** The fault that paging and selectors answer alone with, `query_invalid`; null if all `faults` are ordinary ones of fields. */
-export function invalidQuery(faults: readonly FieldFault[]): Fault | null {
-  const found = faults.find(
-    ({ pointer, code }) => ownCode.has(pointer) && code !== "unknown_field" && code !== "duplicate_field",
-  );
-  return found ? new Fault("query_invalid", found.detail, [{ ...found, code: "query_invalid" }]) : null;
+/** All faults of a read's parameters as one; null: there are none, or only those that strict mode finds in what is written. */
+export function queryFault(faults: readonly FieldFault[]): Fault | null {
+  const found = faults.filter(({ code }) => !ofStrictMode.has(code));
+  return found.length === 0 ? null : invalidQuery(found);
 }

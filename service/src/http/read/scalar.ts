@@ -6,7 +6,7 @@ import type { FieldCode } from "@brume/api/errors.ts";
 import { normaliseDate } from "./date.ts";
 import { toInteger, toPlain } from "./decimal.ts";
 import { isWrittenNumber, textOf } from "./json.ts";
-import { asciiLower } from "./text.ts";
+import { asciiLower, quote } from "./text.ts";
 
 /** What reading needs to know of a JSON Schema (2020-12) with the house's own keywords. */
 export interface Schema {
@@ -36,6 +36,9 @@ export interface Schema {
   /** Set while reading: the empty text is no text, and missing rather than too short. */
   readonly "x-required"?: boolean;
   readonly "x-verbatim"?: boolean;
+  /** Words that a list with commas may have; `x-prefix`: also their beginnings, with `*`. */
+  readonly "x-words"?: readonly string[];
+  readonly "x-prefix"?: boolean;
   readonly "x-word"?: boolean;
   readonly "x-labels"?: boolean;
   readonly "x-secret"?: boolean;
@@ -183,6 +186,7 @@ function compileText(schema: Schema): Convert {
   const verbatim = schema["x-verbatim"] === true;
   const either = schema["x-either"] === true;
   const pattern = schema.pattern === undefined ? null : new RegExp(schema.pattern, "u");
+  const words = schema["x-words"] && compileWords(schema["x-words"], schema["x-prefix"] === true);
   const short = refuse("too_short", `must be at least ${count(minLength, "character")} long`);
   const long = refuse("too_long", `must be at most ${count(maxLength, "character")} long`);
   const odd = refuse(
@@ -204,7 +208,26 @@ function compileText(schema: Schema): Convert {
     if (text.length > maxLength && countCharacters(text) > maxLength) return counted(long, text);
     if (text.length < 2 * minLength && countCharacters(text) < minLength) return counted(short, text);
     if (pattern !== null && !pattern.test(text)) return odd;
-    return text;
+    return words?.(text, mode.strict) ?? text;
+  };
+}
+
+/** The refusal of a text with commas that has a word which is none of these; undefined: it has none. */
+function compileWords(
+  words: readonly string[],
+  prefixes: boolean,
+): (text: string, strict: boolean) => Refusal | undefined {
+  const must = `must be one or several of ${words.join(", ")}${prefixes ? ", or beginnings of them with * at the end" : ""}`;
+  return (text, strict) => {
+    const fold = (word: string): string => (strict ? word : asciiLower(word));
+    for (const part of text.split(",")) {
+      const word = fold(part.trim());
+      const isMeant = (known: string): boolean =>
+        fold(known) === word || (prefixes && word.endsWith("*") && fold(known).startsWith(word.slice(0, -1)));
+      if (word !== "" && !words.some(isMeant))
+        return { ...refuse("value_not_allowed", must), came: quote(part.trim()) };
+    }
+    return undefined;
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { type PeerDialect, peerDialects, type TunnelPeer, type TunnelType } from "@brume/api/vpn.ts";
 import { renderSVG } from "uqr";
-import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { fieldFault, invalidQuery } from "../../base/fault.ts";
 import { renderPeerConfig } from "../../drivers/router/peerconfig.ts";
 import type { NearEnd } from "../../drivers/router/peertext.ts";
 import type { TunnelSpec } from "../../drivers/router/port.ts";
@@ -16,14 +16,14 @@ export function renderConfig(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect
   return renderPeerConfig(spec, near, peer) ?? renderPeerConfig(spec, near) ?? "";
 }
 
-/** Throws `validation_failed` for a dialect that does not fit the tunnel. */
+/** Throws `query_invalid` for a dialect that does not fit the tunnel. */
 export function describePeer(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect): TunnelPeer {
   const type = typeOf(spec);
   const dialects: readonly PeerDialect[] = peerDialects[type];
   const dialect = peer ?? peerDialects[type][0];
   if (!dialects.includes(dialect)) {
     const detail = `peer must be one of ${dialects.join(", ")} for a tunnel of type ${type}, not ${dialect}.`;
-    throw invalidFields([fieldFault("?peer", "value_not_allowed", detail)]);
+    throw invalidQuery([fieldFault("?peer", "value_not_allowed", detail)]);
   }
   const config = renderConfig(spec, near, dialect);
   return { Peer: dialect, Config: config, Qr: dialect === "wg-quick" ? renderSVG(config) : "" };

@@ -1,0 +1,30 @@
+/** A request that is refused before its body has come: the rest of it is limited in time, and does not cost a quick client its connection. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { dial } from "./talk.ts";
+import { openLibrary } from "./toy.ts";
+
+test("the body of a refused request must come in time", { timeout: 10_000 }, async () => {
+  const strict = await openLibrary({ limits: { bodyTime: 300 } });
+  try {
+    const line = await dial(strict.port);
+    line.say(`POST /book HTTP/1.1\r\nContent-Length: 1000\r\n\r\n`);
+    assert.equal((await line.hear()).status, 401);
+    // Each byte shows that the client is still there, and none of them buys time.
+    const dribble = setInterval(() => line.say("x"), 50);
+    await line.rest().finally(() => clearInterval(dribble));
+  } finally {
+    await strict.close();
+  }
+});
+
+test("a refused request whose body comes in time keeps its connection", async () => {
+  const library = await openLibrary();
+  const line = await dial(library.port);
+  line.say(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\n`);
+  assert.equal((await line.hear()).status, 401);
+  line.say("abcdGET /healthz HTTP/1.1\r\n\r\n");
+  assert.equal((await line.hear()).status, 200);
+  line.close();
+  await library.close();
+});
