@@ -46,7 +46,7 @@ const tunnelOf = (id: number, peerSubnet: string): IpsecTunnel => ({
 });
 const farText = (tunnels: readonly IpsecTunnel[]): string =>
   tunnels
-    .map((each) => renderPeerConfig(each, { edgeAddress: "192.0.2.1", wireguard: null }))
+    .map((each) => renderPeerConfig(each, { address: "192.0.2.1", wireguard: null }))
     .join("")
     .replaceAll("<SharedKey>", key);
 

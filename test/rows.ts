@@ -60,6 +60,8 @@ export const networkRow = (id: number, more: Partial<NetworkRow> = {}): NetworkR
   confirm_by: null,
   wireguard: null,
   wireguard_public: null,
+  wireguard_port: null,
+  outside: null,
   generation: 1,
   applied: 1,
   error: null,

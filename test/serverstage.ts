@@ -94,7 +94,8 @@ export async function openStage(store: Store, now: () => number, options: StageO
     store,
     clock,
     router,
-    render: ({ network, links }) => renderImage(network, links, [], null, surroundings),
+    locate: async () => null,
+    render: ({ network, links }) => renderImage(network, links, [], null, { ...surroundings, nat: "always" }),
   });
   const applyNetworks = async () => {
     const run = { attempt: 1, signal: new AbortController().signal };

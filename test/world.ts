@@ -123,6 +123,9 @@ export const simulatedHost = (
     deviceOf: (link: number) => `tap${link}`,
     resolvers: [],
     forwarders: [],
+    nat: "always" as const,
+    publicAddress: null,
+    wireguardPort: 51_820,
   },
 });
 

@@ -69,9 +69,12 @@ export const Tunnel = Type.Object(
     PerfectForwardSecrecy: nullable(boolean()),
     PeerPublicKey: text(),
     PublicKey: text({ description: "WireGuard: the edge's key, one per network." }),
-    ListenPort: nullable(integer(1, 65_535, { description: "WireGuard: the edge's UDP port." })),
+    ListenPort: nullable(integer(1, 65_535, { description: "WireGuard: the edge's UDP port, one per network." })),
     KeepAlive: nullable(keepAlive),
-    PeerConfig: text({ description: "Ready configuration for the far end, with placeholders for secrets." }),
+    PeerConfig: text({
+      description:
+        "Ready configuration for the far end, with placeholders for secrets. Of a network that is translated it names the address that the peer sees.",
+    }),
     Labels,
   },
   { title: "Tunnel" },

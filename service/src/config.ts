@@ -2,7 +2,7 @@
  * The environment as one checked, frozen object: the only reader of `process.env`. Every setting has a default that works on a
  * fresh machine; a value that cannot be used stops the start with the name of the setting, what was expected and what came.
  */
-import { isIP, isIPv6 } from "node:net";
+import { isIP, isIPv4, isIPv6 } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 
 export interface Endpoint {
@@ -52,6 +52,12 @@ export interface Config {
     readonly publicPool6: string | null;
     /** The block of each location's shared network. */
     readonly sharedPools: readonly string[];
+    /** What is translated of networks that the world does not route. */
+    readonly nat: (typeof natModes)[number];
+    /** The IPv4 address under which the world sees this machine; null: its own. */
+    readonly publicAddress: string | null;
+    /** UDP port of the first edge with WireGuard; the next edge takes the next. */
+    readonly wireguardPort: number;
     /** Name servers that edges ask for their servers; empty: edges answer no questions. */
     readonly forwarders: readonly string[];
   };
@@ -71,6 +77,8 @@ export interface Config {
 
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
+
+const natModes = ["never", "outside-private", "always"] as const;
 
 export class ConfigError extends Error {
   constructor(name: string, expected: string, came: string) {
@@ -176,6 +184,13 @@ export function loadConfig(environment: Environment): Config {
     );
   const pool6 = read("BRUME_PUBLIC_POOL6");
 
+  const natText = read("BRUME_NAT") ?? "always";
+  const nat = natModes.find((mode) => mode === natText);
+  if (nat === undefined) throw new ConfigError("BRUME_NAT", `one of ${natModes.join(", ")}`, natText);
+  const publicAddress = read("BRUME_PUBLIC_ADDRESS") ?? null;
+  if (publicAddress !== null && !isIPv4(publicAddress))
+    throw new ConfigError("BRUME_PUBLIC_ADDRESS", "an IPv4 address such as 203.0.113.9", publicAddress);
+
   const level = read("BRUME_LOG") ?? "info";
   if (!(logLevels as readonly string[]).includes(level))
     throw new ConfigError("BRUME_LOG", `one of ${logLevels.join(", ")}`, level);
@@ -222,6 +237,9 @@ export function loadConfig(environment: Environment): Config {
       ),
       publicPool6: pool6 === undefined ? null : readPool("BRUME_PUBLIC_POOL6", pool6, 6, 56),
       sharedPools,
+      nat,
+      publicAddress,
+      wireguardPort: readInteger("BRUME_WIREGUARD_PORT", 51_820, 65_535, 1024),
       forwarders: parseList(read("BRUME_GUEST_DNS") ?? "").map((item) => {
         if (isIP(item)) return item;
         throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);

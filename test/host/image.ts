@@ -24,7 +24,7 @@ export function image(wish: Partial<Image> = {}): Image {
     v4,
     v6: null,
     edgeAddress: "10.64.255.2",
-    nat: false,
+    nat: "never",
     mtu: 1500,
     bandwidth: null,
     firewall: open,

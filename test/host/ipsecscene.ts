@@ -47,7 +47,7 @@ export const second: IpsecTunnel = {
 export const farText = (...tunnels: readonly IpsecTunnel[]): string =>
   tunnels
     .map((each) => {
-      const text = renderPeerConfig(each, { edgeAddress: "192.0.2.1", wireguard: null });
+      const text = renderPeerConfig(each, { address: "192.0.2.1", wireguard: null });
       assert.ok(text !== null && !text.includes(each.sharedKey));
       return text.replace("<SharedKey>", each.sharedKey);
     })

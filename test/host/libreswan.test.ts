@@ -51,7 +51,7 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
 
   /** Starts Libreswan with this as its whole configuration. */
   const start = async (wished: IpsecTunnel): Promise<void> => {
-    const text = renderPeerConfig(wished, { edgeAddress: "192.0.2.1", wireguard: null }, "libreswan");
+    const text = renderPeerConfig(wished, { address: "192.0.2.1", wireguard: null }, "libreswan");
     assert.ok(text !== null);
     const policy = wished.ikeVersion === 1 ? "    ikev1-policy=accept\n" : "";
     const secrets = /^# In ipsec\.secrets: (.*)$/m.exec(text)?.[1] ?? "";

@@ -138,7 +138,8 @@ export async function createServer(
   return lab.guest(image({ v4, v6 }), where);
 }
 
-export async function createNetworkScene({ ipv6 = false } = {}): Promise<NetworkScene> {
+/** With `publicPool` of private addresses the lab's machine translates. */
+export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {}): Promise<NetworkScene> {
   const lab = await createLab();
   const database = await startDatabase("sqlite");
   const token = randomBytes(32).toString("hex");
@@ -157,7 +158,7 @@ export async function createNetworkScene({ ipv6 = false } = {}): Promise<Network
     const transfer = { addresses: [], keys: [], notify: [] };
     const nameserver = await createBuiltin({ host: "127.0.0.1", port: 0, rateLimit: 0, transfer, log });
     const router = lab.open({ tunnels: engines() });
-    const given = simulatedHost(router, { ipv6, publicPool: pool });
+    const given = simulatedHost(router, { ipv6, publicPool });
     const service = createService({
       store,
       nameserver,

@@ -42,7 +42,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
 
   const v6 = { cidr: "fd24:1::/64", gateway: "fd24:1::1" };
   const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
-  const small = image({ nat: true, v6, dhcp, bandwidth: 100 });
+  const small = image({ nat: "always", v6, dhcp, bandwidth: 100 });
   const ports = [{ ...port(1, "10.64.0.10", { bandwidth: 100 }), addresses: ["10.64.0.10", "fd24:1::a"] }];
   const large = image({ ...small, generation: 2, ports, bandwidth: 50, firewall: firewall(rule({ protocol: "udp" })) });
 

@@ -17,7 +17,13 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
   let first: Guest;
   const one = port(1, "10.64.0.10");
   const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
-  const wish = image({ ports: [one], firewall: firewall(rule({ protocol: "udp" })), bandwidth: 100, nat: true, dhcp });
+  const wish = image({
+    ports: [one],
+    firewall: firewall(rule({ protocol: "udp" })),
+    bandwidth: 100,
+    nat: "always",
+    dhcp,
+  });
   const edge = () => `brume-${lab.tag}-7`;
   /** The firewall's table has one of two names; the one in force bears a digest, and the one before may still be there. */
   const table = async () => {

@@ -284,7 +284,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
   });
 
   test("private ranges go out under the machine's address, and are reached from it", async () => {
-    await apply({ nat: true });
+    await apply({ nat: "always" });
     await Promise.all([lab.internet, first.space].map(lab.seen));
     const packet: Packet = {
       protocol: 17,
@@ -349,7 +349,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       ports: [{ ...one, bandwidth: 500 }, two],
       firewall: firewall(tcp(7000)),
       bandwidth: 100,
-      nat: true,
+      nat: "always",
       dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
     });
     await router.apply(wish);

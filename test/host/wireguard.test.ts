@@ -105,7 +105,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   /** Tells the far end what the owner of `wished` is given. */
   const configureFar = async (wished: WireguardTunnel, device = farDevice, key = farKey): Promise<void> => {
     const near = {
-      edgeAddress: "192.0.2.1",
+      address: "192.0.2.1",
       wireguard: { publicKey: publicKeyOf(end.privateKey), listenPort: end.listenPort },
     };
     const text = renderPeerConfig(wished, near);

@@ -27,7 +27,9 @@ const render = (whole: Whole): Image =>
     deviceOf: (link) => `tap${link}`,
     resolvers: [],
     forwarders: [],
+    nat: "always",
   });
+const locate = async () => null;
 
 /** Later than anything that the laws' own clock comes to. */
 const clock = { now: () => Date.UTC(2030, 0, 1) };
@@ -69,6 +71,8 @@ const networkOf = (store: Store, more: Partial<NetworkRow> = {}): Promise<Networ
       confirm_by: null,
       wireguard: null,
       wireguard_public: null,
+      wireguard_port: null,
+      outside: null,
       generation: 1,
       applied: 0,
       error: null,
@@ -90,7 +94,7 @@ proveKeeper("a network to be made", async (store): Promise<KeeperStage> => {
   const { router, changes } = createCounted();
   const { id } = await networkOf(store);
   return {
-    keeper: networkKeeper({ store, clock, router, render }),
+    keeper: networkKeeper({ store, clock, router, render, locate }),
     subject: id,
     wish: (tx: Tx) => updateNetwork(tx, id, { bandwidth: 200, generation: 2 }),
     observe: () => observe(store, router, id),
@@ -103,7 +107,7 @@ proveKeeper("a network to be taken away", async (store): Promise<KeeperStage> =>
   const row = await networkOf(store, { state: "Active", applied: 1 });
   await router.apply(render({ network: row, links: [], tunnels: [] }));
   return {
-    keeper: networkKeeper({ store, clock, router, render }),
+    keeper: networkKeeper({ store, clock, router, render, locate }),
     subject: row.id,
     wish: (tx: Tx) => updateNetwork(tx, row.id, { state: "Deleting" }),
     observe: () => observe(store, router, row.id),
@@ -116,7 +120,7 @@ proveKeeper("a private network whose row is gone", async (store): Promise<Keeper
   const row = await networkOf(store, { kind: "private", state: "Active", edge: null, gateway: null, applied: 1 });
   await router.apply(render({ network: row, links: [], tunnels: [] }));
   return {
-    keeper: networkKeeper({ store, clock, router, render }),
+    keeper: networkKeeper({ store, clock, router, render, locate }),
     subject: row.id,
     wish: (tx: Tx) => deleteNetwork(tx, row, 0),
     observe: () => observe(store, router, row.id),
@@ -127,7 +131,7 @@ proveKeeper("a private network whose row is gone", async (store): Promise<Keeper
 proveKeeper("a firewall that nobody confirmed", async (store): Promise<KeeperStage> => {
   const { router } = createCounted();
   const { id } = await networkOf(store, { state: "Active", applied: 1 });
-  const apply = networkKeeper({ store, clock, router, render });
+  const apply = networkKeeper({ store, clock, router, render, locate });
   const confirm = confirmKeeper({ store, clock, apply });
   let changes = 0;
   return {
@@ -156,11 +160,11 @@ proveKeeper("a firewall that nobody confirmed", async (store): Promise<KeeperSta
 proveKeeper("a network that nothing wishes", async (store): Promise<KeeperStage> => {
   const { router, changes } = createCounted();
   const { id } = await networkOf(store, { state: "Active", applied: 1 });
-  const apply = networkKeeper({ store, clock, router, render });
+  const apply = networkKeeper({ store, clock, router, render, locate });
   const row = await findNetwork(store.read, id);
   const foreign = row && { ...row, id: 1_000_000 };
   return {
-    keeper: watchKeeper({ store, clock, log: () => {}, router, live: createLive(router), apply }),
+    keeper: watchKeeper({ store, clock, log: () => {}, router, live: createLive(router), apply, nat: "always" }),
     subject: 0,
     wish: async () => void (foreign && (await router.apply(render({ network: foreign, links: [], tunnels: [] })))),
     observe: async () => router.images(),

@@ -15,6 +15,8 @@ export const freshNetwork = (wish: Pick<Row, Given | "bandwidth" | "created"> & 
   confirm_by: null,
   wireguard: null,
   wireguard_public: null,
+  wireguard_port: null,
+  outside: null,
   generation: 1,
   applied: 0,
   error: null,

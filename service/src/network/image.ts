@@ -1,8 +1,9 @@
 /** A network's rows as the image that the router driver makes true. Pure: secrets come opened, names of devices from outside. */
-import type { Image, TunnelSpec } from "../drivers/router/port.ts";
+import type { Image, Translated, TunnelSpec } from "../drivers/router/port.ts";
 import { defaultFirewall, firewallOf, toPort } from "./firewall/firewall.ts";
 import { macOf } from "./link.ts";
-import { address6Of, cidr6Of, cidrOf, gateway6Of, isPrivate, showAddress } from "./plan.ts";
+import { natOf } from "./outside.ts";
+import { address6Of, cidr6Of, cidrOf, gateway6Of, showAddress } from "./plan.ts";
 import type { LinkRow, NetworkRow } from "./table.ts";
 
 export interface Surroundings {
@@ -16,15 +17,23 @@ export interface Surroundings {
 
 /** Bytes of the largest packet on a network. */
 const mtu = 1500;
-/** Of every edge with WireGuard tunnels (api section 2.12). */
-export const wireguardPort = 51_820;
+/** Of edges with WireGuard tunnels (api section 2.12): the first has this one, the next the next. */
+export const firstWireguardPort = 51_820;
 
 export function renderImage(
   network: NetworkRow,
   links: readonly LinkRow[],
   tunnels: readonly TunnelSpec[],
   privateKey: string | null,
-  { deviceOf, resolvers, forwarders }: Surroundings,
+  {
+    deviceOf,
+    resolvers,
+    forwarders,
+    nat,
+  }: Surroundings & {
+    /** What is translated of networks that the world does not route. */
+    readonly nat: Translated;
+  },
 ): Image {
   const { kind, first6 } = network;
   const gateway = network.gateway === null ? null : showAddress(network.gateway);
@@ -38,12 +47,12 @@ export function renderImage(
     v4: { cidr: cidrOf(network), gateway: hasEdge ? gateway : null },
     v6: first6 === null ? null : { cidr: cidr6Of(first6), gateway: gateway6Of(first6) },
     edgeAddress: hasEdge && network.edge !== null ? showAddress(network.edge) : null,
-    nat: hasEdge && isPrivate(network),
+    nat: natOf(network, nat),
     mtu,
     bandwidth: kind === "public" ? network.bandwidth : null,
     firewall: toPort(firewall),
     tunnels,
-    wireguard: privateKey === null ? null : { privateKey, listenPort: wireguardPort },
+    wireguard: privateKey === null ? null : { privateKey, listenPort: network.wireguard_port ?? firstWireguardPort },
     ports: links.map(({ id, ip, bandwidth, host_name }) => ({
       id,
       device: deviceOf(id),

@@ -11,6 +11,7 @@ import { append, type NewEvent } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
+import type { Locate } from "./outside.ts";
 import { showForEvent } from "./show.ts";
 import * as table from "./table.ts";
 import { readWhole, type Whole } from "./whole.ts";
@@ -20,6 +21,7 @@ export interface KeeperOptions {
   readonly clock: Clock;
   readonly router: Router;
   readonly render: (whole: Whole) => Image;
+  readonly locate: Locate;
 }
 
 /** Milliseconds from one look at a network that nobody changed to the next, while there are no more than `comparisons`. */
@@ -31,7 +33,7 @@ const lanes = 4;
 /** Milliseconds in which a block that was given back is not given out again. */
 const rest = 60_000;
 
-export function networkKeeper({ store, clock, router, render }: KeeperOptions): Keeper {
+export function networkKeeper({ store, clock, router, render, locate }: KeeperOptions): Keeper {
   /** Resolves to the generation in force. */
   async function make(whole: Whole, tell: (part: string) => void): Promise<number> {
     const applied = await router.apply(render(whole), tell);
@@ -61,12 +63,14 @@ export function networkKeeper({ store, clock, router, render }: KeeperOptions): 
         await store.write((tx) => noteFailure(tx, whole.network, error as Error, clock.now()));
         throw error;
       }
+      const outside = await locate(whole.network, whole.tunnels);
       const turns = Math.max(1, (await table.countAllNetworks(store.read)) / comparisons);
       return {
         at: Math.round(clock.now() + turns * period),
         async save(tx) {
           if (repaired.size > 0) await noteRepair(tx, subject, [...repaired], clock.now());
           await noteApplied(tx, subject, applied, clock.now());
+          await noteOutside(tx, whole.network, outside, clock.now());
         },
       };
     },
@@ -150,6 +154,14 @@ async function noteApplied(tx: Tx, id: number, applied: number, now: number): Pr
   const change = { applied, state: row.state === "New" ? "Active" : row.state, error: null } as const;
   await table.updateNetwork(tx, id, change);
   await tell(tx, { ...row, ...change }, "applied", now);
+}
+
+/** The way to a peer may have changed, and with it the address that the peer sees. What came meanwhile knows better. */
+async function noteOutside(tx: Tx, { id, generation }: table.NetworkRow, outside: string | null, now: number) {
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined || row.generation !== generation || row.outside === outside) return;
+  await table.updateNetwork(tx, id, { outside });
+  await tell(tx, { ...row, outside }, "changed", now);
 }
 
 async function noteFailure(tx: Tx, { id, generation }: table.NetworkRow, error: Error, now: number): Promise<void> {

@@ -4,7 +4,7 @@ import type { Range } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { Router } from "../drivers/router/port.ts";
+import type { Router, Translated } from "../drivers/router/port.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { type Ended, nudge } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
@@ -13,6 +13,7 @@ import { renderImage, type Surroundings } from "./image.ts";
 import { ensureIpv6 } from "./ipv6.ts";
 import { confirmKeeper, networkKeeper } from "./keeper.ts";
 import { createLive, type Live } from "./live.ts";
+import { findOutside } from "./outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
 import { ensureShared } from "./shared.ts";
@@ -26,6 +27,12 @@ import { specsOf, type Whole } from "./whole.ts";
 export interface NetworkSettings extends Surroundings {
   readonly locations: readonly string[];
   readonly publicPools: readonly Range[];
+  /** What is translated of networks that the world does not route. */
+  readonly nat: Translated;
+  /** The IPv4 address under which the world sees this machine; null: its own. */
+  readonly publicAddress: string | null;
+  /** UDP port of the first edge with WireGuard; each has one of its own. */
+  readonly wireguardPort: number;
   readonly publicPool6: Range | null;
   /** One for each location. */
   readonly sharedBlocks: readonly Range[];
@@ -54,9 +61,12 @@ export function createNetworks(options: NetworkOptions) {
     const privateKey = network.wireguard === null ? null : sealer.open(network.wireguard);
     return renderImage(network, links, specsOf(whole, sealer), privateKey, settings);
   };
-  const apply = networkKeeper({ store, clock, router, render });
+  const outside = { ...settings, pools: [...settings.publicPools, ...settings.sharedBlocks] };
+  const locate = (network: table.NetworkRow, tunnels: readonly Pick<table.TunnelRow, "spec">[]) =>
+    findOutside(network, tunnels, outside, router.sourceTo);
+  const apply = networkKeeper({ store, clock, router, render, locate });
   const confirm = confirmKeeper({ store, clock, apply });
-  const watch = watchKeeper({ store, clock, log, router, live, apply });
+  const watch = watchKeeper({ store, clock, log, router, live, apply, nat: settings.nat });
   const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;
   const pools = { public: publicPools, public6: publicPool6 };
   const tools: NetworkTools = {
@@ -69,6 +79,9 @@ export function createNetworks(options: NetworkOptions) {
     offers,
     random,
     render,
+    locate,
+    nat: settings.nat,
+    wireguardPort: settings.wireguardPort,
     apply,
     confirm,
     ended,

@@ -142,6 +142,9 @@ const isWithin = (inner: Range, outer: Range): boolean => inner.first >= outer.f
 /** Whether the world outside does not route it: what leaves is translated (RFC 1918, RFC 4193, RFC 6598, and loopback and link local). */
 const unrouted = [...privateBlocks, ...["100.64.0.0/10", "169.254.0.0/16", "127.0.0.0/8"].map(parseAddresses)];
 export const isPrivate = (block: StoredBlock): boolean => unrouted.some((outer) => isWithin(rangeOf(block), outer));
+/** Of one IPv4 address. */
+export const isUnrouted = (address: string): boolean =>
+  unrouted.some((outer) => isWithin(parseAddresses(address), outer));
 
 /** Where private networks get their blocks when nobody says which. */
 const privatePool = parseAddresses("172.16.0.0/12");

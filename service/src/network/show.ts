@@ -7,12 +7,13 @@ import type { Sealer } from "../base/secret.ts";
 import type { NearEnd } from "../drivers/router/peertext.ts";
 import type { NetworkStatus, TunnelSpec } from "../drivers/router/port.ts";
 import { abridge, firewallOf, showFirewall } from "./firewall/firewall.ts";
-import { wireguardPort } from "./image.ts";
+import { firstWireguardPort } from "./image.ts";
 import { macOf } from "./link.ts";
+import { meetingPoint } from "./outside.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, maskOf, prefixOf, showAddress } from "./plan.ts";
 import type { LinkRow, NetworkRow, TunnelRow } from "./table.ts";
 import { describePeer, renderConfig } from "./vpn/peer.ts";
-import { readTunnel, showTunnel, toSpec } from "./vpn/tunnel.ts";
+import { readTunnel, showTunnel, type TunnelSettings, toSpec } from "./vpn/tunnel.ts";
 import { openKey, type Whole } from "./whole.ts";
 
 export interface View {
@@ -41,11 +42,11 @@ const showLink = (link: LinkRow, network: NetworkRow): NetworkLink => ({
 });
 
 /** What the far end of a tunnel must know of this one. */
-function nearEnd(network: NetworkRow): NearEnd {
-  const { wireguard_public } = network;
+function nearEnd(network: NetworkRow, tunnel: TunnelSettings): NearEnd {
+  const { wireguard_public: publicKey, wireguard_port } = network;
   return {
-    edgeAddress: textOf(network.edge),
-    wireguard: wireguard_public === null ? null : { publicKey: wireguard_public, listenPort: wireguardPort },
+    address: meetingPoint(network, tunnel),
+    wireguard: publicKey === null ? null : { publicKey, listenPort: wireguard_port ?? firstWireguardPort },
   };
 }
 
@@ -54,11 +55,11 @@ const specFor = (row: TunnelRow): TunnelSpec => toSpec(readTunnel(row), row.shar
 
 /** The tunnel's configuration for its far end. Throws `validation_failed` for words that do not fit the tunnel. */
 export const showPeer = (row: TunnelRow, network: NetworkRow, peer?: PeerDialect): TunnelPeer =>
-  describePeer(specFor(row), nearEnd(network), peer);
+  describePeer(specFor(row), nearEnd(network, readTunnel(row).settings), peer);
 
 function showOneTunnel(row: TunnelRow, network: NetworkRow, { secrets, peer }: View): Tunnel {
   const stored = readTunnel(row);
-  const near = nearEnd(network);
+  const near = nearEnd(network, stored.settings);
   return showTunnel(stored, {
     state: row.generation <= network.applied ? "Active" : "New",
     sharedKey: secrets === null ? "" : openKey(row, secrets),

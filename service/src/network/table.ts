@@ -68,6 +68,32 @@ export const countAllNetworks = async (db: Reader): Promise<number> => (await co
 export const findShared = (db: Reader, location: string): Promise<NetworkRow | undefined> =>
   db.selectFrom("network").selectAll().where("kind", "=", "shared").where("location", "=", location).executeTakeFirst();
 
+/** Orders all that take ports for WireGuard. */
+export const lockPorts = (tx: Tx): Promise<void> => lock(tx, "wireguard-ports");
+
+/** Ports that edges have for WireGuard. Whoever asks holds `lockPorts`. */
+export async function listWireguardPorts(tx: Tx): Promise<Set<number>> {
+  const rows = await tx
+    .selectFrom("network")
+    .select("wireguard_port")
+    .where("wireguard_port", "is not", null)
+    .execute();
+  return new Set(rows.map(({ wireguard_port }) => Number(wireguard_port)));
+}
+
+export type CalledRow = Pick<NetworkRow, "kind" | "first" | "last" | "wireguard_port"> & Pick<TunnelRow, "spec">;
+
+/** Tunnels of networks that came before this one whose peers may call. */
+export const listCalledBefore = (db: Reader, id: number): Promise<CalledRow[]> =>
+  db
+    .selectFrom("network")
+    .innerJoin("tunnel", "tunnel.network_id", "network.id")
+    .select(["network.kind", "network.first", "network.last", "network.wireguard_port", "tunnel.spec"])
+    .where("network.id", "<", id)
+    .where("network.state", "!=", "Deleting")
+    .where((e) => e.or([e("tunnel.spec", "like", '%"any"%'), e("tunnel.spec", "like", '%"WireGuard"%')]))
+    .execute();
+
 export const insertNetwork = (tx: Tx, row: Insertable<NetworkTable>): Promise<NetworkRow> =>
   tx.insertInto("network").values(row).returningAll().executeTakeFirstOrThrow();
 

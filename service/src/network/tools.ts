@@ -9,13 +9,14 @@ import type { Range } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { Image, NetworkStatus } from "../drivers/router/port.ts";
+import type { Image, NetworkStatus, Translated } from "../drivers/router/port.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { type Ended, endedWithin, type Nudge, nudge } from "../engine/task.ts";
 import type { Caller, Happening, Outcome, Request } from "../http/handler.ts";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import { firewallOf } from "./firewall/firewall.ts";
 import type { Live } from "./live.ts";
+import type { Locate } from "./outside.ts";
 import { showForEvent, showPublicNetwork } from "./show.ts";
 import * as table from "./table.ts";
 import { readWhole, specsOf, type Whole } from "./whole.ts";
@@ -34,6 +35,11 @@ export interface NetworkTools {
   readonly random: (bytes: number) => Uint8Array;
   /** What the router is to make of a network. */
   readonly render: (whole: Whole) => Image;
+  /** Where the peers of these tunnels meet the network's edge, as it is stored. */
+  readonly locate: Locate;
+  readonly nat: Translated;
+  /** UDP port of the first edge with WireGuard. */
+  readonly wireguardPort: number;
   readonly apply: Keeper;
   /** Takes back a firewall that nobody confirms. */
   readonly confirm: Keeper;
@@ -100,7 +106,7 @@ export async function holdProjectQuota(
 }
 
 /** Fields that packets do not obey: changing them raises no generation. */
-const idle: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by"]);
+const idle: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by", "outside"]);
 
 /** What a change makes of a network: fields of the row besides what it wrote into other tables, or null where all stays as it is. */
 export type Change = (whole: Whole, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;

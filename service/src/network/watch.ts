@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { NetworkStatus, Router, TunnelStatus } from "../drivers/router/port.ts";
+import type { NetworkStatus, Router, Translated, TunnelStatus } from "../drivers/router/port.ts";
 import { append } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
@@ -12,6 +12,7 @@ import type { Store, Tx } from "../store/db.ts";
 import { noteTrouble } from "./keeper.ts";
 import type { Live } from "./live.ts";
 import * as table from "./table.ts";
+import { readReach } from "./tunnelreach.ts";
 import { showStatus } from "./vpn/status.ts";
 import { readTunnel } from "./vpn/tunnel.ts";
 
@@ -23,12 +24,13 @@ export interface WatchOptions {
   readonly live: Live;
   /** Applies one network. */
   readonly apply: Keeper;
+  readonly nat: Translated;
 }
 
 /** Milliseconds between looks. */
 const period = 5000;
 
-export function watchKeeper({ store, clock, log, router, live, apply }: WatchOptions): Keeper {
+export function watchKeeper({ store, clock, log, router, live, apply, nat }: WatchOptions): Keeper {
   /** `before` was read before the look, so what is in it and not on the machine has been lost. */
   async function compare(before: readonly table.NetworkRow[], networks: readonly NetworkStatus[]): Promise<void> {
     const statusOf = new Map(networks.map((status) => [status.id, status]));
@@ -66,16 +68,18 @@ export function watchKeeper({ store, clock, log, router, live, apply }: WatchOpt
         const row = rows.get(status.id);
         const isUp = status.state === "up";
         if (row === undefined || status.state === "unknown" || (row.is_up === 1) === isUp) continue;
-        await store.write((tx) => noteTunnel(tx, status, isUp));
+        await store.write((tx) => noteTunnel(tx, status, isUp, network.heldPorts));
       }
   }
 
-  async function noteTunnel(tx: Tx, status: TunnelStatus, isUp: boolean): Promise<void> {
+  async function noteTunnel(tx: Tx, status: TunnelStatus, isUp: boolean, held: readonly number[]): Promise<void> {
     const row = await table.findTunnel(tx, status.id);
     if (row === undefined || (row.is_up === 1) === isUp) return;
     const network = await table.findNetwork(tx, row.network_id);
     if (network === undefined || network.project_id === null) return;
     await table.updateTunnel(tx, row.id, { is_up: Number(isUp) });
+    const tunnel = readTunnel(row);
+    const reach = await readReach(tx, network, [tunnel], { nat, held });
     await append(tx, [
       {
         type: isUp ? "tunnel.up" : "tunnel.down",
@@ -84,7 +88,7 @@ export function watchKeeper({ store, clock, log, router, live, apply }: WatchOpt
         resource: "tunnel",
         id: row.id,
         parent: network.id,
-        data: JSON.stringify(showStatus(readTunnel(row), status)),
+        data: JSON.stringify(showStatus(tunnel, status, reach(tunnel))),
       },
     ]);
   }

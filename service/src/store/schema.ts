@@ -186,6 +186,10 @@ export interface NetworkTable {
   /** The edge's private key, sealed, and its public half. */
   wireguard: Uint8Array | null;
   wireguard_public: string | null;
+  /** UDP port of the edge's end; null until it has a key. */
+  wireguard_port: number | null;
+  /** JSON: where peers meet the edge, by their address; null: at the edge's own. */
+  outside: string | null;
   generation: number;
   applied: number;
   /** JSON of the last failure of applying. */

@@ -9,7 +9,7 @@ import type { Exec } from "../exec.ts";
 import type { Capabilities } from "./detect.ts";
 import { createDhcp } from "./dhcp.ts";
 import { namespaceOf, networkOf, uplinkOf, wireguardOf } from "./name.ts";
-import { natRemoval, natTable, natText } from "./nat.ts";
+import { natTable } from "./nat.ts";
 import {
   aliasLine,
   arriving,
@@ -29,7 +29,7 @@ import {
   settings,
   spaceLines,
 } from "./netns.ts";
-import { digestOf, environment, firstText } from "./nft.ts";
+import { digestOf, environment } from "./nft.ts";
 import { createObserver } from "./observer.ts";
 import { createPair, type Pair } from "./pair.ts";
 import type { Image, Router } from "./port.ts";
@@ -58,6 +58,7 @@ import {
   swap,
 } from "./swap.ts";
 import { renderTexts, type Texts } from "./texts.ts";
+import { createTranslation } from "./translation.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
 export interface LinuxOptions extends Site {
@@ -188,13 +189,9 @@ export function createLinux(options: LinuxOptions): Router {
     if (past !== "") void inTurn(network, () => nft(spaceOf(network), past).catch(() => known.delete(network)));
   }
 
-  /** The text that makes the machine translate for the network, or not; "" when it is so. */
-  function translation(image: Image, here: Machine): string {
-    const wanted = natText(image, tag);
-    if (wanted === null) return here.nat === "" ? "" : natRemoval(tag, image.id);
-    if (here.nat.includes(` d_${digestOf(wanted)} `)) return "";
-    return here.nat === "" ? firstText(wanted) : wanted;
-  }
+  const translation = createTranslation({ exec, tag, machine, load: (text) => nft(machine, text) });
+  const addressesOf = (here: Machine): string[] =>
+    [...here.links.values()].flatMap(({ addresses }) => addresses.map((address) => address.split("/", 1)[0] ?? ""));
 
   async function set(namespace: string | null, settings: readonly string[]): Promise<void> {
     if (settings.length > 0) await exec.run([...enter(namespace), "sysctl", "-eqw", ...settings]);
@@ -268,7 +265,7 @@ export function createLinux(options: LinuxOptions): Router {
     if (found !== null) await set(space, due("settings", earlyArguments(image, found)));
     const [edge] = await Promise.all([
       load(image.id, texts, found, replaced),
-      nft(machine, due("translation", translation(image, here))),
+      translation.ensure(image, here.nat, addressesOf(here), (text) => due("translation", text)),
       ip(space, due("bridge", spaceLines(image, base))),
     ]);
     await ip(machine, moveLines(image, options, coming));
@@ -298,7 +295,7 @@ export function createLinux(options: LinuxOptions): Router {
     await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device: wireguardOf(tag, network) })));
     await dhcp.stop(network);
     await ip(machine, [`link del ${uplinkOf(tag, network)}`]).catch(unlessMissing);
-    await nft(machine, natRemoval(tag, network));
+    await translation.remove(network);
     if (!spaces().has(space)) return;
     // Whatever still runs in there would keep it alive without a name.
     const pids = await exec.run(["ip", "netns", "pids", space]).catch((error: unknown) => {
@@ -353,6 +350,7 @@ export function createLinux(options: LinuxOptions): Router {
   const observer = createObserver({
     ...options,
     dhcpRuns: dhcp.isRunning,
+    heldPorts: translation.heldOf,
     networks: () =>
       [...spaces()].flatMap((space) => {
         const network = networkOf(tag, space);
@@ -382,6 +380,7 @@ export function createLinux(options: LinuxOptions): Router {
         observer.forget(network);
       }),
     observe: (network) => observer.observe(network),
+    sourceTo: translation.sourceTo,
     async greeting(network, address, port) {
       const image = known.get(network)?.image;
       if (image === undefined || image.edgeAddress === null) return null;

@@ -25,7 +25,7 @@ const image: Image = {
   v4: { cidr: "10.64.0.8/29", gateway: "10.64.0.9" },
   v6: { cidr: "fd24:1::/64", gateway: "fd24:1::1" },
   edgeAddress: "10.64.255.2",
-  nat: true,
+  nat: "always",
   mtu: 1500,
   bandwidth: 100,
   firewall: { enabled: false, allow: false, rules: [] },

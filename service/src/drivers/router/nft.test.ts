@@ -25,7 +25,7 @@ const image: Image = {
   v4: { cidr: "10.64.0.8/29", gateway: "10.64.0.9" },
   v6: null,
   edgeAddress: "10.64.255.2",
-  nat: true,
+  nat: "always",
   mtu: 1500,
   bandwidth: 100,
   firewall: { enabled: true, allow: false, rules: [] },
@@ -265,6 +265,10 @@ table inet brume_x1y_7 {
 }
 `,
   );
-  assert.equal(natText({ ...image, nat: false }, "x1y"), null);
+  assert.equal(natText({ ...image, nat: "never" }, "x1y"), null);
+  assert.match(
+    natText({ ...image, nat: "outside-private" }, "x1y") ?? "",
+    /10\.64\.255\.2 \} ip daddr != \{ 10\.0\.0\.0\/8, .* 192\.168\.0\.0\/16 \} oifname != /,
+  );
   assert.equal(natRemoval("x1y", 7), "add table inet brume_x1y_7\ndelete table inet brume_x1y_7\n");
 });

@@ -53,6 +53,7 @@ function createMachine(count: number) {
     now: () => 0,
     networks: () => ids.map((network) => ({ network, space: namespaceOf(tag, network) })),
     dhcpRuns: () => true,
+    heldPorts: () => [],
   });
   const wish = (id: number) => image({ id, ports: id === count ? [port(9, "10.64.0.10")] : [] });
   for (const id of ids) observer.know(wish(id), "1");

@@ -27,6 +27,7 @@ export interface ObserverOptions {
   /** Namespaces of this installation. */
   readonly networks: () => readonly Place[];
   readonly dhcpRuns: (image: Image) => boolean;
+  readonly heldPorts: (network: number) => readonly number[];
 }
 
 export interface Observer {
@@ -168,6 +169,7 @@ export function createObserver(options: ObserverOptions): Observer {
     spoofed: nothing,
     ports: [],
     tunnels: [],
+    heldPorts: [],
     sent: nothing,
     received: nothing,
   });
@@ -211,6 +213,7 @@ export function createObserver(options: ObserverOptions): Observer {
           spoofed: countersOf(one, "lock")?.get("spoofed") ?? nothing,
           ports: portStatus(applied.get(id)?.image, one),
           tunnels: states.toSorted((a, b) => a.id - b.id),
+          heldPorts: options.heldPorts(id),
           sent: uplink?.sent ?? nothing,
           received: uplink?.received ?? nothing,
         };

@@ -34,7 +34,7 @@ const wireguard: WireguardTunnel = {
   keepAlive: 25,
 };
 const near = {
-  edgeAddress: "10.64.255.2",
+  address: "10.64.255.2",
   wireguard: { publicKey: "EdgePublicKeyEdgePublicKeyEdgePublicKeyEdg=", listenPort: 51_820 },
 };
 const given = (dialect: string, change: Partial<IpsecTunnel> = {}): string =>

@@ -34,7 +34,7 @@ function swanctl(tunnel: IpsecTunnel, near: NearEnd): string {
   return `connections {
   brume-${id} {
     version = ${tunnel.ikeVersion}
-    remote_addrs = ${near.edgeAddress}
+    remote_addrs = ${near.address}
     proposals = ${ikeProposal(tunnel)}
     rekey_time = ${life.ike - 1800}s
     over_time = 1800s
@@ -84,7 +84,7 @@ function libreswan(tunnel: IpsecTunnel, near: NearEnd): string {
     "    left=%defaultroute",
     `    leftid=${far}`,
     many("leftsubnet", tunnel.peerSubnets),
-    `    right=${near.edgeAddress}`,
+    `    right=${near.address}`,
     `    rightid=${ours}`,
     many("rightsubnet", tunnel.localSubnets),
     `    ike=${cipher}-${digest};dh${dhGroup}`,
@@ -114,7 +114,7 @@ function wgQuick(tunnel: WireguardTunnel, near: NearEnd): string {
     "[Peer]",
     `PublicKey = ${near.wireguard?.publicKey ?? ""}`,
     ...(tunnel.presharedKey === null ? [] : [`PresharedKey = ${placeholder.sharedKey}`]),
-    `Endpoint = ${near.edgeAddress}:${near.wireguard?.listenPort ?? ""}`,
+    `Endpoint = ${near.address}:${near.wireguard?.listenPort ?? ""}`,
     `AllowedIPs = ${tunnel.localSubnets.join(", ")}`,
     ...(tunnel.keepAlive > 0 ? [`PersistentKeepalive = ${tunnel.keepAlive}`] : []),
   ];

@@ -5,7 +5,8 @@ export const placeholder = { sharedKey: "<SharedKey>", privateKey: "<private key
 
 /** What the far end must know of ours beside the tunnel's own fields. */
 export interface NearEnd {
-  readonly edgeAddress: string;
+  /** Where the far end meets it: the edge's own address, or the one that it is translated to on its way there. */
+  readonly address: string;
   /** Base64 and UDP port; null for IPsec. */
   readonly wireguard: { readonly publicKey: string; readonly listenPort: number } | null;
 }

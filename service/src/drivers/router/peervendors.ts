@@ -41,7 +41,7 @@ export function mikrotik(tunnel: IpsecTunnel, near: NearEnd): string {
   return lines(
     `/ip/ipsec/profile add name=${name} enc-algorithm=${cipher} hash-algorithm=${digest} dh-group=${groupOf(dhGroup)} lifetime=${life.ike / 3600}h nat-traversal=yes dpd-interval=10s dpd-maximum-failures=3`,
     `/ip/ipsec/proposal add name=${name} enc-algorithms=${cipher === "3des" ? cipher : `${cipher}-cbc`} auth-algorithms=${digest} pfs-group=${perfectForwardSecrecy ? groupOf(dhGroup) : "none"} lifetime=${life.esp / 3600}h`,
-    `/ip/ipsec/peer add name=${name} address=${near.edgeAddress}/32 profile=${name} exchange-mode=${tunnel.ikeVersion === 2 ? "ike2" : "main"} passive=${tunnel.peer === null ? "no" : "yes"} send-initial-contact=yes`,
+    `/ip/ipsec/peer add name=${name} address=${near.address}/32 profile=${name} exchange-mode=${tunnel.ikeVersion === 2 ? "ike2" : "main"} passive=${tunnel.peer === null ? "no" : "yes"} send-initial-contact=yes`,
     `/ip/ipsec/identity add peer=${name} auth-method=pre-shared-key secret="${sharedKey}" my-id=${idOf(peerIdentity)} remote-id=${idOf(localIdentity)}`,
     pairsOf(tunnel).map(
       ([far, here]) =>
@@ -63,7 +63,7 @@ export function mikrotikWireguard(tunnel: WireguardTunnel, near: NearEnd): strin
   const alive = tunnel.keepAlive > 0 ? ` persistent-keepalive=${tunnel.keepAlive}s` : "";
   return lines(
     `/interface/wireguard add name=${name} private-key="${privateKey}" mtu=${Math.min(tunnel.mtu, 1420)}${port === undefined ? "" : ` listen-port=${port}`}`,
-    `/interface/wireguard/peers add interface=${name} public-key="${near.wireguard?.publicKey ?? ""}"${secret} endpoint-address=${near.edgeAddress} endpoint-port=${near.wireguard?.listenPort ?? ""} allowed-address=${tunnel.localSubnets.join(",")}${alive}`,
+    `/interface/wireguard/peers add interface=${name} public-key="${near.wireguard?.publicKey ?? ""}"${secret} endpoint-address=${near.address} endpoint-port=${near.wireguard?.listenPort ?? ""} allowed-address=${tunnel.localSubnets.join(",")}${alive}`,
     tunnel.localSubnets.map((block) => `/ip/route add dst-address=${block} gateway=${name}`),
   );
 }
@@ -93,7 +93,7 @@ export function cisco(tunnel: IpsecTunnel, near: NearEnd): string {
     ` proposal ${name}`,
     `crypto ikev2 keyring ${name}`,
     ` peer ${name}`,
-    `  address ${near.edgeAddress}`,
+    `  address ${near.address}`,
     `  pre-shared-key ${sharedKey}`,
     `crypto ikev2 profile ${name}`,
     ` match identity remote ${remote(" 255.255.255.255", localIdentity)}`,
@@ -111,7 +111,7 @@ export function cisco(tunnel: IpsecTunnel, near: NearEnd): string {
     " authentication pre-share",
     ` group ${dhGroup}`,
     ` lifetime ${life.ike}`,
-    `crypto isakmp key ${sharedKey} address ${near.edgeAddress}`,
+    `crypto isakmp key ${sharedKey} address ${near.address}`,
     "crypto isakmp keepalive 10 3 periodic",
   ];
   return lines(
@@ -123,7 +123,7 @@ export function cisco(tunnel: IpsecTunnel, near: NearEnd): string {
       ([far, here]) => ` permit ip ${networkOf(far)} ${maskOf(far, true)} ${networkOf(here)} ${maskOf(here, true)}`,
     ),
     `crypto map brume ${id} ipsec-isakmp`,
-    ` set peer ${near.edgeAddress}`,
+    ` set peer ${near.address}`,
     ` set transform-set ${name}`,
     tunnel.perfectForwardSecrecy ? [` set pfs group${dhGroup}`] : [],
     v2 ? [` set ikev2-profile ${name}`] : [],
@@ -160,7 +160,7 @@ export function fortigate(tunnel: IpsecTunnel, near: NearEnd): string {
     '        set interface "wan1"',
     `        set ike-version ${tunnel.ikeVersion}`,
     tunnel.ikeVersion === 1 ? ["        set mode main"] : [],
-    `        set remote-gw ${near.edgeAddress}`,
+    `        set remote-gw ${near.address}`,
     "        set peertype one",
     `        set peerid "${localIdentity}"`,
     `        set localid-type ${type}`,

@@ -108,6 +108,9 @@ export interface Port {
   readonly name: string;
 }
 
+/** `outside-private`: only what goes to addresses that the world routes. */
+export type Translated = "never" | "outside-private" | "always";
+
 export interface Image {
   readonly id: number;
   /** Grows with every change of the wish. */
@@ -117,8 +120,8 @@ export interface Image {
   readonly v6: Block | null;
   /** The edge's own address outside of the block, end point of tunnels; null exactly for a private network. */
   readonly edgeAddress: string | null;
-  /** The block is private, and the machine translates what leaves it for the world. */
-  readonly nat: boolean;
+  /** What leaves the network for anywhere but another of ours goes out under the machine's address, where peers find the edge too. */
+  readonly nat: Translated;
   readonly mtu: number;
   /** Of what crosses the edge, each direction by itself; null: no limit. */
   readonly bandwidth: number | null;
@@ -205,6 +208,8 @@ export interface NetworkStatus {
   readonly spoofed: Count;
   readonly ports: readonly PortStatus[];
   readonly tunnels: readonly TunnelStatus[];
+  /** UDP ports of the machine that peers call this edge at, and that a program of the machine has. */
+  readonly heldPorts: readonly number[];
   /** Over the edge, out of and into the network. */
   readonly sent: Count;
   readonly received: Count;
@@ -244,6 +249,8 @@ export interface Router {
    * second. Asked from the edge, whose own traffic no rule filters; in a network without one always null.
    */
   greeting(network: number, address: string, port: number): Promise<string | null>;
+  /** The machine's own address in what is translated on its way to that IPv4 address, or (null) to the internet; null: there is no way. */
+  sourceTo(destination: string | null): Promise<string | null>;
   /** Ends the driver, not the networks: packets go on, and the next driver finds them. */
   close(): Promise<void>;
 }

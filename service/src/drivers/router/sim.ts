@@ -4,6 +4,7 @@
  * breaks things.
  */
 import { dnsmasqArguments } from "./dhcp.ts";
+import { forwardsOf } from "./nat.ts";
 import { openingsOf, openTo, takes } from "./openings.ts";
 import type { Count, Image, NetworkStatus, Port, Router, RuleCount, TunnelStatus } from "./port.ts";
 import { blocksOf, renderTexts } from "./texts.ts";
@@ -20,6 +21,10 @@ export interface SimulatedRouter extends Router {
   report(network: number, status: TunnelStatus): void;
   /** What servers say at every port; null: nothing. */
   says: string | null;
+  /** The machine's address, as if it had one. */
+  address: string | null;
+  /** UDP ports that a program of the machine has, as if there were one. */
+  held: readonly number[];
   /** While true nothing works, as if the machine refused everything. */
   broken: boolean;
   /** While true `observe` does not come back. */
@@ -86,6 +91,8 @@ export function createSim(now: () => number): SimulatedRouter {
   const sim: SimulatedRouter = {
     broken: false,
     says: "SSH-2.0-simulated",
+    address: "192.0.2.1",
+    held: [],
     silent: false,
     get looks() {
       return looks;
@@ -151,6 +158,7 @@ export function createSim(now: () => number): SimulatedRouter {
           received: nothing,
         })),
         tunnels: [...tunnels.values()].sort((a, b) => a.id - b.id),
+        heldPorts: forwardsOf(image).filter((port) => sim.held.includes(port)),
         sent: nothing,
         received: nothing,
       });
@@ -163,6 +171,7 @@ export function createSim(now: () => number): SimulatedRouter {
       const isThere = port !== undefined && network?.attached.has(port.id) === true;
       return isThere && network.image.edgeAddress !== null ? sim.says : null;
     },
+    sourceTo: async () => sim.address,
     async close() {},
     plug: (device) => void devices.add(device),
     send(id, from, packet) {

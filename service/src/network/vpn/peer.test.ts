@@ -30,7 +30,7 @@ const wireguard: TunnelSpec = {
   keepAlive: 25,
 };
 const near = {
-  edgeAddress: "10.64.255.2",
+  address: "10.64.255.2",
   wireguard: { publicKey: Buffer.alloc(32, 2).toString("base64"), listenPort: 51_820 },
 };
 

@@ -51,7 +51,7 @@ const show = ({ sharedKey, ...tunnel }: KnownTunnel) =>
     state: "Active",
     sharedKey,
     wireguard,
-    peerConfig: renderPeerConfig(toSpec(tunnel, sharedKey), { edgeAddress: network.edgeAddress, wireguard }) ?? "",
+    peerConfig: renderPeerConfig(toSpec(tunnel, sharedKey), { address: network.edgeAddress, wireguard }) ?? "",
   });
 
 /** Pointers and codes of what the transaction refuses; its own code first if it is not the fields'. */

@@ -19,7 +19,7 @@ import { readTunnel, showTunnel, toSpec, writeSettings } from "./tunnel.ts";
 
 const network: TunnelNetwork = { cidr: "10.64.0.8/29", edgeAddress: "10.64.255.2", publicKey: null };
 const keyOf = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
-const near = { edgeAddress: network.edgeAddress, wireguard: { publicKey: keyOf(7), listenPort: 51_820 } };
+const near = { address: network.edgeAddress, wireguard: { publicKey: keyOf(7), listenPort: 51_820 } };
 
 const plan = (Tunnels: TunnelWish[], known: readonly KnownTunnel[] = []) =>
   planTunnels(known, { Tunnels }, network, { sharedKey: () => "M".repeat(32) });

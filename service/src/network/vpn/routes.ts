@@ -7,6 +7,7 @@ import { cidrOf, showAddress } from "../plan.ts";
 import { showPeer } from "../show.ts";
 import * as table from "../table.ts";
 import { changePublic, getPublic, holdProjectQuota, type NetworkTools } from "../tools.ts";
+import { readReach } from "../tunnelreach.ts";
 import { openKey } from "../whole.ts";
 import { checkTunnels, type PlannedTunnel, planTunnels, sparesFault, type TunnelPlan } from "./plan.ts";
 import { createSharedKey } from "./sharedkey.ts";
@@ -23,7 +24,7 @@ function holdEngines({ tunnels }: TunnelPlan, { offers }: NetworkTools): void {
 }
 
 export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readVpnStatus" | "readTunnelPeer"> {
-  const { sealer, random, live } = tools;
+  const { sealer, random, live, nat } = tools;
 
   /** Makes the stored tunnels those of the plan; new ones come with the network's generation `generation`. */
   async function store(tx: Tx, network: table.NetworkRow, plan: TunnelPlan, generation: number): Promise<void> {
@@ -42,11 +43,31 @@ export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readV
     labels: JSON.stringify(labels),
   });
 
-  /** The edge's own key pair, made with its first WireGuard tunnel. What a dry run would make shows nobody a key that will not be. */
-  function keysFor(network: table.NetworkRow, { tunnels }: TunnelPlan, dryRun: boolean): Partial<table.NetworkRow> {
+  /** The lowest port that no other edge has: behind one address each needs its own. */
+  async function freePort(tx: Tx): Promise<number> {
+    await table.lockPorts(tx);
+    const taken = await table.listWireguardPorts(tx);
+    for (let port = tools.wireguardPort; port <= 65_535; port++) if (!taken.has(port)) return port;
+    throw new Fault("pool_exhausted", "No UDP port for WireGuard is free.");
+  }
+
+  /**
+   * The edge's own key pair and port, made with its first WireGuard tunnel. What a dry run would make shows nobody a key that will
+   * not be.
+   */
+  async function keysFor(
+    tx: Tx,
+    network: table.NetworkRow,
+    { tunnels }: TunnelPlan,
+    dryRun: boolean,
+  ): Promise<Partial<table.NetworkRow>> {
     if (network.wireguard !== null || !tunnels.some(({ settings }) => settings.Type === "WireGuard")) return {};
     const privateKey = createPrivate(random);
-    return { wireguard: sealer.seal(privateKey), wireguard_public: dryRun ? "" : publicKeyOf(privateKey) };
+    return {
+      wireguard: sealer.seal(privateKey),
+      wireguard_public: dryRun ? "" : publicKeyOf(privateKey),
+      wireguard_port: await freePort(tx),
+    };
   }
 
   return {
@@ -68,7 +89,11 @@ export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readV
           await holdProjectQuota(tx, request.caller, "Tunnels", 0, plan.tunnels.length);
           if (plan.removed.length === 0 && plan.tunnels.every(({ changed }) => !changed)) return null;
           await store(tx, network, plan, network.generation + 1);
-          return { ...keysFor(network, plan, request.dryRun) };
+          const outside = await tools.locate(
+            network,
+            plan.tunnels.map(({ settings }) => ({ spec: writeSettings(settings) })),
+          );
+          return { ...(await keysFor(tx, network, plan, request.dryRun)), outside };
         }),
     },
     readVpnStatus: {
@@ -77,8 +102,10 @@ export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readV
         const tunnels = await table.listTunnels(db, network.id);
         const status = tunnels.length === 0 ? null : await live.of(network.id);
         const words = new Map(status?.tunnels.map((one) => [one.id, one]));
-        const answer = tunnels.map((row) =>
-          showStatus(readTunnel(row), status === null ? "silent" : (words.get(row.id) ?? "absent")),
+        const stored = tunnels.map(readTunnel);
+        const reach = await readReach(db, network, stored, { nat, held: status?.heldPorts ?? [] });
+        const answer = stored.map((tunnel) =>
+          showStatus(tunnel, status === null ? "silent" : (words.get(tunnel.id) ?? "absent"), reach(tunnel)),
         );
         return { answer };
       },

@@ -38,7 +38,7 @@ const up: EngineStatus = {
   proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
 };
 const show = (word: Word, change: Partial<TunnelSettings> = {}): TunnelStatus => {
-  const status = showStatus({ id: 3, settings: { ...settings, ...change } as TunnelSettings }, word);
+  const status = showStatus({ id: 3, settings: { ...settings, ...change } as TunnelSettings }, word, null);
   assert.ok(Check(TunnelStatus, status));
   assert.equal(status.Operational, status.State === "Up");
   return status;

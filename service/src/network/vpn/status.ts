@@ -3,6 +3,7 @@ import { formatDate } from "@brume/api/common.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
 import { showWorkError, type WorkError, workFaults } from "@brume/api/work.ts";
 import type { TunnelStatus as EngineStatus, TunnelFault } from "../../drivers/router/port.ts";
+import { explainReach, type Reach } from "./reach.ts";
 import type { StoredTunnel, TunnelSettings } from "./tunnel.ts";
 
 const states = {
@@ -26,7 +27,21 @@ function peerOf({ Type, PeerEndpoint }: TunnelSettings): string {
 /** `silent`: the engine gave no answer in time. `absent`: it did, and does not have the tunnel (yet). */
 export type Word = EngineStatus | "silent" | "absent";
 
-export function showStatus({ id, settings }: Pick<StoredTunnel, "id" | "settings">, word: Word): TunnelStatus {
+/** Why it is not up: what the engine says, and what stands between the edge and the peer. */
+function explainWord(settings: TunnelSettings, word: EngineStatus, reach: Reach | null): WorkError | null {
+  const { reason } = word;
+  // An engine that does not work says nothing of the peer.
+  const cause = reach === null || word.state === "unknown" ? null : explainReach(settings, reach);
+  if (reason === null) return cause?.isCertain ? explain("peer_unreachable", cause.detail) : null;
+  return explain(reason.fault, cause === null ? reason.detail : `${reason.detail} ${cause.detail}`);
+}
+
+/** `reach`: how the peer finds the edge; null: it is not looked at. */
+export function showStatus(
+  { id, settings }: Pick<StoredTunnel, "id" | "settings">,
+  word: Word,
+  reach: Reach | null,
+): TunnelStatus {
   const idle: TunnelStatus = {
     TunnelId: id,
     Operational: false,
@@ -53,7 +68,7 @@ export function showStatus({ id, settings }: Pick<StoredTunnel, "id" | "settings
     TunnelId: id,
     Operational: isUp,
     State: states[word.state],
-    Error: isUp || word.reason === null ? null : explain(word.reason.fault, word.reason.detail),
+    Error: isUp ? null : explainWord(settings, word, reach),
     EstablishedAt: word.establishedAt === null ? null : formatDate(word.establishedAt),
     BytesIn: word.bytesIn,
     BytesOut: word.bytesOut,

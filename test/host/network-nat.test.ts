@@ -1,0 +1,190 @@
+/**
+ * Tunnels with the default pool, whose addresses the world does not route: the peers see the machine instead of the edge, and are told
+ * nothing but what the API hands out for them. No far end here has a way to an edge's own address.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import type { Tunnel, TunnelStatus, TunnelWish } from "@brume/api/vpn.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
+import { whyNot } from "./hindrance.ts";
+import { hindrance } from "./lab.ts";
+import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
+import { startStrongswan } from "./strongswan.ts";
+import { startIn } from "./talker.ts";
+import { type Scene, until } from "./vpnscene.ts";
+
+const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
+if (skip) console.log(`tunnels behind translation: not tried, ${skip}`);
+
+/** A network with one server. */
+interface Side {
+  readonly network: PublicNetwork;
+  readonly server: Server;
+}
+
+describe("tunnels of networks behind the machine's address", { skip, concurrency: false }, () => {
+  let scene: NetworkScene;
+  let one: Side;
+  let two: Side;
+  const ends: FarEnd[] = [];
+  let devices = 0;
+
+  const createSide = async (name: string): Promise<Side> => {
+    const network = await scene.order(name);
+    return { network, server: await scene.plug(network.Id) };
+  };
+  const put = async ({ network: { Id: id } }: Side, ...Tunnels: readonly TunnelWish[]): Promise<readonly Tunnel[]> =>
+    (await scene.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, { wait: 20 })).Vpn.Tunnels;
+  const statusOf = async ({ network: { Id: id } }: Side): Promise<TunnelStatus> => {
+    const [status] = await scene.client.readVpnStatus({ path: { id } });
+    assert.ok(status);
+    return status;
+  };
+  const isUp = (side: Side): Promise<TunnelStatus> => {
+    let last: TunnelStatus | undefined;
+    return until("tunnel up", async () => {
+      last = await statusOf(side);
+      return last.Operational && last;
+    }).catch((error: unknown) => {
+      throw new Error(`${(error as Error).message}; last seen ${JSON.stringify(last)}`);
+    });
+  };
+  const ping = (from: string, to: string) =>
+    until(`packets from ${from} to ${to}`, () =>
+      scene.lab.works(from, ["ping", "-n", "-q", "-c", "1", "-W", "1", to]).then((works) => works),
+    );
+  const both = async ({ server }: Side, end: FarEnd): Promise<void> => {
+    assert.ok(await ping(server.space, end.server));
+    assert.ok(await ping(end.serverSpace, server.ip));
+  };
+  const farEnd = async (number: number): Promise<FarEnd> => {
+    const end = await createFarEnd(scene.lab, number);
+    ends.push(end);
+    await scene.lab.ip(end.namespace, ["route add unreachable 10.64.255.0/24"]);
+    return end;
+  };
+  const strongswan = async (end: FarEnd, ...tunnels: readonly Tunnel[]): Promise<void> => {
+    const far = await startStrongswan({ folder: end.folder, far: { namespace: end.namespace } } as Scene);
+    await far.load(
+      tunnels.map(({ PeerConfig, SharedKey }) => PeerConfig.replaceAll("<SharedKey>", SharedKey)).join(""),
+    );
+  };
+  const wireguard = async (end: FarEnd, side: Side, tunnel: Tunnel, key: string): Promise<void> => {
+    devices += 1;
+    const far = await startWireguard(end, `b${scene.lab.tag}n${devices}`);
+    await far.configure(tunnel, key, side.network.CIDR);
+  };
+
+  before(async () => {
+    scene = await createNetworkScene({ publicPool: "10.64.0.0/16" });
+    [one, two] = [await createSide("one"), await createSide("two")];
+  });
+  after(async () => {
+    for (const end of ends) await end.close();
+    await scene?.close();
+  });
+
+  for (const IkeVersion of [2, 1])
+    test(`IPsec comes up when the edge calls, IKEv${IkeVersion}`, async () => {
+      const end = await farEnd(IkeVersion);
+      const wish = { Name: "office", PeerNetwork: end.cidr, PeerEndpoint: end.address, IkeVersion };
+      const [tunnel] = await put(one, wish);
+      assert.ok(tunnel);
+      assert.match(tunnel.PeerConfig, new RegExp(`remote_addrs = 198\\.18\\.${IkeVersion}\\.1\\n`));
+      const { Error: silence } = await until("a reason", async () => {
+        const status = await statusOf(one);
+        return status.Error && status;
+      });
+      assert.equal(silence?.code, "peer_unreachable");
+      assert.ok(silence.detail?.includes(`meets it at 198.18.${IkeVersion}.1`), silence.detail ?? "");
+      assert.ok(silence.detail?.includes(one.network.EdgeExternalIp), silence.detail ?? "");
+      await strongswan(end, tunnel);
+      await isUp(one);
+      await both(one, end);
+    });
+
+  test("IPsec comes up when the peer calls; the network that came first has the ports, and the other is told", async () => {
+    const [first, second] = [await farEnd(3), await farEnd(4)];
+    const wish = (end: FarEnd): TunnelWish => ({
+      Name: "roaming",
+      PeerNetwork: end.cidr,
+      PeerEndpoint: "any",
+      PeerIdentificator: `end-${end.cidr.replace("/", "-")}.example`,
+    });
+    const [early] = await put(one, wish(first));
+    assert.ok(early);
+    assert.match(early.PeerConfig, /remote_addrs = 198\.18\.0\.1\n/);
+    await strongswan(first, early);
+    await isUp(one);
+    await both(one, first);
+    const [late] = await put(two, wish(second));
+    assert.ok(late);
+    const { Error: reason, State } = await statusOf(two);
+    assert.deepEqual([State, reason?.code], ["Connecting", "peer_unreachable"]);
+    assert.match(reason?.detail ?? "", /UDP 500 and 4500 at 198\.18\.0\.1 lead to another network/);
+    // The ports are free again, and lead to the one that waits.
+    await put(one);
+    assert.equal((await statusOf(two)).Error, null);
+    await strongswan(second, late);
+    await isUp(two);
+    await both(two, second);
+    await put(two);
+  });
+
+  test("WireGuard comes up on a port of each network's own, whoever calls", async () => {
+    const [first, second] = [await farEnd(5), await farEnd(6)];
+    const [key, other] = [createPrivate(randomBytes), createPrivate(randomBytes)];
+    const wish = { Name: "branch", Type: "WireGuard" as const };
+    const [called] = await put(one, { ...wish, PeerNetwork: first.cidr, PeerPublicKey: publicKeyOf(key) });
+    const [calling] = await put(two, {
+      ...wish,
+      PeerNetwork: second.cidr,
+      PeerPublicKey: publicKeyOf(other),
+      PeerEndpoint: `${second.address}:51900`,
+    });
+    assert.ok(called && calling && called.ListenPort !== calling.ListenPort);
+    assert.ok(called.PeerConfig.includes(`Endpoint = 198.18.0.1:${called.ListenPort}\n`), called.PeerConfig);
+    assert.ok(calling.PeerConfig.includes(`Endpoint = 198.18.6.1:${calling.ListenPort}\n`), calling.PeerConfig);
+    await wireguard(first, one, called, key);
+    await wireguard(second, two, calling, other);
+    await Promise.all([isUp(one), isUp(two)]);
+    await both(one, first);
+    await both(two, second);
+    await Promise.all([put(one), put(two)]);
+  });
+
+  test("a peer that called before its port led anywhere is heard as soon as it does", async () => {
+    const end = await farEnd(7);
+    const key = createPrivate(randomBytes);
+    const wish = { Name: "early", Type: "WireGuard" as const, PeerNetwork: end.cidr, PeerPublicKey: publicKeyOf(key) };
+    const [tunnel] = await put(one, { ...wish, KeepAlive: 1 });
+    assert.ok(tunnel);
+    await put(one, { Id: tunnel.Id, Name: "early", Enabled: false });
+    await wireguard(end, one, tunnel, key);
+    await until("the machine remembers a call", async () =>
+      (await scene.lab.run(scene.lab.machine, ["conntrack", "-L", "-p", "udp"])).includes(`dport=${tunnel.ListenPort}`),
+    );
+    await put(one, { Id: tunnel.Id, Name: "early", Enabled: true });
+    await isUp(one);
+    await both(one, end);
+    await put(one);
+  });
+
+  test("a port that a program of the machine has stays with it, and the status says so", async () => {
+    const script = `require("node:dgram").createSocket("udp4").bind(500,()=>console.log("bound"))`;
+    const program = startIn(scene.lab.machine, [process.execPath, "-e", script]);
+    try {
+      await program.line();
+      await put(one, { Name: "x", PeerNetwork: "10.77.0.0/24", PeerEndpoint: "any", PeerIdentificator: "x.example" });
+      const { Error: reason } = await statusOf(one);
+      assert.equal(reason?.code, "peer_unreachable");
+      assert.match(reason.detail ?? "", /UDP 500 and 4500 at 198\.18\.0\.1 belong to another program of the host/);
+    } finally {
+      program.end();
+    }
+    await put(one);
+  });
+});
