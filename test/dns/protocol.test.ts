@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
 import { type Asker, decode, openAsker, query } from "./ask.ts";
-import { openServer, openStream, run } from "./tools.ts";
+import { openServer, openStream, run, type Stream } from "./tools.ts";
 import { image, set } from "./zonefile.ts";
 
 let server: Nameserver;
@@ -308,16 +308,18 @@ test("broken TCP messages: silence for crumbs, FORMERR for nonsense, the door fo
   assert.equal(await stream.next(), null);
 });
 
-test("one address holds at most 64 TCP connections", async () => {
-  const streams = await Promise.all(Array.from({ length: 70 }, () => openStream(address)));
-  const answers = await Promise.all(
-    streams.map((stream) => {
-      stream.write(query("www.example.com", 1));
-      return stream.next();
-    }),
-  );
-  for (const stream of streams) stream.socket.destroy();
-  assert.equal(answers.filter((answer) => answer !== null).length, 64);
+test("one network holds at most 128 TCP connections, and a new one takes the place of the idlest", async () => {
+  const streams = await Promise.all(Array.from({ length: 134 }, () => openStream(address)));
+  const isAnswered = async (stream: Stream): Promise<boolean> => {
+    stream.write(query("www.example.com", 1));
+    return (await stream.next()) !== null;
+  };
+  await Promise.all(streams.map(isAnswered));
+  const answers = await Promise.all(streams.map(isAnswered));
+  assert.equal(answers.filter(Boolean).length, 128);
+  const newcomer = await openStream(address);
+  assert.equal(await isAnswered(newcomer), true);
+  for (const { socket } of [...streams, newcomer]) socket.destroy();
 });
 
 test("malformed queries: FORMERR with the id, or silence", async () => {

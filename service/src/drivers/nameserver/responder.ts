@@ -47,8 +47,8 @@ export interface Responder {
   udp(packet: Buffer, address: string): Buffer | null;
   /** Leaves the last answer of `udp` to its taker for good. */
   keep(): void;
-  /** The answers to a message that came by TCP: none, one, or the many of a transfer. They are the taker's. */
-  tcp(packet: Buffer, address: string): Iterable<Buffer>;
+  /** The answers to a message that came by TCP: none, one, or the many of a transfer (null: not ready yet). They are the taker's. */
+  tcp(packet: Buffer, address: string): Iterable<Buffer | null>;
 }
 
 /** One question and where it came from. */
@@ -64,7 +64,7 @@ interface Asked extends Request {
   readonly query: Query;
 }
 
-type Transfer = Generator<Buffer, void>;
+type Transfer = Generator<Buffer | null, void>;
 
 export function createResponder(options: ResponderOptions): Responder {
   const { zones, limiter, keys, now } = options;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { serveTcp } from "./tcp.ts";
+import { serveTcp, TCP_LIMITS } from "./tcp.ts";
 
 test("a connection without a whole query for the idle time is closed, one with queries is not", async () => {
   const { server, close } = serveTcp(
     (packet) => [packet],
     () => performance.now(),
-    { idleMs: 150, perAddress: 9, total: 9 },
+    { ...TCP_LIMITS, idleMs: 150, crowdedIdleMs: 150 },
   );
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const open = (): ReturnType<typeof connect> => connect((server.address() as AddressInfo).port, "127.0.0.1");
@@ -79,5 +79,111 @@ test("who asks without reading is not read from either", async () => {
   assert.ok(answered < 1000, `${answered} answered`);
   assert.ok(held.bytesRead < 1 << 20, `${held.bytesRead} bytes read`);
   socket.destroy();
+  close();
+});
+
+/** A server on loopback, and connections to it from any address of 127/8. */
+async function listen(...[answer, now, limits]: Parameters<typeof serveTcp>) {
+  const service = serveTcp(answer, now, limits);
+  await new Promise<void>((resolve) => service.server.listen(0, "127.0.0.1", resolve));
+  const { port } = service.server.address() as AddressInfo;
+  const open = async (localAddress: string): Promise<Socket> => {
+    const socket = connect({ port, host: "127.0.0.1", localAddress });
+    socket.on("error", () => {});
+    await new Promise((resolve) => socket.once("connect", resolve));
+    return socket;
+  };
+  return { ...service, open };
+}
+
+const closed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => socket.resume().once("close", () => resolve()));
+
+const asks = async (socket: Socket): Promise<boolean> => {
+  socket.write(Buffer.from([0, 1, 7]));
+  return new Promise((resolve) => {
+    socket.once("data", () => resolve(true));
+    socket.once("close", () => resolve(false));
+  });
+};
+
+test("with all places taken a newcomer is answered and the idlest of the largest network goes", async () => {
+  const limits = { ...TCP_LIMITS, total: 5, perNetwork: 5, idleMs: 60_000, crowdedIdleMs: 60_000 };
+  const { open, close } = await listen((packet) => [packet], performance.now.bind(performance), limits);
+  const first = await open("127.1.0.1");
+  const second = await open("127.1.0.2");
+  const others = [await open("127.2.0.1"), await open("127.3.0.1"), await open("127.4.0.1")];
+  assert.equal(await asks(first), true);
+  const gone = closed(second);
+  assert.equal(await asks(await open("127.9.0.1")), true);
+  await gone;
+  for (const socket of [first, ...others]) assert.equal(await asks(socket), true);
+  close();
+});
+
+test("a network with its full share gives up its own idlest connection", async () => {
+  const limits = { ...TCP_LIMITS, total: 9, perNetwork: 2, idleMs: 60_000, crowdedIdleMs: 60_000 };
+  const { open, close } = await listen((packet) => [packet], performance.now.bind(performance), limits);
+  const other = await open("127.2.0.1");
+  const first = await open("127.1.0.1");
+  const second = await open("127.1.0.2");
+  const gone = closed(first);
+  assert.equal(await asks(await open("127.1.0.3")), true);
+  await gone;
+  for (const socket of [second, other]) assert.equal(await asks(socket), true);
+  close();
+});
+
+for (const [title, leastRate, pauses] of [
+  ["a client that has answers to read and takes none is cut", 1, [11_000]],
+  ["a client that takes its answers too slowly is cut", 1e9, [9000, 2000]],
+] as const) {
+  test(title, async () => {
+    let time = 0;
+    const limits = { ...TCP_LIMITS, idleMs: 20, crowdedIdleMs: 20, stallMs: 10_000, leastRate };
+    const large = Buffer.alloc(60_000);
+    const endless = function* (): Generator<Buffer, void> {
+      for (;;) yield large;
+    };
+    const { server, open, close } = await listen(endless, () => time, limits);
+    const accepted = new Promise<Socket>((resolve) => server.once("connection", resolve));
+    const client = (await open("127.0.0.1")).pause();
+    client.write(Buffer.from([0, 1, 0]));
+    const ours = await accepted;
+    const cut = new Promise((resolve) => ours.once("close", resolve));
+    for (const [i, pause] of pauses.entries()) {
+      while (!ours.writableNeedDrain) await new Promise((resolve) => setTimeout(resolve, 5));
+      // The sweep has looked and left it.
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      assert.equal(ours.destroyed, false);
+      time += pause;
+      if (i === pauses.length - 1) break;
+      const before = ours.bytesWritten;
+      client.resume();
+      while (ours.bytesWritten === before) await new Promise((resolve) => setTimeout(resolve, 1));
+      client.pause();
+    }
+    await cut;
+    client.destroy();
+    close();
+  });
+}
+
+test("a connection with thousands of queries does not delay another", async () => {
+  const order: number[] = [];
+  const answer = (packet: Buffer): Buffer[] => {
+    order.push(packet[0] as number);
+    return [packet];
+  };
+  const { server, open, close } = await listen(answer, performance.now.bind(performance));
+  const greedy = await open("127.0.0.1");
+  const modest = await open("127.0.0.1");
+  greedy.resume();
+  greedy.write(Buffer.concat(new Array<Buffer>(1000).fill(Buffer.from([0, 1, 1]))));
+  modest.write(Buffer.from([0, 1, 2]));
+  await new Promise((resolve) => modest.once("data", resolve));
+  while (order.length < 1001) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.ok(order.indexOf(2) < 1000, `answered as number ${order.indexOf(2)}`);
+  assert.equal(server.listening, true);
   close();
 });

@@ -1,16 +1,20 @@
 /**
  * Whole zones for secondaries (AXFR, RFC 5936): who may have them, and their messages one after the other. A transfer takes a copy
- * of the zone's two columns at its start, which are strings shared with it, so that it shows one serial however long it takes.
+ * of the zone's two columns at its start, which are strings shared with it, so that it shows one serial however long it takes. Copying a
+ * million names takes too long for the queries that wait meanwhile, so it happens in steps, and again if the zone changes under it.
  */
 import { BlockList, isIPv6 } from "node:net";
 import { soaOf } from "./answer.ts";
 import { plainAddress } from "./rrl.ts";
 import { type Signer, sign, signatureSize } from "./tsig.ts";
 import { createWriter, HEADER, type Records, recordsOf } from "./wire.ts";
-import { SET_HEADER, u32, type Zone } from "./zone.ts";
+import { type Authority, SET_HEADER, u32, type Zone } from "./zone.ts";
 
 /** Large enough to be few, small enough that every name in it can be pointed to. */
 const MESSAGE_SIZE = 16_000;
+/** Names copied in one step, and after how many changed copies one is made in a single step. */
+const COPY_STEP = 5000;
+const COPY_TRIES = 3;
 
 /** Whether an address as the socket writes it is in the list of addresses and blocks. Throws a TypeError for an entry that is neither. */
 export function createAccess(addresses: readonly string[]): (address: string) => boolean {
@@ -28,19 +32,18 @@ export function createAccess(addresses: readonly string[]): (address: string) =>
 }
 
 /**
- * The messages of a transfer: SOA, everything else, SOA. `head` is the header and question of the first answer; `now`
- * gives seconds for the signatures.
+ * The messages of a transfer: SOA, everything else, SOA; null: not ready yet, let others go first. `head` is the header and question
+ * of the first answer; `now` gives seconds for the signatures.
  */
 export function* transferZone(
   zone: Zone,
   head: Buffer,
   signer: Signer | null,
   now: () => number,
-): Generator<Buffer, void> {
-  const soa = soaOf(zone, zone.authority.ttl);
-  const owners = [...zone.sets.keys()];
-  if (zone.spellings.size > 0) owners.forEach((owner, i) => (owners[i] = zone.spellings.get(owner) ?? owner));
-  const records = recordsIn(owners, [...zone.sets.values()], zone.name, soa);
+): Generator<Buffer | null, void> {
+  const { owners, values, authority } = yield* copyOf(zone);
+  const soa = soaOf({ ...zone, authority }, authority.ttl);
+  const records = recordsIn(owners, values, zone.name, soa);
   const writer = createWriter();
   const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
   let prior = signer?.prior ?? null;
@@ -74,6 +77,29 @@ export function* transferZone(
     }
   }
   yield finish();
+}
+
+interface Copy {
+  readonly owners: string[];
+  readonly values: string[];
+  readonly authority: Authority;
+}
+
+/** Both columns of the zone at one serial, copied in steps (it yields between them). */
+function* copyOf(zone: Zone): Generator<null, Copy> {
+  for (let tries = 1; ; tries++) {
+    const { authority, generation } = zone;
+    const owners: string[] = [];
+    const values: string[] = [];
+    for (const [owner, sets] of zone.sets) {
+      owners.push(zone.spellings.get(owner) ?? owner);
+      values.push(sets);
+      if (tries > COPY_TRIES || owners.length % COPY_STEP !== 0) continue;
+      yield null;
+      if (zone.generation !== generation) break;
+    }
+    if (zone.generation === generation) return { owners, values, authority };
+  }
 }
 
 function* recordsIn(owners: string[], values: string[], zone: string, soa: Records): Generator<Records, void> {

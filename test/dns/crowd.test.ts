@@ -1,0 +1,113 @@
+/**
+ * Connections that are opened to keep others out, against ours and against Knot in the same test: both go on answering by TCP, and
+ * the transfer of a large zone delays no other answer.
+ */
+import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { decode, openAsker, query, target } from "./ask.ts";
+import { type Knot, startKnot } from "./knot.ts";
+import { openServer, openStream } from "./tools.ts";
+import { image, set } from "./zonefile.ts";
+
+const zone = image("example.com", 1, [
+  set("example.com", "NS", "ns1.example.com"),
+  set("ns1.example.com", "A", "192.0.2.1"),
+  set("big.example.com", "TXT", ...Array.from({ length: 200 }, (_, i) => `${i}`.padEnd(250, "x"))),
+]);
+
+let server: Nameserver;
+let knot: Knot;
+const addresses: Record<string, string> = {};
+
+before(async () => {
+  server = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] } });
+  await server.publish([zone]);
+  knot = await startKnot([zone]);
+  addresses.ours = (await server.observe()).address;
+  addresses.Knot = knot.address;
+});
+
+after(async () => {
+  await Promise.all([server.close(), knot.close()]);
+});
+
+async function openFrom(localAddress: string, address: string, first: Buffer | null): Promise<Socket> {
+  const { host, port } = target(address);
+  const socket = connect({ host, port: Number(port), localAddress });
+  socket.on("error", () => {});
+  await new Promise<void>((resolve) => socket.once("connect", resolve).once("close", () => resolve()));
+  if (first !== null) socket.write(first);
+  return socket;
+}
+
+/** Whether a question by TCP from this address is answered. */
+async function isAnswered(localAddress: string, address: string): Promise<boolean> {
+  const bytes = query("ns1.example.com", 1);
+  const socket = await openFrom(localAddress, address, Buffer.concat([Buffer.from([0, bytes.length]), bytes]));
+  const answered = await new Promise<boolean>((resolve) => {
+    socket.once("data", (data: Buffer) => resolve(decode(data.subarray(2)).answers[0]?.data === "192.0.2.1"));
+    socket.once("close", () => resolve(false));
+  });
+  socket.destroy();
+  return answered;
+}
+
+const framed = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
+
+const asked = framed(query("big.example.com", 16));
+// Knot waits for the rest of half a query before it looks at the next connection.
+for (const [title, first, names] of [
+  ["that say nothing", null, ["ours", "Knot"]],
+  ["with half a query", framed(query("ns1.example.com", 1)).subarray(0, 20), ["ours"]],
+  ["that ask for large answers and read none", Buffer.concat([asked, asked]), ["ours"]],
+] as const)
+  for (const name of names)
+    test(`1,088 connections ${title} from 17 networks keep nobody from asking ${name} by TCP`, async () => {
+      const address = addresses[name] as string;
+      const crowd: Socket[] = [];
+      try {
+        for (let network = 1; network <= 17; network++) {
+          const open = Array.from({ length: 64 }, (_, i) =>
+            openFrom(`127.${network}.0.${1 + (i % 4)}`, address, first),
+          );
+          for (const socket of await Promise.all(open)) crowd.push(socket.pause());
+        }
+        for (const from of ["127.99.0.1", "127.1.0.9", "127.0.0.1"]) {
+          assert.equal(await isAnswered(from, address), true, `${name} does not answer ${from}`);
+        }
+      } finally {
+        for (const socket of crowd) socket.destroy();
+      }
+    });
+
+test("while a zone of 300,000 records is transferred, questions by UDP and TCP are answered", async () => {
+  const records = Array.from({ length: 300_000 }, (_, i) => set(`h${i}.large.example`, "A", "192.0.2.1"));
+  await server.publish([image("large.example", 1, records)]);
+  const address = addresses.ours as string;
+  const [transfer, stream] = await Promise.all([openStream(address), openStream(address)]);
+  const asker = await openAsker(address);
+  let soas = 0;
+  let answered = 0;
+  transfer.write(query("large.example", 252, { edns: 0 }));
+  const asking = (async () => {
+    while (soas < 2) {
+      assert.notEqual(await asker.ask(query("ns1.example.com", 1), 10_000), null);
+      stream.write(query("ns1.example.com", 1));
+      assert.notEqual(await stream.next(), null);
+      answered++;
+    }
+  })();
+  let counted = 0;
+  while (soas < 2) {
+    const message = (await transfer.next()) as Buffer;
+    counted += message.readUInt16BE(6);
+    if (counted >= 300_002) soas = 2;
+  }
+  await asking;
+  assert.equal(counted, 300_002);
+  assert.ok(answered > 10, `${answered} questions were answered meanwhile`);
+  asker.close();
+  for (const { socket } of [transfer, stream]) socket.destroy();
+});
