@@ -14,7 +14,7 @@ import { tagOf } from "../service/src/drivers/router/name.ts";
 import { startRouter } from "../service/src/drivers/router/start.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const { dataFolder, disk: diskLimits, listen, logLevel, simulate } = loadConfig(process.env);
+const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadConfig(process.env);
 
 const answers = await new Promise<boolean>((done) => {
   const socket = connect(listen.port, listen.host);
@@ -34,6 +34,7 @@ const surroundings = {
   exec,
   dataFolder,
   simulate,
+  opened: network.opened,
   random: Math.random,
   tag: tagOf(dataFolder),
   diskLimits,

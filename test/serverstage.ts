@@ -59,7 +59,12 @@ export async function openStage(store: Store, now: () => number, options: StageO
   const sealer = createSealer(randomBytes(32));
   const machines = createMachines({ now, images: ["image-1", "image-2"], ...options });
   const router = createRouter(now);
-  const surroundings = { deviceOf: (link: number) => `tap${link}`, resolvers: ["192.0.2.53"], forwarders: [] };
+  const surroundings = {
+    deviceOf: (link: number) => `tap${link}`,
+    resolvers: ["192.0.2.53"],
+    forwarders: [],
+    closed: [],
+  };
   await ensureFirst(store, clock, "0".repeat(64));
   const networks = await store.write(async (tx) => {
     if ((await listImages(tx, 1)).length === 0)

@@ -21,6 +21,7 @@ import {
 } from "../service/src/drivers/machine/sim.ts";
 import { createBuiltin } from "../service/src/drivers/nameserver/builtin.ts";
 import type { Nameserver } from "../service/src/drivers/nameserver/port.ts";
+import { closedExcept } from "../service/src/drivers/router/closed.ts";
 import type { Router } from "../service/src/drivers/router/port.ts";
 import { createSim, type SimulatedRouter } from "../service/src/drivers/router/sim.ts";
 import type { HttpLimits } from "../service/src/http/server.ts";
@@ -126,6 +127,7 @@ export const simulatedHost = (
     nat: "always" as const,
     publicAddress: null,
     wireguardPort: 51_820,
+    closed: closedExcept([]),
   },
 });
 

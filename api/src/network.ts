@@ -234,7 +234,7 @@ export const networkOperations = operations({
     access: "network:write",
     summary: "Set the firewall of a public network",
     description:
-      'The whole rule set, in one step: every packet meets the old set or the new one. Connections that the new set admits go on, others are cut. With `ConfirmWithin` the last confirmed set comes back unless `{"Confirm":true}` follows in time.',
+      'The whole rule set, in one step: every packet meets the old set or the new one. Connections that the new set admits go on, others are cut. With `ConfirmWithin` the last confirmed set comes back unless `{"Confirm":true}`, or the set again without `ConfirmWithin`, follows in time.',
     params: publicParam,
     body: FirewallWish,
     answer: PublicNetwork,

@@ -60,6 +60,8 @@ export interface Config {
     readonly wireguardPort: number;
     /** Name servers that edges ask for their servers; empty: edges answer no questions. */
     readonly forwarders: readonly string[];
+    /** Addresses and blocks of the host, or link-local, that servers may reach. */
+    readonly opened: readonly string[];
   };
   /** Processors of servers that one core of the host is counted for. */
   readonly cpuOvercommit: number;
@@ -244,6 +246,7 @@ export function loadConfig(environment: Environment): Config {
         if (isIP(item)) return item;
         throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);
       }),
+      opened: parseList(read("BRUME_GUEST_REACH") ?? "").map((item) => checkBlock("BRUME_GUEST_REACH", item)),
     },
     cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 8, 64, 1),
     disk: {

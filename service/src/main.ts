@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
 import { readFileSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
-import { isIPv4 } from "node:net";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,9 @@ import { chooseMachines } from "./drivers/machine/choose.ts";
 import { openStock } from "./drivers/machine/imagestock.ts";
 import { withCards } from "./drivers/machine/plugged.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin.ts";
+import { closedExcept } from "./drivers/router/closed.ts";
 import { tagOf, tapOf } from "./drivers/router/name.ts";
+import { resolversFor } from "./drivers/router/resolvers.ts";
 import { startRouter } from "./drivers/router/start.ts";
 import { isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
@@ -64,7 +66,8 @@ async function start(config: Config): Promise<void> {
   }).catch(blame("BRUME_DNS_LISTEN"));
   const { dataFolder, simulate } = config;
   const tag = tagOf(dataFolder);
-  const surroundings = { exec, tag, dataFolder, simulate, log, now: systemClock.now };
+  const { opened, forwarders } = config.network;
+  const surroundings = { exec, tag, dataFolder, simulate, opened, log, now: systemClock.now };
   const images = await openStock({ ...surroundings, built, isOwn: isOwnFolder });
   const [found, chosen] = await Promise.all([
     startRouter(surroundings),
@@ -73,6 +76,12 @@ async function start(config: Config): Promise<void> {
   // Simulated cards have nobody else to tell of them.
   const machines = withCards(chosen.machines, found.plug);
   for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);
+  const own = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
+  const resolvers = resolversFor(getServers(), own, opened);
+  if (resolvers.told.length === 0 && resolvers.closed.length > 0 && forwarders.length === 0)
+    log("warn", "Guests get no name server, since they do not reach the host's. Set BRUME_GUEST_DNS.", {
+      closed: resolvers.closed,
+    });
   const service = createService({
     store,
     nameserver,
@@ -99,9 +108,9 @@ async function start(config: Config): Promise<void> {
       engines: found.detail,
       offers: found.offers,
       deviceOf: (link) => tapOf(tag, link),
-      // Of the machine's own name servers those that guests can reach too.
-      resolvers: getServers().filter((server) => isIPv4(server) && !server.startsWith("127.")),
-      forwarders: config.network.forwarders,
+      resolvers: resolvers.told,
+      forwarders,
+      closed: closedExcept(opened),
     },
     dnsNames: config.dns.names,
     resolvers: config.dns.resolvers,

@@ -33,6 +33,7 @@ export function image(wish: Partial<Image> = {}): Image {
     ports: [],
     dhcp: { enabled: false, router: v4.gateway, dns: [] },
     dnsForwarders: [],
+    closed: [],
     ...wish,
   };
 }

@@ -36,7 +36,11 @@ export interface Lab {
   readonly runFolder: string;
   readonly capabilities: Capabilities;
   /** A new driver on what is there, as after a restart of the service. */
-  open(wish?: { readonly tunnels?: readonly TunnelEngine[]; readonly exec?: Exec }): Router;
+  open(wish?: {
+    readonly tunnels?: readonly TunnelEngine[];
+    readonly exec?: Exec;
+    readonly opened?: readonly string[];
+  }): Router;
   run(space: string, argv: readonly string[], stdin?: string): Promise<string>;
   /** Whether the command succeeds. */
   works(space: string, argv: readonly string[]): Promise<boolean>;
@@ -89,6 +93,7 @@ export async function createLab(): Promise<Lab> {
   const runFolder = mkdtempSync(join(tmpdir(), "brl-"));
   guard({ spaces: `(lab|brume)-${tag}-.*`, tag, folder: runFolder });
   const machine = `lab-${tag}-m`;
+  const given = { exec, tag, machine, runFolder, capabilities, tunnels: [], opened: [], now: Date.now };
   const internet = `lab-${tag}-i`;
   const spaces: string[] = [];
   const routers: Router[] = [];
@@ -144,7 +149,7 @@ export async function createLab(): Promise<Lab> {
     runFolder,
     capabilities,
     open(wish = {}) {
-      const router = createLinux({ exec, tag, machine, runFolder, capabilities, tunnels: [], now: Date.now, ...wish });
+      const router = createLinux({ ...given, ...wish });
       routers.push(router);
       return router;
     },
@@ -213,7 +218,7 @@ export async function createLab(): Promise<Lab> {
     },
     async close() {
       for (const router of routers) await router.close();
-      const last = createLinux({ exec, tag, machine, runFolder, capabilities, tunnels: [], now: Date.now });
+      const last = createLinux(given);
       for (const { id } of (await last.observe()).networks) await last.remove(id);
       for (const space of spaces) {
         for (const pid of (await exec.run(["ip", "netns", "pids", space])).split("\n").filter(Boolean)) {

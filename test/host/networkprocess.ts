@@ -159,6 +159,7 @@ export async function createNetworkProcess(): Promise<NetworkProcess> {
       const ipsec = createIpsec({ ...options, kernelEsp, random: (bytes) => new Uint8Array(bytes) });
       const last = createLinux({
         exec,
+        opened: [],
         tag,
         machine: lab.machine,
         runFolder,

@@ -75,7 +75,15 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     "the uplink down": { what: "uplink", harm: () => lab.ip(lab.machine, [`link set b${lab.tag}u7 down`]) },
     "a route deleted": { what: null, harm: () => lab.ip(lab.machine, ["route del 10.64.0.8/29"]) },
     "the default route deleted": { what: null, harm: () => lab.ip(edge(), ["route del default"]) },
-    "translation flushed": { what: null, harm: () => lab.run(lab.machine, ["nft", "flush", "ruleset"]) },
+    "the host's rules flushed": { what: "host guard", harm: () => lab.run(lab.machine, ["nft", "flush", "ruleset"]) },
+    "a rule of the host guard taken out": {
+      what: "host guard",
+      harm: async () => {
+        const listing = await lab.run(lab.machine, ["nft", "-a", "list", "chain", "inet", `brume_${lab.tag}`, "guest"]);
+        const [, handle = ""] = /fib daddr type.*handle (\d+)/.exec(listing) ?? [];
+        return lab.run(lab.machine, ["nft", "delete", "rule", "inet", `brume_${lab.tag}`, "guest", "handle", handle]);
+      },
+    },
     "a limit removed": { what: null, harm: () => lab.run(edge(), ["tc", "qdisc", "del", "dev", "up0", "root"]) },
     "dnsmasq killed": { what: "dhcp", harm: () => killAll() },
     "the port taken off the bridge": {

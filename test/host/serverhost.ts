@@ -239,6 +239,7 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
       const { capabilities } = lab;
       const last = createLinux({
         exec,
+        opened: [],
         tag,
         machine: lab.machine,
         runFolder,

@@ -66,7 +66,9 @@ const pureNode = ["node:module", "node:buffer", "node:util", "node:net"];
 
 /** Rooms of drivers that are as pure and know a truth that a feature must not say a second time. */
 const truths = under(
-  ...["verdict", "openings", "peerconfig", "peertext", "wireguardkey"].map((room) => `${s}/drivers/router/${room}.ts`),
+  ...["verdict", "openings", "closed", "peerconfig", "peertext", "wireguardkey"].map(
+    (room) => `${s}/drivers/router/${room}.ts`,
+  ),
   ...["seedfiles", "password"].map((room) => `${s}/drivers/machine/${room}.ts`),
 );
 

@@ -28,6 +28,7 @@ const render = (whole: Whole): Image =>
     resolvers: [],
     forwarders: [],
     nat: "always",
+    closed: [],
   });
 const locate = async () => null;
 

@@ -126,16 +126,31 @@ onEveryDatabase(
       assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["81"], []]);
     });
 
-    test("goes on waiting when it is put back as it was shown", async () => {
+    test("is confirmed when the same set is put again, as it was shown", async () => {
       const { id, trial, passes } = await onTrial(20);
       await scene.heard();
       const { Rules, ...shown } = (await scene.read(id)).Firewall;
-      const heard = await stage.ask(`PUT /publicnetwork/${id}/firewall`, { ...shown, Rules });
-      const { Firewall, Generation } = heard.json as PublicNetwork;
-      assert.deepEqual([Firewall.ConfirmBy, Generation], [trial.Firewall.ConfirmBy, trial.Generation]);
-      assert.deepEqual(await scene.heard(), []);
+      const put = () => stage.ask(`PUT /publicnetwork/${id}/firewall`, { ...shown, Rules });
+      const { Firewall, Generation } = (await put()).json as PublicNetwork;
+      assert.deepEqual([Firewall.ConfirmBy, Generation], [null, trial.Generation]);
+      assert.deepEqual(
+        (await scene.heard()).map(({ Type }) => Type),
+        ["publicnetwork.changed"],
+      );
+      await put();
+      assert.deepEqual(await scene.heard(), [], "again it changes nothing");
       await scene.pass(20);
-      assert.deepEqual([portsOf(await scene.read(id, isBack)), passes()], [["22"], [22]]);
+      assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["80"], [80]]);
+      await refused(set(id, { Confirm: true }), "nothing_to_confirm");
+    });
+
+    test("that ran out is kept by the same set, even before it is taken back", async () => {
+      const { id } = await onTrial(10);
+      clock.pass(10);
+      const kept = await set(id, { Rules: [allow(80)] });
+      assert.deepEqual([kept.Firewall.ConfirmBy, portsOf(kept)], [null, ["80"]]);
+      await scene.pass(0);
+      assert.deepEqual(portsOf(await scene.settled(id)), ["80"]);
     });
 
     test("that was prolonged counts from then", async () => {

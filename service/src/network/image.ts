@@ -13,6 +13,8 @@ export interface Surroundings {
   readonly resolvers: readonly string[];
   /** The edge answers its servers' DNS questions by asking these; empty: it does not. */
   readonly forwarders: readonly string[];
+  /** Addresses beyond the edge that servers do not reach. */
+  readonly closed: readonly string[];
 }
 
 /** Bytes of the largest packet on a network. */
@@ -29,6 +31,7 @@ export function renderImage(
     deviceOf,
     resolvers,
     forwarders,
+    closed,
     nat,
   }: Surroundings & {
     /** What is translated of networks that the world does not route. */
@@ -63,5 +66,6 @@ export function renderImage(
     })),
     dhcp: { enabled: network.is_dhcp === 1, router: gateway, dns: hasEdge ? resolvers : [] },
     dnsForwarders: hasEdge ? forwarders : [],
+    closed: hasEdge ? closed : [],
   };
 }

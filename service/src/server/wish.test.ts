@@ -5,7 +5,12 @@ import type { Place } from "./place.ts";
 import { showPlace } from "./place.ts";
 import { renderMachine, uuidOf } from "./wish.ts";
 
-const surroundings = { deviceOf: (link: number) => `tap${link}`, resolvers: ["192.0.2.53"], forwarders: [] };
+const surroundings = {
+  deviceOf: (link: number) => `tap${link}`,
+  resolvers: ["192.0.2.53"],
+  forwarders: [],
+  closed: [],
+};
 const inside = { passwordHash: "$6$salt$hash", userData: null, keys: [keyRow(7)] };
 const place = (id: number, ip: string, network = networkRow(5)): Place => ({
   network,

@@ -28,6 +28,12 @@ const filter = `table inet t {
     ip daddr vmap { 192.0.2.1 : goto a, 192.0.2.2-192.0.2.9 : goto a }
     tcp flags syn tcp option maxseg size set rt mtu
   }
+  chain r {
+    type filter hook prerouting priority mangle; policy accept;
+    ct direction reply accept
+    ct status dnat accept
+    fib daddr type { local, broadcast, anycast, multicast } drop
+  }
 }
 `;
 const lock = `table bridge t {

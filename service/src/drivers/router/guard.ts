@@ -1,9 +1,11 @@
 /**
  * What holds at an edge whatever the firewall says: who may speak with the edge itself, that nobody outside poses as somebody
- * inside, and that nothing for the far side of a tunnel leaves or comes in the open, also while the tunnel is down.
+ * inside, that servers do not reach what is closed to them, and that nothing for the far side of a tunnel leaves or comes in the
+ * open, also while the tunnel is down.
  */
 import { formatAddresses, join, parseAddresses } from "../../base/address.ts";
-import { BRIDGE, UPLINK } from "./name.ts";
+import { setLines } from "./closed.ts";
+import { BRIDGE, NEXT_HOP, UPLINK } from "./name.ts";
 import { tableText } from "./nft.ts";
 import { type Opening, openingsOf } from "./openings.ts";
 import type { Image } from "./port.ts";
@@ -30,6 +32,24 @@ const input = (image: Image): string[] => [
   "}",
 ];
 
+/** Closed addresses are dropped in both directions, except for replies to the host, which speaks as the uplink's far end. */
+function closing(image: Image, came: string, goes: string) {
+  const families = ([4, 6] as const).flatMap((family) => {
+    const sets = setLines("closed", image.closed, family);
+    return sets.length === 0 ? [] : [{ family, sets, ip: family === 4 ? "ip" : "ip6" }];
+  });
+  return {
+    sets: [
+      ...families.flatMap(({ sets }) => sets),
+      ...(families.length === 0 ? [] : ["chain closed {", "  ct direction reply return", "  drop", "}"]),
+    ],
+    lines: families.flatMap(({ family, ip }) => [
+      `iifname "${BRIDGE}" oifname "${UPLINK}" ${ip} daddr @closed${family} ${goes}jump closed`,
+      `iifname "${UPLINK}" ${family === 4 ? `ip saddr != ${NEXT_HOP} ` : ""}${ip} saddr @closed${family} ${came}jump closed`,
+    ]),
+  };
+}
+
 /** Table `guard`. `kernelEsp`: the kernel does ESP itself, so what it protects crosses the uplink like the rest. */
 export function guardText(image: Image, kernelEsp: boolean): string {
   const forward = (body: readonly string[]) => [
@@ -52,11 +72,14 @@ export function guardText(image: Image, kernelEsp: boolean): string {
   const peers = far.map((range) => formatAddresses(4, range)).join(", ");
   const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
   const { cidr } = image.v4;
+  const closed = closing(image, came, goes);
   return tableText("inet", "guard", [
     ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
+    ...closed.sets,
     ...input(image),
     ...forward([
       `iifname != "${BRIDGE}" oifname != "${BRIDGE}" drop`,
+      ...closed.lines,
       ...(image.v6 === null ? ["meta nfproto ipv6 drop"] : [`iifname "${UPLINK}" ip6 saddr ${image.v6.cidr} drop`]),
       `iifname "${UPLINK}" ip saddr ${cidr} drop`,
       ...(far.length > 0

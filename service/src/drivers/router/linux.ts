@@ -6,8 +6,10 @@
  */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import type { Exec } from "../exec.ts";
+import { lines, runBatch, unlessMissing } from "./batch.ts";
 import type { Capabilities } from "./detect.ts";
 import { createDhcp } from "./dhcp.ts";
+import { createHostGuard } from "./hostguard.ts";
 import { namespaceOf, networkOf, uplinkOf, wireguardOf } from "./name.ts";
 import { natTable } from "./nat.ts";
 import {
@@ -67,11 +69,11 @@ export interface LinuxOptions extends Site {
   readonly runFolder: string;
   readonly capabilities: Capabilities;
   readonly tunnels: readonly TunnelEngine[];
+  /** Addresses and blocks of the host that guests may reach. */
+  readonly opened: readonly string[];
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
-
-const lines = (list: readonly string[]): string => list.map((line) => `${line}\n`).join("");
 
 interface Machine {
   readonly links: ReadonlyMap<string, Link>;
@@ -98,27 +100,13 @@ export function createLinux(options: LinuxOptions): Router {
   const onMachine = machine === null ? [] : ["-n", machine];
   const enter = (namespace: string | null) => (namespace === null ? [] : ["nsenter", `--net=/run/netns/${namespace}`]);
 
-  async function ip(namespace: string | null, batch: readonly string[]): Promise<void> {
-    if (batch.length === 0) return;
-    const argv = ["ip", ...(namespace === null ? [] : ["-n", namespace]), "-batch", "-"];
-    await exec.run(argv, { stdin: lines(batch) }).catch((error: unknown) => {
-      const [, number = ""] = /Command failed -:(\d+)/.exec((error as Error).message) ?? [];
-      throw new Error(`ip, at "${batch[Number(number) - 1] ?? ""}"`, { cause: error });
-    });
-  }
+  const ip = (namespace: string | null, batch: readonly string[]) => runBatch(exec, namespace, batch);
   async function nft(namespace: string | null, text: string): Promise<void> {
     const options = { stdin: text, timeout: 60_000, environment };
     if (text !== "") await exec.run([...enter(namespace), "nft", "-f", "-"], options);
   }
+  const hostGuard = createHostGuard({ exec, tag, enter: enter(machine), opened: options.opened });
   const nftPair = (network: number) => createPair(exec, [...enter(spaceOf(network)), "nft", "-f", "-"], environment);
-  const isMissing = (error: unknown) =>
-    /No such file|Cannot find device|does not exist/.test(
-      ((error as Error).cause as Error | undefined)?.message ?? (error as Error).message,
-    );
-  const unlessMissing = (error: unknown) => {
-    if (!isMissing(error)) throw error;
-  };
-
   const spaces = (): Set<string> => {
     try {
       return new Set(readdirSync("/run/netns"));
@@ -185,9 +173,9 @@ export function createLinux(options: LinuxOptions): Router {
   }
 
   /** Nobody waits for it, but the next change of the network does. Whatever it leaves, the long way finds. */
-  function buryLater(network: number, past: string): void {
+  const buryLater = (network: number, past: string): void => {
     if (past !== "") void inTurn(network, () => nft(spaceOf(network), past).catch(() => known.delete(network)));
-  }
+  };
 
   const translation = createTranslation({ exec, tag, machine, load: (text) => nft(machine, text) });
   const addressesOf = (here: Machine): string[] =>
@@ -238,7 +226,10 @@ export function createLinux(options: LinuxOptions): Router {
       await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device })));
       await dhcp.stop(image.id);
     }
-    const here = await lookMachine(image, found === null);
+    const [here, isOpened] = await Promise.all([
+      lookMachine(image, found === null),
+      image.edgeAddress !== null && hostGuard.ensure(image),
+    ]);
     const uplink = uplinkOf(tag, image.id);
     const coming = arriving(image, here.links);
     const isAgain = found !== null && coming.length === 0 && readMark(found).generation === image.generation;
@@ -248,6 +239,7 @@ export function createLinux(options: LinuxOptions): Router {
       return list;
     };
 
+    if (isOpened) due("host guard", [uplink]);
     const joined = image.edgeAddress === null || (here.links.has(uplink) && found?.links.has("up0") === true);
     if (found === null || !joined) {
       due("uplink", [uplink]);
@@ -296,6 +288,7 @@ export function createLinux(options: LinuxOptions): Router {
     await dhcp.stop(network);
     await ip(machine, [`link del ${uplinkOf(tag, network)}`]).catch(unlessMissing);
     await translation.remove(network);
+    await hostGuard.release(network, () => observed().every((other) => other.network === network));
     if (!spaces().has(space)) return;
     // Whatever still runs in there would keep it alive without a name.
     const pids = await exec.run(["ip", "netns", "pids", space]).catch((error: unknown) => {
@@ -347,15 +340,17 @@ export function createLinux(options: LinuxOptions): Router {
     return image.generation;
   }
 
+  const observed = () =>
+    [...spaces()].flatMap((space) => {
+      const network = networkOf(tag, space);
+      return network === null ? [] : [{ network, space }];
+    });
   const observer = createObserver({
     ...options,
     dhcpRuns: dhcp.isRunning,
     heldPorts: translation.heldOf,
-    networks: () =>
-      [...spaces()].flatMap((space) => {
-        const network = networkOf(tag, space);
-        return network === null ? [] : [{ network, space }];
-      }),
+    isGuarded: hostGuard.isWhole,
+    networks: observed,
   });
 
   return {

@@ -42,6 +42,7 @@ const image = (change: Partial<Image>): Image => ({
   ports: [],
   dhcp: { enabled: false, router: null, dns: [] },
   dnsForwarders: [],
+  closed: [],
   ...change,
 });
 

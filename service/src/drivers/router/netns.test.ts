@@ -37,6 +37,7 @@ const image: Image = {
   ],
   dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
   dnsForwarders: [],
+  closed: [],
 };
 const site = { tag: "x1y", machine: null };
 const link = (name: string, wish: Partial<Link> = {}): Link => ({

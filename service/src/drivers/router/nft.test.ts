@@ -34,6 +34,7 @@ const image: Image = {
   ports: [{ id: 38, device: "t38", mac: "02:42:00:00:00:20", addresses: ["10.64.0.10"], bandwidth: null, name: "a" }],
   dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
   dnsForwarders: [],
+  closed: [],
 };
 
 test("a few rules are tried one by one", () => {

@@ -52,6 +52,7 @@ function createMachine(count: number) {
     tunnels: [],
     now: () => 0,
     networks: () => ids.map((network) => ({ network, space: namespaceOf(tag, network) })),
+    isGuarded: async () => true,
     dhcpRuns: () => true,
     heldPorts: () => [],
   });

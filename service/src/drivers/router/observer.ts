@@ -26,6 +26,8 @@ export interface ObserverOptions {
   readonly now: () => number;
   /** Namespaces of this installation. */
   readonly networks: () => readonly Place[];
+  /** Guests reach nothing of the host. */
+  readonly isGuarded: () => Promise<boolean>;
   readonly dhcpRuns: (image: Image) => boolean;
   readonly heldPorts: (network: number) => readonly number[];
 }
@@ -93,7 +95,7 @@ export function createObserver(options: ObserverOptions): Observer {
     return counts;
   }
 
-  function missing(network: number, found: Found, machineLinks: ReadonlyMap<string, Link>): string[] {
+  function missing(network: number, found: Found, machineLinks: ReadonlyMap<string, Link>, guarded: boolean): string[] {
     const known = applied.get(network);
     const edge = known === undefined ? found.links.has(UPLINK) : known.image.edgeAddress !== null;
     const joined = found.links.get(UPLINK)?.up === true && machineLinks.get(uplinkOf(tag, network))?.up === true;
@@ -104,6 +106,7 @@ export function createObserver(options: ObserverOptions): Observer {
       ...(readMark(found).generation === 0 ? ["mark"] : []),
       ...(found.links.get(BRIDGE)?.up === true ? [] : ["bridge"]),
       ...(edge && !joined ? ["uplink"] : []),
+      ...(edge && !guarded ? ["host guard"] : []),
       ...tables.map((table) => (table === "edge" ? "firewall" : table)),
       ...(other ? ["firewall"] : []),
       ...(served ? [] : ["dhcp"]),
@@ -192,15 +195,16 @@ export function createObserver(options: ObserverOptions): Observer {
         .networks()
         .filter(({ network }) => only === undefined || network === only)
         .sort((one, other) => one.network - other.network);
-      const [{ machineLinks: links, networks: found }, ...engines] = await Promise.all([
+      const [{ machineLinks: links, networks: found }, guarded, ...engines] = await Promise.all([
         visit(networks, only),
+        options.isGuarded(),
         ...tunnels.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
       ]);
       const spaceOf = new Map(networks.map(({ network, space }) => [network, space]));
       const status = (id: number): NetworkStatus => {
         const one = found.get(id);
         if (one === undefined) return absent(id);
-        const gone = missing(id, one, links);
+        const gone = missing(id, one, links, guarded);
         const uplink = one.links.get(UPLINK);
         const states: readonly TunnelStatus[] = engines.flatMap((engine) => engine.get(spaceOf.get(id) ?? "") ?? []);
         return {

@@ -139,6 +139,8 @@ export interface Image {
   };
   /** The edge answers DNS questions of its servers by asking these; empty: it does not. */
   readonly dnsForwarders: readonly string[];
+  /** Addresses, blocks and ranges beyond the edge that servers do not reach and are not reached from, whatever the firewall says. */
+  readonly closed: readonly string[];
 }
 
 export type TunnelState = "up" | "connecting" | "down" | "disabled" | "unknown";

@@ -85,6 +85,7 @@ const image = {
   ],
   dhcp: { enabled: true, router: "10.64.0.9", dns: ["9.9.9.9"] },
   dnsForwarders: [],
+  closed: [],
 } as unknown as Image;
 
 test("dnsmasq is told just what the image says", () => {

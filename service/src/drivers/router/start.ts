@@ -38,6 +38,8 @@ export interface RouterStartOptions {
   readonly dataFolder: string;
   /** No packet is to flow, on purpose. */
   readonly simulate: boolean;
+  /** Addresses and blocks of the host that guests may reach. */
+  readonly opened: readonly string[];
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -46,7 +48,8 @@ export interface RouterStartOptions {
 const isInstalled = (program: string): boolean =>
   searchPath.split(":").some((folder) => existsSync(join(folder, program)));
 
-export async function startRouter({ exec, dataFolder, simulate, log, now }: RouterStartOptions): Promise<RouterStart> {
+export async function startRouter(options: RouterStartOptions): Promise<RouterStart> {
+  const { exec, dataFolder, simulate, opened, log, now } = options;
   const simulated = (why: string): RouterStart => {
     const router = createSim(now);
     return {
@@ -82,7 +85,7 @@ export async function startRouter({ exec, dataFolder, simulate, log, now }: Rout
   const offers = { ipsec: isInstalled("charon-systemd"), wireguard: isInstalled("wireguard-go") };
   const ipsec = createIpsec({ ...shared, kernelEsp: capabilities.kernelEsp, random: randomBytes });
   const tunnels = [ipsecTunnels(ipsec), wireguardTunnels(createWireguard(shared))];
-  const router = createLinux({ exec, tag, machine: null, runFolder, capabilities, tunnels, now });
+  const router = createLinux({ exec, tag, machine: null, runFolder, capabilities, tunnels, opened, now });
   const engines = ["nftables", ...(offers.ipsec ? ["strongSwan"] : []), ...(offers.wireguard ? ["wireguard"] : [])];
   return {
     router,

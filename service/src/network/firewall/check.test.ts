@@ -26,6 +26,7 @@ const network: Asked = {
     wireguard: null,
     tunnels: [{ type: "ipsec", enabled: true }],
   }),
+  closed: ["169.254.0.0/16", "fe80::/10"],
 };
 const packet = (wish: Partial<PacketWish> = {}): PacketWish => ({
   Protocol: "Tcp",
@@ -37,6 +38,21 @@ const packet = (wish: Partial<PacketWish> = {}): PacketWish => ({
 const ping = (Source: string, Destination: string): PacketWish => ({ Protocol: "Icmp", Source, Destination });
 const ask = (wish: Partial<PacketWish>, asked: Partial<Asked> = {}) =>
   judgePacket(packet(wish), { ...network, ...asked });
+
+test("what is closed is closed whatever the rules say", () => {
+  const off = normalise({ Enabled: false, Rules: [] }, { family6: true });
+  const closed = (wish: Partial<PacketWish>) => {
+    const { Verdict, Rule, Reason } = ask(wish, { firewall: off });
+    assert.deepEqual([Verdict, Rule], ["Deny", null]);
+    assert.match(Reason, /is closed to servers/);
+  };
+  closed({ Source: "10.64.0.10", Destination: "169.254.169.254" });
+  closed({ Source: "fd24:1::5", Destination: "fe80::1" });
+  closed({ Source: "169.254.7.7" });
+  // The host itself speaks so.
+  assert.equal(ask({ Source: "169.254.1.1" }).Rule, 1);
+  assert.equal(ask({ Source: "10.64.0.10", Destination: "169.253.255.255" }, { firewall: off }).Verdict, "Allow");
+});
 
 test("the first rule that fits decides, else the default", () => {
   assert.deepEqual(ask({}), {

@@ -5,6 +5,7 @@
 import type { FieldFault } from "@brume/api/errors.ts";
 import { dynamicPort, type FirewallVerdict, type PacketWish } from "@brume/api/firewall.ts";
 import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { closedOf } from "../../drivers/router/closed.ts";
 import { type Opening, openTo, takes } from "../../drivers/router/openings.ts";
 import { createJudge, icmpOf, type Packet, staysInside, TCP, UDP } from "../../drivers/router/verdict.ts";
 import {
@@ -59,6 +60,8 @@ export interface Asked extends Families {
   readonly edge: readonly string[];
   /** What the edge takes that is meant for itself. */
   readonly openings: readonly Opening[];
+  /** Beyond the edge, what servers neither reach nor are reached from. */
+  readonly closed: readonly string[];
 }
 
 const allow = (Reason: string): FirewallVerdict => ({ Verdict: "Allow", Rule: null, Reason });
@@ -91,6 +94,13 @@ export function judgePacket(body: PacketWish, asked: Asked): FirewallVerdict {
   if (isEdge(packet.destination)) return judgeOwn(packet, asked);
   if (staysInside(packet, internal))
     return allow("Both addresses are in the network: such traffic does not cross the edge and is not filtered.");
+  const closed = closedOf(asked.closed, packet.source, packet.destination);
+  if (closed !== null)
+    return {
+      Verdict: "Deny",
+      Rule: null,
+      Reason: `${closed} is closed to servers: such addresses are the host's or its provider's, and no rule opens them.`,
+    };
   if (!set.Enabled) return allow("The firewall is not enabled: everything passes.");
 
   const { allow: passes, rule } = createJudge(toPort(set), internal)(packet);

@@ -1,5 +1,6 @@
 /** The firewall of a public network: set it, confirm it, ask it. */
 import { Fault } from "../../base/fault.ts";
+import { closedExcept } from "../../drivers/router/closed.ts";
 import { openingsOf } from "../../drivers/router/openings.ts";
 import { nudge } from "../../engine/task.ts";
 import type { Handlers } from "../../http/handler.ts";
@@ -38,9 +39,9 @@ export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall
               confirm_by: now + body.ConfirmWithin * 1000,
             };
           }
-          // What `GET` showed and comes back changes nothing, and a set that waits goes on waiting.
-          if (firewall === network.firewall) return null;
-          return { firewall, fallback: null, confirm_by: null };
+          if (firewall !== network.firewall) return { firewall, fallback: null, confirm_by: null };
+          // The same set again, now without a limit in time, confirms one that waits.
+          return network.confirm_by === null ? null : { fallback: null, confirm_by: null };
         }),
     },
     checkFirewall: {
@@ -55,6 +56,11 @@ export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall
           internal: [v4.cidr, ...(v6 === null ? [] : [v6.cidr])],
           edge: [v4.gateway, edgeAddress, v6?.gateway ?? null].filter((address) => address !== null),
           openings: openingsOf(image),
+          // What is behind a tunnel is the peer's.
+          closed: closedExcept(
+            image.tunnels.flatMap(({ enabled, peerSubnets }) => (enabled ? peerSubnets : [])),
+            image.closed,
+          ),
         };
         return { answer: judgePacket(body, asked) };
       },
