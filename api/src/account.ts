@@ -125,9 +125,9 @@ export const AuditEntry = Type.Object(
   {
     ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
     Date: date(),
-    TokenID: id(),
-    TokenName: name(),
-    Address: text({ description: "Where the request came from." }),
+    TokenID: nullable(id({ description: "Null: there was none, or an unknown one." })),
+    TokenName: text(),
+    Address: text({ description: "Where the request came from. Empty: from many addresses, with unknown tokens." }),
     Operation: text({ description: "Name of the operation in the contract." }),
     Resource: nullable(text()),
     ResourceID: nullable(id()),
@@ -135,6 +135,11 @@ export const AuditEntry = Type.Object(
     RequestID: text(),
     Before: Type.Unknown({ description: "The object before, secrets empty; null if there was none." }),
     After: Type.Unknown({ description: "The object after, secrets empty; null if there is none." }),
+    Count: integer(1, Number.MAX_SAFE_INTEGER, {
+      description:
+        "Equal requests that were refused and that the entry stands for; the other fields are those of the first one.",
+    }),
+    LastDate: date({ description: "Of the last of them." }),
   },
   { title: "AuditEntry" },
 );
@@ -288,6 +293,8 @@ export const accountOperations = operations({
     path: "/audit",
     access: "account:admin",
     summary: "List every change asked for, refused ones too, newest first",
+    description:
+      "Also every request with an expired or unknown token; those with unknown ones are in the audit of every project. Refusals that repeat are counted in one entry.",
     query: listQuery({
       token: optionalId(),
       resource: optional(text({ description: "`domain`, or `domain:3`." })),

@@ -9,9 +9,10 @@ import { limits } from "@brume/api/dns.ts";
 import { renderDocs } from "@brume/api/docs.ts";
 import { describeApi } from "@brume/api/openapi.ts";
 import { sql } from "kysely";
+import { auditTable } from "./account/audit.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
 import { auditKeeper } from "./account/keeper.ts";
-import { accountRoutes, writeAudit } from "./account/routes.ts";
+import { accountRoutes } from "./account/routes.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
@@ -223,7 +224,7 @@ export function createService(options: ServiceOptions): Service {
       ...networks.handlers,
     },
     authenticate: authenticator.authenticate,
-    audit: writeAudit,
+    audit: auditTable,
     readiness,
     look,
     documents,

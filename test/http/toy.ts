@@ -237,11 +237,17 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
         throw new Fault("token_expired", "The token has expired.");
       return caller;
     },
-    async audit(_tx, row) {
-      // A transaction may run again: the row of a request counts once.
-      const known = audit.findIndex(({ requestId }) => requestId === row.requestId);
-      if (known >= 0) audit.splice(known, 1);
-      audit.push(row);
+    audit: {
+      async write(_tx, row) {
+        // A transaction may run again: the row of a request counts once.
+        const known = audit.findIndex(({ requestId }) => requestId === row.requestId);
+        if (known >= 0) audit.splice(known, 1);
+        audit.push(row);
+      },
+      async insert(_tx, row) {
+        return audit.push(row);
+      },
+      async add() {},
     },
     readiness: () => ({ Status: library.status, Checks: [] }),
     freshness: () => (kind === "sqlite" ? store.commits() : null),

@@ -93,10 +93,72 @@ onEveryDatabase("the audit", (stage) => {
         ["createDomain", "somebody", 403, null, null, null, null],
         ["deleteDomain", "first", 404, "domain", 99_999, null, null],
         ["updateRecordTXT", "first", 404, "record", 77_777, null, null],
-        ["createDomain", "first", 400, null, null, null, null],
+        ["createDomain", "", 401, null, null, null, null],
       ],
     );
+    assert.deepEqual(
+      entries.map(({ Count }) => Count),
+      [1, 2, 1, 1, 1, 1],
+    );
     assert.equal((entries[0]?.After as { Token: string } | undefined)?.Token, "", "no secret is kept");
+  });
+
+  test("keeps requests with tokens that are not good, reads too", async () => {
+    const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
+    const ExpiresAt = new Date(Date.now() + 300).toISOString();
+    const short = await stage.as(["dns:read"], { ExpiresAt });
+    const away = await stage.as(["dns:read"], { AllowedFrom: ["198.51.100.0/24"] });
+    await stage.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
+    const isNew = ({ ID, Operation }: AuditEntry) => ID > start && Operation !== "createToken";
+    const seen = async () =>
+      (await read({}))
+        .filter(isNew)
+        .reverse()
+        .map((entry) => [entry.Operation, entry.TokenName, entry.Status, entry.TokenID === null]);
+    await refused(short.client.listDomains(), "token_expired");
+    await refused(away.client.listDomains(), "scope_missing");
+    await stage.voiceOf("1".repeat(64)).ask("GET /server");
+    // They are there when the answer is.
+    const expected = [
+      ["listDomains", "somebody", 401, false],
+      ["listDomains", "somebody", 403, false],
+      ["listServers", "", 401, true],
+    ];
+    assert.deepEqual(await seen(), expected);
+    await stage.ask("GET /dns", undefined, { Authorization: "" });
+    assert.deepEqual(await seen(), expected, "a read without a token is nothing");
+    const other = await stage.neighbour();
+    const theirs = (await other.client.listAudit()).filter(({ ID }) => ID > start);
+    assert.ok(theirs.some(({ Operation, TokenID }) => Operation === "listServers" && TokenID === null));
+    assert.ok(theirs.every(({ TokenName }) => TokenName !== "somebody"));
+  });
+
+  test("counts refusals that repeat in one entry, however many", async () => {
+    const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
+    const loops = 300;
+    const voice = stage.voiceOf("2".repeat(64));
+    const begun = await voice.ask("GET /image");
+    const ask = async () => {
+      for (let i = 1; i < loops / 4; i++) await voice.ask("GET /image");
+    };
+    await Promise.all([ask(), ask(), ask(), ask()]);
+    const sent = 4 * (loops / 4 - 1) + 1;
+    const isMeant = ({ ID, Operation }: AuditEntry) => ID > start && Operation === "listImages";
+    const entries = (await read({}, (all) => all.find(isMeant)?.Count === sent)).filter(isMeant);
+    assert.equal(entries.length, 1);
+    const [entry] = entries;
+    assert.deepEqual([entry?.Count, entry?.RequestID], [sent, begun.headers.get("x-request-id")]);
+    assert.ok((entry?.LastDate ?? "") >= (entry?.Date ?? ""));
+  });
+
+  test("keeps its size when a token is refused for one object after another", async () => {
+    const voice = await stage.as(["dns:write"]);
+    const tokenId = (await voice.client.readAccount()).Token.ID;
+    for (let id = 0; id < 100; id++) await voice.ask(`DELETE /dns/${500_000 + id}`);
+    const sum = (all: readonly AuditEntry[]) => all.reduce((total, { Count }) => total + Count, 0);
+    const entries = await read({ token: tokenId }, (all) => sum(all) === 100);
+    assert.equal(entries.length, 31);
+    assert.deepEqual([entries[0]?.Count, entries[0]?.ResourceID], [70, null]);
   });
 
   test("is filtered, and read page by page", async () => {
@@ -135,7 +197,7 @@ onEveryDatabase("the audit", (stage) => {
     const other = await stage.neighbour();
     await other.client.createDomain({ body: { Name: "theirs.example" } });
     assert.deepEqual(
-      (await other.client.listAudit()).map(({ Operation }) => Operation),
+      (await other.client.listAudit()).filter(({ TokenID }) => TokenID !== null).map(({ Operation }) => Operation),
       ["createDomain"],
     );
     assert.ok((await read({})).every(({ After }) => (After as { Name?: string } | null)?.Name !== "theirs.example"));

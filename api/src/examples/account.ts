@@ -120,6 +120,8 @@ export const accountExamples: Examples = {
         RequestID: "01JD4QK7Z8S3",
         Before: null,
         After: txt("abc"),
+        Count: 1,
+        LastDate: date,
       },
     ],
   },

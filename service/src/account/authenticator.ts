@@ -7,7 +7,7 @@ import type { Scope } from "@brume/api/operation.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { hashToken } from "../base/secret.ts";
-import type { Caller } from "../http/handler.ts";
+import { type Caller, TokenRefused } from "../http/handler.ts";
 import type { Store } from "../store/db.ts";
 import { type Block, isAllowedFrom, parseBlock } from "./rules.ts";
 import { findTokenByHash, touchToken } from "./table.ts";
@@ -44,9 +44,13 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
     const { caller, allowedFrom } = found;
     const now = clock.now();
     if (caller.expiresAt !== null && caller.expiresAt <= now)
-      throw new Fault("token_expired", `The token expired at ${new Date(caller.expiresAt).toISOString()}.`);
+      throw new TokenRefused(
+        caller,
+        "token_expired",
+        `The token expired at ${new Date(caller.expiresAt).toISOString()}.`,
+      );
     if (allowedFrom !== null && !isAllowedFrom(allowedFrom, address))
-      throw new Fault("scope_missing", `The token may not be used from ${address}.`);
+      throw new TokenRefused(caller, "scope_missing", `The token may not be used from ${address}.`);
     if (now - found.notedAt >= resolution) {
       found.notedAt = now;
       used.set(caller.tokenId, now);

@@ -1,21 +1,15 @@
 /** Account, projects, tokens and audit as answers. */
-import {
-  type Account,
-  type AuditEntry,
-  type Project,
-  type RateLimit,
-  type Token,
-  usageNames,
-} from "@brume/api/account.ts";
+import { type Account, type Project, type RateLimit, type Token, usageNames } from "@brume/api/account.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import { createTokenValue, hashToken } from "../base/secret.ts";
-import type { AuditRow as AuditEntryRow, Caller, Handlers, Happening, Outcome } from "../http/handler.ts";
+import type { Caller, Handlers, Happening, Outcome } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
+import { showAudit } from "./audit.ts";
 import { readAuditOperation, readAuditSubject } from "./auditquery.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { checkToken, holdQuota, mergeQuotas, type Quotas } from "./rules.ts";
@@ -55,21 +49,6 @@ function showToken(row: table.TokenRow, value = ""): Token {
     Labels: JSON.parse(row.labels) as Labels,
   };
 }
-
-const showAudit = (row: table.AuditRow): AuditEntry => ({
-  ID: row.id,
-  Date: formatDate(row.date),
-  TokenID: row.token_id,
-  TokenName: row.token_name,
-  Address: row.address,
-  Operation: row.operation,
-  Resource: row.resource,
-  ResourceID: row.resource_id,
-  Status: row.status,
-  RequestID: row.request_id,
-  Before: row.before === null ? null : JSON.parse(row.before),
-  After: row.after === null ? null : JSON.parse(row.after),
-});
 
 const projectTag = (row: table.ProjectRow): string => `project-${row.id}-${row.version}`;
 const tokenTag = (row: table.TokenRow): string => `token-${row.id}-${row.version}`;
@@ -111,25 +90,6 @@ async function holdName(tx: Tx, name: string, id: number | null): Promise<void> 
 
 /** In the order of the contract, each once. */
 const tidyScopes = (wanted: readonly string[]): Scope[] => scopes.filter((scope) => wanted.includes(scope));
-
-/** One row of the audit, as `http` hands it over. */
-export function writeAudit(tx: Tx, row: AuditEntryRow): Promise<void> {
-  table.putAudit(tx, {
-    project_id: row.caller.projectId,
-    date: row.date,
-    token_id: row.caller.tokenId,
-    token_name: row.caller.tokenName,
-    address: row.address,
-    operation: row.operation,
-    resource: row.resource,
-    resource_id: row.resourceId,
-    status: row.status,
-    request_id: row.requestId,
-    before: row.before,
-    after: row.after,
-  });
-  return Promise.resolve();
-}
 
 type Names =
   | "readAccount"

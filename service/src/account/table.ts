@@ -1,7 +1,7 @@
 /** Projects, tokens and the audit in SQL. Rows as they are stored; what they mean is in `rules`, what they look like in `routes`. */
 import type { Quota } from "@brume/api/account.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
-import { journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
+import { flushJournals, journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { AuditTable, ProjectTable, TokenTable } from "../store/schema.ts";
 
 export type ProjectRow = Selectable<ProjectTable>;
@@ -184,7 +184,24 @@ export const putAudit = journal("audit", [
   "request_id",
   "before",
   "after",
+  "count",
+  "last_date",
 ]);
+
+/** Writes a row of the audit at once. Its id is the highest there is, since all rows are written under one lock. */
+export async function insertAudit(tx: Tx, row: Omit<AuditRow, "id">): Promise<number> {
+  putAudit(tx, row);
+  await flushJournals(tx);
+  const { id } = await tx.selectFrom("audit").select("id").orderBy("id", "desc").limit(1).executeTakeFirstOrThrow();
+  return id;
+}
+
+export const addToAudit = prepare<{ id: number; more: number; date: number }>()((db, p) =>
+  (db as Tx)
+    .updateTable("audit")
+    .set((e) => ({ count: e("count", "+", p("more")), last_date: p("date") }))
+    .where("id", "=", p("id")),
+);
 
 export interface AuditFilter {
   readonly project: number;
@@ -197,8 +214,8 @@ export interface AuditFilter {
   readonly to?: number | undefined;
 }
 
-function filterAudit(db: Reader, filter: AuditFilter) {
-  let query = db.selectFrom("audit").where("project_id", "=", filter.project);
+function filterAudit(db: Reader, filter: AuditFilter, project: number) {
+  let query = db.selectFrom("audit").where("project_id", "=", project);
   if (filter.token !== undefined) query = query.where("token_id", "=", filter.token);
   if (filter.resource !== undefined) query = query.where("resource", "=", filter.resource);
   if (filter.resourceId !== undefined) query = query.where("resource_id", "=", filter.resourceId);
@@ -211,6 +228,9 @@ function filterAudit(db: Reader, filter: AuditFilter) {
   return query;
 }
 
+/** The project's rows, and those of unknown tokens. Two queries, since each of them walks along the index. */
+const projectsOf = (filter: AuditFilter): readonly number[] => [filter.project, 0];
+
 /** Newest first; `before` is the id where the page begins. */
 export async function listAudit(
   db: Reader,
@@ -218,16 +238,24 @@ export async function listAudit(
   before: number | null,
   limit: number,
 ): Promise<AuditRow[]> {
-  let query = filterAudit(db, filter).selectAll().orderBy("id", "desc").limit(limit);
-  if (before !== null) query = query.where("id", "<", before);
-  return query.execute();
+  const rows: AuditRow[] = [];
+  for (const project of projectsOf(filter)) {
+    let query = filterAudit(db, filter, project).selectAll().orderBy("id", "desc").limit(limit);
+    if (before !== null) query = query.where("id", "<", before);
+    for (const row of await query.execute()) rows.push(row);
+  }
+  return rows.sort((one, other) => other.id - one.id).slice(0, limit);
 }
 
 export async function countAudit(db: Reader, filter: AuditFilter): Promise<number> {
-  const row = await filterAudit(db, filter)
-    .select((e) => e.fn.countAll<number>().as("count"))
-    .executeTakeFirstOrThrow();
-  return row.count;
+  let sum = 0;
+  for (const project of projectsOf(filter)) {
+    const row = await filterAudit(db, filter, project)
+      .select((e) => e.fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+    sum += row.count;
+  }
+  return sum;
 }
 
 /** Forgets all rows before the first one that is younger than `before`: ids are in order of time. */

@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
-import type { WriteAudit } from "./audit.ts";
+import type { AuditTable } from "./audit.ts";
 import { type Bound, subjectOf } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
 import type { AuditRow, Caller, Found, Happening, Outcome, Request } from "./handler.ts";
@@ -19,7 +19,7 @@ export interface ChangeTools {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly audit: WriteAudit;
+  readonly audit: AuditTable;
   readonly stop: Stop;
 }
 
@@ -86,7 +86,7 @@ function tell(
 export function auditRow(
   exchange: Exchange,
   bound: Bound,
-  caller: Caller,
+  caller: Caller | null,
   date: number,
   status: number,
   happening?: Happening,
@@ -132,7 +132,7 @@ export async function carryOut(
     if (request.dryRun) throw new DryRunEnd(outcome);
     const now = clock.now();
     await append(tx, tell(outcome.happenings, caller, exchange.id, now, print));
-    await audit(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0], print));
+    await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0], print));
     if (claim !== null) {
       reply = show(outcome, print);
       await claim.keep(tx, reply, outcome.tasks ?? [], now);

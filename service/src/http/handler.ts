@@ -6,6 +6,7 @@ import type { Contract, OperationName } from "@brume/api/contract.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import type { EventType } from "@brume/api/event.ts";
 import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/operation.ts";
+import { Fault } from "../base/fault.ts";
 import type { Reader, Tx } from "../store/db.ts";
 
 /** What a token is limited to, besides its scopes. */
@@ -135,10 +136,20 @@ export type Handler<Op extends Operation> = Op["list"] extends true
 /** Handlers of some operations of the contract, by name. */
 export type Handlers<Name extends OperationName = OperationName> = { readonly [N in Name]: Handler<Contract[N]> };
 
+/** A token that is known and may not be used: it has expired, or comes from an address that it may not. */
+export class TokenRefused extends Fault {
+  readonly caller: Caller;
+  constructor(caller: Caller, code: "token_expired" | "scope_missing", detail: string) {
+    super(code, detail);
+    this.caller = caller;
+  }
+}
+
 /** One row of the audit (api section 7.6). */
 export interface AuditRow {
   readonly date: number;
-  readonly caller: Caller;
+  /** Null: the token is unknown, or there is none. */
+  readonly caller: Caller | null;
   readonly address: string;
   readonly operation: OperationName;
   readonly resource: string | null;

@@ -52,7 +52,7 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly memory: Memory;
   /** What keeps the service from answering now; null: nothing. */
   readonly unready: () => string | null;
-  readonly noteAudit: (row: AuditRow) => void;
+  readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteRate: NoteRate;
 }
 
@@ -324,7 +324,7 @@ async function replay(
   kept: Kept,
   wait: number | null,
 ): Promise<Reply> {
-  tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), kept.reply.status));
+  void tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), kept.reply.status));
   if (wait === null) return repeat(kept.reply);
   const reader = tools.operations.get(bound.operation.shows ?? "");
   const reply = await repeatLater(kept, reader, request, tools, wait * 1000);

@@ -13,7 +13,7 @@ import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Feed } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
-import { createRefusals, type WriteAudit } from "./audit.ts";
+import { type AuditTable, createRefusals } from "./audit.ts";
 import { type AnyHandler, bindOperation } from "./bind.ts";
 import { createEventList, type Veil } from "./events.ts";
 import { connectionOf, createRequestIds } from "./exchange.ts";
@@ -65,7 +65,7 @@ export interface HttpOptions {
   readonly handlers: Readonly<Record<string, AnyHandler>>;
   /** Throws `token_invalid` or `token_expired`. */
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
-  readonly audit: WriteAudit;
+  readonly audit: AuditTable;
   /** Only `starting` keeps the service from answering; what fails says so by its own faults. */
   readonly readiness: () => Readiness;
   /** Looks afresh before `/readyz` answers. */
@@ -255,7 +255,7 @@ export function createHttp(options: HttpOptions): Http {
       metrics.close();
       await refusals
         .flush()
-        .catch((error: unknown) => log("error", "refused changes are missing from the audit", { error }));
+        .catch((error: unknown) => log("error", "Refused requests are missing from the audit.", { error }));
     },
   };
 }

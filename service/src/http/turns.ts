@@ -11,7 +11,7 @@ import { StorageError } from "../store/db.ts";
 import { bodyFault, headFault, type ParserError, unknownMethod } from "./broken.ts";
 import { auditRow } from "./change.ts";
 import { type Connection, connectionOf, type Exchange, linger, lingerAtEnd, whenClosed } from "./exchange.ts";
-import type { AuditRow } from "./handler.ts";
+import { type AuditRow, TokenRefused } from "./handler.ts";
 import { hasBody, isAmbiguous, readRequestId } from "./head.ts";
 import type { Timer } from "./metrics.ts";
 import type { Route } from "./path.ts";
@@ -30,7 +30,7 @@ export interface TurnTools {
   readonly log: Log;
   readonly stop: Stop;
   readonly requestIds: () => string;
-  readonly noteAudit: (row: AuditRow) => void;
+  readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteUnknown: Timer;
   readonly noteRate: NoteRate;
   /** One request more or less is running. */
@@ -83,6 +83,7 @@ export function attend(server: Server, tools: TurnTools): void {
       // A token that was just refused is not looked up once more.
       if (!(error instanceof Fault && error.status === 401)) await tools.noteRate(exchange);
       reply = refuse(exchange, error);
+      await auditRefusal(exchange, error, reply.status);
     }
     note(exchange, reply, begun);
     if (reply !== null) finish(exchange, reply);
@@ -96,14 +97,22 @@ export function attend(server: Server, tools: TurnTools): void {
 
   function refuse(exchange: Exchange, error: unknown): Reply {
     const fault = toFault(error);
-    const { caller, bound } = exchange;
+    const { bound } = exchange;
     if (!(error instanceof Fault)) {
       const level = error instanceof StorageError ? "warn" : "error";
       log(level, "a request failed", { request: exchange.id, operation: bound?.name, error });
     }
-    if (caller !== null && bound?.change === true && !exchange.dryRun)
-      tools.noteAudit(auditRow(exchange, bound, caller, clock.now(), fault.status));
     return refusal(fault, exchange.id);
+  }
+
+  /** Changes that were asked for, and whatever was asked for with a token that is not good. Resolves when the answer may leave. */
+  async function auditRefusal(exchange: Exchange, error: unknown, status: number): Promise<void> {
+    const { bound } = exchange;
+    if (bound === null || bound.operation.access === "open") return;
+    const caller = exchange.caller ?? (error instanceof TokenRefused ? error.caller : null);
+    const isBadToken = exchange.caller === null && error instanceof Fault && error.code !== "token_missing";
+    if (isBadToken || (bound.change && !exchange.dryRun))
+      await tools.noteAudit(auditRow(exchange, bound, caller, clock.now(), status));
   }
 
   function finish(exchange: Exchange, reply: Reply): void {

@@ -96,8 +96,10 @@ export interface TokenTable {
 
 export interface AuditTable {
   id: Generated<number>;
+  /** 0: of nobody, since the token is unknown. */
   project_id: number;
   date: number;
+  /** 0: unknown. */
   token_id: number;
   token_name: string;
   address: string;
@@ -108,6 +110,9 @@ export interface AuditTable {
   request_id: string;
   before: string | null;
   after: string | null;
+  count: Generated<number>;
+  /** Null: that of the only request. */
+  last_date: number | null;
 }
 
 export interface DomainTable {
