@@ -72,6 +72,8 @@ interface WorldOptions {
   readonly locations?: readonly string[];
   readonly machines?: Partial<SimOptions>;
   readonly images?: Partial<ImageSettings>;
+  /** Servers to ask about the outside; none if absent. */
+  readonly resolvers?: readonly string[];
   /** PEM texts. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
@@ -163,7 +165,7 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
       sealer,
       version: "0.0.0",
       dnsNames: ["ns1.brume.internal"],
-      resolvers: [],
+      resolvers: options.resolvers ?? [],
       lenientHttp: false,
       tls: options.tls ?? null,
       ...(options.limits !== undefined && { limits: options.limits }),

@@ -76,6 +76,9 @@ export type TextName<C extends Table> = Exclude<
   Names<C, { readonly media: "text/event-stream" }>
 >;
 type Item<Op extends Operation> = Answer<Op> extends readonly (infer T)[] ? T : never;
+/** By operation, so that the compiler works each one out once and not anew for every call. */
+type Items<C extends Table> = { readonly [N in keyof C]: Item<C[N]> };
+type Readings<C extends Table> = { readonly [N in keyof C]: Args<C[N], ReadOptions> };
 
 export interface WaitOptions<A> extends ReadOptions {
   /** Default: `isSettled` of `work.ts`. */
@@ -90,9 +93,9 @@ export interface Helpers<C extends Table> {
   /** An answer in the operation's other form, as text: `text("readDomain", { path: { id: 3 } })` is a zone file. */
   text<N extends TextName<C>>(name: N, ...args: Args<C[N], ReadOptions>): Promise<string>;
   /** A list page by page, 100 objects each unless `limit` says otherwise. */
-  pages<N extends ListName<C>>(name: N, ...args: Args<C[N], ReadOptions>): AsyncGenerator<Item<C[N]>[], void>;
+  pages<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N][], void>;
   /** A list object by object, fetched page by page. */
-  items<N extends ListName<C>>(name: N, ...args: Args<C[N], ReadOptions>): AsyncGenerator<Item<C[N]>, void>;
+  items<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N], void>;
   /** Events as they happen. Comes back by itself where a connection breaks, without gap or double; ends with `signal`. */
   events(options?: StreamOptions): AsyncGenerator<Event | Reset, void>;
   /** Reads an object again and again until it is as wished. Throws `WaitError` when the time is over. */

@@ -2,6 +2,7 @@
 import { accountOperations } from "./account.ts";
 import { batchOperations } from "./batch.ts";
 import { catalogOperations, imageOperations } from "./catalog.ts";
+import { claimOperations } from "./claim.ts";
 import { dnsOperations } from "./dns.ts";
 import { eventOperations } from "./event.ts";
 import { monitorOperations } from "./monitor.ts";
@@ -17,6 +18,7 @@ export const contract = {
   ...catalogOperations,
   ...imageOperations,
   ...dnsOperations,
+  ...claimOperations,
   ...networkOperations,
   ...accountOperations,
   ...eventOperations,

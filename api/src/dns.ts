@@ -3,6 +3,7 @@
  * Which fields a type takes, and what a field means, is said once here; how they are read is in the service's `dns/rules`.
  */
 import { type Static, type TObject, type TProperties, Type } from "typebox";
+import { newDomainFaults } from "./claim.ts";
 import {
   boolean,
   date,
@@ -272,7 +273,7 @@ export const dnsOperations = operations({
     tagged: true,
     shows: "readDomain",
     wait: 2,
-    faults: ["domain_exists", "domain_not_available", "zone_file_invalid", "quota_exceeded", "token_restricted"],
+    faults: [...newDomainFaults, "zone_file_invalid", "quota_exceeded", "token_restricted"],
   },
   readDomain: {
     method: "GET",

@@ -8,7 +8,8 @@ export const eventResources = {
   server: { scope: "server:read", types: ["server.created", "server.changed", "server.deleted"] },
   action: { scope: "server:read", types: ["action.created", "action.changed", "action.ended"] },
   batch: { scope: "server:read", types: ["batch.created", "batch.changed", "batch.deleted"] },
-  domain: { scope: "dns:read", types: ["domain.created", "domain.changed", "domain.deleted"] },
+  domain: { scope: "dns:read", types: ["domain.created", "domain.changed", "domain.deleted", "domain.withdrawn"] },
+  claim: { scope: "dns:read", types: ["claim.created", "claim.changed", "claim.deleted"] },
   record: { scope: "dns:read", types: ["record.created", "record.changed", "record.deleted"] },
   publicnetwork: {
     scope: "network:read",

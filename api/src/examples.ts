@@ -6,6 +6,7 @@
 
 import { accountExamples } from "./examples/account.ts";
 import { catalogExamples } from "./examples/catalog.ts";
+import { claimExamples } from "./examples/claim.ts";
 import { dnsExamples } from "./examples/dns.ts";
 import type { Examples } from "./examples/example.ts";
 import { networkExamples } from "./examples/network.ts";
@@ -15,6 +16,7 @@ export const examples: Examples = {
   ...serverExamples,
   ...catalogExamples,
   ...dnsExamples,
+  ...claimExamples,
   ...networkExamples,
   ...accountExamples,
 };

@@ -18,6 +18,7 @@ import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
 import { catalogRoutes } from "./catalog/routes.ts";
 import { type StockImage, syncStock } from "./catalog/stock.ts";
+import { claimKeeper } from "./dns/claimkeeper.ts";
 import { createZones, delegationKeeper, historyKeeper } from "./dns/keeper.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
 import { type FetchZone, fetchZone } from "./dns/migrate.ts";
@@ -148,6 +149,14 @@ export function createService(options: ServiceOptions): Service {
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
   const delegation = delegationKeeper(store, clock, dnsNames, resolvers);
+  const claims = claimKeeper({ store, clock, zones, nameServers: dnsNames, resolvers, delegation });
+  const claimTools = {
+    store,
+    clock,
+    random: options.randomBytes,
+    ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
+    keeper: claims,
+  };
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
   let databaseAnswers = true;
@@ -220,7 +229,11 @@ export function createService(options: ServiceOptions): Service {
         },
       }),
       ...allServerRoutes(desk, sampler, importing, importer),
-      ...dnsRoutes({ clock, zones, nameServers: dnsNames, fetchZone: options.fetchZone ?? fetch }, delegation),
+      ...dnsRoutes(
+        { clock, zones, nameServers: dnsNames, fetchZone: options.fetchZone ?? fetch },
+        delegation,
+        claimTools,
+      ),
       ...networks.handlers,
     },
     authenticate: authenticator.authenticate,
@@ -253,6 +266,7 @@ export function createService(options: ServiceOptions): Service {
     flows: [...servers.flows, importer],
     keepers: [
       delegation,
+      claims,
       historyKeeper(store, clock),
       ...networks.keepers,
       ...servers.keepers,

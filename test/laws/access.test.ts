@@ -27,6 +27,15 @@ for (const kind of databases)
       const record = await world.client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
       own["domain_not_found"] = domain.ID;
       own["record_not_found"] = record.ID;
+      own["claim_not_found"] = (await world.client.createClaim({ body: { Name: "law.example" } })).ID;
+      await world.store.write(async (tx) => {
+        const kept = { id: 100, name: "lost.example", ascii: "lost.example", date: 1, record_count: 0 };
+        await tx
+          .insertInto("withdrawn_domain")
+          .values({ ...kept, project_id: 1, reason: "law", zone_file: "", labels: "{}" })
+          .execute();
+      });
+      own["withdrawn_domain_not_found"] = 100;
       own["public_network_not_found"] = (await world.client.createPublicNetwork({ body: { Name: "law" } })).Id;
       own["network_not_found"] = (await world.client.createNetwork({ body: { Name: "law" } })).ID;
       const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
@@ -89,7 +98,7 @@ for (const kind of databases)
         const id = own[fault];
         if (id === undefined) {
           // Administrators see all projects and their tokens.
-          assert.match(fault, /^(project|token)_not_found$/);
+          assert.match(fault, /^(project|token|reservation)_not_found$/);
           return;
         }
         const neighbour = await world.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });

@@ -226,6 +226,9 @@ const wholes: Record<Exclude<FaultCode, ServerCode>, Produce> = {
   path_not_found: asks("GET /nothing"),
   domain_not_found: asks("GET /dns/99999"),
   record_not_found: asks("GET /dns/record/99999"),
+  claim_not_found: asks("GET /dns/claim/99999"),
+  withdrawn_domain_not_found: asks("GET /dns/withdrawn/99999"),
+  reservation_not_found: asks("DELETE /dns/reservation/99999"),
   public_network_not_found: asks("GET /publicnetwork/99999"),
   network_not_found: asks("GET /network/99999"),
   tunnel_not_found: asks("GET /publicnetwork/:network/vpn/99999/peer"),
@@ -241,6 +244,12 @@ const wholes: Record<Exclude<FaultCode, ServerCode>, Produce> = {
   nothing_to_confirm: asks("PUT /publicnetwork/:network/firewall", { Confirm: true }),
   domain_exists: asks("POST /dns", { Name: "codes.example" }),
   domain_not_available: asks("POST /dns", { Name: "below.theirs.example" }),
+  domain_public_suffix: asks("POST /dns", { Name: "co.uk" }),
+  domain_reserved: asks("POST /dns", { Name: "_brume-challenge.codes.example" }),
+  reservation_exists: async ({ stage }) => {
+    await stage.ask("POST /dns/reservation", { Name: "reserved.example" });
+    return stage.ask("POST /dns/reservation", { Name: "Reserved.Example" });
+  },
   title_taken: asks("POST /project", { Name: "default" }),
   last_admin_token: ({ stage }) => stage.ask("DELETE /token/1"),
   project_in_use: asks("DELETE /project/1"),

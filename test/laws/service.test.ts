@@ -4,9 +4,11 @@ import { test } from "node:test";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { auditKeeper } from "../../service/src/account/keeper.ts";
 import { silentLog } from "../../service/src/base/log.ts";
-import { delegationKeeper, historyKeeper } from "../../service/src/dns/keeper.ts";
+import { claimKeeper } from "../../service/src/dns/claimkeeper.ts";
+import { createZones, delegationKeeper, historyKeeper } from "../../service/src/dns/keeper.ts";
 import { automaticNs, automaticSoa } from "../../service/src/dns/served.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
 import type { Keeper } from "../../service/src/engine/flow.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { proveKeeper } from "./keeper-laws.ts";
@@ -84,6 +86,95 @@ proveKeeper("dns.delegation", async (store) => {
     },
     changes: () => changes,
     close: () => parent.close(),
+  };
+});
+
+proveKeeper("dns.claim", async (store) => {
+  const domain = await insertDomain(store);
+  const secret = "0".repeat(32);
+  const { id: project, claim } = await store.write(async (tx) => {
+    const made = await tx
+      .insertInto("project")
+      .values({ name: `claims ${domain.ascii}`, is_blocked: 0, quotas: "{}", created: 0, labels: "{}", version: 1 })
+      .returning("id")
+      .executeTakeFirstOrThrow();
+    await tx
+      .insertInto("record")
+      .values({
+        domain_id: domain.id,
+        type: "TXT",
+        owner: "_brume-challenge",
+        node: "_brume-challenge.",
+        ttl: 60,
+        value: `brume-claim=${secret}`,
+        serial: 1,
+        created: 0,
+        labels: "{}",
+        version: 1,
+      })
+      .execute();
+    const asked = await tx
+      .insertInto("domain_claim")
+      .values({
+        project_id: made.id,
+        token_id: 1,
+        name: domain.ascii,
+        ascii: domain.ascii,
+        secret,
+        state: "Pending",
+        detail: "",
+        created: 0,
+        expires: clock.now() + day,
+        labels: "{}",
+        version: 1,
+      })
+      .returning("id")
+      .executeTakeFirstOrThrow();
+    return { id: made.id, claim: asked.id };
+  });
+  const nameserver = createSim(clock.now);
+  const zones = createZones({ store, nameserver, nameServers, log: silentLog });
+  const delegation = delegationKeeper(store, clock, nameServers, []);
+  const own = claimKeeper({ store, clock, zones, nameServers, resolvers: [], delegation });
+  const state = async () => {
+    const row = await store.read
+      .selectFrom("domain_claim")
+      .select("state")
+      .where("id", "=", claim)
+      .executeTakeFirstOrThrow();
+    return row.state;
+  };
+  let changes = 0;
+  return {
+    keeper: {
+      ...own,
+      async run(run) {
+        const before = await state();
+        const kept = await own.run(run);
+        if ((await state()) !== before) changes += 1;
+        return kept;
+      },
+    },
+    subject: claim,
+    wish: async () => {},
+    async observe() {
+      const owner = await store.read
+        .selectFrom("domain")
+        .select("project_id")
+        .where("ascii", "=", domain.ascii)
+        .executeTakeFirst();
+      const lost = await store.read
+        .selectFrom("withdrawn_domain")
+        .select("record_count")
+        .where("id", "=", domain.id)
+        .execute();
+      return { state: await state(), isMine: owner?.project_id === project, lost };
+    },
+    changes: () => changes,
+    async close() {
+      zones.close();
+      await nameserver.close();
+    },
   };
 });
 

@@ -3,16 +3,17 @@ import { type Domain, type ImportReport, limits } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
-import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
 import type { Caller, Handlers, Happening } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
-import type { Reader, Tx } from "../store/db.ts";
+import type { Reader } from "../store/db.ts";
 import { readAddress } from "./address.ts";
 import { nextSerial, wholeZone } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
 import { type DomainName, quote, readDomainName } from "./name.ts";
+import { requireFreeName } from "./names.ts";
 import type { StoredRecord } from "./record.ts";
 import type { DnsTools } from "./recordroutes.ts";
 import { checkZone, describeConflict } from "./rules.ts";
@@ -28,25 +29,6 @@ type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "d
 
 /** An event shows the records of a domain too, unless they are more than this: then `LinkedRecords` is empty. */
 const mostInEvent = 1000;
-
-/** `com`, `example.com`: the names above a name. */
-function namesAbove(ascii: string): string[] {
-  const names: string[] = [];
-  for (let dot = ascii.indexOf("."); dot >= 0; dot = ascii.indexOf(".", dot + 1)) names.push(ascii.slice(dot + 1));
-  return names;
-}
-
-/** A name belongs to one project, with everything above and below it; inside a project domains may lie below each other. */
-async function holdName(tx: Tx, caller: Caller, { ascii }: DomainName): Promise<void> {
-  const related = await table.findByNames(tx, [ascii, ...namesAbove(ascii)]);
-  const own = related.find((domain) => domain.ascii === ascii && domain.project_id === caller.projectId);
-  if (own !== undefined) throw faultAt("domain_exists", "/Name", `Domain ${own.id} has the name ${ascii}.`);
-  const foreign =
-    related.find((domain) => domain.project_id !== caller.projectId) ??
-    (await table.findForeignBelow(tx, sortKey(ascii), caller.projectId));
-  if (foreign !== undefined)
-    throw faultAt("domain_not_available", "/Name", `${ascii} is, contains or lies inside a domain that is taken.`);
-}
 
 /** What fields of a new domain cannot be, whatever there is already. */
 function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; ZoneFile?: string }): FieldFault[] {
@@ -189,7 +171,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
 
         await table.lockNames(tx);
         await lockProject(tx, caller.projectId);
-        await holdName(tx, caller, domain);
+        await requireFreeName(tx, caller.projectId, domain.ascii);
         const project = await findProject.first(tx, { id: caller.projectId });
         if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
         holdQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);

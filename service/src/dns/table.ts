@@ -56,16 +56,17 @@ export async function countDomains(db: Reader, project: number): Promise<number>
 export const findByNames = (db: Reader, names: readonly string[]): Promise<DomainRow[]> =>
   db.selectFrom("domain").selectAll().where("ascii", "in", names).execute();
 
-/** Some domain of another project below `subtree`, if there is one. */
-export const findForeignBelow = (db: Reader, subtree: string, project: number): Promise<DomainRow | undefined> =>
+/** Domains of other projects below `subtree`, at most `limit`. */
+export const listForeignBelow = (db: Reader, subtree: string, project: number, limit: number): Promise<DomainRow[]> =>
   db
     .selectFrom("domain")
     .selectAll()
     .where("subtree", ">", subtree)
     .where("subtree", "<", endOfSubtree(subtree))
     .where("project_id", "!=", project)
-    .limit(1)
-    .executeTakeFirst();
+    .orderBy("id")
+    .limit(limit)
+    .execute();
 
 /** `com.example.` ends where `com.example/` begins: the slash follows the dot. */
 const endOfSubtree = (subtree: string): string => `${subtree.slice(0, -1)}/`;

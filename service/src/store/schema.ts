@@ -3,6 +3,7 @@
  * Times are milliseconds since 1970, booleans 0 or 1, JSON is text that SQL never looks into.
  */
 import type { Generated } from "kysely";
+import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
 
 export interface EventTable {
   id: Generated<number>;
@@ -126,6 +127,8 @@ export interface DomainTable {
   serial: number;
   record_count: number;
   is_delegate: number;
+  /** Its project proved by a claim that it owns the name. */
+  is_proven: Generated<number>;
   /** JSON of the import report; null: there was no import. */
   import_report: string | null;
   created: number;
@@ -365,6 +368,9 @@ export interface Tables {
   token: TokenTable;
   audit: AuditTable;
   domain: DomainTable;
+  reserved_name: ReservedNameTable;
+  domain_claim: DomainClaimTable;
+  withdrawn_domain: WithdrawnDomainTable;
   record: RecordTable;
   domain_version: DomainVersionTable;
   retired_zone: RetiredZoneTable;

@@ -1,0 +1,227 @@
+/** Claims, withdrawn domains and reserved names: list, create, read, delete. */
+import { claimLimits } from "@brume/api/claim.ts";
+import type { Labels } from "@brume/api/common.ts";
+import { findProject, lockProject } from "../account/table.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { type Ended, endedWithin, nudge } from "../engine/task.ts";
+import type { Caller, Handlers } from "../http/handler.ts";
+import { type Facets, takePage } from "../http/list.ts";
+import type { Reader, Store } from "../store/db.ts";
+import { claimTag, showClaim, showReservation, showWithdrawn } from "./claimshow.ts";
+import * as claims from "./claimtable.ts";
+import { type DomainName, readDomainName } from "./name.ts";
+import { requireOpenName } from "./names.ts";
+import { holdWhole } from "./sight.ts";
+import * as table from "./table.ts";
+
+export interface ClaimTools {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: (bytes: number) => Uint8Array;
+  readonly ended: Ended;
+  readonly keeper: Keeper;
+}
+
+type Names =
+  | "listClaims"
+  | "createClaim"
+  | "readClaim"
+  | "deleteClaim"
+  | "listWithdrawnDomains"
+  | "readWithdrawnDomain"
+  | "deleteWithdrawnDomain"
+  | "listReservations"
+  | "createReservation"
+  | "deleteReservation";
+
+const day = 86_400_000;
+/** Days for which an ended claim is kept at least. */
+const keptDays = 90;
+const secretBytes = 16;
+
+function readName(text: string): DomainName {
+  const name = readDomainName(text);
+  if ("reason" in name) throw invalidFields([fieldFault("/Name", name.code, `Name ${name.reason}.`)]);
+  return name;
+}
+
+const checkName = ({ Name }: { readonly Name?: string }) => {
+  const name = Name === undefined ? null : readDomainName(Name);
+  return name !== null && "reason" in name ? [fieldFault("/Name", name.code, `Name ${name.reason}.`)] : [];
+};
+
+/** A restricted token sees the records of its domain and nothing else of DNS. */
+const seesAll = ({ restriction }: Caller): boolean => restriction === null;
+
+async function getClaim(db: Reader, caller: Caller, id: number): Promise<claims.ClaimRow> {
+  const row = seesAll(caller) ? await claims.findClaim(db, id, caller.projectId) : undefined;
+  if (row === undefined) throw new Fault("claim_not_found", `There is no claim ${id} in this project.`);
+  return row;
+}
+
+async function getWithdrawn(db: Reader, caller: Caller, id: number): Promise<claims.WithdrawnRow> {
+  const row = seesAll(caller) ? await claims.findWithdrawn(db, id, caller.projectId) : undefined;
+  if (row === undefined)
+    throw new Fault("withdrawn_domain_not_found", `There is no withdrawn domain ${id} in this project.`);
+  return row;
+}
+
+type Named = Pick<claims.WithdrawnRow, "id" | "name" | "labels">;
+
+const facetsOf = <T extends Named>(): Facets<T> => ({
+  id: (row) => row.id,
+  name: (row) => row.name,
+  labels: (row) => JSON.parse(row.labels) as Labels,
+});
+
+export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools): Handlers<Names> {
+  return {
+    listClaims: {
+      stable: true,
+      async list({ query, caller }, db) {
+        const rows = seesAll(caller) ? await claims.listClaims(db, caller.projectId) : [];
+        const page = takePage(rows, query, { ...facetsOf<claims.ClaimRow>(), state: (row) => row.state });
+        return { ...page, items: page.items.map(showClaim) };
+      },
+    },
+    readClaim: {
+      stable: true,
+      async read({ params, caller }, db) {
+        const row = await getClaim(db, caller, params.id);
+        return { answer: showClaim(row), tag: claimTag(row) };
+      },
+    },
+    createClaim: {
+      check: checkName,
+      async change({ body, caller, dryRun }, tx) {
+        holdWhole(caller, "claim domains");
+        const { name, ascii } = readName(body.Name);
+        const project = caller.projectId;
+        const now = clock.now();
+        await table.lockNames(tx);
+        await lockProject(tx, project);
+        const pending = await claims.listPending(tx, project);
+        const same = pending.find((claim) => claim.ascii === ascii);
+        if (same === undefined) {
+          await requireOpenName(tx, project, ascii);
+          if (pending.length >= claimLimits.pending)
+            throw new Fault(
+              "quota_exceeded",
+              `The project has ${pending.length} pending claims, the most there may be.`,
+            );
+          await claims.pruneClaims(tx, project, now - keptDays * day);
+        }
+        const row =
+          same ??
+          (await claims.insertClaim(tx, {
+            project_id: project,
+            token_id: caller.tokenId,
+            name,
+            ascii,
+            secret: Buffer.from(random(secretBytes)).toString("hex"),
+            state: "Pending",
+            detail: "The record has not been looked up yet.",
+            domain_id: null,
+            created: now,
+            checked: null,
+            expires: now + claimLimits.days * day,
+            labels: JSON.stringify(body.Labels ?? {}),
+            version: 1,
+          }));
+        const asked = await nudge(tx, keeper, row.id);
+        const shown = dryRun && same === undefined ? { ...row, id: 0 } : row;
+        const answer = showClaim(shown);
+        return {
+          answer,
+          tag: claimTag(shown),
+          happenings:
+            same === undefined
+              ? [{ type: "claim.created", id: shown.id, parent: null, before: null, after: answer }]
+              : [],
+          async settle(ms) {
+            await endedWithin(ended, [asked], ms);
+            const after = await claims.findAnyClaim(store.read, row.id);
+            return after === undefined || after.version === row.version ? undefined : showClaim(after);
+          },
+        };
+      },
+    },
+    deleteClaim: {
+      async change({ params, caller, expect }, tx) {
+        await table.lockNames(tx);
+        const row = await getClaim(tx, caller, params.id);
+        expect(claimTag(row));
+        await claims.deleteClaim(tx, row.id);
+        return {
+          answer: undefined,
+          happenings: [{ type: "claim.deleted", id: row.id, parent: null, before: showClaim(row), after: null }],
+        };
+      },
+    },
+    listWithdrawnDomains: {
+      stable: true,
+      async list({ query, caller }, db) {
+        const rows = seesAll(caller) ? await claims.listWithdrawn(db, caller.projectId) : [];
+        const page = takePage(rows, query, facetsOf());
+        return { ...page, items: page.items.map((row) => showWithdrawn(row, "")) };
+      },
+    },
+    readWithdrawnDomain: {
+      stable: true,
+      async read({ params, caller }, db) {
+        const row = await getWithdrawn(db, caller, params.id);
+        return { answer: showWithdrawn(row, row.zone_file), tag: `withdrawn-${row.id}-1` };
+      },
+    },
+    deleteWithdrawnDomain: {
+      async change({ params, caller, expect }, tx) {
+        await table.lockNames(tx);
+        const row = await getWithdrawn(tx, caller, params.id);
+        expect(`withdrawn-${row.id}-1`);
+        await claims.deleteWithdrawn(tx, row.id);
+        return { answer: undefined, happenings: [] };
+      },
+    },
+    listReservations: {
+      stable: true,
+      async list({ query }, db) {
+        const page = takePage(await claims.listReserved(db), query, facetsOf());
+        return { ...page, items: page.items.map(showReservation) };
+      },
+    },
+    createReservation: {
+      check: checkName,
+      async change({ body, dryRun }, tx) {
+        const { name, ascii } = readName(body.Name);
+        const project = body.ProjectID ?? null;
+        await table.lockNames(tx);
+        const [same] = await claims.listReservedAt(tx, [ascii]);
+        if (same !== undefined)
+          throw faultAt("reservation_exists", "/Name", `Reservation ${same.id} has the name ${ascii}.`);
+        if (project !== null && (await findProject.first(tx, { id: project })) === undefined)
+          throw invalidFields([fieldFault("/ProjectID", "unknown_reference", `There is no project ${project}.`)]);
+        const made = await claims.insertReserved(tx, {
+          name,
+          ascii,
+          project_id: project,
+          created: clock.now(),
+          labels: JSON.stringify(body.Labels ?? {}),
+        });
+        const row = dryRun ? { ...made, id: 0 } : made;
+        return { answer: showReservation(row), tag: `reservation-${row.id}-1`, happenings: [] };
+      },
+    },
+    deleteReservation: {
+      async change({ params, expect }, tx) {
+        await table.lockNames(tx);
+        const row = await claims.findReserved(tx, params.id);
+        if (row === undefined) throw new Fault("reservation_not_found", `There is no reservation ${params.id}.`);
+        expect(`reservation-${row.id}-1`);
+        await claims.deleteReserved(tx, row.id);
+        return { answer: undefined, happenings: [] };
+      },
+    },
+  };
+}
