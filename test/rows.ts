@@ -25,6 +25,7 @@ export const imageRow = (id: number, more: Partial<ImageRow> = {}): ImageRow => 
   server_id: null,
   progress: 100,
   error: null,
+  identity: null,
   ...common,
   ...more,
 });

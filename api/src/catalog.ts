@@ -82,6 +82,18 @@ export const Image = Type.Object(
     Error: nullable(WorkError),
     ServerID: nullable(id({ description: "The server it was made of, which may be gone." })),
     Progress: integer(0, 100, { description: "How much of it is there." }),
+    Identity: nullable(
+      Type.Object(
+        {
+          Removed: boolean({
+            description:
+              "The image no longer holds what identified the server: host keys, machine id, password hashes, authorized keys, logs, DHCP and cloud-init state. In backups it is kept.",
+          }),
+          Detail: text({ description: "Why it was not, or not everywhere; else empty." }),
+        },
+        { description: "Null: the image was not made of a server, or is not ready." },
+      ),
+    ),
     Labels,
   },
   { title: "Image" },

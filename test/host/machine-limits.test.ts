@@ -56,7 +56,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     const root = `/proc/${pidOf(1)}/root`;
     assert.deepEqual(readdirSync(root).sort(), ["dev", "lib", "lib64", "old", "proc", "server", "usr"]);
     assert.deepEqual(readdirSync(`${root}/old`), []);
-    assert.deepEqual(readdirSync(`${root}/dev`).sort(), ["net"]);
+    assert.deepEqual(readdirSync(`${root}/dev`).sort(), ["net", "null"]);
     assert.deepEqual(readdirSync(`${root}/server`).sort(), ["disk-1", "run", "seed.img"]);
     assert.equal(readlinkSync(`/proc/${pidOf(1)}/cwd`), "/server/run");
     const mounts = readFileSync(`/proc/${pidOf(1)}/mounts`, "utf8")

@@ -210,6 +210,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureDisk(wish({ id: 3 }), { image: "mine" }), "a snapshot is no image yet");
       const size = await machines.ensureImage(1, "mine", { title: "Mine" });
       assert.equal(size.gb, 2);
+      assert.deepEqual(size.identity, { removed: true, detail: "" });
       await machines.ensureSnapshot(1, "mine");
       assert.deepEqual(await machines.ensureImage(1, "mine", { title: "Mine" }), size);
       await machines.remove(1);
@@ -233,7 +234,8 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureImage(1, "kept", { title: "Kept" }, AbortSignal.abort(new Error("enough"))));
       await machines.remove(1);
       listen(await subject.reopen());
-      await machines.ensureImage(1, "kept", { title: "Kept" });
+      const { identity } = await machines.ensureImage(1, "kept", { title: "Kept", keepsIdentity: true });
+      assert.deepEqual(identity, { removed: false, detail: "it was kept as it is" });
       await machines.ensureDisk(wish({ id: 2 }), { image: "kept" });
       assert.equal(await subject.read(2), "a");
       for (const name of ["kept", "dropped"]) await machines.removeImage(name);
@@ -279,7 +281,8 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       // A copy and an image of what runs, which runs on.
       await machines.ensureDisk(wish({ id: 2 }), { server: 1 });
       await machines.ensureSnapshot(1, "live");
-      await machines.ensureImage(1, "live", { title: "Live" });
+      const { identity } = await machines.ensureImage(1, "live", { title: "Live" });
+      assert.deepEqual(identity, { removed: true, detail: "" });
       assert.deepEqual([(await status(1))?.power, (await status(1))?.boot], ["running", 1]);
       assert.equal((await status(2))?.disks[0]?.gb, 2);
 

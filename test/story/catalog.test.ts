@@ -142,7 +142,7 @@ onEveryDatabase("the catalogue", (stage) => {
       const { DateCreate, ...rest } = heard.json as Image;
       assert.equal(
         JSON.stringify(rest),
-        '{"ID":1,"Name":"brume-tiny","DisplayName":"Brume Tiny Linux","DCLocation":null,"Hdd":1,"Family":"Linux","IsAvailableISP":false,"IsISPLiteEnabled":false,"IsISPBusinessEnabled":false,"Type":"GoldServer","LinkedSshKeys":[],"OperatingSystemType":"Linux","TechName":"brume-tiny","State":"Active","MinRAM":128,"Error":null,"ServerID":null,"Progress":100,"Labels":{}}',
+        '{"ID":1,"Name":"brume-tiny","DisplayName":"Brume Tiny Linux","DCLocation":null,"Hdd":1,"Family":"Linux","IsAvailableISP":false,"IsISPLiteEnabled":false,"IsISPBusinessEnabled":false,"Type":"GoldServer","LinkedSshKeys":[],"OperatingSystemType":"Linux","TechName":"brume-tiny","State":"Active","MinRAM":128,"Error":null,"ServerID":null,"Progress":100,"Identity":null,"Labels":{}}',
       );
       assert.ok(DateCreate);
       assert.equal((await stage.client.readImage({ path: { id: 2 } })).State, "Available");

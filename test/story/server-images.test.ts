@@ -55,6 +55,7 @@ onEveryDatabase(
         );
         const done = await stage.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
         assert.deepEqual([done.State, done.Progress, done.Hdd], ["Active", 100, 12]);
+        assert.deepEqual([asked.Identity, done.Identity], [null, { Removed: true, Detail: "" }]);
         assert.deepEqual(typesOf((await scene.heard()).filter(({ Resource }) => Resource === "image")), [
           "image.created",
           "image.changed",
@@ -168,6 +169,7 @@ onEveryDatabase(
         const isDone = ({ State }: Image): boolean => State === "Active";
         const [first] = await until((found) => found.length === 1 && found.every(isDone));
         assert.ok(first);
+        assert.deepEqual(first.Identity, { Removed: false, Detail: "it was kept as it is" });
         const { Usage } = await stage.client.readOwnProject();
         const own = (await stage.client.listImages()).filter(
           ({ Type, State }) => Type === "Client" && State !== "Failed",

@@ -34,6 +34,7 @@ const tiny: Image = {
   Error: null,
   ServerID: null,
   Progress: 100,
+  Identity: null,
   Labels: {},
 };
 

@@ -2,6 +2,7 @@
 import type { Image, Location, SshKey } from "@brume/api/catalog.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import { type StoredError, showWorkError } from "@brume/api/work.ts";
+import type { Identity } from "../drivers/machine/port.ts";
 import type { ImageRow, SshKeyRow } from "./table.ts";
 
 export const showSshKey = (row: SshKeyRow): SshKey => ({
@@ -15,6 +16,8 @@ export const showSshKey = (row: SshKeyRow): SshKey => ({
   DateCreate: formatDate(row.created),
   Labels: JSON.parse(row.labels) as Labels,
 });
+
+const showIdentity = ({ removed, detail }: Identity) => ({ Removed: removed, Detail: detail });
 
 /** `row` is not a withdrawn one. */
 export const showImage = (row: ImageRow): Image => ({
@@ -37,6 +40,7 @@ export const showImage = (row: ImageRow): Image => ({
   Error: row.error === null ? null : showWorkError(JSON.parse(row.error) as StoredError),
   ServerID: row.server_id,
   Progress: row.progress,
+  Identity: row.identity === null ? null : showIdentity(JSON.parse(row.identity) as Identity),
   Labels: JSON.parse(row.labels) as Labels,
 });
 

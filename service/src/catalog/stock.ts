@@ -49,6 +49,7 @@ export async function syncStock(store: Store, images: readonly StockImage[], now
           location: null,
           created: now,
           labels: "{}",
+          identity: null,
           version: 1,
         });
       else if (Object.entries(wish).some(([key, value]) => row[key as keyof typeof wish] !== value))

@@ -281,6 +281,8 @@ export interface ImageTable {
   created: number;
   labels: string;
   version: number;
+  /** Of one that was made of a server, as in the port of machines; JSON. */
+  identity: string | null;
 }
 
 export interface ServerBatchTable {

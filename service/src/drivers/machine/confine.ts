@@ -4,7 +4,7 @@
  * process has no capabilities and cannot get any, and dumps no core, which would hold the guest's memory.
  *
  *     /usr/bin/…  /lib/…  /usr/share/…     read-only, from the machine
- *     /dev/net/tun  /dev/kvm               kvm only with hardware virtualisation
+ *     /dev/null /dev/net/tun /dev/kvm      kvm only with hardware virtualisation
  *     /server/run  /server/disk-<n>        the server's own, to write to
  *     /server/seed.img                     read-only
  */
@@ -59,6 +59,7 @@ mkdir -p dev old server/run
 mount -t tmpfs -o mode=755,size=64k,nosuid,noexec dev dev
 mkdir dev/net
 mknod -m 666 dev/net/tun c 10 200
+mknod -m 666 dev/null c 1 3
 if [ "$kvm" = kvm ]; then
   : >dev/kvm
   mount -o bind /dev/kvm dev/kvm

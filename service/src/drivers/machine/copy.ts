@@ -4,7 +4,7 @@
  * it is written out of the closed layers, kept by links of their own until that is done: the server may do or become what it likes.
  */
 import { existsSync, rmSync } from "node:fs";
-import { chown, rename, rm, stat } from "node:fs/promises";
+import { chown, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../exec.ts";
@@ -25,10 +25,11 @@ import {
   topOf,
 } from "./disk.ts";
 import { makeFolder } from "./folder.ts";
+import { removeIdentity } from "./identity.ts";
 import { type Image, ImageError, isImageName, readImage } from "./image.ts";
 import { openDraft, placeImage } from "./imagefolder.ts";
 import { rootDisk } from "./monitor.ts";
-import type { ImageSize, ImageText } from "./port.ts";
+import type { Identity, ImageSize, ImageText } from "./port.ts";
 import { listAt, type Qmp, QmpError, textAt } from "./qmp.ts";
 import type { Run } from "./run.ts";
 
@@ -135,21 +136,72 @@ export interface ImageOptions {
   readonly signal: AbortSignal | undefined;
 }
 
+/** What is said of an image that has it still. */
+export const keptIdentity = "it was kept as it is";
+
+interface Whole {
+  readonly disk: string;
+  readonly root: string;
+  readonly path: string;
+  readonly bytes: number;
+}
+
+/** Writes the disk into one file, without what tells who its guest is if that can be found. */
+async function writeWhole(
+  { exec, disks, uid, signal }: ImageOptions,
+  { disk, root, path, bytes }: Whole,
+  origin: Image,
+  about: ImageText,
+): Promise<Identity> {
+  const [raw, top] = [join(root, "whole.raw"), topOf(disk)];
+  const asItIs = async (detail: string): Promise<Identity> => {
+    await disks.makeTarget(path, bytes, uid);
+    await disks.flatten(disk, top, { path: "../whole.qcow2", format: "qcow2" }, uid, signal);
+    return { removed: false, detail };
+  };
+  if (about.keepsIdentity === true) return asItIs(keptIdentity);
+  if (origin.family !== "Linux") return asItIs(`in a ${origin.family} guest nothing is looked for`);
+  try {
+    await writeFile(raw, "", { mode: 0o600 });
+    await truncate(raw, bytes);
+    await chown(raw, uid, uid);
+    await disks.flatten(disk, top, { path: "../whole.raw", format: "raw" }, uid, signal);
+    const identity = await removeIdentity({ exec, uid, signal }, raw).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      return { removed: false, detail: null, error };
+    });
+    if (identity.detail === null) return await asItIs("its file systems are not to be read");
+    await disks.makeTarget(path, bytes, uid);
+    await disks.pack(root, "whole.raw", "whole.qcow2", uid, signal);
+    return identity;
+  } finally {
+    await rm(raw, { force: true });
+  }
+}
+
 async function writeImage(options: ImageOptions, name: string, about: ImageText): Promise<Image> {
-  const { exec, images, disks, uid, signal } = options;
+  const { exec, images } = options;
   const { root, disk } = keepOf(options.servers, name);
   const path = join(root, "whole.qcow2");
   await rm(path, { force: true });
-  const top = topOf(disk);
-  const bytes = await sizeOf(join(disk, layerName(top)));
-  await disks.makeTarget(path, bytes, uid);
-  await disks.flatten(disk, top, "../whole.qcow2", uid, signal);
   const origin = await originOf(disk);
+  const bytes = await sizeOf(join(disk, layerName(topOf(disk))));
+  const identity = await writeWhole(options, { disk, root, path, bytes }, origin, about);
   const draft = await openDraft(exec, images, name);
   const version = String(options.now);
   const files = { ...origin.files, disk: `disk-${version}.qcow2` };
   const hdd = Math.ceil(bytes / GIB);
-  const image: Image = { ...origin, name, title: about.title, hdd, version, source: "", made: options.now, files };
+  const image: Image = {
+    ...origin,
+    name,
+    title: about.title,
+    hdd,
+    version,
+    source: "",
+    made: options.now,
+    files,
+    identity,
+  };
   await rename(path, join(draft, files.disk));
   await chown(join(draft, files.disk), 0, 0);
   const { kernel = "", initrd = "" } = origin.boot === "kernel" ? files : {};
@@ -165,7 +217,8 @@ export async function makeImage(options: ImageOptions, name: string, about: Imag
   const image = (await readImage(images, name)) ?? (await writeImage(options, name, about));
   await rm(keepOf(servers, name).root, { recursive: true, force: true });
   const { blocks } = await stat(join(images, name, image.files.disk));
-  return { gb: image.hdd, bytes: blocks * 512 };
+  const { identity = { removed: false, detail: keptIdentity } } = image;
+  return { gb: image.hdd, bytes: blocks * 512, identity };
 }
 
 /** Kept, unless it is or has become an image already. `moment` resolves to the number that nobody writes below any more. */

@@ -157,7 +157,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     const top = await disks.addLayer(disk, uid);
     await disks.seal(disk, top - 1);
     await disks.makeTarget(target, 6 * GIB, uid);
-    await disks.flatten(disk, top - 1, "../whole.qcow2", uid);
+    await disks.flatten(disk, top - 1, { path: "../whole.qcow2", format: "qcow2" }, uid);
     const info = JSON.parse(await exec.run(["qemu-img", "info", "--output=json", target])) as Record<string, unknown>;
     assert.deepEqual([info["backing-filename"], info["virtual-size"]], [undefined, 6 * GIB]);
     assert.match(await exec.run(["qemu-io", "-c", "read -P 3 512 512", target]), /^read 512/);

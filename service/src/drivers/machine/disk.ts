@@ -125,6 +125,12 @@ export async function shareAll(from: string, to: string, names: readonly (readon
   for (const [here, there] of names) if (existsSync(join(from, here))) await share(join(from, here), join(to, there));
 }
 
+export interface Target {
+  /** From the folder of the disk. */
+  readonly path: string;
+  readonly format: "qcow2" | "raw";
+}
+
 export interface Disks {
   /** `images/<name>` as the lowest layers of a new disk. */
   fromImage(disk: string, image: string, bytes: number, uid: number): Promise<void>;
@@ -141,8 +147,10 @@ export interface Disks {
   grow(disk: string, bytes: number, uid: number): Promise<boolean>;
   /** A file of the same size and without content, for `uid` to write the whole of a disk into. */
   makeTarget(path: string, bytes: number, uid: number): Promise<void>;
-  /** Writes what is read at `layer` of the disk, which nobody writes to, into a target. */
-  flatten(disk: string, layer: number, target: string, uid: number, signal?: AbortSignal): Promise<void>;
+  /** Writes what is read at `layer` of the disk, which nobody writes to, into a target; `raw`: as the guest's bytes. */
+  flatten(disk: string, layer: number, target: Target, uid: number, signal?: AbortSignal): Promise<void>;
+  /** Writes a raw disk into a target, both in `folder`. */
+  pack(folder: string, raw: string, target: string, uid: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** UEFI's variables as they are before the first boot. */
@@ -163,6 +171,15 @@ export function createDisks(exec: Exec, images: string): Disks {
       }
     }
   }
+
+  const convert = (cwd: string, words: readonly string[], uid: number, signal: AbortSignal | undefined) =>
+    qemuImg(["convert", "-n", "--target-is-zero", ...words], {
+      cwd,
+      uid,
+      gid: uid,
+      timeout: 6 * 3600_000,
+      ...(signal && { signal }),
+    });
 
   // The size is named and the backing file is not opened: a layer that a guest's process could write to is nothing for root to read.
   const create = async (path: string, backing: string | null, bytes: number, uid: number) => {
@@ -263,15 +280,9 @@ export function createDisks(exec: Exec, images: string): Disks {
       return true;
     },
     makeTarget: (path, bytes, uid) => create(path, null, bytes, uid),
-    async flatten(disk, layer, target, uid, signal) {
-      await qemuImg(["convert", "-n", "--target-is-zero", "-f", "qcow2", "-O", "qcow2", layerName(layer), target], {
-        cwd: disk,
-        uid,
-        gid: uid,
-        timeout: 6 * 3600_000,
-        ...(signal && { signal }),
-      });
-    },
+    flatten: (disk, layer, { path, format }, uid, signal) =>
+      convert(disk, ["-f", "qcow2", "-O", format, layerName(layer), path], uid, signal),
+    pack: (folder, raw, target, uid, signal) => convert(folder, ["-f", "raw", "-O", "qcow2", raw, target], uid, signal),
   };
 }
 

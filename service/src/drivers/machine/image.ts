@@ -6,6 +6,8 @@
 import { lstat, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disk, headerBytes, judgeHeader } from "./imageheader.ts";
+import type { Identity } from "./port.ts";
+import { pick, textAt } from "./qmp.ts";
 
 /** `kernel`: started from `files.kernel` and `files.initrd`; `disk`: by BIOS from its own boot sector; `uefi`: by UEFI from its own. */
 export type Boot = "kernel" | "disk" | "uefi";
@@ -34,6 +36,8 @@ export interface Image {
   readonly source: string;
   /** Milliseconds since 1970. */
   readonly made: number;
+  /** Of one that was made of a server. */
+  readonly identity?: Identity;
 }
 
 /**
@@ -111,7 +115,13 @@ export function parseImage(text: string, name: string): Image {
     version: readText("version", filePattern),
     source: readText("source", /^[^\p{Cc}]{0,2048}$/u),
     made: readNumber("made", 0, Number.MAX_SAFE_INTEGER),
+    ...readIdentity(fields["identity"]),
   };
+}
+
+function readIdentity(value: unknown): Pick<Image, "identity"> {
+  const removed = pick(value, "removed");
+  return typeof removed === "boolean" ? { identity: { removed, detail: textAt(value, "detail") } } : {};
 }
 
 export const printImage = (image: Image): string => `${JSON.stringify(image, null, 2)}\n`;

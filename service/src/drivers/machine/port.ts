@@ -233,9 +233,19 @@ export interface Machines {
 /** What people read about an image; the rest (family, how it boots) is as in the one that the server was made from. */
 export interface ImageText {
   readonly title: string;
+  /** The image is the server's own, as a backup is: what tells who its guest is stays in it. */
+  readonly keepsIdentity?: boolean;
+}
+
+/** Whether an image was freed of what makes its guest that one guest (host keys, passwords, logs …), and why not. */
+export interface Identity {
+  readonly removed: boolean;
+  /** "" when it was. */
+  readonly detail: string;
 }
 
 export interface ImageSize {
   readonly gb: number;
   readonly bytes: number;
+  readonly identity: Identity;
 }

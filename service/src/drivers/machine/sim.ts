@@ -308,14 +308,15 @@ export function createSim(options: SimOptions): SimulatedMachines {
         images.set(name, { name, gb: disk.gb, content: disk.content, isKept: true });
         kept.keepAll();
       }),
-    ensureImage: (_id, name, _about, signal) =>
+    ensureImage: (_id, name, { keepsIdentity = false }, signal) =>
       act("ensureImage", [], () => {
         signal?.throwIfAborted();
         const image = images.get(name);
         if (image === undefined) throw new Error(`there is no snapshot for image "${name}"`);
+        const identity = { removed: !keepsIdentity, detail: keepsIdentity ? "it was kept as it is" : "" };
         images.set(name, { ...image, isKept: false });
         kept.keepAll();
-        return { gb: image.gb, bytes: Math.min(image.gb * GIB, image.content.length) };
+        return { gb: image.gb, bytes: Math.min(image.gb * GIB, image.content.length), identity };
       }),
     ensureRunning: (machine) =>
       act("ensureRunning", [machine.id], () => {

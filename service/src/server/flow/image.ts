@@ -16,6 +16,8 @@ interface ImageInput {
   readonly server: number;
   readonly folder: string;
   readonly title: string;
+  /** As a backup does. */
+  readonly keepsIdentity?: boolean;
 }
 interface RemovalInput {
   readonly folder: string;
@@ -52,17 +54,26 @@ export function imageFlows(tools: FlowTools) {
       {
         name: "Write",
         time: longest,
-        async do({ input: { server, folder, title }, signal }) {
+        async do({ input: { server, folder, title, keepsIdentity = false }, signal }) {
           const size = await attempt("snapshot_failed", `The image of server ${server} could not be written`, () =>
-            machines.ensureImage(server, folder, { title }, signal),
+            machines.ensureImage(server, folder, { title, keepsIdentity }, signal),
           );
-          return { facts: { gb: size.gb } };
+          return { facts: { gb: size.gb, identity: size.identity } };
         },
         async save(tx, { subject, project, input: { folder }, facts }) {
           const row = await findImage(tx, project, subject);
           if (row === undefined) return;
           const { gb: hdd = row.hdd } = facts;
-          const done = { hdd, folder, state: "Active", progress: 100, error: null, version: row.version + 1 } as const;
+          const identity = facts.identity === undefined ? null : JSON.stringify(facts.identity);
+          const done = {
+            hdd,
+            folder,
+            identity,
+            state: "Active",
+            progress: 100,
+            error: null,
+            version: row.version + 1,
+          } as const;
           await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
       },
@@ -118,9 +129,10 @@ export async function orderImage(
     error: null,
     created: tools.clock.now(),
     labels: JSON.stringify(labels),
+    identity: null,
     version: 1,
   });
-  const input = { server: id, folder: folderOf(image.id), title: name };
+  const input = { server: id, folder: folderOf(image.id), title: name, keepsIdentity: type === "Backup" };
   const now = tools.clock.now();
   const task = await start(tx, make, { subject: image.id, project: project_id, input, now, facts: { by } });
   await orderTurn(tools, tx, turn, server, task, by);

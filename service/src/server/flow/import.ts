@@ -154,6 +154,7 @@ export async function orderImport(
     error: null,
     created: now,
     labels,
+    identity: null,
     version: 1,
   });
   const wish = { folder: `own-${image.id}`, title: name, family, minRam };

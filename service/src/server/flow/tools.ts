@@ -3,7 +3,7 @@ import { type WorkCode, workFaults } from "@brume/api/work.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/secret.ts";
-import type { Machines } from "../../drivers/machine/port.ts";
+import type { Identity, Machines } from "../../drivers/machine/port.ts";
 import { type Flow, type Keeper, type Step, Trouble } from "../../engine/flow.ts";
 import type { TaskError } from "../../engine/task.ts";
 import type { Surroundings } from "../../network/image.ts";
@@ -52,6 +52,8 @@ export interface Facts {
   readonly boot: number;
   /** Of the disk of an image. */
   readonly gb: number;
+  /** Whether an image tells who its server was. */
+  readonly identity: Identity;
   /** Version that a rebuild has made. */
   readonly disk: number;
   /** That the server was in. */
