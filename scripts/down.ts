@@ -10,6 +10,7 @@ import { createLog } from "../service/src/base/log.ts";
 import { loadConfig } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
+import { holdNames } from "../service/src/drivers/router/claim.ts";
 import { tagOf } from "../service/src/drivers/router/name.ts";
 import { startRouter } from "../service/src/drivers/router/start.ts";
 
@@ -35,6 +36,7 @@ const surroundings = {
   dataFolder,
   simulate,
   opened: network.opened,
+  pools: null,
   random: Math.random,
   tag: tagOf(dataFolder),
   diskLimits,
@@ -42,6 +44,8 @@ const surroundings = {
   now: systemClock.now,
 };
 
+// What has these names on the host may be another installation's.
+holdNames(surroundings, true);
 const { machines, kind: guests } = await chooseMachines(surroundings);
 if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)

@@ -60,6 +60,12 @@ export interface Config {
     readonly wireguardPort: number;
     /** Name servers that edges ask for their servers; empty: edges answer no questions. */
     readonly forwarders: readonly string[];
+    /** All blocks by their settings, for the comparison with what the host has. */
+    readonly pools: readonly {
+      readonly setting: string;
+      readonly blocks: readonly string[];
+      readonly isChosen: boolean;
+    }[];
     /** Addresses and blocks of the host, or link-local, that servers may reach. */
     readonly opened: readonly string[];
   };
@@ -129,6 +135,25 @@ function parseKey(setting: string, value: string): TransferKey {
   return { algorithm, name: name.toLowerCase().replace(/\.$/, ""), secret };
 }
 
+/** First and last address of an IPv4 block, as numbers. */
+function ends(block: string): readonly [first: number, last: number] {
+  const [address = "", bits = "32"] = block.split("/");
+  const first = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
+  return [first, first + 2 ** (32 - Number(bits)) - 1];
+}
+
+/** 10.63.0.0/16, and for further locations the next such blocks that are in no public pool. */
+function defaultShared(count: number, publicPools: readonly string[]): string[] {
+  const blocks = Array.from({ length: 256 }, (_, index) => `10.${(index + 63) % 256}.0.0/16`);
+  const [first = "", ...others] = blocks;
+  const isPublic = (block: string) => {
+    const [start, end] = ends(block);
+    return publicPools.map(ends).some(([from, to]) => start <= to && from <= end);
+  };
+  const free = others.filter((block) => !isPublic(block));
+  return [first, ...free, ...others.filter(isPublic)].slice(0, count);
+}
+
 export function loadConfig(environment: Environment): Config {
   const used = new Set<string>();
   const read = (name: string): string | undefined => {
@@ -175,16 +200,23 @@ export function loadConfig(environment: Environment): Config {
     return names;
   };
   const locations = readLocations();
-  const sharedPools = parseList(read("BRUME_SHARED_POOL") ?? "10.63.0.0/16").map((item) =>
-    readPool("BRUME_SHARED_POOL", item, 4, 29),
+  const publicChoice = read("BRUME_PUBLIC_POOL");
+  const publicPools = parseList(publicChoice ?? "10.64.0.0/16").map((item) =>
+    readPool("BRUME_PUBLIC_POOL", item, 4, 28),
   );
+  const sharedChoice = read("BRUME_SHARED_POOL");
+  const sharedPools =
+    sharedChoice === undefined
+      ? defaultShared(locations.length, publicPools)
+      : parseList(sharedChoice).map((item) => readPool("BRUME_SHARED_POOL", item, 4, 29));
   if (sharedPools.length < locations.length)
     throw new ConfigError(
       "BRUME_SHARED_POOL",
       `one block for each of the ${locations.length} locations, with commas`,
       sharedPools.join(","),
     );
-  const pool6 = read("BRUME_PUBLIC_POOL6");
+  const choice6 = read("BRUME_PUBLIC_POOL6");
+  const publicPool6 = choice6 === undefined ? null : readPool("BRUME_PUBLIC_POOL6", choice6, 6, 56);
 
   const natText = read("BRUME_NAT") ?? "always";
   const nat = natModes.find((mode) => mode === natText);
@@ -234,11 +266,14 @@ export function loadConfig(environment: Environment): Config {
     },
     locations,
     network: {
-      publicPools: parseList(read("BRUME_PUBLIC_POOL") ?? "10.64.0.0/16").map((item) =>
-        readPool("BRUME_PUBLIC_POOL", item, 4, 28),
-      ),
-      publicPool6: pool6 === undefined ? null : readPool("BRUME_PUBLIC_POOL6", pool6, 6, 56),
+      publicPools,
+      publicPool6,
       sharedPools,
+      pools: [
+        { setting: "BRUME_PUBLIC_POOL", blocks: publicPools, isChosen: publicChoice !== undefined },
+        { setting: "BRUME_SHARED_POOL", blocks: sharedPools, isChosen: sharedChoice !== undefined },
+        { setting: "BRUME_PUBLIC_POOL6", blocks: publicPool6 === null ? [] : [publicPool6], isChosen: true },
+      ],
       nat,
       publicAddress,
       wireguardPort: readInteger("BRUME_WIREGUARD_PORT", 51_820, 65_535, 1024),

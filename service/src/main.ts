@@ -23,6 +23,7 @@ import { chooseMachines } from "./drivers/machine/choose.ts";
 import { openStock } from "./drivers/machine/imagestock.ts";
 import { withCards } from "./drivers/machine/plugged.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin.ts";
+import { holdNames } from "./drivers/router/claim.ts";
 import { closedExcept } from "./drivers/router/closed.ts";
 import { tagOf, tapOf } from "./drivers/router/name.ts";
 import { resolversFor } from "./drivers/router/resolvers.ts";
@@ -67,12 +68,16 @@ async function start(config: Config): Promise<void> {
   const { dataFolder, simulate } = config;
   const tag = tagOf(dataFolder);
   const { opened, forwarders } = config.network;
-  const surroundings = { exec, tag, dataFolder, simulate, opened, log, now: systemClock.now };
+  const { pools } = config.network;
+  const surroundings = { exec, tag, dataFolder, simulate, opened, pools, log, now: systemClock.now };
+  // Before anything looks at what has these names on the host.
+  if (!simulate) holdNames(surroundings, true);
   const images = await openStock({ ...surroundings, built, isOwn: isOwnFolder });
-  const [found, chosen] = await Promise.all([
-    startRouter(surroundings),
-    chooseMachines({ ...surroundings, diskLimits: config.disk, random: Math.random }),
-  ]);
+  const choice = chooseMachines({ ...surroundings, diskLimits: config.disk, random: Math.random });
+  const [found, chosen] = await Promise.all([startRouter(surroundings), choice]).finally(() =>
+    // What it tries on the host comes to its end, also when the service does not start.
+    choice.catch(() => {}),
+  );
   // Simulated cards have nobody else to tell of them.
   const machines = withCards(chosen.machines, found.plug);
   for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);
@@ -99,9 +104,10 @@ async function start(config: Config): Promise<void> {
     version,
     networks: {
       locations: config.locations,
-      publicPools: config.network.publicPools.map(parseAddresses),
-      publicPool6: config.network.publicPool6 === null ? null : parseAddresses(config.network.publicPool6),
-      sharedBlocks: config.network.sharedPools.map(parseAddresses),
+      publicPools: config.network.publicPools.map(parsePool("BRUME_PUBLIC_POOL")),
+      publicPool6:
+        config.network.publicPool6 === null ? null : parsePool("BRUME_PUBLIC_POOL6")(config.network.publicPool6),
+      sharedBlocks: config.network.sharedPools.map(parsePool("BRUME_SHARED_POOL")),
       nat: config.network.nat,
       publicAddress: config.network.publicAddress,
       wireguardPort: config.network.wireguardPort,
@@ -155,6 +161,15 @@ async function start(config: Config): Promise<void> {
 /** Says which setting did not work. */
 const blame = (setting: string) => (error: unknown) => {
   throw new Error(`${setting}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+};
+
+/** A block without host bits. */
+const parsePool = (setting: string) => (text: string) => {
+  try {
+    return parseAddresses(text);
+  } catch (error) {
+    return blame(setting)(error);
+  }
 };
 
 /** Both files, tried before anything else begins. */

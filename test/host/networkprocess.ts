@@ -34,12 +34,13 @@ export interface NetworkProcess {
   plug(network: PublicNetwork): Promise<Server>;
   /** Takes the servers of all networks away while the service is dead. */
   unplugAll(): Promise<void>;
+  /** Leaves what is on the host. */
+  shut(): void;
   close(): Promise<void>;
 }
 
 /** Carries connections to a port of loopback here to the same port of loopback there. */
 export async function openDoor(lab: Lab): Promise<{ readonly port: number; close(): void }> {
-  const path = join(lab.runFolder, "door");
   const script = `const n=require("node:net");n.createServer(s=>{const t=n.connect(+process.argv[1],"127.0.0.1");
 s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.destroy()).on("close",()=>s.destroy());s.pipe(t).pipe(s)})
 .listen(process.argv[2],()=>console.log("open"))`;
@@ -51,6 +52,7 @@ s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.des
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
+  const path = `${join(lab.runFolder, "door")}${port}`;
   const inner = startIn(lab.machine, [process.execPath, "-e", script, String(port), path]);
   await inner.line();
   return {
@@ -62,9 +64,14 @@ s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.des
   };
 }
 
-export async function createNetworkProcess(): Promise<NetworkProcess> {
-  const lab = await createLab();
-  const folder = mkdtempSync(join(tmpdir(), "brp-"));
+/** `beside`: on the host of another, with settings of its own; it is not started yet. */
+export async function createNetworkProcess(beside?: {
+  readonly lab: Lab;
+  readonly folder?: string;
+  readonly environment: Readonly<Record<string, string>>;
+}): Promise<NetworkProcess> {
+  const lab = beside?.lab ?? (await createLab());
+  const folder = beside?.folder ?? mkdtempSync(join(tmpdir(), "brp-"));
   const tag = tagOf(folder);
   const runFolder = `/run/brume-${tag}`;
   const door = await openDoor(lab);
@@ -78,7 +85,9 @@ export async function createNetworkProcess(): Promise<NetworkProcess> {
       BRUME_SIMULATE: "0",
       // It is started many times.
       NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
+      ...beside?.environment,
     },
+    unborn: beside !== undefined,
   });
 
   async function host(): Promise<string> {
@@ -151,6 +160,7 @@ export async function createNetworkProcess(): Promise<NetworkProcess> {
             await announce(store, id);
           }
       }),
+    shut: () => door.close(),
     async close() {
       await brume.close();
       door.close();
@@ -172,7 +182,7 @@ export async function createNetworkProcess(): Promise<NetworkProcess> {
       await last.close();
       rmSync(runFolder, { recursive: true, force: true });
       rmSync(folder, { recursive: true, force: true });
-      await lab.close();
+      if (beside === undefined) await lab.close();
     },
   };
 }

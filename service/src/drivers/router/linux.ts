@@ -267,7 +267,7 @@ export function createLinux(options: LinuxOptions): Router {
       set(machine, due("forwarding", forwardingArguments(image, here.settings, [...here.links.keys()]))),
       joined || image.edgeAddress === null
         ? ip(machine, due("routes", machineLines(image, options, here.links.get(uplink), here.routes)))
-        : ip(machine, machineLines(image, options, undefined, new Set())),
+        : ip(machine, machineLines(image, options, undefined, null)),
     ]);
     const shape = capabilities.bandwidth ? shapeLines(image, base, new Set(coming.map(({ id }) => id))) : [];
     if (due("bandwidth", shape).length > 0)

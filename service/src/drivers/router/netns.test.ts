@@ -125,13 +125,13 @@ test("a new network, line by line", () => {
     "route replace default via 169.254.1.1 dev up0 onlink src 10.64.255.2",
     "route replace default via fe80::1 dev up0",
   ]);
-  assert.deepEqual(machineLines(image, site, undefined, new Set()), [
+  assert.deepEqual(machineLines(image, site, undefined, null), [
     "addr add 169.254.1.1/32 dev bx1yu1z",
     "addr add fe80::1/64 dev bx1yu1z nodad",
     "link set bx1yu1z up",
-    "route replace 10.64.255.2/32 dev bx1yu1z",
-    "route replace 10.64.0.8/29 via 10.64.255.2 dev bx1yu1z onlink",
-    "route replace fd24:1::/64 via fe80::2 dev bx1yu1z",
+    "route add 10.64.255.2/32 dev bx1yu1z",
+    "route add 10.64.0.8/29 via 10.64.255.2 dev bx1yu1z onlink",
+    "route add fd24:1::/64 via fe80::2 dev bx1yu1z",
   ]);
   const coming = arriving(
     image,
@@ -178,6 +178,19 @@ test("a network that is whole needs nothing", () => {
     "fd24:1::/64 via fe80::2 dev bx1yu1z",
   ]);
   assert.deepEqual(machineLines(image, site, uplink, routes), []);
+});
+
+test("a route that is lost comes back, one of another device is not taken", () => {
+  const uplink = link("bx1yu1z", { addresses: ["169.254.1.1/32", "fe80::1/64"] });
+  assert.deepEqual(machineLines(image, site, uplink, new Set(["default via 198.18.0.2 dev w0"])), [
+    "route replace 10.64.255.2/32 dev bx1yu1z",
+    "route replace 10.64.0.8/29 via 10.64.255.2 dev bx1yu1z onlink",
+    "route replace fd24:1::/64 via fe80::2 dev bx1yu1z",
+  ]);
+  for (const foreign of ["10.64.255.2 dev babcu1", "10.64.0.8/29 via 10.9.9.9 dev eth0", "fd24:1::/64 dev eth0"])
+    assert.throws(() => machineLines(image, site, uplink, new Set([foreign])), {
+      message: `the host has another route to the network: ${foreign}`,
+    });
 });
 
 test("ports go, their limits go, and others stay", () => {

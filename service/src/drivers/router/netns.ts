@@ -165,19 +165,35 @@ export function moveLines(image: Image, site: Site, coming: Image["ports"]): str
 export const returnLines = (image: Image, { machine }: Site): string[] =>
   image.ports.map(({ id, device }) => `link set ${portOf(id)} netns ${machine ?? process.pid} name ${device}`);
 
-/** The machine's end of the uplink, and its routes to the network. */
-export function machineLines(image: Image, site: Site, link: Link | undefined, routes: ReadonlySet<string>): string[] {
+/**
+ * A route to the network over its uplink. Throws where another device has one: if both installations replaced it, packets would go
+ * now here, now there. `routes`: those of the host, null where none can be ours.
+ */
+function routeLines(uplink: string, routes: ReadonlySet<string> | null, destination: string, way: string): string[] {
+  const shown = destination.replace(/\/(32|128)$/, "");
+  if (routes === null) return [`route add ${destination} ${way}`];
+  const foreign = [...routes].find((route) => route.startsWith(`${shown} `) && !route.endsWith(` dev ${uplink}`));
+  if (foreign !== undefined) throw new Error(`the host has another route to the network: ${foreign}`);
+  return routes.has(`${shown} ${way.replace(/ onlink$/, "")}`) ? [] : [`route replace ${destination} ${way}`];
+}
+
+/** The machine's end of the uplink, and its routes to the network. `routes`: null for an uplink that was just made. */
+export function machineLines(
+  image: Image,
+  site: Site,
+  link: Link | undefined,
+  routes: ReadonlySet<string> | null,
+): string[] {
   const { edgeAddress, v4, v6 } = image;
   if (edgeAddress === null) return [];
   const uplink = uplinkOf(site.tag, image.id);
   const wanted = [`${NEXT_HOP}/32`, ...(v6 === null ? [] : [`${NEXT_HOP6}/64`])];
-  const route = (present: string, line: string) => (routes.has(present) ? [] : [`route replace ${line}`]);
   return [
     ...addressLines(uplink, wanted, link),
     ...up(uplink, link),
-    ...route(`${edgeAddress} dev ${uplink}`, `${edgeAddress}/32 dev ${uplink}`),
-    ...route(`${v4.cidr} via ${edgeAddress} dev ${uplink}`, `${v4.cidr} via ${edgeAddress} dev ${uplink} onlink`),
-    ...(v6 === null ? [] : route(`${v6.cidr} via fe80::2 dev ${uplink}`, `${v6.cidr} via fe80::2 dev ${uplink}`)),
+    ...routeLines(uplink, routes, `${edgeAddress}/32`, `dev ${uplink}`),
+    ...routeLines(uplink, routes, v4.cidr, `via ${edgeAddress} dev ${uplink} onlink`),
+    ...(v6 === null ? [] : routeLines(uplink, routes, v6.cidr, `via fe80::2 dev ${uplink}`)),
   ];
 }
 

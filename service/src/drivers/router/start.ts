@@ -9,6 +9,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { type Exec, searchPath } from "../exec.ts";
+import { claimHost, type Pool } from "./claim.ts";
 import { type Capabilities, detect } from "./detect.ts";
 import { createIpsec } from "./ipsec.ts";
 import { createLinux } from "./linux.ts";
@@ -40,6 +41,8 @@ export interface RouterStartOptions {
   readonly simulate: boolean;
   /** Addresses and blocks of the host that guests may reach. */
   readonly opened: readonly string[];
+  /** What this service is going to give out; null: nothing is made, networks are only taken away. */
+  readonly pools: readonly Pool[] | null;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -49,7 +52,7 @@ const isInstalled = (program: string): boolean =>
   searchPath.split(":").some((folder) => existsSync(join(folder, program)));
 
 export async function startRouter(options: RouterStartOptions): Promise<RouterStart> {
-  const { exec, dataFolder, simulate, opened, log, now } = options;
+  const { exec, dataFolder, simulate, opened, pools, log, now } = options;
   const simulated = (why: string): RouterStart => {
     const router = createSim(now);
     return {
@@ -74,6 +77,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     const why = capabilities.trials.filter(({ works }) => !works).map(({ name, detail }) => `${name}: ${detail}`);
     return simulated(why[0] ?? "networks cannot be made here");
   }
+  if (pools !== null) await claimHost({ exec, tag, dataFolder, pools });
   const runFolder = `/run/brume-${tag}`;
   const shared = {
     exec,
