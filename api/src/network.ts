@@ -228,6 +228,19 @@ export const networkOperations = operations({
     query: peerQuery,
     answer: TunnelPeer,
   },
+  issueTunnelPeer: {
+    method: "POST",
+    path: "/publicnetwork/{id}/vpn/{tunnelId}/peer",
+    access: "network:write",
+    summary: "Issue a complete configuration for the far end of a tunnel",
+    description:
+      "With all secrets, ready to be imported. Of WireGuard each call makes a new key pair for the peer: `PeerPublicKey` changes, whoever has the key before is cut off, and the private half is in this answer only, also as a QR code.",
+    params: { ...publicParam, tunnelId: "tunnel_not_found" },
+    query: peerQuery,
+    answer: TunnelPeer,
+    wait: 2,
+    faults: ["action_not_allowed"],
+  },
   configureFirewall: {
     method: "PUT",
     path: "/publicnetwork/{id}/firewall",

@@ -130,7 +130,8 @@ export const TunnelWish = Type.Object(
     PeerPublicKey: optional(
       text({
         maxLength: 64,
-        description: "WireGuard, required: base64 of 32 bytes, unique in the network.",
+        description:
+          "WireGuard: base64 of 32 bytes, unique in the network. A new tunnel without one waits until its peer has a key: `POST …/vpn/{tunnelId}/peer` makes one.",
       }),
     ),
     KeepAlive: optional(keepAlive),
@@ -168,15 +169,23 @@ export type TunnelStatus = Static<typeof TunnelStatus>;
 /** In whose words the far end's configuration can be had; the first of each type is the one nobody asks for. */
 export const peerDialects = {
   IPsec: ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate"],
-  WireGuard: ["wg-quick", "mikrotik"],
+  WireGuard: ["wg-quick", "wg", "mikrotik"],
 } as const satisfies Record<TunnelType, readonly string[]>;
-export const peerDialectWords = ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate", "wg-quick"] as const;
+export const peerDialectWords = [
+  "strongswan",
+  "libreswan",
+  "mikrotik",
+  "cisco",
+  "fortigate",
+  "wg-quick",
+  "wg",
+] as const;
 export type PeerDialect = (typeof peerDialectWords)[number];
 
 export const TunnelPeer = Type.Object(
   {
     Peer: word(peerDialectWords),
-    Config: text({ description: "With `<SharedKey>` and `<private key>` in place of secrets." }),
+    Config: text({ description: "GET: with `<SharedKey>` and `<private key>` in place of secrets. POST: complete." }),
     Qr: text({ description: "`wg-quick`: the same as a QR code, SVG. Else empty." }),
   },
   { title: "TunnelPeer" },

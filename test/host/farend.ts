@@ -79,7 +79,10 @@ export async function createFarEnd(lab: Lab, number: number): Promise<FarEnd> {
 export async function startWireguard(
   end: FarEnd,
   device: string,
-): Promise<{ configure(tunnel: Tunnel, privateKey: string, back: string): Promise<void> }> {
+): Promise<{
+  readonly device: string;
+  configure(tunnel: Tunnel, privateKey: string, back: string): Promise<void>;
+}> {
   await exec.startDetached(["ip", "netns", "exec", end.namespace, "wireguard-go", "-f", device], {
     environment: { WG_PROCESS_FOREGROUND: "1" },
     output: join(end.folder, "wireguard.out"),
@@ -87,6 +90,7 @@ export async function startWireguard(
   await until("the far device", () => askDevice(socketOf(device), "get=1\n\n").catch(() => null));
   await exec.run(["ip", "-n", end.namespace, "link", "set", device, "up"]);
   return {
+    device,
     async configure({ PeerConfig }, privateKey, back) {
       const valueOf = (name: string): string => new RegExp(`^${name} = (.*)$`, "m").exec(PeerConfig)?.[1] ?? "";
       const request = [

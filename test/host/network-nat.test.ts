@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel, TunnelStatus, TunnelWish } from "@brume/api/vpn.ts";
@@ -154,6 +156,33 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
     await both(one, first);
     await both(two, second);
     await Promise.all([put(one), put(two)]);
+  });
+
+  test("what is issued for WireGuard is imported as it is, by wg-quick and by wg", {
+    skip: whyNot("wg", "wg-quick"),
+  }, async () => {
+    const end = await farEnd(8);
+    const device = `b${scene.lab.tag}q`;
+    const path = async (peer?: "wg") => {
+      const [tunnel] = await put(one, { Name: "phone", Type: "WireGuard", PeerNetwork: end.cidr });
+      assert.ok(tunnel);
+      const query = peer === undefined ? {} : { peer };
+      const { Config } = await scene.client.issueTunnelPeer({
+        path: { id: one.network.Id, tunnelId: tunnel.Id },
+        query,
+      });
+      writeFileSync(join(end.folder, `${device}.conf`), Config, { mode: 0o600 });
+      return join(end.folder, `${device}.conf`);
+    };
+    await end.run("wg-quick", "up", await path());
+    await isUp(one);
+    await both(one, end);
+    await end.run("wg-quick", "down", join(end.folder, `${device}.conf`));
+    await put(one);
+    const far = await startWireguard(end, device);
+    await end.run("wg", "setconf", far.device, await path("wg"));
+    await isUp(one);
+    await put(one);
   });
 
   test("a peer that called before its port led anywhere is heard as soon as it does", async () => {

@@ -17,6 +17,9 @@ export async function prepareRequests({ client }: Stage): Promise<Partial<Record
   const doomedKey = await client.createSshKey({ body: { Title: "doomed", PublicKey: key(1) } });
   const publicNetwork = async (Name: string) => (await client.createPublicNetwork({ body: { Name } }, wait)).Id;
   const [edge, doomedEdge] = [await publicNetwork("kept"), await publicNetwork("doomed")];
+  const roaming = await publicNetwork("roaming");
+  const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.9.0.2", Enabled: false } as const;
+  const { Vpn } = await client.configureVpn({ path: { id: roaming }, body: { Tunnels: [phone] } }, wait);
   const inner = async (Name: string) => (await client.createNetwork({ body: { Name } }, wait)).ID;
   const [lan, doomedLan] = [await inner("kept"), await inner("doomed")];
   return {
@@ -51,6 +54,7 @@ export async function prepareRequests({ client }: Stage): Promise<Partial<Record
         ],
       },
     ],
+    issueTunnelPeer: [`/publicnetwork/${roaming}/vpn/${Vpn.Tunnels[0]?.Id}/peer`],
     createNetwork: ["/network", { Name: "dry" }],
     updateNetwork: [`/network/${lan}`, { Name: "renamed" }],
     deleteNetwork: [`/network/${doomedLan}`],

@@ -346,6 +346,9 @@ function holdLike(dry: unknown, real: unknown, at: string): void {
   // These come of an id.
   if (at.endsWith(".MAC")) return assert.match(String(real), /^02:/);
   if (at.endsWith(".PeerConfig")) return assert.equal(withoutNumber(real), withoutNumber(dry));
+  if (at === "issueTunnelPeer.Config")
+    return assert.equal(String(real).replace(/^(PrivateKey = )[\w+/]{43}=$/m, "$1<private key>"), dry);
+  if (at === "issueTunnelPeer.Qr") return assert.match(String(real), /^<svg/);
   if (typeof dry === "string" && dates.test(dry)) return assert.match(String(real), dates);
   if (at.endsWith(".Serial")) return assert.ok(Number(real) >= Number(dry) && Number(real) - Number(dry) < 60, at);
   if (typeof dry !== "object" || dry === null) return assert.equal(real, dry, at);

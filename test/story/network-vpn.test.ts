@@ -346,7 +346,7 @@ onEveryDatabase(
         stage.client.readTunnelPeer({ path: { id, tunnelId }, query });
       for (const [tunnel, dialects] of [
         [ipsec, ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate"]],
-        [wireguard, ["wg-quick", "mikrotik"]],
+        [wireguard, ["wg-quick", "wg", "mikrotik"]],
       ] as const)
         for (const dialect of dialects) {
           const told = await peer(tunnel.Id, { peer: dialect });

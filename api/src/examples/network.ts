@@ -188,6 +188,7 @@ export const networkExamples: Examples = {
     ],
   },
   readTunnelPeer: { path: [5, 3], answer: { Peer: "strongswan", Config: peerConfig, Qr: "" } },
+  issueTunnelPeer: { path: [5, 3], answer: { Peer: "strongswan", Config: peerConfig, Qr: "" } },
   configureFirewall: {
     path: [5],
     request: { Enabled: true, DefaultRuleAction: "Deny", Rules: [web, out] },

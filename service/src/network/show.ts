@@ -4,7 +4,7 @@ import type { Network, NetworkLink, PublicNetwork } from "@brume/api/network.ts"
 import type { PeerDialect, Tunnel, TunnelPeer } from "@brume/api/vpn.ts";
 import type { WorkError } from "@brume/api/work.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { NearEnd } from "../drivers/router/peertext.ts";
+import type { NearEnd, Secrets } from "../drivers/router/peertext.ts";
 import type { NetworkStatus, TunnelSpec } from "../drivers/router/port.ts";
 import { abridge, firewallOf, showFirewall } from "./firewall/firewall.ts";
 import { firstWireguardPort } from "./image.ts";
@@ -54,8 +54,8 @@ function nearEnd(network: NetworkRow, tunnel: TunnelSettings): NearEnd {
 const specFor = (row: TunnelRow): TunnelSpec => toSpec(readTunnel(row), row.shared_key === null ? null : "");
 
 /** The tunnel's configuration for its far end. Throws `validation_failed` for words that do not fit the tunnel. */
-export const showPeer = (row: TunnelRow, network: NetworkRow, peer?: PeerDialect): TunnelPeer =>
-  describePeer(specFor(row), nearEnd(network, readTunnel(row).settings), peer);
+export const showPeer = (row: TunnelRow, network: NetworkRow, peer?: PeerDialect, secrets?: Secrets): TunnelPeer =>
+  describePeer(specFor(row), nearEnd(network, readTunnel(row).settings), peer, secrets);
 
 function showOneTunnel(row: TunnelRow, network: NetworkRow, { secrets, peer }: View): Tunnel {
   const stored = readTunnel(row);

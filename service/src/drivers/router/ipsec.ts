@@ -41,7 +41,7 @@ export interface IpsecOptions {
   readonly random: (bytes: number) => Uint8Array;
   /** The IPv4 address of a host name. */
   readonly lookup: (host: string) => Promise<string>;
-  /** Milliseconds between attempts for a tunnel that is down; 5000 by default. */
+  /** Milliseconds between attempts for a tunnel whose peer refuses it. */
   readonly retryAfter?: number;
   readonly log: Log;
 }
@@ -68,6 +68,8 @@ export const ipsecMtu = 1400;
 const routingTable = 219;
 
 const silenceAfter = 2000;
+/** A peer that is set up a moment later has its tunnel within three seconds. */
+export const soon = 2000;
 
 interface Net {
   edge: Edge;
@@ -85,7 +87,7 @@ interface Net {
 }
 
 export function createIpsec(options: IpsecOptions): Ipsec {
-  const { exec, runFolder, kernelEsp, now, random, lookup, retryAfter = 5000, log } = options;
+  const { exec, runFolder, kernelEsp, now, random, lookup, retryAfter = soon, log } = options;
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "ipsec");
   const enabledOf = (net: Net): readonly IpsecTunnel[] => net.tunnels.filter(({ enabled }) => enabled);

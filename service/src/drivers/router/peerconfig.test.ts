@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ipsecDialects, renderPeerConfig, wireguardDialects } from "./peerconfig.ts";
+import { fillSecrets } from "./peertext.ts";
 import type { IpsecTunnel, WireguardTunnel } from "./port.ts";
 
 const tunnel: IpsecTunnel = {
@@ -153,6 +154,34 @@ test("Fortinet FortiOS", () => {
     '        set device "brume-3"',
   ])
     assert.ok(text.split("\n").includes(line), line);
+});
+
+test("a far end with a network has its first address, as the router there does", () => {
+  const text = renderPeerConfig({ ...wireguard, peerSubnets: ["10.9.1.0/24", "10.9.2.0/24"] }, near) ?? "";
+  assert.match(text, /^Address = 10\.9\.1\.1\/32$/m);
+  assert.doesNotMatch(renderPeerConfig(wireguard, near, "wg") ?? "", /Address|MTU/);
+});
+
+test("secrets take their places whatever is in them", () => {
+  const plain = { sharedKey: "Vw3kQ8zR1tYb6NcX", privateKey: null };
+  const odd = { sharedKey: 'a"b\\c$&d0123456789', privateKey: null };
+  const fill = (dialect: string, secrets: typeof plain) => fillSecrets(given(dialect), dialect, secrets);
+  assert.match(fill("strongswan", plain), /secret = "Vw3kQ8zR1tYb6NcX"/);
+  const coded = `0s${Buffer.from(odd.sharedKey).toString("base64")}`;
+  assert.ok(fill("strongswan", odd).includes(`secret = ${coded}\n`));
+  assert.ok(fill("libreswan", odd).includes(`PSK ${coded}\n`));
+  assert.ok(fill("fortigate", odd).includes('set psksecret "a\\"b\\\\c$&d0123456789"\n'));
+  assert.ok(fill("mikrotik", odd).includes('secret="a\\"b\\\\c\\$&d0123456789" '));
+  assert.ok(fill("cisco", odd).includes(`pre-shared-key ${odd.sharedKey}\n`));
+  // A key that looks encoded is not taken for one.
+  assert.match(fill("strongswan", { ...plain, sharedKey: "0x12345678901234" }), /secret = 0s/);
+  const [privateKey, presharedKey] = [Buffer.alloc(32, 5).toString("base64"), wireguard.presharedKey];
+  const text = fillSecrets(renderPeerConfig(wireguard, near) ?? "", "wg-quick", {
+    sharedKey: presharedKey,
+    privateKey,
+  });
+  assert.ok(text.includes(`PrivateKey = ${privateKey}\n`) && text.includes(`PresharedKey = ${presharedKey}\n`));
+  assert.ok(!text.includes("<"));
 });
 
 test("wg-quick gives a far end that is one address its address", () => {

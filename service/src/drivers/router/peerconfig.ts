@@ -3,6 +3,7 @@
  * placeholders in place of secrets. Everything is seen from the far end: its local side is our peer side.
  */
 import { isIPv4 } from "node:net";
+import { formatAddresses, parseAddresses } from "../../base/address.ts";
 import { life, lines, type NearEnd, placeholder } from "./peertext.ts";
 import { cisco, fortigate, mikrotik, mikrotikWireguard } from "./peervendors.ts";
 import type { IpsecTunnel, WireguardTunnel } from "./port.ts";
@@ -29,6 +30,7 @@ function swanctl(tunnel: IpsecTunnel, near: NearEnd): string {
         life_time = ${life.esp}s
         start_action = ${peer === null ? "start" : "none"}
         dpd_action = ${peer === null ? "restart" : "clear"}
+        close_action = ${peer === null ? "start" : "none"}
       }`,
   );
   return `connections {
@@ -100,16 +102,27 @@ function libreswan(tunnel: IpsecTunnel, near: NearEnd): string {
   );
 }
 
-/** wg-quick(8). A far end that is one address gets it; one with a network has its addresses already. */
-function wgQuick(tunnel: WireguardTunnel, near: NearEnd): string {
-  const own = tunnel.peerSubnets.filter((block) => block.endsWith("/32"));
+/** The far end's own addresses: those that are its alone, else the first of its network, as a router there has it. */
+function ownAddresses({ peerSubnets }: WireguardTunnel): readonly string[] {
+  const single = peerSubnets.filter((block) => block.endsWith("/32"));
+  if (single.length > 0) return single;
+  const first = parseAddresses(peerSubnets[0] ?? "0.0.0.0/0").first + 1n;
+  return [`${formatAddresses(4, { first, last: first })}/32`];
+}
+
+/** wg-quick(8), and what imports its files. */
+const wgQuick = (tunnel: WireguardTunnel, near: NearEnd): string =>
+  wg(tunnel, near, [`Address = ${ownAddresses(tunnel).join(", ")}`, `MTU = ${Math.min(tunnel.mtu, 1420)}`]);
+
+/** wg(8) `setconf`, which knows nothing of addresses. `device`: lines about the interface itself. */
+function wg(tunnel: WireguardTunnel, near: NearEnd, device: readonly string[] = []): string {
   const port = /:(\d+)$/.exec(tunnel.endpoint ?? "")?.[1];
   const parts = [
     "[Interface]",
     `PrivateKey = ${placeholder.privateKey}`,
-    ...(own.length > 0 ? [`Address = ${own.join(", ")}`] : []),
+    ...device.filter((line) => line.startsWith("Address")),
     ...(port === undefined ? [] : [`ListenPort = ${port}`]),
-    `MTU = ${Math.min(tunnel.mtu, 1420)}`,
+    ...device.filter((line) => !line.startsWith("Address")),
     "",
     "[Peer]",
     `PublicKey = ${near.wireguard?.publicKey ?? ""}`,
@@ -123,7 +136,11 @@ function wgQuick(tunnel: WireguardTunnel, near: NearEnd): string {
 
 /** The first of each is the one that is told when nobody asks for another. */
 export const ipsecDialects = { strongswan: swanctl, libreswan, mikrotik, cisco, fortigate } as const;
-export const wireguardDialects = { "wg-quick": wgQuick, mikrotik: mikrotikWireguard } as const;
+export const wireguardDialects = {
+  "wg-quick": wgQuick,
+  wg: (tunnel: WireguardTunnel, near: NearEnd) => wg(tunnel, near),
+  mikrotik: mikrotikWireguard,
+} as const;
 
 export type IpsecDialect = keyof typeof ipsecDialects;
 export type WireguardDialect = keyof typeof wireguardDialects;

@@ -11,6 +11,32 @@ export interface NearEnd {
   readonly wireguard: { readonly publicKey: string; readonly listenPort: number } | null;
 }
 
+/** What takes the places of the secrets. */
+export interface Secrets {
+  readonly sharedKey: string | null;
+  /** The far end's own, of WireGuard. */
+  readonly privateKey: string | null;
+}
+
+/** Each program takes a quoted text in its own way; those of IPsec for Unix take base64, which needs no quotes. */
+const quoted: Readonly<Record<string, (key: string) => string>> = {
+  mikrotik: (key) => `"${key.replace(/[\\"$]/g, "\\$&")}"`,
+  fortigate: (key) => `"${key.replace(/[\\"]/g, "\\$&")}"`,
+};
+const encoded = (key: string): string => `0s${Buffer.from(key).toString("base64")}`;
+/** A text that begins so would be taken for an encoded one. */
+const isPlain = (key: string): boolean => /^[\w+/=.,:-]+$/.test(key) && !/^0[sxt]/i.test(key);
+
+/** The text with the secrets in it, for the far end alone. */
+export function fillSecrets(text: string, dialect: string, { sharedKey, privateKey }: Secrets): string {
+  const key = sharedKey ?? "";
+  const inQuotes = isPlain(key) ? `"${key}"` : (quoted[dialect] ?? encoded)(key);
+  return text
+    .replaceAll(`"${placeholder.sharedKey}"`, () => inQuotes)
+    .replaceAll(placeholder.sharedKey, () => key)
+    .replaceAll(placeholder.privateKey, () => privateKey ?? placeholder.privateKey);
+}
+
 /** Seconds until a key is dead. */
 export const life = { ike: 28_800, esp: 3600 } as const;
 

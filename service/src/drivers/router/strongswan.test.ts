@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { soon } from "./ipsec.ts";
 import type { IpsecTunnel } from "./port.ts";
 import { espProposal, ikeProposal, type Suite } from "./proposals.ts";
 import { childrenOf, identityOf, renderConnection, renderDaemon, renderSecret, tunnelOf } from "./strongswan.ts";
@@ -119,4 +120,19 @@ test("the daemon's configuration has libipsec only without the kernel's ESP", ()
   assert.match(text, /threads = 16/);
   assert.doesNotMatch(renderDaemon({ socket: "/s", kernelEsp: true }), /load = .*libipsec/);
   assert.throws(() => renderDaemon({ socket: '/run/a"b', kernelEsp: true }), /quotes/);
+});
+
+test("a peer that is silent is called every two seconds, and given up after twelve", () => {
+  const text = renderDaemon({ socket: "/run/x", kernelEsp: false });
+  const valueOf = (name: string): number =>
+    Number(new RegExp(`^ *retransmit_${name} = ([\\d.]+)$`, "m").exec(text)?.[1]);
+  const pauses = Array.from(
+    { length: valueOf("tries") + 1 },
+    (_, index) => valueOf("timeout") * valueOf("base") ** index,
+  );
+  assert.ok(Math.max(...pauses, soon / 1000) <= 2, pauses.join());
+  assert.equal(
+    pauses.reduce((sum, pause) => sum + pause),
+    12,
+  );
 });

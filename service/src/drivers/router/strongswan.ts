@@ -20,7 +20,8 @@ export interface DaemonConfig {
 
 /**
  * strongswan.conf(5) of a daemon in a network's namespace. With libipsec nine of its threads are always busy, and with eight it
- * takes connections on its socket and never answers. A peer is given up 12 seconds after the first unanswered message. As many
+ * takes connections on its socket and never answers. A peer is called every 1.5 seconds, so that it has its tunnel soon after it is there,
+ * and given up 12 seconds after the first unanswered message. As many
  * tunnels as a network has by default may call at once from one address: they are asked for cookies, but not dropped. Routes are ours
  * (`tunnelroutes.ts`): with the kernel's ESP charon would send to the peer's networks also what no tunnel covers.
  */
@@ -30,8 +31,9 @@ export function renderDaemon({ socket, kernelEsp }: DaemonConfig): string {
   load = ${plugins} ${kernelEsp ? "" : "kernel-libipsec "}kernel-netlink socket-default vici
   threads = 16
   block_threshold = 50
-  retransmit_tries = 3
-  retransmit_timeout = 1.0
+  retransmit_tries = 7
+  retransmit_timeout = 1.5
+  retransmit_base = 1.0
   install_virtual_ip = no
   install_routes = no
   plugins {

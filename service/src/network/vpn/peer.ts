@@ -1,12 +1,12 @@
 /**
  * What the owner of a tunnel gives to whoever runs its far end: a ready configuration in the words of that program or router, and of
- * WireGuard the same as a QR code. Secrets are never in it; placeholders say where they go.
+ * WireGuard the same as a QR code. Placeholders say where the secrets go, unless they are given.
  */
 import { type PeerDialect, peerDialects, type TunnelPeer, type TunnelType } from "@brume/api/vpn.ts";
 import { renderSVG } from "uqr";
 import { fieldFault, invalidQuery } from "../../base/fault.ts";
 import { renderPeerConfig } from "../../drivers/router/peerconfig.ts";
-import type { NearEnd } from "../../drivers/router/peertext.ts";
+import { fillSecrets, type NearEnd, type Secrets } from "../../drivers/router/peertext.ts";
 import type { TunnelSpec } from "../../drivers/router/port.ts";
 
 const typeOf = ({ type }: TunnelSpec): TunnelType => (type === "ipsec" ? "IPsec" : "WireGuard");
@@ -17,7 +17,7 @@ export function renderConfig(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect
 }
 
 /** Throws `query_invalid` for a dialect that does not fit the tunnel. */
-export function describePeer(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect): TunnelPeer {
+export function describePeer(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect, secrets?: Secrets): TunnelPeer {
   const type = typeOf(spec);
   const dialects: readonly PeerDialect[] = peerDialects[type];
   const dialect = peer ?? peerDialects[type][0];
@@ -25,6 +25,7 @@ export function describePeer(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect
     const detail = `peer must be one of ${dialects.join(", ")} for a tunnel of type ${type}, not ${dialect}.`;
     throw invalidQuery([fieldFault("?peer", "value_not_allowed", detail)]);
   }
-  const config = renderConfig(spec, near, dialect);
+  const text = renderConfig(spec, near, dialect);
+  const config = secrets === undefined ? text : fillSecrets(text, dialect, secrets);
   return { Peer: dialect, Config: config, Qr: dialect === "wg-quick" ? renderSVG(config) : "" };
 }

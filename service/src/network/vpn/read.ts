@@ -159,7 +159,8 @@ function readWireguard(reading: Reading, old: WireguardSettings | undefined): Wi
     ...common,
     Type: "WireGuard",
     PeerEndpoint: allow(reading, "PeerEndpoint", old?.PeerEndpoint, "", readHostPort),
-    PeerPublicKey: need(reading, "PeerPublicKey", old?.PeerPublicKey, "the base64 of 32 bytes", (text) =>
+    // Without one the tunnel waits until the peer has a key.
+    PeerPublicKey: allow(reading, "PeerPublicKey", undefined, old?.PeerPublicKey ?? "", (text) =>
       text === network.publicKey
         ? refuse("fields_conflict", "must be the key of the peer, and is that of this end")
         : readKey(text),

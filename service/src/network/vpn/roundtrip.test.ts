@@ -80,7 +80,7 @@ const wishAt = (index: number): fc.Arbitrary<TunnelWish> => {
       SharedKey: fc.constantFrom("", keyOf(200)),
       KeepAlive: fc.integer({ min: 0, max: 65_535 }),
     },
-    { requiredKeys: ["Name", "PeerNetwork", "PeerPublicKey", "Type"] },
+    { requiredKeys: ["Name", "PeerNetwork", "Type"] },
   );
   return fc.oneof(ipsec, wireguard) as fc.Arbitrary<TunnelWish>;
 };

@@ -1,4 +1,5 @@
 /** The tunnels of a public network: set the whole list, ask how they are, read what the far end needs. */
+import type { TunnelPeer } from "@brume/api/vpn.ts";
 import { Fault } from "../../base/fault.ts";
 import { createPrivate, publicKeyOf } from "../../drivers/router/wireguardkey.ts";
 import type { Handlers } from "../../http/handler.ts";
@@ -23,7 +24,16 @@ function holdEngines({ tunnels }: TunnelPlan, { offers }: NetworkTools): void {
       throw new Fault("engine_unavailable", `There is no engine for tunnels of type ${settings.Type} on this host.`);
 }
 
-export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readVpnStatus" | "readTunnelPeer"> {
+type Names = "configureVpn" | "readVpnStatus" | "readTunnelPeer" | "issueTunnelPeer";
+
+/** Throws `tunnel_not_found`. */
+const tunnelOf = (rows: readonly table.TunnelRow[], network: number, id: number): table.TunnelRow => {
+  const row = rows.find((one) => one.id === id);
+  if (row === undefined) throw new Fault("tunnel_not_found", `There is no tunnel ${id} in network ${network}.`);
+  return row;
+};
+
+export function vpnRoutes(tools: NetworkTools): Handlers<Names> {
   const { sealer, random, live, nat } = tools;
 
   /** Makes the stored tunnels those of the plan; new ones come with the network's generation `generation`. */
@@ -113,10 +123,41 @@ export function vpnRoutes(tools: NetworkTools): Handlers<"configureVpn" | "readV
     readTunnelPeer: {
       async read({ params, query, caller }, db) {
         const network = await getPublic(db, caller, params.id);
-        const row = await table.findTunnel(db, params.tunnelId);
-        if (row === undefined || row.network_id !== network.id)
-          throw new Fault("tunnel_not_found", `There is no tunnel ${params.tunnelId} in network ${network.id}.`);
+        const row = tunnelOf(await table.listTunnels(db, network.id), network.id, params.tunnelId);
         return { answer: showPeer(row, network, query.peer) };
+      },
+    },
+    issueTunnelPeer: {
+      async change({ params, query, ...request }, tx) {
+        let answer: TunnelPeer | undefined;
+        const outcome = await changePublic(tools, { params, ...request }, tx, async ({ network, tunnels }) => {
+          const row = tunnelOf(tunnels, network.id, params.tunnelId);
+          const { settings } = readTunnel(row);
+          const sharedKey = openKey(row, sealer);
+          // What a dry run makes shows nobody a key that will not be.
+          if (request.dryRun) {
+            answer = showPeer(row, network, query.peer);
+            return null;
+          }
+          if (settings.Type !== "WireGuard") {
+            answer = showPeer(row, network, query.peer, { sharedKey, privateKey: null });
+            return null;
+          }
+          const privateKey = createPrivate(random);
+          answer = showPeer(row, network, query.peer, { sharedKey, privateKey });
+          const spec = writeSettings({ ...settings, PeerPublicKey: publicKeyOf(privateKey) });
+          await table.updateTunnel(tx, row.id, { spec });
+          return {};
+        });
+        if (answer === undefined) throw new Error("nothing was issued");
+        return {
+          answer,
+          happenings: outcome.happenings,
+          async settle(ms) {
+            await outcome.settle?.(ms);
+            return undefined;
+          },
+        };
       },
     },
   };

@@ -35,7 +35,7 @@ const once: readonly {
   },
   {
     field: "PeerPublicKey",
-    keyOf: (tunnel) => (tunnel.Type === "WireGuard" ? tunnel.PeerPublicKey : null),
+    keyOf: (tunnel) => (tunnel.Type === "WireGuard" ? tunnel.PeerPublicKey || null : null),
     must: "must be unique in the network, and is that of",
   },
 ];

@@ -4,7 +4,7 @@ import type { TunnelStatus } from "@brume/api/vpn.ts";
 import { showWorkError, type WorkError, workFaults } from "@brume/api/work.ts";
 import type { TunnelStatus as EngineStatus, TunnelFault } from "../../drivers/router/port.ts";
 import { explainReach, type Reach } from "./reach.ts";
-import type { StoredTunnel, TunnelSettings } from "./tunnel.ts";
+import { isKeyless, type StoredTunnel, type TunnelSettings } from "./tunnel.ts";
 
 const states = {
   up: "Up",
@@ -58,6 +58,10 @@ export function showStatus(
   };
   // What is wished counts: the engine may not have heard of it yet.
   if (!settings.Enabled) return { ...idle, State: "Disabled" };
+  if (isKeyless(settings)) {
+    const detail = `The peer of tunnel ${id} has no key yet: set PeerPublicKey, or have one made by POST /publicnetwork/{id}/vpn/${id}/peer.`;
+    return { ...idle, Error: explain("peer_unreachable", detail) };
+  }
   if (word === "absent") return idle;
   if (word === "silent") {
     const error = explain("engine_unavailable", `The engine said nothing of tunnel ${id} within 2 seconds.`);

@@ -72,6 +72,10 @@ const encryptions: Readonly<Record<EncryptionType, Encryption>> = {
 
 const digests = { Sha1: "sha1", Sha256: "sha256", Sha384: "sha384", Sha512: "sha512" } as const;
 
+/** The peer of a WireGuard tunnel has no key yet. */
+export const isKeyless = (settings: TunnelSettings): boolean =>
+  settings.Type === "WireGuard" && settings.PeerPublicKey === "";
+
 /**
  * What the driver is told; `sharedKey` is null for a tunnel that has none. To describe a tunnel to its peer any text will do for the
  * key, since only a placeholder is told, but not null: that there is a key is told.
@@ -79,7 +83,8 @@ const digests = { Sha1: "sha1", Sha256: "sha256", Sha384: "sha384", Sha512: "sha
 export function toSpec({ id, settings }: Pick<StoredTunnel, "id" | "settings">, sharedKey: string | null): TunnelSpec {
   const common = {
     id,
-    enabled: settings.Enabled,
+    // There is nobody to speak with until the peer has a key.
+    enabled: settings.Enabled && !isKeyless(settings),
     mtu: Math.min(settings.Mtu, carriers[settings.Type]),
     localSubnets: splitBlocks(settings.LocalNetwork),
     peerSubnets: splitBlocks(settings.PeerNetwork),
