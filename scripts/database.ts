@@ -37,7 +37,7 @@ export async function openSnapshot(location: Location): Promise<Snapshot> {
 }
 
 export async function openStore({ address, isPostgres }: Location): Promise<Store> {
-  if (isPostgres) return openPostgres(address, { log });
+  if (isPostgres) return openPostgres(address, { log, exclusive: true, limit: 3_600_000 });
   mkdirSync(dirname(address), { recursive: true, mode: 0o700 });
   return openSqlite(address, { log });
 }

@@ -173,7 +173,7 @@ async function startServer(): Promise<string> {
 }
 
 /** The folder of `initdb` and `postgres`: on the PATH, or where Debian puts them. */
-function findBinaries(): string {
+export function findBinaries(): string {
   const debian = "/usr/lib/postgresql";
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
   const folders = [
@@ -186,7 +186,7 @@ function findBinaries(): string {
 }
 
 /** PostgreSQL refuses to run as root, and wants an account that exists. */
-function findAccount(): { uid?: number; gid?: number } {
+export function findAccount(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {};
   for (const line of readFileSync("/etc/passwd", "utf8").split("\n").sort().reverse()) {
     const [name, , uid, gid] = line.split(":");

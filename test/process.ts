@@ -12,9 +12,10 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Client, createClient } from "@brume/api/client.ts";
+import pg from "pg";
 import type { Snapshot } from "../service/src/store/db.ts";
 import { openPostgresSnapshot } from "../service/src/store/postgres.ts";
-import { databaseName, openSqliteSnapshot } from "../service/src/store/sqlite.ts";
+import { connect, databaseName, openSqliteSnapshot } from "../service/src/store/sqlite.ts";
 import { type Kind, startDatabase } from "./postgres.ts";
 
 const main = fileURLToPath(new URL("../service/src/main.ts", import.meta.url));
@@ -38,6 +39,8 @@ export interface Process {
   readonly dns: string;
   readonly client: Client;
   readonly pid: number;
+  /** Its settings. */
+  readonly environment: Readonly<Record<string, string>>;
   /** What it has logged since the last start. */
   readonly log: readonly LogLine[];
   /** Starts it on what is there; resolves when `/readyz` says that it is ready. */
@@ -50,6 +53,8 @@ export interface Process {
   memory(): number;
   /** The database as it is now, beside the process or after it. */
   snapshot(): Promise<Snapshot>;
+  /** Changes the database behind the back of the process. */
+  query(sql: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -146,6 +151,10 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     get pid() {
       return child?.pid ?? 0;
     },
+    environment: Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith("BRUME_"))) as Record<
+      string,
+      string
+    >,
     get log() {
       return log;
     },
@@ -170,6 +179,18 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     },
     snapshot: () =>
       database === null ? openSqliteSnapshot(join(folder, databaseName)) : openPostgresSnapshot(database.address),
+    async query(sql) {
+      if (database === null) {
+        const connection = connect(join(folder, databaseName), { readOnly: false });
+        connection.script(sql);
+        connection.close();
+        return;
+      }
+      const asker = new pg.Client({ connectionString: database.address });
+      await asker.connect();
+      await asker.query(sql);
+      await asker.end();
+    },
     async close() {
       await created.end("SIGKILL");
       await database?.close();

@@ -79,7 +79,9 @@ export function createMortal(store: Store): MortalStore {
   }
   const inner: Store = {
     kind: store.kind,
+    alone: store.alone,
     read: store.read,
+    trouble: () => store.trouble(),
     close: () => store.close(),
     async write(work) {
       if (dead) return never();

@@ -97,7 +97,7 @@ export const faults = {
   no_capacity: { status: 503, message: "There is not enough capacity." },
   pool_exhausted: { status: 503, message: "No address block of this size is free." },
   engine_unavailable: { status: 503, message: "The engine for this operation is not available." },
-  storage_unavailable: { status: 503, message: "The change could not be stored." },
+  storage_unavailable: { status: 503, message: "The database is not available." },
 } as const satisfies Record<string, FaultRow>;
 
 export type FaultCode = keyof typeof faults;

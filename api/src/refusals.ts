@@ -43,7 +43,7 @@ export function faultsOf(op: Operation): FaultCode[] {
   add(isChange(op) && op.method !== "DELETE" && op.whenBlocked !== true, "project_blocked");
   add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported");
   add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
-  add(isChange(op), "storage_unavailable");
+  add(!isOpen, "storage_unavailable");
   add(!isChange(op) && op.query !== undefined, "query_invalid");
   add(takesIfMatch(op), "etag_mismatch");
   return order.filter((code) => codes.has(code));

@@ -11,10 +11,10 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
+import { openSealer } from "./account/key.ts";
 import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
-import { createLog } from "./base/log.ts";
-import { createSealer } from "./base/secret.ts";
+import { createLog, type Log } from "./base/log.ts";
 import { type KeptSecret, keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
@@ -30,8 +30,10 @@ import { resolversFor } from "./drivers/router/resolvers.ts";
 import { startRouter } from "./drivers/router/start.ts";
 import { isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
+import type { Store } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
-import { databaseName, openSqlite } from "./store/sqlite.ts";
+
+import { databaseName, openSqlite, take } from "./store/sqlite.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -48,16 +50,12 @@ async function start(config: Config): Promise<void> {
   for (const name of config.unknown) log("warn", `${name} is set, but Brume knows no such setting.`);
   const tls = config.tls && (await readTls(config.tls));
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(blame("BRUME_DATA"));
-  const sealer = createSealer(Buffer.from(config.key ?? keepSecret(config.dataFolder, "key").value, "hex"));
   const kept = config.token === null ? keepSecret(config.dataFolder, "token") : null;
 
-  const store =
-    config.databaseUrl === null
-      ? await openSqlite(join(config.dataFolder, databaseName), { log })
-      : await (await import("./store/postgres.ts"))
-          .openPostgres(config.databaseUrl, { log })
-          .catch(blame("BRUME_DATABASE"));
+  const database = join(config.dataFolder, databaseName);
+  const store = config.databaseUrl === null ? await openSqlite(database, { log }) : await openServer(config, log);
   await migrate(store);
+  const sealer = await openSealer(store, config.key, config.dataFolder, log);
   const tokenInForce = await ensureFirst(store, systemClock, kept?.value ?? config.token ?? "");
   const nameserver = await createBuiltin({
     ...config.dns.listen,
@@ -156,6 +154,15 @@ async function start(config: Config): Promise<void> {
     : { line: "token 1 was deleted; use one of yours", shell: "YOUR-TOKEN" };
   process.stdout.write(greet(url, place, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
+}
+
+/** PostgreSQL for this process alone, and with it the data folder, as with SQLite. */
+async function openServer({ databaseUrl, dataFolder }: Config, log: Log): Promise<Store> {
+  const { openPostgres } = await import("./store/postgres.ts");
+  const folder = take(join(dataFolder, databaseName), `data folder ${dataFolder}`);
+  const store = await openPostgres(databaseUrl ?? "", { log, exclusive: true }).catch(blame("BRUME_DATABASE"));
+  const close = () => store.close().finally(() => folder.close());
+  return { ...store, close };
 }
 
 /** Says which setting did not work. */

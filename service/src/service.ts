@@ -170,7 +170,7 @@ export function createService(options: ServiceOptions): Service {
     );
     const patience = new AbortController();
     const silent = sleep(mostSilence, false, { signal: patience.signal }).catch(() => false);
-    databaseAnswers = await Promise.race([asked, silent]);
+    databaseAnswers = (await Promise.race([asked, silent])) && store.trouble() === null;
     patience.abort();
     const machine = servers.sight.look().then(
       ({ ready, detail }) => ({ ready, detail }),
@@ -185,7 +185,11 @@ export function createService(options: ServiceOptions): Service {
     const router = networks.live.last();
     const trouble = zones.trouble();
     const checks = [
-      { Name: "database", Ok: databaseAnswers, Detail: databaseAnswers ? store.kind : `${store.kind} does not answer` },
+      {
+        Name: "database",
+        Ok: databaseAnswers,
+        Detail: databaseAnswers ? store.kind : (store.trouble() ?? `${store.kind} does not answer`),
+      },
       {
         Name: "machine",
         Ok: machineState.ready,
@@ -278,7 +282,7 @@ export function createService(options: ServiceOptions): Service {
     clock,
     random,
     log,
-    alone: store.kind === "sqlite",
+    alone: store.alone,
   });
   const noteUse = (): Promise<void> =>
     authenticator.flush().catch((error: unknown) => log("error", "The last use of tokens was not written.", { error }));

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { hostname } from "node:os";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -149,7 +150,10 @@ test("sqlite: a database that is full takes the whole group with it, and only th
 test("sqlite: a second service on one database is refused, also from another process", patience, async () => {
   const database = await startDatabase("sqlite");
   try {
-    await assert.rejects(openSqlite(database.address, { log: () => {} }), /in use by another Brume service/);
+    await assert.rejects(
+      openSqlite(database.address, { log: () => {} }),
+      new RegExp(`in use by another Brume service \\(host ${hostname()}, pid ${process.pid}, since 20`),
+    );
     const second = startWriting(database);
     await assert.rejects(
       second.until(() => second.acknowledged.length > 0),

@@ -34,7 +34,9 @@ export function hearCommits(store: Store): HeardStore {
   return {
     commits: () => commits,
     kind: store.kind,
+    alone: store.alone,
     read: store.read,
+    trouble: () => store.trouble(),
     close: () => store.close(),
     write(work) {
       let topics: (Topic | "hidden")[] = [];

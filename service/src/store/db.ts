@@ -16,6 +16,8 @@ export type Tx = Kysely<Tables> & { readonly isWrite: true };
 
 export interface Store {
   readonly kind: Kind;
+  /** No other service has this database: what is held in it by one that is not this one is held by a dead one. */
+  readonly alone: boolean;
   readonly read: Reader;
   /**
    * Runs `work` in a write transaction and resolves with its result after the commit is durable; what `work` throws
@@ -25,6 +27,8 @@ export interface Store {
    * `StorageError` when the database cannot store (disk full, connection lost).
    */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Why it cannot be used now, as far as that is known; null: it can. */
+  trouble(): string | null;
   /** Refuses new writes, finishes those it took, and lets go of the database. */
   close(): Promise<void>;
 }

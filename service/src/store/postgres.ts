@@ -9,6 +9,7 @@ import type { PoolClient, QueryResult } from "pg";
 import pg from "pg";
 import type { Log, Snapshot, Store, Tx } from "./db.ts";
 import { lock, StorageError } from "./db.ts";
+import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
 import { type Entry, statementsOf } from "./journal.ts";
 import type { Row, Session } from "./session.ts";
 import { createFace, refuseAppend } from "./session.ts";
@@ -48,8 +49,8 @@ const tries = 6;
 /** serialization_failure, deadlock_detected: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 const again = new Set(["40001", "40P01"]);
 
-/** Classes of SQLSTATE that say that the server, not the statement, is at fault; and errors of the socket. */
-const storageState = /^(08|53|57P|58|XX|25006)/;
+/** Classes of SQLSTATE that say that the server, not the statement, is at fault, or too slow; and errors of the socket. */
+const storageState = /^(08|53|57|58|XX|25006|55P03)/;
 const socketCode = /^(E[A-Z]+|ERR_SOCKET.*)$/;
 
 const stateOf = (error: unknown): string => {
@@ -61,6 +62,7 @@ const stateOf = (error: unknown): string => {
 const lost = /^(Connection terminated|timeout (expired|exceeded)|Client has encountered a connection error)/;
 
 function explain(error: unknown): unknown {
+  if (error instanceof StorageError) return error;
   const state = stateOf(error);
   const message = error instanceof Error ? error.message : "";
   if (!storageState.test(state) && !socketCode.test(state) && !lost.test(message)) return error;
@@ -69,11 +71,11 @@ function explain(error: unknown): unknown {
 
 type Ask = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
 
-type Journaling = Pick<Session, "append" | "flush">;
+type Writing = Pick<Session, "append" | "flush" | "script">;
 
-const refusing: Journaling = { append: refuseAppend, flush: refuseAppend };
+const refusing: Writing = { append: refuseAppend, flush: refuseAppend, script: refuseAppend };
 
-const createSession = (ask: Ask, { append, flush }: Journaling = refusing): Session => ({
+const createSession = (ask: Ask, writing: Writing = refusing): Session => ({
   kind: "postgres",
   all: async (sql, values, name) => (await ask(sql, values, name)).rows,
   first: async (sql, values, name) => (await ask(sql, values, name)).rows[0],
@@ -82,19 +84,20 @@ const createSession = (ask: Ask, { append, flush }: Journaling = refusing): Sess
     const { rows } = await ask(`${sql} returning "id"`, values, name && `${name}-id`);
     return rows[0]?.["id"] as number;
   },
-  append,
-  flush,
   async execute(sql, values) {
     const { rows, rowCount } = await ask(sql, values);
     return { rows, changes: rowCount ?? 0 };
   },
-  async script(sql) {
-    await ask(sql, []);
-  },
+  ...writing,
 });
 
 const query = (sql: string, values: readonly unknown[], name?: string): pg.QueryConfig<unknown[]> =>
   name === undefined ? { text: sql, values: values as unknown[] } : { name, text: sql, values: values as unknown[] };
+
+/** Milliseconds for one statement. */
+const statementTime = 5_000;
+/** What a migration may take. */
+const scriptTime = 3_600_000;
 
 /** Making a connection has a limit of time, and waiting for one that is in use has none: the pool would hold both to the same. */
 class BrumeClient extends pg.Client {
@@ -103,11 +106,22 @@ class BrumeClient extends pg.Client {
   }
 }
 
+export interface PostgresOptions {
+  readonly log: Log;
+  /** For a service: no other service may have the database, and this one writes only as long as that is so. */
+  readonly exclusive?: boolean;
+  /** Milliseconds after which a statement has failed. */
+  readonly limit?: number;
+}
+
 /**
  * Opens the database at `url` (`postgresql://user@host/name`; a socket's folder as `?host=/run/postgresql`).
- * Rejects with `StorageError` when it cannot be reached, with a plain error when it is not fit.
+ * Rejects with `StorageError` when it cannot be reached, with a plain error when it is not fit or another service has it.
  */
-export async function openPostgres(url: string, { log }: { log: Log }): Promise<Store> {
+export async function openPostgres(
+  url: string,
+  { log, exclusive = false, limit = statementTime }: PostgresOptions,
+): Promise<Store> {
   const options = {
     connectionString: url,
     types,
@@ -115,19 +129,63 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
     Client: BrumeClient,
     application_name: "brume",
     idle_in_transaction_session_timeout: 60_000,
+    // A server that lives ends a slow statement itself, a little earlier than we cut the connection.
+    statement_timeout: limit - 500,
+    keepAlive: true,
   };
-  const readers = new pg.Pool({ ...options, options: "-c default_transaction_read_only=on" });
-  const writers = new pg.Pool(options);
+  const readers = new pg.Pool({ ...options, options: `-c default_transaction_read_only=on ${keepalives}` });
+  const writers = new pg.Pool({ ...options, options: keepalives });
+  const clients = new Set<PoolClient>();
   for (const pool of [readers, writers]) {
-    pool.on("error", (error) => log("warn", "an idle connection to PostgreSQL was lost", { error }));
+    pool.on("connect", (client) => clients.add(client));
+    pool.on("remove", (client) => clients.delete(client));
+    pool.on("error", (error) => {
+      if (guard.trouble() === null) log("warn", "an idle connection to PostgreSQL was lost", { error });
+    });
   }
+  const guard = await createGuard({
+    url,
+    exclusive,
+    log,
+    onLost: () => clients.forEach(cut),
+  }).catch(async (error: unknown) => {
+    await Promise.all([readers.end(), writers.end()]);
+    throw explain(error);
+  });
   const inside = new AsyncLocalStorage<{ ended: boolean }>();
   const running = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
+  /** Runs `work` on a connection of the pool. What it throws is explained, but `again`. */
+  async function using<T>(pool: pg.Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+    const connecting = pool.connect();
+    let client: PoolClient;
+    try {
+      client = await guard.during(connecting);
+    } catch (error) {
+      connecting.then(
+        (late) => late.release(),
+        () => {},
+      );
+      throw error;
+    }
+    let broken = false;
+    // Without a listener, a connection that is lost between two statements would end the process.
+    const onError = (): void => {
+      broken = true;
+    };
+    client.on("error", onError);
+    try {
+      return await work(client);
+    } finally {
+      client.off("error", onError);
+      client.release(broken);
+    }
+  }
+
   const ask: Ask = async (sql, values, name) => {
     try {
-      return await readers.query<Row>(query(sql, values, name));
+      return await using(readers, (client) => withDeadline(client, limit, client.query<Row>(query(sql, values, name))));
     } catch (error) {
       throw explain(error);
     }
@@ -141,7 +199,7 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
     const ask: Ask = async (sql, values, name) => {
       if (life.ended) throw new Error("this transaction has ended: await every statement inside it");
       try {
-        return await client.query<Row>(query(sql, values, name));
+        return await withDeadline(client, limit, client.query<Row>(query(sql, values, name)));
       } catch (error) {
         // Every further statement fails because of the first one, which is the one worth telling.
         failure ??= explain(error);
@@ -150,7 +208,12 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
           : explain(error);
       }
     };
+    const script = async (sql: string): Promise<void> => {
+      await ask("set local statement_timeout = 0", []);
+      await withDeadline(client, scriptTime, client.query(sql));
+    };
     const session = createSession(ask, {
+      script,
       append(journal, values) {
         if (life.ended) throw new Error("this transaction has ended");
         entries.push({ journal, values });
@@ -161,17 +224,19 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
       },
     });
     const tx: Tx = Object.assign(face(session), { isWrite: true as const });
-    await client.query("begin isolation level read committed read write");
+    await withDeadline(client, limit, client.query("begin isolation level read committed read write"));
     try {
       const value = await inside.run(life, work, tx);
       if (failure !== undefined) throw failure;
       await session.flush();
       life.ended = true;
-      await client.query("commit");
+      const trouble = guard.trouble();
+      if (trouble !== null) throw trouble;
+      await withDeadline(client, limit, client.query("commit"));
       return value;
     } catch (error) {
       life.ended = true;
-      await client.query("rollback").catch(() => {});
+      await withDeadline(client, limit, client.query("rollback")).catch(() => {});
       throw again.has(stateOf(failure)) ? failure : error;
     }
   }
@@ -193,19 +258,7 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
   async function attemptAll<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let tried = 1; ; tried++) {
       try {
-        const client = await writers.connect();
-        let broken = false;
-        // Without a listener, a connection that is lost between two statements would end the process.
-        const onError = (): void => {
-          broken = true;
-        };
-        client.on("error", onError);
-        try {
-          return await attempt(client, work);
-        } finally {
-          client.off("error", onError);
-          client.release(broken);
-        }
+        return await using(writers, (client) => attempt(client, work));
       } catch (error) {
         if (!again.has(stateOf(error)) || tried === tries) throw explain(error);
         await sleep(5 * 2 ** (tried - 1));
@@ -217,6 +270,7 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
     closing ??= (async () => {
       await Promise.allSettled(running);
       await Promise.all([readers.end(), writers.end()]);
+      await guard.close();
     })();
     return closing;
   }
@@ -227,7 +281,14 @@ export async function openPostgres(url: string, { log }: { log: Log }): Promise<
     await close();
     throw error;
   }
-  return { kind: "postgres", read: face(createSession(ask)), write, close };
+  return {
+    kind: "postgres",
+    alone: exclusive,
+    read: face(createSession(ask)),
+    write,
+    trouble: () => guard.trouble()?.message ?? null,
+    close,
+  };
 }
 
 /** Opens what is committed now and stays so, beside services that write. */

@@ -361,6 +361,12 @@ export interface IdempotencyTable {
   sealed: Uint8Array;
 }
 
+/** One row: a known text under the key of this installation. */
+export interface ProbeTable {
+  id: Generated<number>;
+  sealed: Uint8Array;
+}
+
 export interface Tables {
   migration: MigrationTable;
   event: EventTable;
@@ -386,4 +392,5 @@ export interface Tables {
   server: ServerTable;
   server_key: ServerKeyTable;
   sample: SampleTable;
+  probe: ProbeTable;
 }

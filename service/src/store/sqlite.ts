@@ -6,7 +6,8 @@
  * without waiting. Rows are fetched as arrays and named here, which is quicker than the binding's own objects and gives plain ones.
  */
 
-import { closeSync, existsSync, openSync, realpathSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import type { SelectModifierNode } from "kysely";
@@ -107,23 +108,40 @@ export function connect(file: string, { readOnly }: { readOnly: boolean }): Conn
 }
 
 /**
- * Takes the database for this process, for two services on one database would both run its tasks. The lock is SQLite's
- * own on an empty database beside it: the operating system drops it with the process, and backups of the real file go on.
+ * Takes what `file` names for this process, for two services on one database or one data folder would both run its tasks. The lock is
+ * SQLite's own on an empty database beside it: the operating system drops it with the process, and backups of the real file go on.
+ * Throws when another process has it, and says which.
  */
-function take(file: string): Connection {
+export function take(file: string, what: string): { close(): void } {
   const taken = connect(makePrivate(`${file}.lock`), { readOnly: false });
+  const note = `${file}.holder`;
   try {
     taken.script("PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-    return taken;
   } catch (error) {
     taken.close();
-    if (error instanceof StorageError && primaryCode(error.cause) === busyCode) {
-      throw new Error(
-        `the database ${file} is in use by another Brume service: stop that one first, or give this one a folder of its own`,
-        { cause: error },
-      );
-    }
-    throw error;
+    if (!(error instanceof StorageError) || primaryCode(error.cause) !== busyCode) throw error;
+    throw new Error(
+      `the ${what} is in use by another Brume service (${readNote(note)}): stop that one first, or give this one a folder of its own`,
+      { cause: error },
+    );
+  }
+  try {
+    // Only for people: on a full disk there is none, and never that of another process.
+    rmSync(note, { force: true });
+    writeFileSync(note, `host ${hostname()}, pid ${process.pid}, since ${new Date().toISOString().slice(0, 19)}Z`, {
+      mode: 0o600,
+    });
+  } catch {
+    // The lock counts, not the note.
+  }
+  return taken;
+}
+
+function readNote(note: string): string {
+  try {
+    return readFileSync(note, "utf8").trim() || "which has left no note";
+  } catch {
+    return "which has left no note";
   }
 }
 
@@ -155,7 +173,7 @@ const face = createFace({
  */
 export async function openSqlite(file: string, { log }: { log: Log }): Promise<Store> {
   const path = existsSync(file) ? realpathSync(file) : file;
-  const taken = take(path);
+  const taken = take(path, `database ${path}`);
   try {
     const writing = connect(makePrivate(path), { readOnly: false });
     writing.script(`
@@ -172,7 +190,14 @@ export async function openSqlite(file: string, { log }: { log: Log }): Promise<S
     };
     let closing: Promise<void> | undefined;
     const close = (): Promise<void> => (closing ??= end());
-    return { kind: "sqlite", read: face(readSession(reading)), write: writer.write, close };
+    return {
+      kind: "sqlite",
+      alone: true,
+      read: face(readSession(reading)),
+      write: writer.write,
+      trouble: () => null,
+      close,
+    };
   } catch (error) {
     taken.close();
     throw error;

@@ -1,0 +1,93 @@
+/**
+ * Whether the key of this start is the one that sealed what the database holds. The database keeps a known text under the key; one
+ * from before it did is asked for any other sealed value.
+ */
+import { join } from "node:path";
+import { createSealer, type Sealer } from "../base/secret.ts";
+import { keepSecret, readSecret } from "../base/secretfile.ts";
+import type { Log, Reader, Store } from "../store/db.ts";
+import { lock, StorageError } from "../store/db.ts";
+
+const text = "the key of this database";
+
+/** Any value that was sealed, the probe first. */
+async function findSealed(db: Reader): Promise<Uint8Array | undefined> {
+  const probe = await db.selectFrom("probe").select("sealed").limit(1).executeTakeFirst();
+  if (probe !== undefined) return probe.sealed;
+  const server = await db.selectFrom("server").select("admin_password as sealed").limit(1).executeTakeFirst();
+  if (server !== undefined) return server.sealed;
+  const network = await db
+    .selectFrom("network")
+    .select("wireguard as sealed")
+    .where("wireguard", "is not", null)
+    .limit(1)
+    .executeTakeFirst();
+  if (network?.sealed != null) return network.sealed;
+  const tunnel = await db
+    .selectFrom("tunnel")
+    .select("shared_key as sealed")
+    .where("shared_key", "is not", null)
+    .limit(1)
+    .executeTakeFirst();
+  if (tunnel?.sealed != null) return tunnel.sealed;
+  return (await db.selectFrom("idempotency").select("sealed").limit(1).executeTakeFirst())?.sealed;
+}
+
+/** Whether anything in the database needs the key that sealed it. What cannot be read may need it. */
+const hasSecrets = async (store: Store): Promise<boolean> => {
+  try {
+    return (await findSealed(store.read)) !== undefined;
+  } catch (error) {
+    if (error instanceof StorageError) return true;
+    throw error;
+  }
+};
+
+/** False: it is another key. A database without a probe gets one; a full or damaged disk does not keep the service from its start. */
+async function checkKey(store: Store, sealer: Sealer, log: Log): Promise<boolean> {
+  try {
+    const sealed = await findSealed(store.read);
+    if (sealed !== undefined && !opens(sealer, sealed)) return false;
+    if ((await store.read.selectFrom("probe").select("id").executeTakeFirst()) !== undefined) return true;
+    await store.write(async (tx) => {
+      await lock(tx, "probe");
+      const there = await tx.selectFrom("probe").select("id").executeTakeFirst();
+      if (there === undefined)
+        await tx
+          .insertInto("probe")
+          .values({ sealed: sealer.seal(text) })
+          .execute();
+    });
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    log("warn", `The key could not be checked against the database: ${error.message}`);
+  }
+  return true;
+}
+
+/**
+ * With the key that is given, or the one in the data folder, which is made for a new database. Throws, with nothing made, when the key is
+ * missing or another one.
+ */
+export async function openSealer(store: Store, given: string | null, folder: string, log: Log): Promise<Sealer> {
+  const file = join(folder, "key");
+  const known = given ?? readSecret(folder, "key");
+  if (known === null && (await hasSecrets(store)))
+    throw new Error(
+      `${file} is missing, and the database holds secrets that are sealed with it: put the copy of this file back, or set BRUME_KEY to what was in it. Without it they cannot be opened; with a new key every server would fail.`,
+    );
+  const sealer = createSealer(Buffer.from(known ?? keepSecret(folder, "key").value, "hex"));
+  if (await checkKey(store, sealer, log)) return sealer;
+  throw new Error(
+    `${given === null ? file : "BRUME_KEY"} is not the key that sealed the secrets of this database: put back the key that belongs to it, or the database that belongs to this key.`,
+  );
+}
+
+function opens(sealer: Sealer, sealed: Uint8Array): boolean {
+  try {
+    sealer.open(sealed);
+    return true;
+  } catch {
+    return false;
+  }
+}
