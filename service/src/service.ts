@@ -32,6 +32,7 @@ import { createEngine, type Engine } from "./engine/engine.ts";
 import { createFeed, eventKeeper } from "./engine/event.ts";
 import { keeper } from "./engine/flow.ts";
 import { endedWithin } from "./engine/task.ts";
+import { moveKeyTimes } from "./http/idempotency.ts";
 import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
 import { createTickets } from "./http/tickets.ts";
@@ -283,6 +284,10 @@ export function createService(options: ServiceOptions): Service {
     random,
     log,
     alone: store.alone,
+    async onClockSet(tx, step) {
+      await networks.moveTimes(tx, step);
+      await moveKeyTimes(tx, step);
+    },
   });
   const noteUse = (): Promise<void> =>
     authenticator.flush().catch((error: unknown) => log("error", "The last use of tokens was not written.", { error }));

@@ -4,8 +4,8 @@
  * PostgreSQL, are found by looking now and then. Any number of engines may share a database: each row has one worker.
  */
 
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../store/db.ts";
+import type { Clock, ClockStep } from "../base/clock.ts";
+import type { Log, Tx } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
 import type { HeardStore } from "./commit.ts";
@@ -13,6 +13,7 @@ import type { Flow, Keeper } from "./flow.ts";
 import { claim, endLeases, findCancels, LostLease, nextDue, renew } from "./lease.ts";
 import type { Held, Workshop } from "./run.ts";
 import { runFlow, runKeeper } from "./run.ts";
+import { bringBack, createStepMeter, moveTimes } from "./steps.ts";
 import type { Ended } from "./task.ts";
 import { nudge } from "./task.ts";
 import type { Row } from "./view.ts";
@@ -36,6 +37,8 @@ export interface EngineOptions {
    * instead of at the end of its lease.
    */
   readonly alone?: boolean;
+  /** Moves times of others, in the transaction in which the engine moves its own. */
+  readonly onClockSet?: (tx: Tx, step: ClockStep) => Promise<void>;
   /** Milliseconds after which another engine takes over from one that is silent. */
   readonly lease?: number;
   /** Milliseconds between looks for the work of other processes. */
@@ -77,6 +80,10 @@ export function createEngine(options: EngineOptions): Engine {
   let callOffPass = () => {};
   let callOffCare = () => {};
   let forgetCommits = () => {};
+  const stepOf = createStepMeter(alarm);
+  /** Of the clock, that were seen and are not stored yet. */
+  const steps: ClockStep[] = [];
+  let moving: Promise<void> | null = null;
   const shop: Workshop = { store, alarm, random, log, lease, flows, stopping: () => state === "stopping" };
 
   function wake(): void {
@@ -107,11 +114,35 @@ export function createEngine(options: EngineOptions): Engine {
     settle();
   }
 
+  /** Moves what is stored when the clock was set. Several engines on a database would do it several times. */
+  function followClock(): Promise<void> {
+    const by = stepOf();
+    if (by !== 0) {
+      log("warn", `The clock of this machine was set ${by < 0 ? "back" : "forward"} by ${Math.abs(by) / 1000} s.`);
+      for (const each of held) if (!each.lost) void keep(each);
+      if (alone) steps.push({ by, now: alarm.now() });
+    }
+    if (steps.length > 0) moving ??= move().finally(() => (moving = null));
+    return moving ?? Promise.resolve();
+  }
+
+  async function move(): Promise<void> {
+    for (let step = steps[0]; step !== undefined; step = steps[0]) {
+      const present = step;
+      await store.write(async (tx) => {
+        await moveTimes(tx, present);
+        await options.onClockSet?.(tx, present);
+      });
+      steps.shift();
+    }
+  }
+
   /** Takes what is due, as far as lanes are free, and gives the time to look again. */
   async function takeAll(): Promise<number> {
     let next = alarm.now() + poll;
     do {
       again = false;
+      await followClock();
       // A worker that is done looks again.
       const open = names.filter((name) => room(name) > 0);
       if (open.length === 0) break;
@@ -167,6 +198,7 @@ export function createEngine(options: EngineOptions): Engine {
     if (single.length > 0 || alone) {
       await store.write(async (tx) => {
         if (alone) await endLeases(tx, alarm.now());
+        if (alone) await bringBack(tx, alarm.now(), keepers, options.flows);
         for (const keeper of single) await nudge(tx, keeper, 0);
       });
     }
@@ -177,6 +209,7 @@ export function createEngine(options: EngineOptions): Engine {
   function care(): void {
     callOffCare();
     callOffCare = alarm.at(alarm.now() + lease / 3, () => {
+      followClock().catch((error: unknown) => log("warn", "times are moved later", { error }));
       const soon = alarm.now() + (lease * 2) / 3;
       for (const each of held) if (each.until <= soon && !each.lost) void keep(each);
       if (held.size > 0) care();

@@ -13,6 +13,7 @@ import { hide } from "./commit.ts";
 import type { Flow, Keeper, Kept, Run, Wait } from "./flow.ts";
 import { pauseAfter } from "./flow.ts";
 import { commit, LostLease, promote, remove } from "./lease.ts";
+import { createStepMeter, moveLive } from "./steps.ts";
 import { forget, lane } from "./task.ts";
 import type { Live, Move } from "./transition.ts";
 import {
@@ -98,15 +99,17 @@ async function nextMove(shop: Workshop, flow: Flow, live: Live, held: Held): Pro
   if (work === undefined) return undoing ? retreat(flow, live, now) : advance(flow, live, undefined, now);
   const limit = now + (step.time ?? flow.time);
   const until = undoing ? limit : Math.min(row.step_until ?? limit, row.deadline_at ?? limit);
+  const stepped = createStepMeter(shop.alarm);
   try {
     const trial = attempt(shop.alarm, until, async (signal) => work.call(step, runOf(live, signal)));
     held.current = trial;
     const outcome = await trial.result;
     const then = shop.alarm.now();
-    if (undoing) return retreat(flow, live, then);
-    return isWait(outcome) ? postpone(flow, live, outcome, then) : advance(flow, live, outcome, then);
+    const moved = moveLive(live, stepped());
+    if (undoing) return retreat(flow, moved, then);
+    return isWait(outcome) ? postpone(flow, moved, outcome, then) : advance(flow, moved, outcome, then);
   } catch (error) {
-    return failed(shop, flow, live, held, error);
+    return failed(shop, flow, moveLive(live, stepped()), held, error);
   } finally {
     held.current = null;
   }

@@ -5,6 +5,7 @@
  */
 import { hash } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { type ClockStep, dueBefore } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Sealer } from "../base/secret.ts";
 import { prepare, type Store, type Tx } from "../store/db.ts";
@@ -78,6 +79,16 @@ const replace = prepare<{ project: number; key: string; sealed: Uint8Array }>()(
 );
 
 const removeOld = prepare<{ since: number }>()((db, p) => db.deleteFrom("idempotency").where("date", "<=", p("since")));
+
+/** The clock was set forward, and no key is forgotten early for that. Set back, it only makes them known for longer. */
+export async function moveKeyTimes(tx: Tx, step: ClockStep): Promise<void> {
+  if (step.by < 0) return;
+  await tx
+    .updateTable("idempotency")
+    .set((row) => ({ date: row("date", "+", step.by) }))
+    .where("date", "<", dueBefore(step).to)
+    .execute();
+}
 
 const busy = (): Fault =>
   new Fault("idempotency_key_busy", "The first request with this key has not been answered yet.", [], 1);

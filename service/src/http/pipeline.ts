@@ -4,6 +4,7 @@
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import { grants } from "@brume/api/operation.ts";
+import { steadyOf } from "../base/clock.ts";
 import { Fault, invalidFields } from "../base/fault.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
@@ -113,7 +114,7 @@ export function createPipeline(tools: PipelineTools): Answer {
 
     // 6. The token's rate limit is not used up.
     if (caller.rateLimit !== null)
-      tools.limiter.take(caller.tokenId, caller.rateLimit, tools.clock.now(), bound.counted, exchange.headers);
+      tools.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(tools.clock), bound.counted, exchange.headers);
 
     // 7. The token has the scope, and its project is not blocked.
     if (bound.operation.access !== "open") permit(bound, caller, exchange);
@@ -187,7 +188,7 @@ function recall(tools: PipelineTools, exchange: Exchange, remembered: Remembered
   exchange.caller = caller;
   exchange.bound = bound;
   if (caller.rateLimit !== null)
-    tools.limiter.take(caller.tokenId, caller.rateLimit, tools.clock.now(), bound.counted, exchange.headers);
+    tools.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(tools.clock), bound.counted, exchange.headers);
   return reply;
 }
 

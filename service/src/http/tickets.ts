@@ -2,7 +2,7 @@
  * Tickets for WebSockets: whoever may have one gets it by a request like any other, and comes with it once, soon. So no token has to
  * stand in an address, which logs and histories keep. Known in memory only: a ticket is worth nothing after a restart.
  */
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyOf } from "../base/clock.ts";
 
 export interface Ticket {
   /** Of the WebSocket, with the secret in it. */
@@ -34,15 +34,17 @@ const secretBytes = 32;
 
 /** `random` gives so many random bytes. */
 export function createTickets(clock: Clock, random: (bytes: number) => Uint8Array): Tickets {
-  const issued = new Map<string, { readonly expires: number; readonly open: OpenFarSide }>();
-  const isGood = (path: string): boolean => (issued.get(path)?.expires ?? 0) > clock.now();
+  const issued = new Map<
+    string,
+    { /** By the steady clock. */ readonly expires: number; readonly open: OpenFarSide }
+  >();
+  const isGood = (path: string): boolean => (issued.get(path)?.expires ?? -Infinity) > steadyOf(clock);
   return {
     issue(folder, open) {
       for (const path of issued.keys()) if (!isGood(path)) issued.delete(path);
       const path = `${folder}/${Buffer.from(random(secretBytes)).toString("hex")}`;
-      const expires = clock.now() + ticketLife;
-      issued.set(path, { expires, open });
-      return { path, expires };
+      issued.set(path, { expires: steadyOf(clock) + ticketLife, open });
+      return { path, expires: clock.now() + ticketLife };
     },
     has: isGood,
     take(path) {

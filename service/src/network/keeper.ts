@@ -31,7 +31,7 @@ const comparisons = 16;
 /** Networks made side by side: enough for two processors, and the others wait in order instead of making all of them slow. */
 const lanes = 4;
 /** Milliseconds in which a block that was given back is not given out again. */
-const rest = 60_000;
+export const rest = 60_000;
 
 export function networkKeeper({ store, clock, router, render, locate }: KeeperOptions): Keeper {
   /** Resolves to the generation in force. */

@@ -11,13 +11,14 @@ import type { Store } from "../store/db.ts";
 import { firewallRoutes } from "./firewall/routes.ts";
 import { renderImage, type Surroundings } from "./image.ts";
 import { ensureIpv6 } from "./ipv6.ts";
-import { confirmKeeper, networkKeeper } from "./keeper.ts";
+import { confirmKeeper, networkKeeper, rest } from "./keeper.ts";
 import { createLive, type Live } from "./live.ts";
 import { findOutside } from "./outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
 import { ensureShared } from "./shared.ts";
 import * as table from "./table.ts";
+import { bringBackTimes, moveTimes } from "./times.ts";
 import type { NetworkTools } from "./tools.ts";
 import { vpnRoutes } from "./vpn/routes.ts";
 import { watchKeeper } from "./watch.ts";
@@ -93,11 +94,14 @@ export function createNetworks(options: NetworkOptions) {
     apply,
     keepers: [apply, confirm, watch] satisfies readonly Keeper[],
     handlers: { ...publicRoutes(tools), ...firewallRoutes(tools), ...vpnRoutes(tools), ...privateRoutes(tools) },
+    /** The clock was set. */
+    moveTimes,
     /**
      * Makes what every installation has, and has each network looked at: what the machine kept going while no service ran, tunnels
      * above all, is known to the router only once it was applied.
      */
     async begin() {
+      await store.write((tx) => bringBackTimes(tx, clock.now(), rest));
       await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
       await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
       await store.write(async (tx) => {

@@ -3,7 +3,7 @@
  * networks, so no guest has to help. The present five minutes are in memory and written when they are over, or when the service stops.
  */
 import { type SqlBool, sql } from "kysely";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyOf } from "../base/clock.ts";
 import type { MachineStatus, MachinesStatus } from "../drivers/machine/port.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/port.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
@@ -61,6 +61,7 @@ export function createSampler({ store, clock, machines, networks }: SamplerOptio
   async function look(): Promise<void> {
     const [{ machines: all }, router] = await Promise.all([machines.look(), networks.look().catch(() => null)]);
     const at = clock.now();
+    const measured = steadyOf(clock);
     const links = await store.read.selectFrom("link").select(["id", "server_id"]).execute();
     const traffic = trafficOf(router?.networks ?? [], links);
     if ([...present.values()].some(({ start }) => start !== rowStart(at))) await flush();
@@ -68,7 +69,7 @@ export function createSampler({ store, clock, machines, networks }: SamplerOptio
     for (const status of all) {
       const { id, usage, since } = status;
       const { netIn = 0, netOut = 0 } = traffic.get(id) ?? {};
-      const counters = usage === null ? null : { at, since: since ?? 0, ...usage, netIn, netOut };
+      const counters = usage === null ? null : { at: measured, since: since ?? 0, ...usage, netIn, netOut };
       now.set(id, { status, counters });
       if (usage === null || counters === null) continue;
       const before = seen.get(id)?.counters ?? undefined;

@@ -2,7 +2,7 @@
  * How the machines stand, as observed: told by the driver at once when one starts or ends, and looked at as a whole now and then for
  * what nobody told. Asking costs a look at every machine, so those who ask while a look is under way share the next one.
  */
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyOf } from "../base/clock.ts";
 import type { MachineStatus, Machines, MachinesStatus } from "../drivers/machine/port.ts";
 
 export interface Sight {
@@ -38,7 +38,7 @@ export function createSight(machines: Machines, clock: Clock, changed: (id: numb
 
   async function ask(): Promise<MachinesStatus> {
     heard = new Set();
-    const at = clock.now();
+    const at = steadyOf(clock);
     try {
       const status = await machines.observe();
       whole = { at, status };
@@ -69,7 +69,7 @@ export function createSight(machines: Machines, clock: Clock, changed: (id: numb
     power: (id) => power.get(id) ?? false,
     of: (id) => last.get(id) ?? null,
     look,
-    recent: async () => (whole !== null && clock.now() - whole.at < freshness ? whole.status : look()),
+    recent: async () => (whole !== null && steadyOf(clock) - whole.at < freshness ? whole.status : look()),
     close: stop,
   };
 }
