@@ -91,6 +91,7 @@ export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   token: "account",
   audit: "account",
   event: "event",
+  orphan: "service",
 };
 
 export const description =

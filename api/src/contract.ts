@@ -8,6 +8,7 @@ import { eventOperations } from "./event.ts";
 import { monitorOperations } from "./monitor.ts";
 import { networkOperations } from "./network.ts";
 import type { Operation } from "./operation.ts";
+import { orphanOperations } from "./orphan.ts";
 import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
 
@@ -22,6 +23,7 @@ export const contract = {
   ...networkOperations,
   ...accountOperations,
   ...eventOperations,
+  ...orphanOperations,
   ...serviceOperations,
 } as const satisfies Readonly<Record<string, Operation>>;
 

@@ -61,6 +61,7 @@ export const faults = {
   tunnel_not_found: missing("Tunnel"),
   image_not_found: missing("Image"),
   sshkey_not_found: missing("SSH key"),
+  orphan_not_found: missing("Orphan"),
   token_not_found: missing("Token"),
   project_not_found: missing("Project"),
   method_not_allowed: { status: 405, message: "The method is not allowed here." },

@@ -5,7 +5,7 @@ import { operations, type Scope } from "./operation.ts";
 
 /** Each kind of resource with what one must be allowed to read to hear of it, and its events. */
 export const eventResources = {
-  server: { scope: "server:read", types: ["server.created", "server.changed", "server.deleted"] },
+  server: { scope: "server:read", types: ["server.created", "server.changed", "server.crashed", "server.deleted"] },
   action: { scope: "server:read", types: ["action.created", "action.changed", "action.ended"] },
   batch: { scope: "server:read", types: ["batch.created", "batch.changed", "batch.deleted"] },
   domain: { scope: "dns:read", types: ["domain.created", "domain.changed", "domain.deleted", "domain.withdrawn"] },
@@ -21,6 +21,7 @@ export const eventResources = {
   sshkey: { scope: "server:read", types: ["sshkey.created", "sshkey.deleted"] },
   project: { scope: "account:admin", types: ["project.created", "project.changed", "project.deleted"] },
   token: { scope: "account:admin", types: ["token.created", "token.deleted"] },
+  orphan: { scope: "account:admin", types: ["orphan.created", "orphan.changed", "orphan.deleted"] },
 } as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;
 
 export type EventResource = keyof typeof eventResources;

@@ -10,6 +10,7 @@ import { claimExamples } from "./examples/claim.ts";
 import { dnsExamples } from "./examples/dns.ts";
 import type { Examples } from "./examples/example.ts";
 import { networkExamples } from "./examples/network.ts";
+import { orphanExamples } from "./examples/orphan.ts";
 import { serverExamples } from "./examples/server.ts";
 
 export const examples: Examples = {
@@ -19,4 +20,5 @@ export const examples: Examples = {
   ...claimExamples,
   ...networkExamples,
   ...accountExamples,
+  ...orphanExamples,
 };

@@ -40,6 +40,7 @@ import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { type ImportImage, importFlow } from "./server/flow/import.ts";
 import type { Importing } from "./server/imageroutes.ts";
 import { addServerMetrics } from "./server/metrics.ts";
+import { countOrphans } from "./server/orphantable.ts";
 import { capacityOf } from "./server/room.ts";
 import { allServerRoutes } from "./server/routes.ts";
 import { createSampler } from "./server/sampler.ts";
@@ -162,6 +163,7 @@ export function createService(options: ServiceOptions): Service {
   let state: "starting" | "running" | "stopping" = "starting";
   let databaseAnswers = true;
   let machineState = { ready: true, detail: "not asked yet" };
+  let orphans = 0;
 
   /** Asks how those are who are asked by nobody else; the router is watched. */
   async function look(): Promise<void> {
@@ -179,6 +181,7 @@ export function createService(options: ServiceOptions): Service {
     );
     await figures.look();
     machineState = await machine;
+    orphans = await countOrphans(store.read).catch(() => orphans);
   }
 
   function readiness(): Readiness {
@@ -194,7 +197,7 @@ export function createService(options: ServiceOptions): Service {
       {
         Name: "machine",
         Ok: machineState.ready,
-        Detail: machineState.ready ? options.machineDetail : machineState.detail,
+        Detail: `${machineState.ready ? options.machineDetail : machineState.detail}${tellOrphans(orphans)}`,
       },
       { Name: "router", Ok: router.ready, Detail: router.ready ? options.networks.engines : router.detail },
       { Name: "nameserver", Ok: ready && trouble === null, Detail: ready ? (trouble ?? address) : detail },
@@ -315,6 +318,10 @@ export function createService(options: ServiceOptions): Service {
 
   return {
     async listen(host, port) {
+      await servers.noteOrphans().catch((error: unknown) => {
+        if (error instanceof StorageError) throw error;
+        log("error", "What is on the host was not compared with the database; trying again.", { error });
+      });
       const address = await http.listen(host, port);
       await begin();
       await zones.loaded;
@@ -338,6 +345,9 @@ export function createService(options: ServiceOptions): Service {
     },
   };
 }
+
+const tellOrphans = (count: number): string =>
+  count === 0 ? "" : `; ${count} on the host that the database does not know: GET /orphan`;
 
 /** Makes a text when it is first wanted, and never again. */
 function once(make: () => string): () => string {

@@ -97,8 +97,8 @@ for (const kind of databases)
         const fault = Object.values(operation(name).params ?? {})[0] ?? "";
         const id = own[fault];
         if (id === undefined) {
-          // Administrators see all projects and their tokens.
-          assert.match(fault, /^(project|token|reservation)_not_found$/);
+          // Administrators see all projects, their tokens, and what is of no project.
+          assert.match(fault, /^(project|token|reservation|orphan)_not_found$/);
           return;
         }
         const neighbour = await world.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });

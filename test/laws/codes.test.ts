@@ -232,6 +232,7 @@ const wholes: Record<Exclude<FaultCode, ServerCode>, Produce> = {
   public_network_not_found: asks("GET /publicnetwork/99999"),
   network_not_found: asks("GET /network/99999"),
   tunnel_not_found: asks("GET /publicnetwork/:network/vpn/99999/peer"),
+  orphan_not_found: asks("GET /orphan/99999"),
   sshkey_not_found: asks("GET /sshkey/99999"),
   token_not_found: asks("GET /token/99999"),
   project_not_found: asks("GET /project/99999"),

@@ -3,105 +3,10 @@
  * and that nothing is left. The real driver runs real guests; the laws do not know which.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
-import { exec } from "../../service/src/drivers/exec.ts";
-import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk.ts";
 import type { Machine, Machines, PowerEvent } from "../../service/src/drivers/machine/port.ts";
-import { createSim } from "../../service/src/drivers/machine/sim.ts";
-import {
-  createMachineLab,
-  findCapabilities,
-  imageName,
-  machine,
-  statusOf,
-  until,
-  untilReady,
-} from "../host/machinelab.ts";
-
-interface Subject {
-  readonly machines: Machines;
-  readonly tag: string;
-  /** One letter at the beginning of the disk of a server that is off, and back. */
-  write(id: number, letter: string): Promise<void>;
-  read(id: number): Promise<string>;
-  /** The process ends by nobody's order; the guest switches itself off. */
-  kill(id: number): void;
-  traces(): readonly string[];
-  /** As after a restart of the service. */
-  reopen(): Promise<Machines>;
-  close(): Promise<void>;
-}
-
-async function simulated(): Promise<Subject> {
-  const folder = mkdtempSync(join(tmpdir(), "brume-sim-"));
-  const open = () => createSim({ now: Date.now, images: [imageName], file: join(folder, "machines") });
-  let sim = open();
-  return {
-    machines: sim,
-    tag: "sim",
-    write: async (id, letter) => sim.write(id, letter),
-    read: async (id) => sim.read(id) ?? "",
-    kill: (id) => sim.kill(id),
-    traces: () => [],
-    async reopen() {
-      await sim.close();
-      sim = open();
-      return sim;
-    },
-    async close() {
-      await sim.close();
-      rmSync(folder, { recursive: true });
-    },
-  };
-}
-
-const found = await findCapabilities();
-
-async function real(): Promise<Subject> {
-  assert.ok("capabilities" in found);
-  const lab = createMachineLab(found.capabilities);
-  const diskOf = (id: number) => {
-    const root = join(lab.servers, String(id));
-    const disk = join(root, `disk-${versionsOf(root).at(-1)}`);
-    return join(disk, layerName(topOf(disk)));
-  };
-  // Beyond what the guest's file system ever looks at.
-  const place = "900M 512";
-  let machines = await lab.open();
-  return {
-    machines,
-    tag: lab.tag,
-    async write(id, letter) {
-      await exec.run(["qemu-io", "-f", "qcow2", "-c", `write -P ${letter.charCodeAt(0)} ${place}`, diskOf(id)]);
-    },
-    async read(id) {
-      const text = await exec.run(["qemu-io", "-r", "-f", "qcow2", "-c", `read -v ${place}`, diskOf(id)]);
-      const [, byte = "00"] = /:\s+([0-9a-f]{2}) /.exec(text) ?? [];
-      return byte === "00" ? "" : String.fromCharCode(Number.parseInt(byte, 16));
-    },
-    kill(id) {
-      process.kill(lab.pidOf(id) ?? 0, "SIGKILL");
-    },
-    traces: lab.traces,
-    async reopen() {
-      await machines.close();
-      machines = await lab.open();
-      return machines;
-    },
-    async close() {
-      await lab.close();
-      assert.deepEqual(lab.faults, []);
-    },
-  };
-}
-
-const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
-  simulated: { start: simulated, hindrance: null },
-  "real, with guests": { start: real, hindrance: "hindrance" in found ? found.hindrance : null },
-};
+import { imageName, machine, statusOf, until, untilReady } from "../host/machinelab.ts";
+import { drivers, type Subject } from "../host/machinesubject.ts";
 
 for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
   if (hindrance !== null) console.log(`machine laws, ${driver}: not tried, ${hindrance}`);
@@ -156,9 +61,58 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
     test("what cannot be made leaves nothing that counts", async () => {
       await assert.rejects(machines.ensureDisk(wish(), { image: "no-such-image" }));
       await assert.rejects(machines.ensureDisk(wish(), { server: 4711 }));
-      await assert.rejects(machines.ensureRunning(wish()), /no disk/);
+      await assert.rejects(machines.ensureRunning(wish()), /disk is missing/);
       assert.deepEqual((await status(1))?.disks ?? [], []);
       assert.equal(told.length, 0);
+    });
+
+    test("a folder is of one server, also when its number is given to another", async () => {
+      await made();
+      await subject.write(1, "a");
+      const other = wish({ uuid: uuidOf(9) });
+      await assert.rejects(
+        machines.ensureDisk(other, { image: imageName }),
+        (error: Error & { final?: boolean }) => /belongs to another server/.test(error.message) && error.final === true,
+      );
+      assert.equal(await subject.read(1), "a");
+      assert.deepEqual((await status(1))?.label, { uuid: uuidOf(1), name: "", cpus: 1, memory: 128, image: imageName });
+      // Who takes it over says so first.
+      await machines.apply({ ...other, name: "mine" });
+      assert.deepEqual([(await status(1))?.label?.uuid, (await status(1))?.label?.name], [uuidOf(9), "mine"]);
+      await machines.ensureDisk(other, { image: imageName });
+      assert.equal(await subject.read(1), "a");
+    });
+
+    test("a server whose disk is missing is refused at once, and nothing runs", async () => {
+      const one = await made();
+      subject.lose(1);
+      await assert.rejects(
+        machines.ensureRunning(one),
+        (error: Error & { final?: boolean }) =>
+          /its disk is (missing|damaged)/.test(error.message) && error.final === true,
+      );
+      assert.equal((await status(1))?.power, "off");
+    });
+
+    test("a process that does not answer is shown, found again when it does, and cut whatever waits for it", async () => {
+      const one = await made();
+      await machines.ensureRunning(one);
+      subject.freeze(1);
+      const trouble = async () => (await status(1))?.trouble;
+      await until("its trouble is shown", async () => (await trouble()) === "NotResponding", 30);
+      const silent = await status(1);
+      assert.deepEqual([silent?.power, silent?.usage], ["running", null]);
+      assert.equal(await machines.ensureRunning(one), null, "it is not started a second time");
+      listen(await subject.reopen());
+      await until("its trouble is shown again", async () => (await trouble()) === "NotResponding", 30);
+      subject.thaw(1);
+      await until("it is found again", async () => (await status(1))?.usage != null, 30);
+      assert.equal(await trouble(), null);
+      subject.freeze(1);
+      const waiting = machines.apply({ ...one, memory: 512 }).catch(() => {});
+      assert.equal(await machines.ensureStopped(1, "cut"), true);
+      await waiting;
+      assert.equal((await status(1))?.power, "off");
     });
 
     test("a copy is as its source was at that moment, and neither feels the other", async () => {

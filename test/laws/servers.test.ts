@@ -264,32 +264,38 @@ ask("a guest that does not answer keeps the power, unless it is forced", async (
   assert.deepEqual([(await shutDown(true)).state, await isOn(row.id)], ["Completed", false]);
 });
 
-ask("what no row owns is removed", async ({ stage, make, until, machines }, store) => {
-  const row = await make();
-  const machine = {
-    id: 4711,
-    uuid: "",
-    owner: 1,
-    boot: 1,
-    cpus: 1,
-    memory: 128,
-    share: 1,
-    disk: { version: 1, gb: 1 },
-    cards: [],
-    seed: [],
-  };
-  await stage.machines.ensureDisk(machine, { image: "image-1" });
-  const network = stage.networks[0]?.id ?? 0;
-  const stray = {
-    network_id: network,
-    server_id: 4711,
-    host_name: "x",
-    ip: "0a3f00aa",
-    bandwidth: 1,
-    state: "Active",
-    created: 0,
-  } as const;
-  await store.write((tx) => insertLink(tx, stray));
-  await until(async () => (await machines()).length === 1 && (await listLinks(store.read, network)).length === 1);
-  assert.deepEqual(await machines(), [row.id]);
-});
+ask(
+  "a machine that no row owns is kept and switched off, and links of no server go",
+  async ({ stage, make, until, machines }, store) => {
+    const row = await make();
+    const machine = {
+      id: 4711,
+      uuid: "",
+      owner: 1,
+      boot: 1,
+      cpus: 1,
+      memory: 128,
+      share: 1,
+      disk: { version: 1, gb: 1 },
+      cards: [],
+      seed: [],
+    };
+    await stage.machines.ensureDisk(machine, { image: "image-1" });
+    const network = stage.networks[0]?.id ?? 0;
+    const stray = {
+      network_id: network,
+      server_id: 4711,
+      host_name: "x",
+      ip: "0a3f00aa",
+      bandwidth: 1,
+      state: "Active",
+      created: 0,
+    } as const;
+    await store.write((tx) => insertLink(tx, stray));
+    await stage.machines.ensureRunning(machine);
+    const isOff = async () =>
+      (await stage.machines.observe()).machines.every(({ id, power }) => id !== 4711 || power === "off");
+    await until(async () => (await isOff()) && (await listLinks(store.read, network)).length === 1);
+    assert.deepEqual(await machines(), [row.id, 4711]);
+  },
+);

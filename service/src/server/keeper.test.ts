@@ -6,7 +6,10 @@ import { isRestarted, needOf } from "./keeper.ts";
 
 const status = (more: Partial<MachineStatus> = {}): MachineStatus => ({
   id: 17,
+  label: null,
   power: "off",
+  trouble: null,
+  canResume: false,
   since: null,
   exit: null,
   boot: 1,

@@ -11,7 +11,6 @@ import type { Tx } from "../store/db.ts";
 import { deathsSince, orderSettle } from "./flow/settle.ts";
 import { changeServer } from "./flow/steps.ts";
 import type { FlowTools } from "./flow/tools.ts";
-import { removeOrphans } from "./orphan.ts";
 import { findAnyServer, listStandings, type Standing } from "./table.ts";
 
 /** Milliseconds between looks. */
@@ -82,8 +81,6 @@ export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
         const need = needOf(server, status);
         if (need !== "nothing") await store.write((tx) => act(tx, server, status, need));
       }
-      const known = new Set(servers.map(({ id }) => id));
-      await removeOrphans(tools, machines, known);
     },
   });
 }

@@ -1,6 +1,8 @@
 /** Figures of servers for Prometheus, as they were at the last look of the sampler. */
+import { orphanKinds } from "@brume/api/orphan.ts";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
+import { countKinds } from "./orphantable.ts";
 import type { Sampler, Seen } from "./sampler.ts";
 import { countStates } from "./table.ts";
 
@@ -14,6 +16,19 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
       async collect() {
         this.reset();
         for (const [state, servers] of await countStates(store.read)) this.set({ state }, servers);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
+      name: "brume_orphans",
+      help: "What is on the host and not in the database, by kind.",
+      labelNames: ["kind"],
+      registers: [],
+      async collect() {
+        this.reset();
+        const counts = await countKinds(store.read);
+        for (const kind of orphanKinds) this.set({ kind }, counts.get(kind) ?? 0);
       },
     }),
   );

@@ -1,32 +1,207 @@
 /**
- * What is on the host and in no row: machines of servers that are gone or have failed, links of servers that are gone. Nothing that
- * Brume does leaves such things, but a database that was brought back from a backup may not know of them.
+ * What is on the host and in no row, as after a restore of the database: servers, their images, and snapshots for images. Nobody asked to
+ * delete it, so it is kept: a server is switched off, all of it is told of, and its number is never given to another. Only what this
+ * database held and saw deleted goes by itself. Links of servers that are gone are rows, not things, and are removed.
  */
 import type { Log } from "../base/log.ts";
-import type { MachineStatus, Machines } from "../drivers/machine/port.ts";
-import type { Store } from "../store/db.ts";
+import type { HeldImage, MachineStatus, Machines } from "../drivers/machine/port.ts";
+import { type Keeper, keeper } from "../engine/flow.ts";
+import { type Reader, type Store, skipIds, type Tx } from "../store/db.ts";
 import { leaveNetworks } from "./flow/network.ts";
 import type { FlowTools } from "./flow/tools.ts";
-import { findAnyServer, listStrayLinks } from "./table.ts";
+import {
+  deleteOrphan,
+  insertOrphan,
+  listOrphans,
+  listRetired,
+  lockOrphans,
+  type NewOrphan,
+  numberOf,
+  type OrphanRow,
+  retire,
+  tellOrphan,
+} from "./orphantable.ts";
+import { findAnyServer, listStandings, listStrayLinks } from "./table.ts";
 
-interface Finder extends Pick<FlowTools, "clock" | "networks"> {
+/** Milliseconds between looks, and for a guest to switch itself off. */
+const period = 5000;
+const shutdown = 20_000;
+
+export interface Orphans {
+  readonly keeper: Keeper;
+  /** Writes down what is on the host and in no row: at the start before any number is given to somebody else. */
+  note(): Promise<void>;
+}
+
+type Stranger = Omit<NewOrphan, "id" | "state" | "found">;
+
+const serverOf = ({ id, label, disks, boot }: MachineStatus): Stranger => {
+  const disk = disks.at(-1);
+  return {
+    kind: "Server",
+    name: String(id),
+    title: label?.name ?? "",
+    uuid: label?.uuid ?? "",
+    family: "Linux",
+    image: label?.image ?? "",
+    cpu: label?.cpus ?? 0,
+    ram: label?.memory ?? 0,
+    hdd: disk?.gb ?? 0,
+    bytes: disks.reduce((sum, { allocated }) => sum + allocated, 0),
+    boot,
+    disk_version: disk?.version ?? 0,
+  };
+};
+
+const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): Stranger => ({
+  kind: kind === "image" ? "Image" : "Snapshot",
+  name,
+  title,
+  uuid: "",
+  family,
+  image: "",
+  cpu: 0,
+  ram: minRam,
+  hdd: gb,
+  bytes,
+  boot: 0,
+  disk_version: 0,
+});
+
+const keyOf = ({ kind, name }: Pick<OrphanRow, "kind" | "name">): string => `${kind} ${name}`;
+
+export function createOrphans(tools: FlowTools): Orphans {
+  const { store, machines, clock, sight } = tools;
+  const log: Log = tools.log;
+
+  /** All that no row knows. What is there was observed before the rows are read, so a row that is not there has none to come. */
+  async function findStrangers(): Promise<Stranger[]> {
+    const { ready, machines: seen } = await sight.look();
+    if (!ready) throw new Error("the machines are not ready");
+    const images = (await machines.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
+    const known = new Set((await listStandings(store.read)).map(({ id }) => id));
+    const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
+    return [
+      ...seen.filter(({ id }) => !known.has(id)).map(serverOf),
+      ...images.filter((image) => !rows.has(numberOf(image) ?? 0)),
+    ];
+  }
+
+  /** Those of them that this database saw deleted: an image by its number, a server by its uuid too. */
+  async function findLeftovers(strangers: readonly Stranger[]): Promise<ReadonlySet<Stranger>> {
+    const names = (isServer: boolean) =>
+      strangers.filter(({ kind }) => (kind === "Server") === isServer).map(({ name }) => name);
+    const servers = await listRetired(store.read, "Server", names(true));
+    const images = await listRetired(store.read, "Image", names(false));
+    return new Set(
+      strangers.filter(({ kind, name, uuid }) =>
+        kind === "Server" ? uuid !== "" && servers.get(name) === uuid : images.has(name),
+      ),
+    );
+  }
+
+  /** Whether it has a row by now: adopted since it was observed. */
+  async function isKnown(db: Reader, one: Pick<OrphanRow, "kind" | "name">): Promise<boolean> {
+    const number = numberOf(one) ?? 0;
+    if (one.kind === "Server") return (await findAnyServer(db, number)) !== undefined;
+    return (await db.selectFrom("image").select("id").where("id", "=", number).executeTakeFirst()) !== undefined;
+  }
+
+  async function insert(tx: Tx, stranger: Stranger): Promise<void> {
+    if (await isKnown(tx, stranger)) return;
+    const number = numberOf(stranger) ?? 0;
+    await skipIds(tx, stranger.kind === "Server" ? "server" : "image", number);
+    const row = await insertOrphan(tx, { ...stranger, state: "Held", found: clock.now() });
+    await tellOrphan(tx, row, "created", clock.now());
+  }
+
+  async function note(): Promise<{ orphans: OrphanRow[]; leftovers: Stranger[] }> {
+    const strangers = await findStrangers();
+    const leftovers = await findLeftovers(strangers);
+    const held = strangers.filter((stranger) => !leftovers.has(stranger));
+    const before = new Map((await listOrphans(store.read)).map((row) => [keyOf(row), row]));
+    const present = new Set(held.map(keyOf));
+    const isSame = held.every((one) => before.has(keyOf(one))) && [...before.keys()].every((key) => present.has(key));
+    if (!isSame)
+      await store.write(async (tx) => {
+        await lockOrphans(tx);
+        const now = new Map((await listOrphans(tx)).map((row) => [keyOf(row), row]));
+        for (const stranger of held) if (!now.has(keyOf(stranger))) await insert(tx, stranger);
+        for (const [key, row] of now)
+          if (!present.has(key) && before.has(key)) {
+            await deleteOrphan(tx, row.id);
+            await tellOrphan(tx, row, "deleted", clock.now());
+          }
+      });
+    for (const { kind, name, title } of held)
+      if (!before.has(`${kind} ${name}`))
+        log("warn", "Found on the host and not in the database. It is kept: see GET /orphan.", { kind, name, title });
+    const orphans = await listOrphans(store.read);
+    return { orphans, leftovers: [...leftovers] };
+  }
+
+  /** Its disk stays. */
+  async function quarantine(server: number): Promise<void> {
+    if ((await findAnyServer(store.read, server)) !== undefined) return;
+    log("warn", "A server that the database does not know runs, and is switched off.", { server });
+    const isOff = await machines.ensureStopped(server, "ask", AbortSignal.timeout(shutdown)).catch(() => false);
+    if (!isOff) await machines.ensureStopped(server, "cut");
+  }
+
+  async function remove(one: Pick<OrphanRow, "kind" | "name">): Promise<void> {
+    if (await isKnown(store.read, one)) throw new Error(`${one.kind} ${one.name} is in the database`);
+    await (one.kind === "Server" ? machines.remove(Number(one.name)) : machines.removeImage(one.name));
+  }
+
+  async function removeOrdered(row: OrphanRow): Promise<void> {
+    await remove(row);
+    await store.write(async (tx) => {
+      await lockOrphans(tx);
+      await deleteOrphan(tx, row.id);
+      const kind = row.kind === "Server" ? "Server" : "Image";
+      await retire(tx, { kind, name: row.name, uuid: row.uuid, date: clock.now() });
+      await tellOrphan(tx, row, "deleted", clock.now());
+    });
+    log("info", "An orphan was removed, as ordered.", { kind: row.kind, name: row.name });
+  }
+
+  async function run(): Promise<void> {
+    const { orphans, leftovers } = await note();
+    for (const { kind, name } of leftovers) {
+      log("info", "What is left of something that was deleted is removed.", { kind, name });
+      await remove({ kind, name });
+    }
+    for (const row of orphans) if (row.state === "Removing") await removeOrdered(row);
+    const held = new Set(
+      orphans.filter(({ kind, state }) => kind === "Server" && state === "Held").map(({ name }) => name),
+    );
+    const { machines: seen } = await sight.recent();
+    const running = seen.filter(({ id, power }) => held.has(String(id)) && power !== "off");
+    await Promise.all(running.map(({ id }) => quarantine(id)));
+    await removeStrayLinks({ ...tools, log });
+  }
+
+  return {
+    note: async () => void (await note()),
+    keeper: keeper({
+      name: "server.orphan",
+      subject: "servers",
+      single: true,
+      period,
+      pause: { first: period, factor: 1, most: period },
+      run,
+    }),
+  };
+}
+
+interface Links extends Pick<FlowTools, "clock" | "networks"> {
   readonly store: Store;
   readonly machines: Machines;
   readonly log: Log;
 }
 
-/** `seen` was observed before now, so a server whose row is not there has none to come. `known` have one. */
-export async function removeOrphans(
-  tools: Finder,
-  seen: readonly MachineStatus[],
-  known: ReadonlySet<number>,
-): Promise<void> {
-  const { store, machines, log } = tools;
-  for (const { id } of seen) {
-    if (known.has(id) || (await findAnyServer(store.read, id)) !== undefined) continue;
-    log("warn", "A machine that no server owns is on the host and is removed.", { server: id });
-    await machines.remove(id);
-  }
+async function removeStrayLinks(tools: Links): Promise<void> {
+  const { store, log } = tools;
   const stray = await listStrayLinks(store.read);
   for (const server of new Set(stray.map(({ server_id }) => server_id))) {
     log("warn", "Links of a server that is not there are removed.", { server });

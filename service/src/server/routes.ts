@@ -1,5 +1,6 @@
 /** All that can be asked of servers: the sum of the rooms with a part each. */
 import { actionRoutes } from "./actionroutes.ts";
+import { adoptionRoutes } from "./adoption.ts";
 import { batchRoutes } from "./batchroutes.ts";
 import type { Desk } from "./desk.ts";
 import type { ImportFlow } from "./flow/import.ts";
@@ -14,4 +15,5 @@ export const allServerRoutes = (desk: Desk, sampler: Sampler, importing: Importi
   ...batchRoutes(desk),
   ...monitorRoutes(desk, sampler),
   ...imageRoutes(desk, importing, importer),
+  ...adoptionRoutes(desk),
 });

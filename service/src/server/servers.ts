@@ -15,6 +15,7 @@ import type { Live } from "../network/live.ts";
 import type { LinkRow } from "../network/table.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { backupKeeper } from "./backup.ts";
+import { type AdoptWish, adoptServer } from "./flow/adopt.ts";
 import { cancelWork } from "./flow/cancel.ts";
 import { createFlows, orderCopy, orderCreate } from "./flow/create.ts";
 import { deleteFlow, orderDelete, orderDeleteBatch } from "./flow/delete.ts";
@@ -29,6 +30,8 @@ import { changeServer } from "./flow/steps.ts";
 import type { Cause, FlowTools } from "./flow/tools.ts";
 import { turnFlow } from "./flow/turn.ts";
 import { watchKeeper } from "./keeper.ts";
+import { createOrphans } from "./orphan.ts";
+import type { OrphanRow } from "./orphantable.ts";
 import type { ServerSpec } from "./plan.ts";
 import type { RebuildPlan } from "./rebuild.ts";
 import type { ResizePlan } from "./resize.ts";
@@ -87,6 +90,7 @@ export function createServers(options: ServersOptions) {
   const images = imageFlows(tools);
   const imaging = { ...images, turn };
   const watch = watchKeeper(tools, settle);
+  const orphans = createOrphans(tools);
   const flows = [
     ...Object.values(making),
     ...Object.values(power),
@@ -101,12 +105,19 @@ export function createServers(options: ServersOptions) {
 
   return {
     flows,
-    keepers: [watch, backupKeeper(tools, imaging)] satisfies readonly Keeper[],
+    keepers: [watch, backupKeeper(tools, imaging), orphans.keeper] satisfies readonly Keeper[],
+    /** Before the first request: what is on the host and in no row keeps its number. */
+    noteOrphans: () => orphans.note(),
     /** Whether the server is on, as observed. */
     power: (id: number): boolean => sight.power(id),
     sight,
     close: () => sight.close(),
     order: {
+      /** The row has what the disk has and what was known of it; in its turn the disk is marked as the row's. */
+      adopt: (tx: Tx, orphan: OrphanRow, wish: AdoptWish, by: Cause | null) =>
+        adoptServer(tools, tx, settle, orphan, wish, by),
+      /** The orphan is removed with its disks, soon. */
+      removeOrphan: (tx: Tx) => nudge(tx, orphans.keeper, 0),
       create: (tx: Tx, wish: Making) => orderCreate(tools, tx, making.create, wish),
       copy: (tx: Tx, wish: { source: ServerRow; spec: ServerSpec; by: Cause | null }) =>
         orderCopy(tools, tx, making, wish),

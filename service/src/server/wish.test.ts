@@ -45,6 +45,7 @@ test("rows are a machine", () => {
   assert.deepEqual(machine, {
     id: 17,
     uuid: uuidOf(serverRow(17)),
+    name: serverRow(17).name,
     owner: 1,
     boot: 3,
     cpus: 1,

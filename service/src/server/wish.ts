@@ -47,6 +47,7 @@ export function renderMachine(
   return {
     id: server.id,
     uuid: uuidOf(server),
+    name: server.name,
     owner: server.project_id,
     boot: server.boot,
     cpus: server.cpu,

@@ -99,6 +99,24 @@ export function journal<Name extends keyof Tables>(
  */
 export const flushJournals = (tx: Tx): Promise<void> => sessionOf(tx).flush();
 
+/** From now on the database counts up the ids of this table from above `least`: as if that many had been given. */
+export async function skipIds(tx: Tx, table: keyof Tables, least: number): Promise<void> {
+  const session = sessionOf(tx);
+  if (session.kind === "postgres") {
+    const sequence = `pg_get_serial_sequence('${table}', 'id')`;
+    await session.all(
+      `SELECT setval(${sequence}, $1) WHERE coalesce(pg_sequence_last_value(${sequence}::regclass), 0) < $1`,
+      [least],
+    );
+    return;
+  }
+  await session.run("UPDATE sqlite_sequence SET seq = ? WHERE name = ? AND seq < ?", [least, table, least]);
+  await session.run(
+    "INSERT INTO sqlite_sequence (name, seq) SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?)",
+    [table, least, table],
+  );
+}
+
 let plans = 0;
 
 /**

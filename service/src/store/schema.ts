@@ -4,6 +4,9 @@
  */
 import type { Generated } from "kysely";
 import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
+import type { OrphanTable, RetiredTable } from "./schemaorphan.ts";
+
+export type { OrphanTable, RetiredTable } from "./schemaorphan.ts";
 
 export interface EventTable {
   id: Generated<number>;
@@ -51,6 +54,8 @@ export interface TaskTable {
   served: number;
   step_until: number | null;
   deadline_at: number | null;
+  /** It overtakes those that wait for the same subject. */
+  is_urgent: Generated<number>;
 }
 
 /** Which migrations the database has. */
@@ -328,8 +333,13 @@ export interface ServerTable {
   is_backup_active: number;
   /** Days. */
   backup_period: number;
-  /** When the last backup was taken. */
+  /** When the last backup was taken, and when one failed since. */
   backed_up: number | null;
+  backup_failed: number | null;
+  /** Of the machine, as last observed. */
+  condition: Generated<"Normal" | "NotResponding" | "IoError" | "Paused">;
+  /** Of its machine, since it was made. */
+  crashes: Generated<number>;
   error: string | null;
   created: number;
   labels: string;
@@ -393,4 +403,6 @@ export interface Tables {
   server_key: ServerKeyTable;
   sample: SampleTable;
   probe: ProbeTable;
+  orphan: OrphanTable;
+  retired: RetiredTable;
 }

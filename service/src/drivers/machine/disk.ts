@@ -45,30 +45,48 @@ export function topOf(disk: string): number {
   return Math.max(...layers);
 }
 
+/** What a server's disk lacks or has wrong, which no second try mends. */
+export class DiskError extends Error {
+  override readonly name = "DiskError";
+  readonly final = true;
+}
+
+const isQcow2 = (header: Buffer, length: number): boolean => length >= 32 && header.readUInt32BE(0) === 0x514649fb;
+
 /** Bytes of a qcow2 file as the guest sees it: header version 2 and later, offset 24, big-endian. */
 export async function sizeOf(path: string): Promise<number> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
-    if (bytesRead < 32 || buffer.readUInt32BE(0) !== 0x514649fb) throw new Error(`${path} is no qcow2 file`);
+    if (!isQcow2(buffer, bytesRead)) throw new DiskError(`${path} is no qcow2 file`);
     return Number(buffer.readBigUInt64BE(24));
   } finally {
     await file.close();
   }
 }
 
+/** The name of a backing file stands in the first cluster, which has at most 2 MB, and has at most 1023 bytes. */
+const lastName = 2 ** 21;
+const longestName = 1023;
+
 /** Number of the layer that this one stands on, by its header (offset of the name at 8, its length at 16); null: on none. */
 async function belowOf(disk: string, layer: number): Promise<number | null> {
   const file = await open(join(disk, layerName(layer)));
   try {
-    const head = Buffer.alloc(20);
-    await file.read(head, 0, 20, 0);
+    const head = Buffer.alloc(32);
+    const { bytesRead } = await file.read(head, 0, head.length, 0);
     const length = head.readUInt32BE(16);
+    const offset = head.readBigUInt64BE(8);
+    if (!isQcow2(head, bytesRead) || length > longestName || offset > lastName)
+      throw new DiskError(`layer ${layerName(layer)} of ${disk} is damaged: its header is not that of a qcow2 file`);
     if (length === 0) return null;
     const name = Buffer.alloc(Math.min(length, 64));
-    await file.read(name, 0, name.length, Number(head.readBigUInt64BE(8)));
+    await file.read(name, 0, name.length, Number(offset));
     const below = Number(/^([0-9]+)\.qcow2$/.exec(name.toString())?.[1] ?? Infinity);
-    if (below >= layer) throw new Error(`layer ${layer} of ${disk} stands on "${name.toString()}"`);
+    if (below >= layer)
+      throw new DiskError(
+        `layer ${layerName(layer)} of ${disk} is damaged: it names ${JSON.stringify(name.toString())}`,
+      );
     return below;
   } finally {
     await file.close();
@@ -80,6 +98,22 @@ export async function chainOf(disk: string): Promise<readonly number[]> {
   const chain: number[] = [];
   for (let layer: number | null = topOf(disk); layer !== null; layer = await belowOf(disk, layer)) chain.push(layer);
   return chain;
+}
+
+/** Throws a `DiskError` unless the disk is there with all layers, and its highest is one that the server's process may write to. */
+export async function checkDisk(disk: string, uid: number): Promise<void> {
+  if (!existsSync(disk)) throw new DiskError(`its disk is missing: there is no ${disk}`);
+  const layers = layersIn(disk);
+  if (layers.length === 0) throw new DiskError(`its disk is missing: there is no layer in ${disk}`);
+  const top = Math.max(...layers);
+  for (let layer: number | null = top; layer !== null; ) {
+    if (!layers.includes(layer))
+      throw new DiskError(`its disk is damaged: layer ${layerName(layer)} of ${disk} is missing`);
+    layer = await belowOf(disk, layer);
+  }
+  // A layer that was sealed has another above it.
+  if (top === 0 || statSync(join(disk, layerName(top))).uid !== uid)
+    throw new DiskError(`its disk is damaged: the highest layer of ${disk}, above ${layerName(top)}, is missing`);
 }
 
 /** Removes what was merged; resolves to the numbers. */

@@ -1,6 +1,7 @@
 /**
  * One folder per server, `<servers>/<id>/`, which holds all of it that outlives a process:
  *
+ *     label.json    which server it belongs to: its uuid, and what people need to know it again without the database
  *     state.json    how it was started, and how that ended
  *     disk-<n>/     a version of its disk: a whole chain of layers (see disk.ts)
  *     seed.img      what the guest reads at its first boot
@@ -38,6 +39,7 @@ export interface Folder {
   readonly base: string;
   readonly seed: string;
   readonly state: string;
+  readonly label: string;
   readonly output: string;
   readonly console: string;
   readonly previousConsole: string;
@@ -55,6 +57,7 @@ export function folderOf(servers: string, id: number): Folder {
     base: join(root, "root"),
     seed: join(root, "seed.img"),
     state: join(root, "state.json"),
+    label: join(root, "label.json"),
     output: join(root, "qemu.log"),
     console: join(run, "console.log"),
     previousConsole: join(run, "console.1.log"),

@@ -27,12 +27,13 @@ export async function rootDisk(qmp: Qmp): Promise<RootDisk> {
 }
 
 /** MB that the guest has, modules plugged in later included. */
-export async function memoryOf(qmp: Qmp): Promise<number> {
-  const sizes = await qmp.run("query-memory-size-summary");
+export async function memoryOf(qmp: Qmp, limit?: number): Promise<number> {
+  const sizes = await qmp.run("query-memory-size-summary", undefined, limit);
   return Math.round((numberAt(sizes, "base-memory") + numberAt(sizes, "plugged-memory")) / MIB);
 }
 
-export const cpusOf = async (qmp: Qmp): Promise<number> => listAt(await qmp.run("query-cpus-fast")).length;
+export const cpusOf = async (qmp: Qmp, limit?: number): Promise<number> =>
+  listAt(await qmp.run("query-cpus-fast", undefined, limit)).length;
 
 export async function diskTraffic(qmp: Qmp, limit: number): Promise<{ diskRead: number; diskWritten: number }> {
   const stats = pick(listAt(await qmp.run("query-blockstats", undefined, limit)).find(isRoot), "stats");
@@ -69,4 +70,5 @@ export async function pluggedDevices(qmp: Qmp): Promise<ReadonlyMap<string, stri
   return new Map(found);
 }
 
-export const memoryModules = async (qmp: Qmp): Promise<number> => listAt(await qmp.run("query-memory-devices")).length;
+export const memoryModules = async (qmp: Qmp, limit?: number): Promise<number> =>
+  listAt(await qmp.run("query-memory-devices", undefined, limit)).length;

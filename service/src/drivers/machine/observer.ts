@@ -8,9 +8,18 @@ import type { Exec } from "../exec.ts";
 import { trimLog } from "./console.ts";
 import { allocatedOf, GIB, layerName, sizeOf, topOf, versionsOf } from "./disk.ts";
 import { type Folder, folderOf, listServers, readState } from "./folder.ts";
+import { readLabel } from "./label.ts";
 import { reachOfMemory } from "./live.ts";
 import { cpusOf, diskTraffic, MIB, memoryInUse, memoryModules, memoryOf, runState } from "./monitor.ts";
-import type { Accelerator, Capacity, DiskStatus, MachineStatus, MachinesStatus, Usage } from "./port.ts";
+import type {
+  Accelerator,
+  Capacity,
+  DiskStatus,
+  MachineStatus,
+  MachinesStatus,
+  MachineTrouble,
+  Usage,
+} from "./port.ts";
 import { findProcesses, usageOf } from "./process.ts";
 import type { Run, Runs } from "./run.ts";
 import type { Taps } from "./tap.ts";
@@ -23,10 +32,48 @@ export interface ObserverOptions {
   readonly accelerator: Accelerator;
   readonly runs: Runs;
   readonly taps: Taps;
+  readonly now: () => number;
+  readonly silent: Silence;
+}
+
+/** Processes that nobody has taken over, since they do not answer: they are asked again at each look. */
+export interface Silence {
+  /** Milliseconds since it is known not to answer. */
+  ask(id: number): number;
+  forget(id: number): void;
+}
+
+/** `adopt` rejects as long as the process does not answer. */
+export function createSilence(now: () => number, adopt: (id: number) => Promise<unknown>): Silence {
+  const since = new Map<number, number>();
+  const asking = new Set<number>();
+  return {
+    ask(id) {
+      const start = since.get(id) ?? now();
+      since.set(id, start);
+      if (!asking.has(id)) {
+        asking.add(id);
+        adopt(id)
+          .catch(() => {})
+          .finally(() => asking.delete(id));
+      }
+      return now() - start;
+    },
+    forget: (id) => void since.delete(id),
+  };
 }
 
 /** Milliseconds that a server has for an answer. */
-const patience = 1000;
+export const patience = 1000;
+/** After so many without one it is in trouble. */
+const mostSilence = 10_000;
+
+/** Bytes that must be free before a server that was paused for lack of room goes on. */
+const leastRoom = 64 * MIB;
+export function hasRoom(servers: string): boolean {
+  const { bsize, bavail } = statfsSync(servers);
+  return bsize * bavail >= leastRoom;
+}
 
 async function disksOf(folder: Folder): Promise<readonly DiskStatus[]> {
   const found: DiskStatus[] = [];
@@ -52,37 +99,78 @@ const words: Readonly<Record<string, string>> = {
   paused: "somebody has paused it",
 };
 
-async function runningStatus(run: Run, disks: readonly DiskStatus[]): Promise<MachineStatus> {
+const troubleOf = (status: string): MachineTrouble | null =>
+  status === "running" ? null : status === "io-error" ? "IoError" : "Paused";
+
+/** What of a server's process is asked in turn, none of which may keep the others waiting. */
+async function sizesOf({ state, qmp }: Run) {
+  const [cpus, memory, modules] = await Promise.all([
+    cpusOf(qmp, patience),
+    memoryOf(qmp, patience),
+    memoryModules(qmp, patience),
+  ]);
+  const reach = {
+    cpus: state.accelerator === "kvm" ? Math.max(state.maxCpus, cpus) : cpus,
+    memory: reachOfMemory(state, memory, modules),
+  };
+  return { cpus, memory, reach };
+}
+
+async function runningStatus(
+  run: Run,
+  disks: readonly DiskStatus[],
+  { now, servers }: ObserverOptions,
+): Promise<MachineStatus> {
   const { id, state, qmp } = run;
   trimLog(run.folder.console);
-  const known = { id, since: state.startedAt, exit: null, boot: state.boot, version: state.version, disks };
+  const label = readLabel(run.folder);
+  const known = { id, label, since: state.startedAt, exit: null, boot: state.boot, version: state.version, disks };
   try {
-    const [status, cpus, memory, modules, usage] = await Promise.all([
-      runState(qmp, patience),
-      cpusOf(qmp),
-      memoryOf(qmp),
-      memoryModules(qmp),
-      usageNow(run),
-    ]);
-    const reach = {
-      cpus: state.accelerator === "kvm" ? Math.max(state.maxCpus, cpus) : cpus,
-      memory: reachOfMemory(state, memory, modules),
+    const status = await runState(qmp, patience);
+    const [sizes, usage] = await Promise.all([sizesOf(run), usageNow(run)]);
+    run.heardAt = now();
+    const trouble = troubleOf(status);
+    return {
+      ...known,
+      ...sizes,
+      power: trouble === null ? "running" : "paused",
+      trouble,
+      canResume: trouble === "Paused" || (trouble === "IoError" && hasRoom(servers)),
+      stage: run.log.stage(),
+      usage,
+      detail: trouble === null ? "" : (words[status] ?? `it is in state "${status}"`),
     };
-    const power = status === "running" ? "running" : "paused";
-    const detail = power === "running" ? "" : (words[status] ?? `it is in state "${status}"`);
-    return { ...known, power, cpus, memory, reach, stage: run.log.stage(), usage, detail };
   } catch (error) {
-    const detail = `it does not answer (${(error as Error).message})`;
-    const reach = { cpus: 0, memory: 0 };
-    return { ...known, power: "running", cpus: 0, memory: 0, reach, stage: run.log.stage(), usage: null, detail };
+    return {
+      ...known,
+      power: "running",
+      trouble: now() - run.heardAt >= mostSilence ? "NotResponding" : null,
+      canResume: false,
+      cpus: 0,
+      memory: 0,
+      reach: { cpus: 0, memory: 0 },
+      stage: run.log.stage(),
+      usage: null,
+      detail: `it does not answer (${(error as Error).message})`,
+    };
   }
 }
 
-function restingStatus(id: number, folder: Folder, disks: readonly DiskStatus[], detail: string): MachineStatus {
+/** `silence`: milliseconds for which its process has not answered; null: it has none. */
+function restingStatus(
+  id: number,
+  folder: Folder,
+  disks: readonly DiskStatus[],
+  silence: number | null,
+): MachineStatus {
   const state = readState(folder);
+  const isThere = silence !== null;
   return {
     id,
-    power: detail === "" ? "off" : "running",
+    label: readLabel(folder),
+    power: isThere ? "running" : "off",
+    trouble: isThere && silence >= mostSilence ? "NotResponding" : null,
+    canResume: false,
     since: state?.exit?.at ?? null,
     exit: state?.exit ?? null,
     boot: state?.boot ?? 0,
@@ -93,7 +181,7 @@ function restingStatus(id: number, folder: Folder, disks: readonly DiskStatus[],
     stage: null,
     disks,
     usage: null,
-    detail,
+    detail: isThere ? "it runs, but does not answer" : "",
   };
 }
 
@@ -117,8 +205,10 @@ export async function observeMachines(options: ObserverOptions): Promise<Machine
       const folder = folderOf(servers, id);
       const disks = await disksOf(folder);
       const run = runs.all.get(id);
-      if (run !== undefined) return runningStatus(run, disks);
-      return restingStatus(id, folder, disks, processes.has(id) ? "it runs, but does not answer" : "");
+      const isSilent = run === undefined && processes.has(id);
+      if (!isSilent) options.silent.forget(id);
+      if (run !== undefined) return runningStatus(run, disks, options);
+      return restingStatus(id, folder, disks, isSilent ? options.silent.ask(id) : null);
     }),
   );
   const detail = accelerator === "kvm" ? "QEMU with KVM" : "QEMU, emulating";

@@ -25,6 +25,8 @@ export interface Machine {
   /** Unique in the installation. */
   readonly id: number;
   readonly uuid: string;
+  /** As its owner calls it, for people who find its disk without the database. */
+  readonly name?: string;
   /** When more want to start than the machine can take, owners take turns, whoever they are. */
   readonly owner: number;
   /**
@@ -101,11 +103,33 @@ export interface Usage {
   readonly diskWritten: number;
 }
 
+/** Kept beside a server's disks, so that whoever finds them without the database knows what they are. */
+export interface Label {
+  /** Of the server that the folder belongs to; "" where only an older release wrote there. */
+  readonly uuid: string;
+  readonly name: string;
+  readonly cpus: number;
+  readonly memory: number;
+  /** Folder of the image that its disk was made from, if that is known. */
+  readonly image: string;
+}
+
+/**
+ * `NotResponding`: its process has not answered for ten seconds; `IoError`: QEMU has paused it, since its disk cannot be written;
+ * `Paused`: it is paused for another reason.
+ */
+export type MachineTrouble = "NotResponding" | "IoError" | "Paused";
+
 /** Network traffic is not here: devices are in the router's hands, and its `PortStatus` counts them. */
 export interface MachineStatus {
   readonly id: number;
+  /** Null: nothing is known of it but its number. */
+  readonly label: Label | null;
   /** `paused` is nobody's wish: the disks of the machine are full or broken, or somebody was at the second monitor. */
   readonly power: "off" | "running" | "paused";
+  readonly trouble: MachineTrouble | null;
+  /** It is paused, and there is nothing in the way of going on: its disk can grow again. */
+  readonly canResume: boolean;
   /** Since when; null: it never ran. */
   readonly since: number | null;
   /** How its last run ended; null while it runs, and before the first. */
@@ -179,7 +203,8 @@ export interface LogWish {
 export interface Machines {
   /**
    * There is a disk of `machine.disk.version` with at least `gb`. Made from the source if there is none; what is there keeps its
-   * content. A source server is held only for the moment (it may be on, off, and changed or removed afterwards).
+   * content. A source server is held only for the moment (it may be on, off, and changed or removed afterwards). Rejects when it is
+   * the first disk and the folder belongs to a server of another uuid: numbers may repeat after a database was restored, disks must not.
    */
   ensureDisk(machine: Machine, source: DiskSource): Promise<void>;
   /** Of this server's disks only the one of this version is left: the end of a rebuild, and of its undoing. */
@@ -197,7 +222,8 @@ export interface Machines {
   /**
    * Null: it runs, as of this boot or a later one; one that was paused goes on. While too many others are booting, how many are to be
    * started before it: ask again, at least every minute, until it is stopped or removed. Does not wait for the guest: see `stage`.
-   * Rejects when it cannot be started, with the last words of the process.
+   * Rejects when it cannot be started, with the last words of the process; an error with `final: true` is one that no second try mends
+   * (its disk is missing, or damaged).
    */
   ensureRunning(machine: Machine): Promise<number | null>;
   /**
@@ -214,6 +240,8 @@ export interface Machines {
   remove(id: number): Promise<void>;
   /** An image that servers were made from may go: they keep what they need of it. So may its snapshot. An unknown one is fine. */
   removeImage(name: string): Promise<void>;
+  /** Images that servers' owners made, and snapshots that are kept for some: also those that no row knows. */
+  listImages(): Promise<readonly HeldImage[]>;
   /** Everything at once, so that watching one server costs little less than watching all. */
   observe(): Promise<MachinesStatus>;
   /** From now on told of every start and end, those that nobody ordered within seconds. Ends with the call of what it returns. */
@@ -228,6 +256,20 @@ export interface Machines {
   setPassword(id: number, user: string, hash: string): Promise<boolean>;
   /** Ends the driver, not the servers: they run on, and the next driver finds them. */
   close(): Promise<void>;
+}
+
+export interface HeldImage {
+  /** Of its folder. */
+  readonly name: string;
+  /** A snapshot is what an image is written from; it can only be removed. */
+  readonly kind: "image" | "snapshot";
+  readonly title: string;
+  readonly family: "Linux" | "Windows" | "Bsd";
+  /** MB and GB that a server needs; 0 where that cannot be read. */
+  readonly minRam: number;
+  readonly gb: number;
+  /** On the machine's own disks. */
+  readonly bytes: number;
 }
 
 /** What people read about an image; the rest (family, how it boots) is as in the one that the server was made from. */

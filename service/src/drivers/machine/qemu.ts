@@ -13,13 +13,16 @@ import { createGroups } from "./cgroup.ts";
 import type { Confinement } from "./confine.ts";
 import { readLogFile } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
-import { createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
-import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder } from "./folder.ts";
+import { checkDisk, createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
+import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, turnConsole } from "./folder.ts";
+import { listHeldImages } from "./heldimages.ts";
 import { removeImage } from "./imagefolder.ts";
+import { checkOwner, mark } from "./label.ts";
 import { changeCards, changeCpus, changeMemory, type DiskLimits, growDisk, limitDisk } from "./live.ts";
 import { cpusOf, memoryOf, runState } from "./monitor.ts";
-import { observeMachines } from "./observer.ts";
+import { createSilence, hasRoom, observeMachines, patience } from "./observer.ts";
 import type { Accelerator, Change, Changes, Machine, Machines, PowerEvent, Stream } from "./port.ts";
+import { askToStop } from "./press.ts";
 import { endProcess, findProcesses, hostBoot, uidOf } from "./process.ts";
 import { createQueue } from "./queue.ts";
 import { createRuns, type Run } from "./run.ts";
@@ -113,6 +116,8 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     return child === undefined ? null : adopt(id, child);
   }
 
+  const silent = createSilence(now, (id) => turns.take([id], () => find(id)));
+
   /** After this nothing of the server runs. */
   async function cut(id: number): Promise<void> {
     const run = await find(id).catch(() => null);
@@ -140,25 +145,32 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     leave();
   }
 
-  /** True when it runs as of the wish now. */
+  /** True when it runs as of the wish now. One that does not answer runs: `observe` tells of its trouble. */
   async function goOn(machine: Machine): Promise<boolean> {
-    const run = await find(machine.id);
-    if (run === null || run.ending !== null || run.state.boot < machine.boot) return false;
-    const status = await runState(run.qmp);
-    if (status === "running") return true;
+    const { id, boot } = machine;
+    const run = await find(id).catch(() => undefined);
+    if (run === undefined) return (readState(folder(id))?.boot ?? 0) >= boot && isThere(id);
+    if (run === null || run.ending !== null || run.state.boot < boot) return false;
+    const status = await runState(run.qmp, patience).catch(() => "silent");
+    if (status === "running" || (status === "silent" && isThere(id))) return true;
+    if (status === "io-error" && !hasRoom(servers)) throw new Error("the machine has no room for what its disk writes");
     if (status !== "paused" && status !== "io-error") return false;
     await run.qmp.run("cont");
     return true;
   }
 
+  const isThere = (id: number): boolean => findProcesses(exec, tag, firstUid).has(id);
+
   async function start(machine: Machine, leave: () => void): Promise<void> {
     const { id } = machine;
     await cut(id);
     const disk = folder(id).disk(machine.disk.version);
-    if (existsSync(disk)) {
-      await disks.shorten(disk, mostLayers, uid(id));
-      await disks.grow(disk, machine.disk.gb * GIB, uid(id));
-    }
+    // From here on it is this start that an empty log is of.
+    turnConsole(folder(id));
+    await checkDisk(disk, uid(id));
+    await disks.shorten(disk, mostLayers, uid(id));
+    await disks.grow(disk, machine.disk.gb * GIB, uid(id));
+    await mark(folder(id), machine);
     const { confinement, diskLimits } = options;
     const site = { exec, tag, accelerator, confinement, diskLimits, taps, groups, now };
     const { child, qmp, state } = await startMachine(site, folder(id), machine, uid(id));
@@ -265,13 +277,16 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       const disk = folder(id).disk(machine.disk.version);
       const from = "server" in source ? source.server : null;
       return turns.take(from === null ? [id] : [id, from], async () => {
+        checkOwner(folder(id), machine);
         makeFolder(folder(id).root);
         if (!existsSync(disk)) {
           if ("image" in source) await disks.fromImage(disk, source.image, machine.disk.gb * GIB, uid(id));
           else await ensureCopy(machine, source.server, disk);
         } else await growNow(machine, await find(id));
+        await mark(folder(id), machine);
       });
     },
+    listImages: () => listHeldImages(servers, images),
     ensureOnlyDisk: (id, version) =>
       turns.take([id], async () => {
         const run = await find(id);
@@ -308,7 +323,12 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       }),
     async ensureStopped(id, how, signal) {
       queue.quit(id);
-      if (how === "cut") return turns.take([id], () => cut(id)).then(() => true);
+      if (how === "cut") {
+        // Whoever waits for its process has its turn before us, and goes on when that is gone.
+        const running = runs.all.get(id);
+        if (running !== undefined) await runs.end(running, "order");
+        return turns.take([id], () => cut(id)).then(() => true);
+      }
       const run = await turns.take([id], () => find(id));
       if (run === null) return true;
       return askToStop(run, signal);
@@ -316,6 +336,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     apply: (machine) =>
       turns.take([machine.id], async () => {
         const run = await find(machine.id);
+        await mark(folder(machine.id), machine);
         if (run !== null) return changeRunning(run, machine);
         const disk = await growNow(machine, null);
         return { cpus: "same", memory: "same", disk, share: "same", cards: "same" };
@@ -337,7 +358,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       await removeImage(images, name);
       await rm(keepOf(servers, name).root, { recursive: true, force: true });
     },
-    observe: () => observeMachines({ ...options, runs, taps }),
+    observe: () => observeMachines({ ...options, runs, taps, silent }),
     onPower(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -363,21 +384,4 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       runs.close();
     },
   };
-}
-
-/** Milliseconds between two presses: a guest that is just booting does not see the first. */
-const pressAgain = 5000;
-
-async function askToStop(run: Run, signal: AbortSignal | undefined): Promise<boolean> {
-  const off = run.over.then(() => true);
-  const late = new Promise<false>((resolve) => {
-    if (signal?.aborted === true) resolve(false);
-    signal?.addEventListener("abort", () => resolve(false), { once: true });
-  });
-  for (;;) {
-    if (run.ending === null) await run.qmp.run("system_powerdown").catch(() => {});
-    const pause = sleep(pressAgain, null, { ref: false });
-    const result = await Promise.race([off, late, pause]);
-    if (result !== null) return result;
-  }
 }

@@ -22,6 +22,8 @@ export interface Run {
   /** Resolves when the state is in its file. */
   written: Promise<void>;
   readonly log: Follower;
+  /** When it last answered. */
+  heardAt: number;
   /** Resolves when the process is gone and that is written down. */
   readonly over: Promise<void>;
   /** Why it is about to end; null while it should not. */
@@ -107,7 +109,18 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
     const over = qmp.closed.then(() => (closing ? undefined : closeBooks(run)));
     over.catch((error: unknown) => fault(`Server ${id} does not end.`, error));
     const log = followLog(folder.console);
-    const run: Run = { id, folder, child, qmp, state, written: Promise.resolve(), log, over, ending: null };
+    const run: Run = {
+      id,
+      folder,
+      child,
+      qmp,
+      state,
+      written: Promise.resolve(),
+      log,
+      heardAt: now(),
+      over,
+      ending: null,
+    };
     all.set(id, run);
     qmp.onEvent(({ name, data }) => {
       if (name === "SHUTDOWN" && pick(data, "guest") === true) end(run, "guest").catch(() => {});

@@ -3,25 +3,34 @@
  * and events. Guests boot in the time that they are given and then sit there. Whoever holds the object breaks things, writes to disks
  * and switches guests off from inside; with a file, a new object goes on where the last one was killed.
  */
-import { Duplex } from "node:stream";
 import { limitsFor, qemuArguments } from "./arguments.ts";
 import { lastLines } from "./console.ts";
-import { GIB } from "./disk.ts";
+import { DiskError, GIB } from "./disk.ts";
 import type {
   Accelerator,
   Capacity,
-  Card,
-  Change,
   Exit,
+  HeldImage,
   Machine,
-  MachineStatus,
   Machines,
+  MachineTrouble,
   PowerEvent,
   Stage,
 } from "./port.ts";
 import { createQueue } from "./queue.ts";
 import { writeSeed } from "./seed.ts";
 import { openKept } from "./simfile.ts";
+import {
+  changeServer,
+  type Disk,
+  type Image,
+  newServer,
+  type Power,
+  runningOf,
+  type Server,
+  showServer,
+  talk,
+} from "./simserver.ts";
 import { createTurns } from "./turn.ts";
 
 type Verb = Exclude<keyof Machines, "onPower" | "close">;
@@ -52,6 +61,12 @@ export interface SimulatedMachines extends Machines {
   switchOff(id: number): void;
   /** From now on the guest does not hear its power button, or unplugging; or hears again. */
   deafen(id: number, deaf: boolean): void;
+  /** From now on its process does not answer, or is paused, for lack of room or so; null: it is well again. */
+  trouble(id: number, trouble: MachineTrouble | null): void;
+  /** GB that are free on the machine's disks from now on. */
+  leave(free: number): void;
+  /** The disk of that version is gone. */
+  lose(id: number): void;
   /** What is written on the disk that is in use. */
   write(id: number, text: string): void;
   /** Null: there is no disk. */
@@ -60,51 +75,15 @@ export interface SimulatedMachines extends Machines {
   images(): readonly Pick<Image, "content" | "isKept">[];
 }
 
-interface Disk {
-  readonly version: number;
-  gb: number;
-  content: string;
-}
-
-interface Power {
-  readonly boot: number;
-  readonly version: number;
-  readonly startedAt: number;
-  readonly maxCpus: number;
-  readonly maxMemory: number;
-  /** What it was started with, and so cannot be taken from it. */
-  readonly minCpus: number;
-  readonly minMemory: number;
-  cpus: number;
-  memory: number;
-  share: number;
-  cards: readonly number[];
-  exit: Exit | null;
-}
-
-interface Server {
-  readonly id: number;
-  disks: Disk[];
-  power: Power | null;
-  logs: string[];
-  deaf: boolean;
-}
-
-interface Image {
-  readonly name: string;
-  readonly gb: number;
-  readonly content: string;
-  /** A snapshot: nothing can be made from it yet. */
-  readonly isKept: boolean;
-}
-
 const plenty: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 65_536 };
-const allSame = { cpus: "same", memory: "same", disk: "same", share: "same", cards: "same" } as const;
 
 export function createSim(options: SimOptions): SimulatedMachines {
-  const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", file } = options;
+  const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", capacity = plenty, file } = options;
+  let free = capacity.diskFree;
   const kept = openKept<Server, Image>(file);
   const { servers, images } = kept;
+  // What an earlier release kept had less.
+  for (const [id, server] of servers) servers.set(id, { ...newServer(id), ...server });
   const turns = createTurns();
   const queue = createQueue(boots, now);
   const places = new Map<number, () => void>();
@@ -130,10 +109,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
       return result;
     });
 
-  const running = (id: number): Power | null => {
-    const power = servers.get(id)?.power ?? null;
-    return power === null || power.exit !== null ? null : power;
-  };
+  const running = (id: number): Power | null => runningOf(servers.get(id));
   const stageOf = (power: Power): Stage => (now() - power.startedAt >= bootTime ? "ready" : "starting");
   /** The one in use, else the newest. */
   const diskOf = (id: number): Disk | undefined => {
@@ -150,17 +126,23 @@ export function createSim(options: SimOptions): SimulatedMachines {
     for (const listener of listeners) listener({ id, boot: power.boot, exit: power.exit });
   }
 
+  function mark(server: Server, { uuid, name = "", cpus, memory }: Machine, image = server.label?.image ?? ""): void {
+    server.label = { uuid, name, cpus, memory, image };
+  }
+
   function start(machine: Machine): void {
     const { id, uuid, boot, cpus, memory, share, disk, cards, seed } = machine;
     const server = servers.get(id);
     const present = server?.disks.find((one) => one.version === disk.version);
-    if (server === undefined || present === undefined)
-      throw new Error(`server ${id} has no disk of version ${disk.version}`);
     end(id, "order");
+    if (server === undefined || present === undefined)
+      throw new DiskError(`its disk is missing: server ${id} has no disk of version ${disk.version}`);
     writeSeed(seed);
     qemuArguments({ tag: "sim", machine, boot: "kernel", layer: 1, accelerator });
     present.gb = Math.max(present.gb, disk.gb);
     const limits = limitsFor({ machine, accelerator, boot: "kernel" });
+    server.trouble = null;
+    mark(server, machine);
     server.power = {
       boot,
       version: disk.version,
@@ -183,80 +165,12 @@ export function createSim(options: SimOptions): SimulatedMachines {
     for (const listener of listeners) listener({ id, boot, exit: null });
   }
 
-  function change(machine: Machine) {
-    const { id, cpus, memory, share, disk, cards } = machine;
-    const target = servers.get(id)?.disks.find((one) => one.version === disk.version);
-    const grows = target !== undefined && target.gb < disk.gb;
-    if (grows) target.gb = disk.gb;
-    const diskChange: Change = grows ? "live" : "same";
-    const power = running(id);
-    if (power === null) return { ...allSame, disk: diskChange };
-    const isDeaf = servers.get(id)?.deaf === true;
-    const resize = (key: "cpus" | "memory", wanted: number, least: number, most: number): Change => {
-      if (wanted === power[key]) return "same";
-      const isWithin = wanted >= least && wanted <= most && (wanted - power[key]) % (key === "memory" ? 128 : 1) === 0;
-      if (!isWithin || (wanted < power[key] && isDeaf)) return "nextStart";
-      power[key] = wanted;
-      return "live";
-    };
-    const plug = (wanted: readonly Card[]): Change => {
-      const ids = wanted.map((card) => card.id);
-      const leaving = power.cards.filter((card) => !ids.includes(card));
-      const coming = ids.filter((card) => !power.cards.includes(card));
-      const stuck = isDeaf ? leaving : [];
-      power.cards = [...power.cards.filter((card) => ids.includes(card) || stuck.includes(card)), ...coming];
-      return stuck.length > 0 ? "nextStart" : leaving.length + coming.length > 0 ? "live" : "same";
-    };
-    const shareChange: Change = power.share === share ? "same" : "live";
-    power.share = share;
-    return {
-      cpus: resize("cpus", cpus, power.minCpus, power.maxCpus),
-      memory: resize("memory", memory, power.minMemory, power.maxMemory),
-      disk: diskChange,
-      share: shareChange,
-      cards: plug(cards),
-    };
-  }
-
-  function status({ id, power, disks }: Server): MachineStatus {
-    const on = running(id);
-    return {
-      id,
-      power: on === null ? "off" : "running",
-      since: on?.startedAt ?? power?.exit?.at ?? null,
-      exit: on === null ? (power?.exit ?? null) : null,
-      boot: power?.boot ?? 0,
-      version: on?.version ?? 0,
-      cpus: on?.cpus ?? 0,
-      memory: on?.memory ?? 0,
-      reach: { cpus: on?.maxCpus ?? 0, memory: on?.maxMemory ?? 0 },
-      stage: on === null ? null : stageOf(on),
-      disks: disks.map(({ version, gb, content }) => ({ version, gb, allocated: content.length })),
-      usage:
-        on === null
-          ? null
-          : {
-              cpuTime: Math.floor((now() - on.startedAt) / 10),
-              memory: Math.floor(on.memory / 4),
-              resident: on.memory,
-              diskRead: 0,
-              diskWritten: 0,
-            },
-      detail: "",
-    };
-  }
-
-  /** Says its word and then repeats what it is told, as a serial line does. */
-  function talk(greeting: string, echo: boolean): Duplex {
-    const stream = new Duplex({
-      read() {},
-      write(chunk: Buffer, _encoding, done) {
-        if (echo) stream.push(chunk.toString().replaceAll("\r", "\r\nlogin: "));
-        done();
-      },
-    });
-    stream.push(greeting);
-    return stream;
+  /** One that is paused goes on, if there is room for what it writes. */
+  function resume(id: number): void {
+    const server = servers.get(id);
+    if (server === undefined || server.trouble === null || server.trouble === "NotResponding") return;
+    if (server.trouble === "IoError" && free <= 0) throw new Error("the machine has no room for what its disk writes");
+    server.trouble = null;
   }
   function mustRun(id: number): void {
     if (running(id) === null) throw new Error(`server ${id} is off`);
@@ -267,7 +181,10 @@ export function createSim(options: SimOptions): SimulatedMachines {
       const { id, disk } = machine;
       const from = "server" in source ? source.server : null;
       return act("ensureDisk", from === null ? [id] : [id, from], () => {
-        const server = servers.get(id) ?? { id, disks: [], power: null, logs: [], deaf: false };
+        const server = servers.get(id) ?? newServer(id);
+        const owner = server.label?.uuid ?? machine.uuid;
+        if (disk.version === 1 && owner !== machine.uuid)
+          throw new DiskError(`the folder of server ${id} belongs to another server, which the database does not know`);
         servers.set(id, server);
         const present = server.disks.find((one) => one.version === disk.version);
         if (present !== undefined) {
@@ -277,6 +194,8 @@ export function createSim(options: SimOptions): SimulatedMachines {
         const { gb, content } = contentOf(source);
         server.disks.push({ version: disk.version, gb: Math.max(gb, disk.gb), content });
         server.disks.sort((a, b) => a.version - b.version);
+        const image = "image" in source ? source.image : servers.get(source.server)?.label?.image;
+        mark(server, machine, image);
       });
       function contentOf(wish: typeof source): { gb: number; content: string } {
         if ("server" in wish) {
@@ -327,6 +246,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
         }
         const isUp = (running(id)?.boot ?? 0) >= boot;
         if (isUp) queue.quit(id);
+        if (isUp) resume(id);
         const place = isUp ? null : queue.enter(id, owner);
         if (typeof place !== "function") return place;
         places.set(id, place);
@@ -340,7 +260,19 @@ export function createSim(options: SimOptions): SimulatedMachines {
         if (!deaf) end(id, how === "cut" ? "order" : "guest");
         return !deaf;
       }),
-    apply: (machine) => act("apply", [machine.id], () => change(machine)),
+    apply: (machine) =>
+      act("apply", [machine.id], () => {
+        const server = servers.get(machine.id);
+        if (server !== undefined) mark(server, machine);
+        return changeServer(server, machine);
+      }),
+    listImages: () =>
+      act("listImages", [], () =>
+        [...images.values()].map(({ name, gb, content, isKept }): HeldImage => {
+          const kind = isKept ? "snapshot" : "image";
+          return { name, kind, title: name, family: "Linux", minRam: 128, gb, bytes: content.length };
+        }),
+      ),
     remove: (id) =>
       act("remove", [id], () => {
         queue.quit(id);
@@ -356,8 +288,10 @@ export function createSim(options: SimOptions): SimulatedMachines {
         ready: true,
         detail: "simulated",
         accelerator: null,
-        capacity: options.capacity ?? plenty,
-        machines: [...servers.values()].map(status).sort((a, b) => a.id - b.id),
+        capacity: { ...capacity, diskFree: free },
+        machines: [...servers.values()]
+          .map((server) => showServer(server, now(), stageOf, free > 0))
+          .sort((a, b) => a.id - b.id),
       })),
     onPower(listener) {
       listeners.add(listener);
@@ -387,6 +321,19 @@ export function createSim(options: SimOptions): SimulatedMachines {
     deafen(id, deaf) {
       const server = servers.get(id);
       if (server !== undefined) server.deaf = deaf;
+      kept.keep([id]);
+    },
+    trouble(id, trouble) {
+      const server = servers.get(id);
+      if (server !== undefined) server.trouble = trouble;
+      kept.keep([id]);
+    },
+    leave(left) {
+      free = left;
+    },
+    lose(id) {
+      const server = servers.get(id);
+      if (server !== undefined) server.disks = [];
       kept.keep([id]);
     },
     write(id, text) {

@@ -12,7 +12,7 @@ import { limitsFor, qemuArguments, socketNames } from "./arguments.ts";
 import type { GroupLimits, Groups } from "./cgroup.ts";
 import { type Confinement, confine, partsOf } from "./confine.ts";
 import { originOf, topOf } from "./disk.ts";
-import { type Folder, makeFolder, replaceFile, type State, turnConsole, writeState } from "./folder.ts";
+import { type Folder, makeFolder, replaceFile, type State, writeState } from "./folder.ts";
 import { type DiskLimits, limitDisk } from "./live.ts";
 import type { Accelerator, Machine } from "./port.ts";
 import { endProcess, hostBoot, waitForEnd } from "./process.ts";
@@ -94,7 +94,6 @@ export async function startMachine(
   makeFolder(folder.base);
   for (const name of socketNames) rmSync(join(folder.run, name), { force: true });
   rmSync(folder.output, { force: true });
-  turnConsole(folder);
   await replaceFile(folder.seed, writeSeed(machine.seed), 0o444);
   chownSync(folder.run, uid, uid);
   chmodSync(folder.run, 0o700);

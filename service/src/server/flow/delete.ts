@@ -6,6 +6,7 @@ import type { Done, Flow, Wait } from "../../engine/flow.ts";
 import { find, forget, type Task } from "../../engine/task.ts";
 import { findNetwork } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
+import { retire } from "../orphantable.ts";
 import { listPlaces } from "../place.ts";
 import { flowName } from "../state.ts";
 import {
@@ -19,6 +20,7 @@ import {
   type ServerRow,
   updateBatch,
 } from "../table.ts";
+import { uuidOf } from "../wish.ts";
 import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn } from "./form.ts";
 import { leaveNetworks } from "./network.ts";
@@ -66,6 +68,8 @@ export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
       const ended = await find(tx, task);
       if (ended !== undefined) await tellAction(tools, tx, ended, "ended");
       await deleteServer(tx, subject);
+      const date = tools.clock.now();
+      await retire(tx, { kind: "Server", name: String(subject), uuid: uuidOf(server), date });
       await tellServer(tools, tx, server, "deleted", by);
       await forget(tx, { kind: "server", id: subject }, 0);
       const { batch_id, project_id } = server;

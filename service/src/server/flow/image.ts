@@ -7,6 +7,7 @@ import { deleteImage, findImage, type ImageRow, insertImage, updateImage } from 
 import { type Flow, flow } from "../../engine/flow.ts";
 import { cancel, find, start, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
+import { retire } from "../orphantable.ts";
 import type { ServerRow } from "../table.ts";
 import { tellImage } from "./tell.ts";
 import { attempt, type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
@@ -151,6 +152,7 @@ export async function orderImageRemoval(
   if (project === null) throw new Error(`image ${id} is of the stock`);
   const now = tools.clock.now();
   await deleteImage(tx, id);
+  await retire(tx, { kind: "Image", name: folderOf(id), uuid: "", date: now });
   await tellImage(tools, tx, image, "deleted", by);
   await cancel(tx, { kind: "image", id }, errorFor("superseded", `Image ${id} was deleted.`), now);
   await start(tx, remove, { subject: id, project, input: { folder: folderOf(id) }, now });

@@ -7,6 +7,7 @@ import type { Flow } from "../../engine/flow.ts";
 import { list, queue } from "../../engine/task.ts";
 import type { Reader, Tx } from "../../store/db.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
+import { uuidOf } from "../wish.ts";
 import { ensureRunning } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn } from "./form.ts";
@@ -39,7 +40,11 @@ export function settleFlow(tools: FlowTools): Flow {
             const waiting = await plugIn(tools, subject, cardsOf());
             if (waiting.length > 0) return waitForNetwork(subject, waiting);
           }
-          const disks = (await tools.sight.look()).machines.find(({ id }) => id === subject)?.disks ?? [];
+          const status = (await tools.sight.look()).machines.find(({ id }) => id === subject);
+          // A disk that was adopted is marked as this server's.
+          if (status !== undefined && !isWanted && status.label?.uuid !== uuidOf(server))
+            await tools.machines.apply(await wishFor(tools, server));
+          const disks = status?.disks ?? [];
           if (disks.length > 1) await tools.machines.ensureOnlyDisk(subject, server.disk_version);
         },
         async save(tx, { subject }) {

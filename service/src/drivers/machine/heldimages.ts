@@ -1,0 +1,48 @@
+/**
+ * Images and snapshots that are there on the machine, whoever knows of them: the folder of images, and beside the servers what is kept
+ * for images that are being written.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { allocatedOf, GIB, layerName, originOf, sizeOf, topOf } from "./disk.ts";
+import { type Image, listImages } from "./image.ts";
+import type { HeldImage } from "./port.ts";
+
+const textOf = ({ title, family, minRam }: Pick<Image, "title" | "family" | "minRam">) => ({ title, family, minRam });
+
+async function snapshotIn(servers: string, entry: string): Promise<HeldImage> {
+  const name = entry.replace(/\.image$/, "");
+  const disk = join(servers, entry, "disk");
+  const origin = existsSync(disk) ? await originOf(disk).catch(() => null) : null;
+  const bytes = existsSync(disk) ? await sizeOf(join(disk, layerName(topOf(disk)))).catch(() => 0) : 0;
+  return {
+    name,
+    kind: "snapshot",
+    ...(origin === null ? { title: "", family: "Linux", minRam: 0 } : textOf(origin)),
+    gb: Math.ceil(bytes / GIB),
+    bytes: existsSync(disk) ? allocatedOf(disk) : 0,
+  };
+}
+
+export async function listHeldImages(servers: string, images: string): Promise<readonly HeldImage[]> {
+  const { images: whole, broken } = await listImages(images);
+  const snapshots = readdirSync(servers).filter((entry) => entry.endsWith(".image"));
+  return [
+    ...whole.map((image): HeldImage => {
+      const { name, hdd: gb } = image;
+      return { name, kind: "image", ...textOf(image), gb, bytes: allocatedOf(join(images, name)) };
+    }),
+    ...broken.map(
+      ({ name, reason }): HeldImage => ({
+        name,
+        kind: "image",
+        title: reason,
+        family: "Linux",
+        minRam: 0,
+        gb: 0,
+        bytes: allocatedOf(join(images, name)),
+      }),
+    ),
+    ...(await Promise.all(snapshots.map((entry) => snapshotIn(servers, entry)))),
+  ];
+}

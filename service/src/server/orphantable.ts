@@ -1,0 +1,125 @@
+/** Orphans in SQL, and what the database remembers of servers and images that it saw deleted. */
+
+import { formatDate } from "@brume/api/common.ts";
+import type { Orphan } from "@brume/api/orphan.ts";
+import type { Insertable, Selectable, Updateable } from "kysely";
+import { append } from "../engine/event.ts";
+import { lock, type Reader, type Tx } from "../store/db.ts";
+import type { OrphanTable, RetiredTable } from "../store/schema.ts";
+import type { Cause } from "./flow/tools.ts";
+
+export type OrphanRow = Selectable<OrphanTable>;
+export type NewOrphan = Insertable<OrphanTable>;
+
+/** Orders all that find, adopt or remove orphans. */
+export const lockOrphans = (tx: Tx): Promise<void> => lock(tx, "orphans");
+
+export const listOrphans = (db: Reader): Promise<OrphanRow[]> =>
+  db.selectFrom("orphan").selectAll().orderBy("id").execute();
+
+export async function countOrphans(db: Reader): Promise<number> {
+  const row = await db
+    .selectFrom("orphan")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .executeTakeFirst();
+  return row?.count ?? 0;
+}
+
+/** By kind. */
+export async function countKinds(db: Reader): Promise<ReadonlyMap<OrphanRow["kind"], number>> {
+  const rows = await db
+    .selectFrom("orphan")
+    .select((e) => ["kind", e.fn.countAll<number>().as("count")])
+    .groupBy("kind")
+    .execute();
+  return new Map(rows.map(({ kind, count }) => [kind, count]));
+}
+
+export const findOrphan = (db: Reader, id: number): Promise<OrphanRow | undefined> =>
+  db.selectFrom("orphan").selectAll().where("id", "=", id).executeTakeFirst();
+
+export const insertOrphan = (tx: Tx, row: NewOrphan): Promise<OrphanRow> =>
+  tx.insertInto("orphan").values(row).returningAll().executeTakeFirstOrThrow();
+
+export const updateOrphan = (tx: Tx, id: number, change: Updateable<OrphanTable>): Promise<OrphanRow> =>
+  tx.updateTable("orphan").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
+
+export async function deleteOrphan(tx: Tx, id: number): Promise<void> {
+  await tx.deleteFrom("orphan").where("id", "=", id).execute();
+}
+
+/** From now on the host may be rid of what is left of it. */
+export async function retire(tx: Tx, row: RetiredTable): Promise<void> {
+  const { uuid, date } = row;
+  await tx
+    .insertInto("retired")
+    .values(row)
+    .onConflict((conflict) => conflict.columns(["kind", "name"]).doUpdateSet({ uuid, date }))
+    .execute();
+}
+
+/** What was deleted by its name, with the uuid that it had. */
+export async function listRetired(
+  db: Reader,
+  kind: RetiredTable["kind"],
+  names: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (names.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("retired")
+    .select(["name", "uuid"])
+    .where("kind", "=", kind)
+    .where("name", "in", names)
+    .execute();
+  return new Map(rows.map(({ name, uuid }) => [name, uuid]));
+}
+
+/** Number that a server's or an image's folder is named after; null: it is none of ours. */
+export function numberOf({ kind, name }: Pick<OrphanRow, "kind" | "name">): number | null {
+  const [, digits] = (kind === "Server" ? /^([1-9][0-9]{0,9})$/ : /^own-([1-9][0-9]{0,9})$/).exec(name) ?? [];
+  return digits === undefined ? null : Number(digits);
+}
+
+export const showOrphan = (row: OrphanRow): Orphan => ({
+  ID: row.id,
+  Kind: row.kind,
+  Number: numberOf(row) ?? 1,
+  Name: row.title,
+  Family: row.family,
+  CPU: row.cpu,
+  RAM: row.ram,
+  HDD: row.hdd,
+  Bytes: row.bytes,
+  State: row.state,
+  DateFound: formatDate(row.found),
+});
+
+/** Whoever administers the first project hears of them: they are of no project. */
+const firstProject = async (tx: Tx): Promise<number> =>
+  (
+    await tx
+      .selectFrom("project")
+      .select((e) => e.fn.min("id").as("id"))
+      .executeTakeFirst()
+  )?.id ?? 1;
+
+export async function tellOrphan(
+  tx: Tx,
+  row: OrphanRow,
+  what: "created" | "changed" | "deleted",
+  now: number,
+  by: Cause | null = null,
+): Promise<void> {
+  await append(tx, [
+    {
+      type: `orphan.${what}`,
+      date: now,
+      project: await firstProject(tx),
+      resource: "orphan",
+      id: row.id,
+      token: by?.token ?? null,
+      request: by?.request ?? null,
+      data: what === "deleted" ? null : JSON.stringify(showOrphan(row)),
+    },
+  ]);
+}

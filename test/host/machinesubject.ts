@@ -1,0 +1,110 @@
+/** The machine port's two drivers as tests hold them: the simulated one, and the real one with real guests. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk.ts";
+import type { Machines } from "../../service/src/drivers/machine/port.ts";
+import { createSim } from "../../service/src/drivers/machine/sim.ts";
+import { createMachineLab, findCapabilities, imageName } from "./machinelab.ts";
+
+export interface Subject {
+  readonly machines: Machines;
+  readonly tag: string;
+  /** One letter at the beginning of the disk of a server that is off, and back. */
+  write(id: number, letter: string): Promise<void>;
+  read(id: number): Promise<string>;
+  /** The process ends by nobody's order; the guest switches itself off. */
+  kill(id: number): void;
+  /** The process stops answering, and answers again. */
+  freeze(id: number): void;
+  thaw(id: number): void;
+  /** The highest layer of its disk is gone, or the whole of it. */
+  lose(id: number): void;
+  traces(): readonly string[];
+  /** As after a restart of the service. */
+  reopen(): Promise<Machines>;
+  close(): Promise<void>;
+}
+
+async function simulated(): Promise<Subject> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-sim-"));
+  const open = () => createSim({ now: Date.now, images: [imageName], file: join(folder, "machines") });
+  let sim = open();
+  return {
+    machines: sim,
+    tag: "sim",
+    write: async (id, letter) => sim.write(id, letter),
+    read: async (id) => sim.read(id) ?? "",
+    kill: (id) => sim.kill(id),
+    freeze: (id) => sim.trouble(id, "NotResponding"),
+    thaw: (id) => sim.trouble(id, null),
+    lose: (id) => sim.lose(id),
+    traces: () => [],
+    async reopen() {
+      await sim.close();
+      sim = open();
+      return sim;
+    },
+    async close() {
+      await sim.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+const found = await findCapabilities();
+
+async function real(): Promise<Subject> {
+  assert.ok("capabilities" in found);
+  const lab = createMachineLab(found.capabilities);
+  const diskOf = (id: number) => {
+    const root = join(lab.servers, String(id));
+    const disk = join(root, `disk-${versionsOf(root).at(-1)}`);
+    return join(disk, layerName(topOf(disk)));
+  };
+  // Beyond what the guest's file system ever looks at.
+  const place = "900M 512";
+  let machines = await lab.open();
+  return {
+    machines,
+    tag: lab.tag,
+    async write(id, letter) {
+      await exec.run(["qemu-io", "-f", "qcow2", "-c", `write -P ${letter.charCodeAt(0)} ${place}`, diskOf(id)]);
+    },
+    async read(id) {
+      const text = await exec.run(["qemu-io", "-r", "-f", "qcow2", "-c", `read -v ${place}`, diskOf(id)]);
+      const [, byte = "00"] = /:\s+([0-9a-f]{2}) /.exec(text) ?? [];
+      return byte === "00" ? "" : String.fromCharCode(Number.parseInt(byte, 16));
+    },
+    kill(id) {
+      process.kill(lab.pidOf(id) ?? 0, "SIGKILL");
+    },
+    freeze(id) {
+      process.kill(lab.pidOf(id) ?? 0, "SIGSTOP");
+    },
+    thaw(id) {
+      process.kill(lab.pidOf(id) ?? 0, "SIGCONT");
+    },
+    lose(id) {
+      rmSync(diskOf(id));
+    },
+    traces: lab.traces,
+    async reopen() {
+      await machines.close();
+      machines = await lab.open();
+      return machines;
+    },
+    async close() {
+      await lab.close();
+      const unexpected = lab.faults.filter((fault) => !/runs, but does not answer/.test(fault));
+      assert.deepEqual(unexpected, []);
+    },
+  };
+}
+
+export const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
+  simulated: { start: simulated, hindrance: null },
+  "real, with guests": { start: real, hindrance: "hindrance" in found ? found.hindrance : null },
+};
