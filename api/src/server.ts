@@ -44,6 +44,9 @@ export const serverLimits = {
 export const hddTypes = ["SSD", "SAS", "SATA"] as const;
 export type HddType = (typeof hddTypes)[number];
 
+/** How a machine is, beside on or off. */
+export const serverConditions = ["Normal", "NotResponding", "IoError", "Paused"] as const;
+
 export const networkTypes = ["PublicShared", "PublicClient", "PrivateClient"] as const;
 
 /** Letters, digits and hyphens, none of them at the ends. */
@@ -95,6 +98,11 @@ export const Server = Type.Object(
     Error: nullable(MachineError),
     isBackupActive: boolean(),
     BackupPeriod: integer(7, 28, { description: "Days a backup is kept." }),
+    Condition: word(serverConditions, {
+      description:
+        "Of the running machine: `NotResponding` when QEMU has not answered for 10 s, `IoError` when its disk cannot be written (it goes on when there is room), `Paused` when it was paused otherwise.",
+    }),
+    Crashes: integer(0, Number.MAX_SAFE_INTEGER, { description: "How often the machine ended unexpectedly." }),
     Labels,
   },
   { title: "Server" },

@@ -19,6 +19,9 @@ export function isSettled(answer: unknown): boolean {
 export const workFaults = {
   boot_failed: "The server did not start.",
   disk_failed: "The disk could not be prepared.",
+  disk_missing: "The disk of the server is missing or damaged.",
+  crashed: "The machine of the server ended unexpectedly.",
+  backup_failed: "The daily backup failed.",
   network_failed: "The network could not be prepared.",
   host_lost: "The host does not answer.",
   guest_not_ready: "The guest did not report in time.",

@@ -45,6 +45,8 @@ const server = (given: Partial<Server> = {}): Server => ({
   Error: null,
   isBackupActive: false,
   BackupPeriod: 7,
+  Condition: "Normal",
+  Crashes: 0,
   Labels: { env: "prod" },
   ...given,
 });

@@ -5,7 +5,8 @@
  * and are worked on by one loop (`engine.ts`).
  *
  * Every `do`, `undo` and `run` is an *ensure*: it may run twice, in two processes, after having been cut anywhere, so it looks
- * first and names things by id. `undo` of what was never done is fine and does nothing.
+ * first and names things by id. `undo` of what was never done is fine and does nothing. One that fails for ten minutes is given up,
+ * and whoever keeps the subject finds what it has left.
  */
 import type { Tx } from "../store/db.ts";
 import type { Task } from "./view.ts";
@@ -95,6 +96,9 @@ type Optional<T, K extends keyof T> = Omit<T, K> & Partial<Pick<T, K>>;
 /** Five tries: pauses of about 1, 3, 9 and 27 seconds leave more than a minute of the two for the tries themselves. */
 const defaultPause: Pause = { first: 1_000, factor: 3, most: 60_000 };
 const defaultTime = 120_000;
+
+/** Milliseconds for undoing one step, all tries and their pauses together: then it is told as not undone, and the one before it follows. */
+export const undoTime = 600_000;
 
 /** Kept free above what the steps may take, so that a step that is late says so itself. */
 const spareTime = 60_000;

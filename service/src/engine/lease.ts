@@ -189,6 +189,7 @@ const findNext = prepare<{ subject: string; id: number }>()((db, p) =>
     .where("subject", "=", p("subject"))
     .where("subject_id", "=", p("id"))
     .where(isIn("Postponed"))
+    .orderBy("is_urgent", "desc")
     .orderBy("id")
     .limit(1),
 );

@@ -98,7 +98,7 @@ async function nextMove(shop: Workshop, flow: Flow, live: Live, held: Held): Pro
   const work = undoing ? step.undo : step.do;
   if (work === undefined) return undoing ? retreat(flow, live, now) : advance(flow, live, undefined, now);
   const limit = now + (step.time ?? flow.time);
-  const until = undoing ? limit : Math.min(row.step_until ?? limit, row.deadline_at ?? limit);
+  const until = Math.min(limit, row.step_until ?? limit, undoing ? limit : (row.deadline_at ?? limit));
   const stepped = createStepMeter(shop.alarm);
   try {
     const trial = attempt(shop.alarm, until, async (signal) => work.call(step, runOf(live, signal)));

@@ -62,6 +62,8 @@ export interface Start<Input, Facts> {
   readonly facts?: Partial<Facts>;
   /** The steps it needs, if not all. None: it is born `Completed`. */
   readonly steps?: readonly string[];
+  /** It has its turn before all others that wait. */
+  readonly urgent?: boolean;
   /** First steps that this very transaction has done, each with its detail; they are undone like the others. */
   readonly done?: Readonly<Record<string, string>>;
 }
@@ -92,6 +94,7 @@ type NewRow = Pick<
   | "due_at"
   | "step_until"
   | "deadline_at"
+  | "is_urgent"
 >;
 
 const insertTask = prepare<NewRow>()((db, p) =>
@@ -113,6 +116,7 @@ const insertTask = prepare<NewRow>()((db, p) =>
       due_at: p("due_at"),
       step_until: p("step_until"),
       deadline_at: p("deadline_at"),
+      is_urgent: p("is_urgent"),
       announced_at: p("start_date"),
       tries: 0,
       wake: 0,
@@ -165,6 +169,7 @@ export async function start<Input, Facts>(
     due_at: empty || busy ? null : now,
     step_until: flow.persistent ? null : from + (step?.time ?? flow.time),
     deadline_at: flow.persistent ? null : from + flow.deadline,
+    is_urgent: Number(options.urgent ?? false),
   });
   if (row === undefined) throw new Error("the database gave no row back");
   const task = viewOf(row);
@@ -310,6 +315,8 @@ export async function queue(db: Reader | Tx, subject: Subject): Promise<Task[]> 
     .where("subject", "=", subject.kind)
     .where("subject_id", "=", subject.id)
     .where(sql<SqlBool>`state in ('InProgress', 'Postponed')`)
+    .orderBy("state")
+    .orderBy("is_urgent", "desc")
     .orderBy("id")
     .execute();
   return rows.map(viewOf);

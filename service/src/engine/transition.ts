@@ -4,7 +4,7 @@
  */
 
 import type { Done, Ending, Flow, Step, Wait } from "./flow.ts";
-import { pauseAfter, Trouble } from "./flow.ts";
+import { pauseAfter, Trouble, undoTime } from "./flow.ts";
 import type { Change } from "./lease.ts";
 import type { Row, StepRecord, TaskError } from "./view.ts";
 import { progressOf } from "./view.ts";
@@ -126,7 +126,8 @@ export function turnBack(flow: Flow, live: Live, ending: "Failed" | "Canceled", 
     return end(moved(live, { error: JSON.stringify(error) }, records), ending, now);
   const from = begun ? at : (at < 0 ? records.length : at) - 1;
   const step = records[from]?.name ?? null;
-  const back = moved(live, { ending, error: JSON.stringify(error), step, tries: 0 }, records);
+  const until = { step_until: now + undoTime };
+  const back = moved(live, { ending, error: JSON.stringify(error), step, tries: 0, ...until }, records);
   return step === null ? end(back, ending, now) : { live: back, ending: null };
 }
 
@@ -135,19 +136,30 @@ export function retreat(flow: Flow, live: Live, now: number): Move {
   const unsaves = stepOf(flow, live);
   const at = place(live);
   const records = live.records[at]?.state === "Failed" ? live.records : note(live, at, { state: "Undone", end: now });
-  const step = records[at - 1]?.name ?? null;
-  const back = moved(live, { step, tries: 0 }, records);
+  return stepBack(live, records, now, unsaves);
+}
+
+function stepBack(live: Live, records: readonly StepRecord[], now: number, unsaves: Step | undefined): Move {
+  const step = records[place(live) - 1]?.name ?? null;
+  const back = moved(live, { step, tries: 0, step_until: now + undoTime }, records);
   const move = step === null ? end(back, live.row.ending ?? "Failed", now) : { live: back, ending: null };
   return unsaves === undefined ? move : { ...move, unsaves };
 }
 
-/** The try went wrong: again after a pause, or, when tries or time are used up, back. Undoing is never given up. */
+/** The step could not be undone in time: it says so, and the one before it follows. */
+function abandon(flow: Flow, live: Live, now: number): Move {
+  const detail = `It could not be undone within ${Math.round(undoTime / 1000)} s.`;
+  return stepBack(live, note(live, place(live), { state: "Failed", end: now, detail }), now, stepOf(flow, live));
+}
+
+/** The try went wrong: again after a pause, or, when tries or time are used up, back. Undoing has its time, and as many tries as fit. */
 export function fail(flow: Flow, live: Live, cause: unknown, now: number, random: number): Move {
   const { row } = live;
   const tries = row.tries + 1;
   const due = now + pauseAfter(flow.pause, tries, random);
   const paused = { tries, due_at: due, lease: null };
-  if (row.ending !== null) return { live: moved(live, paused), ending: null };
+  if (row.ending !== null)
+    return due >= (row.step_until ?? Infinity) ? abandon(flow, live, now) : { live: moved(live, paused), ending: null };
   const error = errorOf(cause, row.step);
   const final = cause instanceof Trouble && cause.final;
   const most = stepOf(flow, live)?.tries ?? flow.tries;

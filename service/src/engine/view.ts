@@ -35,6 +35,8 @@ export interface Task {
   readonly error: TaskError | null;
   readonly input: unknown;
   readonly facts: unknown;
+  /** It has failed or was canceled, and what it has done is being undone. */
+  readonly undoing: boolean;
 }
 
 /** The records with the step that is being done shown as such; rows note only what is over. */
@@ -59,6 +61,7 @@ export function viewOf(row: Row): Task {
     error: row.error === null ? null : (JSON.parse(row.error) as TaskError),
     input: JSON.parse(row.input),
     facts: JSON.parse(row.facts),
+    undoing: row.ending !== null,
   };
 }
 

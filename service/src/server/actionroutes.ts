@@ -14,7 +14,7 @@ import { type Cause, errorFor } from "./flow/tools.ts";
 import { checkOrder, chooseLink, holdJoin } from "./order.ts";
 import { listPlaces } from "./place.ts";
 import { serverTag, showAction } from "./show.ts";
-import { holdAsk, holdCancel } from "./state.ts";
+import { holdAsk, holdCancel, holdPowerOff } from "./state.ts";
 import type { ServerRow } from "./table.ts";
 
 type Names = "startAction" | "listActions" | "readAction" | "cancelAction";
@@ -41,6 +41,17 @@ export function actionRoutes(desk: Desk): Handlers<Names> {
     };
   }
 
+  /** Whatever waits for a machine that does not respond is not waited for: its power goes at once. */
+  const cutThen =
+    (id: number, { settle }: Outcome<Action>) =>
+    async (ms: number) => {
+      if (servers.sight.of(id)?.trouble === "NotResponding")
+        desk.machines
+          .ensureStopped(id, "cut")
+          .catch((error: unknown) => desk.log("warn", "A machine was not cut at once.", { server: id, error }));
+      return settle?.(ms);
+    };
+
   async function order(tx: Tx, caller: Caller, server: ServerRow, body: Order, by: Cause): Promise<Task> {
     const power = powerTypes.find((type) => type === body.Type);
     if (power !== undefined) return servers.order.power(tx, server, { ...body, Type: power }, by);
@@ -66,8 +77,10 @@ export function actionRoutes(desk: Desk): Handlers<Names> {
         const before = await queueOf(tx, params.id);
         const server = await getServer(tx, caller, params.id);
         expect(serverTag(server));
-        holdAsk(server, before, body.Type, body.OnBusy);
-        return answer(await order(tx, caller, server, body, causeOf(request)), dryRun);
+        if (body.Type === "PowerOff") holdPowerOff(server, before, body.OnBusy);
+        else holdAsk(server, before, body.Type, body.OnBusy);
+        const outcome = answer(await order(tx, caller, server, body, causeOf(request)), dryRun);
+        return body.Type === "PowerOff" && !dryRun ? { ...outcome, settle: cutThen(server.id, outcome) } : outcome;
       },
     },
     listActions: {

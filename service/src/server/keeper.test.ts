@@ -30,7 +30,8 @@ const off = serverRow(17, { is_on: 0 });
 test("what a server needs of which nothing is ordered", () => {
   const running = status({ power: "running" });
   assert.equal(needOf(on, running), "nothing");
-  assert.equal(needOf(on, status({ power: "paused" })), "settle");
+  assert.equal(needOf(on, status({ power: "paused", canResume: true })), "settle");
+  assert.equal(needOf(on, status({ power: "paused", trouble: "IoError" })), "nothing");
   assert.equal(needOf(on, status({ exit: exit("died") })), "restart");
   assert.equal(needOf(on, status({ exit: exit("guest") })), "off");
   assert.equal(needOf(on, status({ exit: exit("order") })), "settle");

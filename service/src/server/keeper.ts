@@ -8,16 +8,19 @@ import type { MachineStatus } from "../drivers/machine/port.ts";
 import { type Flow, type Keeper, keeper } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { deathsSince, orderSettle } from "./flow/settle.ts";
-import { changeServer } from "./flow/steps.ts";
-import type { FlowTools } from "./flow/tools.ts";
-import { findAnyServer, listStandings, type Standing } from "./table.ts";
+import { deathsSince, hasJustFailed, orderSettle } from "./flow/settle.ts";
+import { changeServer, readTail } from "./flow/steps.ts";
+import { tellServer } from "./flow/tell.ts";
+import { errorFor, type FlowTools } from "./flow/tools.ts";
+import { findAnyServer, listStandings, type ServerRow, type Standing, updateServer } from "./table.ts";
 
 /** Milliseconds between looks. */
 const period = 5000;
 /** A machine that dies is started again so often in so many milliseconds; counted in its work, which outlives the service. */
 const mostRestarts = 3;
 const restartTime = 600_000;
+/** Milliseconds from one that could not be settled to the next try. */
+const settlePause = 60_000;
 
 export type Need = "nothing" | "settle" | "off" | "restart";
 
@@ -36,6 +39,7 @@ export function needOf(server: Standing, status: MachineStatus | null): Need {
     const exit = status?.boot === server.boot ? status.exit : null;
     return exit?.reason === "guest" ? "off" : exit?.reason === "died" ? "restart" : "settle";
   }
+  if (power === "paused" && isWanted) return status?.canResume === true ? "settle" : "nothing";
   if (power !== (isWanted ? "running" : "off")) return "settle";
   return (status?.disks.length ?? 0) > 1 ? "settle" : "nothing";
 }
@@ -48,21 +52,52 @@ export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
   const { store, clock, sight } = tools;
   const log: Log = tools.log;
 
-  /** Looked at again inside the transaction: what is ordered meanwhile goes first. */
-  async function act(tx: Tx, seen: Standing, status: MachineStatus | null, need: Need): Promise<void> {
+  /** `said`: what the machine said last, of one that has died. Looked at again inside the transaction: what is ordered meanwhile goes first. */
+  async function act(tx: Tx, seen: Standing, status: MachineStatus | null, need: Need, said: string | null) {
     if ((await queue(tx, { kind: "server", id: seen.id })).length > 0) return;
+    if (await hasJustFailed(tx, seen.id, clock.now() - settlePause)) return;
     const server = await findAnyServer(tx, seen.id);
     if (server === undefined || server.state !== seen.state || server.is_on !== seen.is_on || server.boot !== seen.boot)
       return;
     const died = need === "restart" ? (status?.exit?.at ?? 0) : null;
-    const givenUp = died !== null && !isRestarted(died, await deathsSince(tx, server.id, clock.now() - restartTime));
-    if (need === "off" || givenUp) await changeServer(tools, tx, server.id, { is_on: 0 }, null);
-    else await orderSettle(tools, tx, settle, server, died);
-    if (givenUp)
-      log("warn", "A machine died too often in ten minutes and stays off.", {
-        server: server.id,
-        detail: status?.exit?.detail,
-      });
+    const before = died === null ? new Set<number>() : await deathsSince(tx, server.id, clock.now() - restartTime);
+    const givenUp = died !== null && !isRestarted(died, before);
+    if (died !== null && !before.has(died))
+      await noteCrash(tx, server, givenUp, before.size + 1, status?.exit?.detail ?? "", said);
+    else if (need === "off") await changeServer(tools, tx, server.id, { is_on: 0 }, null);
+    if (need !== "off" && !givenUp) await orderSettle(tools, tx, settle, server, died);
+  }
+
+  /** The server says why, also when it is on again; whoever starts it next clears that. */
+  async function noteCrash(
+    tx: Tx,
+    { id, crashes }: ServerRow,
+    givenUp: boolean,
+    times: number,
+    reason: string,
+    said: string | null,
+  ): Promise<void> {
+    const outcome = givenUp ? "It stays off" : "It is started again";
+    const detail = `Server ${id} ended unexpectedly, ${times} times in ten minutes: ${reason.split("\n")[0] ?? ""}. ${outcome}.`;
+    const error = JSON.stringify({ ...errorFor("crashed", detail), log: said });
+    const change = { crashes: crashes + 1, error, ...(givenUp && { is_on: 0, condition: "Normal" as const }) };
+    const row = await updateServer(tx, id, change);
+    await tellServer(tools, tx, row, "crashed", null);
+    log("warn", `A machine died. ${outcome}.`, { server: id, times, detail: reason });
+    if (givenUp) log("warn", "A machine died too often in ten minutes and stays off.", { server: id, detail: reason });
+  }
+
+  /** `NotResponding` and the like, as an event and in the log. */
+  async function noteCondition(seen: Standing, status: MachineStatus | null): Promise<void> {
+    const condition = status?.trouble ?? "Normal";
+    if (condition === seen.condition || seen.state === "Deleting") return;
+    log(condition === "Normal" ? "info" : "warn", `A machine is now ${condition}.`, {
+      server: seen.id,
+      detail: status?.detail,
+    });
+    await store.write(async (tx) => {
+      if ((await findAnyServer(tx, seen.id)) !== undefined) await changeServer(tools, tx, seen.id, { condition }, null);
+    });
   }
 
   return keeper({
@@ -78,8 +113,11 @@ export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
       const servers = await listStandings(store.read);
       for (const server of servers) {
         const status = statusOf.get(server.id) ?? null;
+        await noteCondition(server, status);
         const need = needOf(server, status);
-        if (need !== "nothing") await store.write((tx) => act(tx, server, status, need));
+        if (need === "nothing") continue;
+        const said = need === "restart" ? await readTail(tools, server.id) : null;
+        await store.write((tx) => act(tx, server, status, need, said));
       }
     },
   });

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
 import { countKinds } from "./orphantable.ts";
 import type { Sampler, Seen } from "./sampler.ts";
-import { countStates } from "./table.ts";
+import { countStates, listCrashes, listStandings } from "./table.ts";
 
 export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
   registry.registerMetric(
@@ -29,6 +29,31 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
         this.reset();
         const counts = await countKinds(store.read);
         for (const kind of orphanKinds) this.set({ kind }, counts.get(kind) ?? 0);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
+      name: "brume_server_condition",
+      help: "1 for each server whose machine does not respond, cannot write its disk or is paused.",
+      labelNames: ["server", "condition"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const { id, condition } of await listStandings(store.read))
+          if (condition !== "Normal") this.set({ server: id, condition }, 1);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Counter({
+      name: "brume_server_crashes_total",
+      help: "How often the machine ended unexpectedly.",
+      labelNames: ["server"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const { id, crashes } of await listCrashes(store.read)) this.inc({ server: id }, crashes);
       },
     }),
   );

@@ -5,9 +5,11 @@ import type { Orphan } from "@brume/api/orphan.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { append } from "../engine/event.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
-import type { OrphanTable, RetiredTable } from "../store/schema.ts";
+import type { Tables } from "../store/schema.ts";
 import type { Cause } from "./flow/tools.ts";
 
+type OrphanTable = Tables["orphan"];
+type RetiredTable = Tables["retired"];
 export type OrphanRow = Selectable<OrphanTable>;
 export type NewOrphan = Insertable<OrphanTable>;
 

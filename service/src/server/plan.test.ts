@@ -156,7 +156,15 @@ test("a key is put in once", () => {
 test("a plan becomes a row that holds all it will have", () => {
   const sealed = new Uint8Array([1]);
   const making = { project: 1, batch: 4, password: sealed, userData: null, now: created };
-  const { id: _, ...row } = serverRow(17, { state: "New", batch_id: 4, admin_password: sealed });
+  // What only happens to a server later has its default in the table.
+  const {
+    id: _,
+    backup_failed,
+    condition,
+    crashes,
+    ...row
+  } = serverRow(17, { state: "New", batch_id: 4, admin_password: sealed });
+  assert.deepEqual([backup_failed, condition, crashes], [null, "Normal", 0]);
   assert.deepEqual(freshRow(plan(), making), row);
   const { held_cpu, is_high_performance, labels, host_name } = freshRow(
     plan({ Name: "база", CPU: 4, IsHighPerformance: true, Labels: { a: "b" } }),

@@ -53,6 +53,8 @@ export function showServer(row: ServerRow, { links, keys, password, isOn }: Arou
     Error: row.error === null ? null : showMachineError(JSON.parse(row.error) as StoredError),
     isBackupActive: row.is_backup_active === 1,
     BackupPeriod: row.backup_period,
+    Condition: row.condition,
+    Crashes: row.crashes,
     Labels: JSON.parse(row.labels) as Labels,
   };
 }

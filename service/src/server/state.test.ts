@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Ask, actionTypes, orderTypes, verdicts } from "@brume/api/action.ts";
-import { actionTypeOf, flowName, holdAsk, holdCancel, standingAfter } from "./state.ts";
+import { actionTypeOf, flowName, holdAsk, holdCancel, holdPowerOff, standingAfter } from "./state.ts";
 
 type State = "New" | "Active" | "Blocked" | "Deleting" | "Failed";
 const server = (state: State, on = true) => ({ id: 17, state, is_on: on ? 1 : 0 });
@@ -79,14 +79,25 @@ test("flows have the names of their actions, and what is no action has none", ()
   assert.equal(actionTypeOf("network.edge"), null);
 });
 
+test("PowerOff counts only what runs, and no queue is too full for it", () => {
+  const busy = Array.from({ length: 30 }, (_, place) => ({ id: place + 1, name: "server.PowerReboot" }));
+  holdPowerOff(server("Active"), busy);
+  assert.throws(() => holdPowerOff(server("Active"), busy, "Fail"), { code: "server_busy" });
+  assert.throws(() => holdPowerOff(server("Blocked"), []), { code: "action_not_allowed" });
+});
+
 test("what waits can be canceled, what runs if it can go back, what is over not", () => {
-  const cancel = (name: string, state: string) => () => holdCancel({ id: 55, name: `server.${name}`, state });
+  const cancel =
+    (name: string, state: string, undoing = false) =>
+    () =>
+      holdCancel({ id: 55, name: `server.${name}`, state, undoing });
   for (const type of actionTypes) cancel(type, "Postponed")();
   cancel("Create", "InProgress")();
   assert.throws(cancel("Delete", "InProgress"), {
     code: "action_not_allowed",
     message: "Action 55 (Delete) is InProgress: it cannot be canceled.",
   });
+  assert.throws(cancel("Create", "InProgress", true), { message: "Action 55 (Create) is being undone already." });
   for (const state of ["Completed", "Failed", "Canceled"])
     assert.throws(cancel("Create", state), { code: "action_not_allowed" });
 });

@@ -72,6 +72,13 @@ export function holdPlace(server: Pick<Stands, "id">, queue: Queue, onBusy: "Que
     throw new Fault("queue_full", `${waiting.length} actions are waiting for server ${server.id} already.`);
 }
 
+/** `PowerOff` overtakes what waits, so only what runs counts, and no queue is too full for it. */
+export function holdPowerOff(server: Stands, queue: Queue, onBusy?: "Queue" | "Fail"): void {
+  const running = queue.slice(0, 1);
+  holdState(server, running, "PowerOff");
+  holdPlace(server, running, onBusy);
+}
+
 /** Both, for what waits its turn. */
 export function holdAsk(server: Stands, queue: Queue, ask: Ask, onBusy?: "Queue" | "Fail"): Exclude<Verdict, "no"> {
   const verdict = holdState(server, queue, ask);
@@ -84,12 +91,15 @@ export function holdCancel({
   id,
   name,
   state,
+  undoing,
 }: {
   readonly id: number;
   readonly name: string;
   readonly state: string;
+  readonly undoing: boolean;
 }): void {
   const type = actionTypeOf(name);
+  if (undoing) throw new Fault("action_not_allowed", `Action ${id} (${type}) is being undone already.`);
   if (state === "Postponed" || (state === "InProgress" && type !== null && cancelable.includes(type))) return;
   throw new Fault("action_not_allowed", `Action ${id} (${type}) is ${state}: it cannot be canceled.`);
 }

@@ -58,11 +58,11 @@ export const countServers = async (db: Reader, project: number): Promise<number>
   (await countOwned.first(db, { project }))?.count ?? 0;
 
 /** What is to be seen on the host of a server. */
-export type Standing = Pick<ServerRow, "id" | "state" | "is_on" | "boot">;
+export type Standing = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
 
 /** Of every server there is: often read, so no more than is needed. */
 export const listStandings = (db: Reader): Promise<Standing[]> =>
-  db.selectFrom("server").select(["id", "state", "is_on", "boot"]).orderBy("id").execute();
+  db.selectFrom("server").select(["id", "state", "is_on", "boot", "condition"]).orderBy("id").execute();
 
 export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["state"], number>> {
   const rows = await db
@@ -72,6 +72,10 @@ export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["st
     .execute();
   return new Map(rows.map(({ state, count }) => [state, count]));
 }
+
+/** Those whose machine has crashed, and how often. */
+export const listCrashes = (db: Reader): Promise<{ readonly id: number; readonly crashes: number }[]> =>
+  db.selectFrom("server").select(["id", "crashes"]).where("crashes", ">", 0).orderBy("id").execute();
 
 /** Every one there is. */
 export const listAllServers = (db: Reader): Promise<ServerRow[]> =>

@@ -4,9 +4,7 @@
  */
 import type { Generated } from "kysely";
 import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
-import type { OrphanTable, RetiredTable } from "./schemaorphan.ts";
-
-export type { OrphanTable, RetiredTable } from "./schemaorphan.ts";
+import type { OrphanTable, RetiredTable, SampleTable } from "./serverschema.ts";
 
 export interface EventTable {
   id: Generated<number>;
@@ -351,16 +349,6 @@ export interface ServerKeyTable {
   place: number;
   /** JSON of the key's row as it was. */
   sshkey: string;
-}
-
-/** Five minutes of one server. */
-export interface SampleTable {
-  server_id: number;
-  /** A multiple of five minutes. */
-  start: number;
-  points: number;
-  /** Floats of 32 bits, six a point. */
-  figures: Uint8Array;
 }
 
 export interface IdempotencyTable {

@@ -78,7 +78,8 @@ export function bootStep<Input>(tools: FlowTools, { name = "Boot", from }: BootO
     async save(tx, { subject, facts }) {
       if (facts.boot === undefined) return;
       if (facts.link !== undefined) await activate(tools, tx, subject, facts.link);
-      await changeServer(tools, tx, subject, { boot: facts.boot, is_on: 1 }, facts.by ?? null);
+      // What went wrong before this start is over.
+      await changeServer(tools, tx, subject, { boot: facts.boot, is_on: 1, error: null }, facts.by ?? null);
     },
     ...(name === "Reset"
       ? { undo: ({ subject, signal }) => ensurePower(tools, subject, signal) }

@@ -66,15 +66,7 @@ export function imageFlows(tools: FlowTools) {
           if (row === undefined) return;
           const { gb: hdd = row.hdd } = facts;
           const identity = facts.identity === undefined ? null : JSON.stringify(facts.identity);
-          const done = {
-            hdd,
-            folder,
-            identity,
-            state: "Active",
-            progress: 100,
-            error: null,
-            version: row.version + 1,
-          } as const;
+          const done = { hdd, folder, identity, state: "Active", progress: 100, error: null } as const;
           await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
       },
@@ -84,7 +76,7 @@ export function imageFlows(tools: FlowTools) {
       const row = await findImage(tx, project, subject);
       if (ending === "Completed" || row === undefined) return;
       const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", ""));
-      const failed = { state: "Failed", error, version: row.version + 1 } as const;
+      const failed = { state: "Failed", error } as const;
       await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });

@@ -101,7 +101,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
           const row = await findImage(tx, project, subject);
           if (row === undefined) return;
           const { hdd = row.hdd } = facts;
-          const done = { hdd, folder: wish.folder, state: "Active", progress: 100, version: row.version + 1 } as const;
+          const done = { hdd, folder: wish.folder, state: "Active", progress: 100 } as const;
           await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
         undo: ({ input: { wish } }) => machines.removeImage(wish.folder),
@@ -111,7 +111,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
       const row = await findImage(tx, project, subject);
       if (ending === "Completed" || row === undefined) return;
       const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", "It was given up."));
-      const failed = { state: "Failed", error, version: row.version + 1 } as const;
+      const failed = { state: "Failed", error } as const;
       await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });

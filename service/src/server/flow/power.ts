@@ -1,14 +1,16 @@
 /** Power: on, off, reset, and what asks the guest first. */
 import { actionLimits, type Order, type WaitFor } from "@brume/api/action.ts";
 import type { Flow } from "../../engine/flow.ts";
-import type { Task } from "../../engine/task.ts";
+import { queue, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import { flowName } from "../state.ts";
 import type { ServerRow } from "../table.ts";
 import { bootStep, ensurePower, stopStep } from "./boot.ts";
+import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
+import { settleName } from "./settle.ts";
 import { askToStop, changeServer, guestSteps } from "./steps.ts";
-import { type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { type Cause, errorFor, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
 
 export type PowerType = "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS";
 export const powerTypes: readonly PowerType[] = [
@@ -79,5 +81,14 @@ export async function orderPower(
   const { Type: type, Timeout: timeout = actionLimits.shutdown, Force: force = false, WaitFor = "Power" } = order;
   const canWait = type === "PowerOn" || type === "PowerReboot" || type === "RebootGuestOS";
   const steps = stepsOf(type, canWait ? WaitFor : "Power");
-  return startOn(tools, tx, flows[type], server, { timeout, force }, by, { steps });
+  if (type === "PowerOff") await overtake(tools, tx, server.id);
+  return startOn(tools, tx, flows[type], server, { timeout, force }, by, { steps, urgent: type === "PowerOff" });
+}
+
+/** What would only switch it on, or wait for its guest, is given up; all else waits behind the end of its power. */
+async function overtake(tools: FlowTools, tx: Tx, server: number): Promise<void> {
+  const why = errorFor("superseded", `Server ${server} was ordered to switch off.`);
+  const overtaken = new Set([...powerTypes.filter((type) => type !== "PowerOff").map(flowName), settleName]);
+  for (const { id, name } of await queue(tx, { kind: "server", id: server }))
+    if (overtaken.has(name)) await cancelWork(tools, tx, server, why, { task: id });
 }

@@ -4,7 +4,7 @@
  * takes its turn among them, so that nothing ever works on one server twice at a time.
  */
 import type { Flow } from "../../engine/flow.ts";
-import { list, queue } from "../../engine/task.ts";
+import { find, list, queue } from "../../engine/task.ts";
 import type { Reader, Tx } from "../../store/db.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
 import { uuidOf } from "../wish.ts";
@@ -49,11 +49,29 @@ export function settleFlow(tools: FlowTools): Flow {
         },
         async save(tx, { subject }) {
           const server = await findAnyServer(tx, subject);
-          if (server !== undefined) await tellServer(tools, tx, server, "changed", null);
+          if (server === undefined) return;
+          // A crash is told of until somebody starts the server; what kept it from being settled is over.
+          const isOver = server.state === "Active" && server.error !== null && codeOf(server.error) !== "crashed";
+          if (isOver) await changeServer(tools, tx, subject, { error: null }, null);
+          else await tellServer(tools, tx, server, "changed", null);
         },
       },
     ],
+    async ended(tx, { task, subject }, ending) {
+      const server = await findAnyServer(tx, subject);
+      if (ending !== "Failed" || server?.state !== "Active") return;
+      const error = (await find(tx, task))?.error ?? null;
+      if (error !== null) await changeServer(tools, tx, subject, { error: JSON.stringify(error) }, null);
+    },
   });
+}
+
+const codeOf = (error: string): string => (JSON.parse(error) as { readonly code: string }).code;
+
+/** Its newest work was to be settled and failed, after that time. */
+export async function hasJustFailed(db: Reader, server: number, since: number): Promise<boolean> {
+  const [newest] = await list(db, { kind: "server", id: server }, 1);
+  return newest?.name === settleName && newest.state === "Failed" && (newest.end ?? 0) > since;
 }
 
 /** Unless that waits already. */

@@ -27,7 +27,7 @@ export async function tellServer(
   tools: Seeing,
   tx: Tx,
   row: ServerRow,
-  what: "created" | "changed" | "deleted",
+  what: "created" | "changed" | "crashed" | "deleted",
   by: Cause | null,
 ): Promise<void> {
   const data = what === "deleted" ? null : JSON.stringify(await describe(tools, tx, row));

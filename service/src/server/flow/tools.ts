@@ -73,6 +73,9 @@ export const errorFor = (code: WorkCode, detail: string, step: string | null = n
 
 const mostCharacters = 300;
 
+/** What no second try mends says so itself. */
+const isFinal = (cause: unknown): boolean => cause instanceof Error && "final" in cause && cause.final === true;
+
 /** What fails in it fails with this code, the sentence, and the first line of what went wrong. */
 export async function attempt<T>(
   code: WorkCode,
@@ -85,6 +88,11 @@ export async function attempt<T>(
   } catch (cause) {
     if (cause instanceof Trouble) throw cause;
     const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
-    throw troubleOf(code, `${sentence}: ${reason.slice(0, mostCharacters)}`, { cause, log: await log() });
+    const final = isFinal(cause);
+    throw troubleOf(
+      final && code === "boot_failed" ? "disk_missing" : code,
+      `${sentence}: ${reason.slice(0, mostCharacters)}`,
+      { cause, final, log: await log() },
+    );
   }
 }

@@ -1,4 +1,4 @@
-/** Tables of what is on the host and not in the database, and of what the database saw deleted. */
+/** Tables beside those of servers: what is on the host and in no row, what the database saw deleted, and how busy servers were. */
 import type { Generated } from "kysely";
 
 /** Found on the host and in no row. */
@@ -29,4 +29,14 @@ export interface RetiredTable {
   name: string;
   uuid: string;
   date: number;
+}
+
+/** Five minutes of one server. */
+export interface SampleTable {
+  server_id: number;
+  /** A multiple of five minutes. */
+  start: number;
+  points: number;
+  /** Floats of 32 bits, six a point. */
+  figures: Uint8Array;
 }
