@@ -19,7 +19,7 @@ import {
   type SimOptions,
   type SimulatedMachines,
 } from "../service/src/drivers/machine/sim.ts";
-import { createBuiltin } from "../service/src/drivers/nameserver/builtin.ts";
+import { type BuiltinOptions, createBuiltin } from "../service/src/drivers/nameserver/builtin.ts";
 import type { Nameserver } from "../service/src/drivers/nameserver/port.ts";
 import { closedExcept } from "../service/src/drivers/router/closed.ts";
 import type { Router } from "../service/src/drivers/router/port.ts";
@@ -77,6 +77,8 @@ interface WorldOptions {
   /** PEM texts. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
+  /** Who may transfer zones and is told of changes; nobody if absent. */
+  readonly transfer?: BuiltinOptions["transfer"];
 }
 
 /** The image that every installation has. */
@@ -152,7 +154,7 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
         host: "127.0.0.1",
         port: 0,
         rateLimit: 0,
-        transfer: { addresses: [], keys: [], notify: [] },
+        transfer: options.transfer ?? { addresses: [], keys: [], notify: [] },
         log,
       }));
     const service = createService({

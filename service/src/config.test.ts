@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadConfig } from "./config.ts";
+import { ConfigError, loadConfig } from "./config.ts";
 
 const sharedOf = (environment: Readonly<Record<string, string>>) => loadConfig(environment).network.sharedPools;
 
@@ -28,4 +28,44 @@ test("pools say whether they were chosen", () => {
       ["BRUME_PUBLIC_POOL6", true],
     ],
   );
+});
+
+const transferOf = (environment: Record<string, string>) => loadConfig(environment).dns.transfer;
+const key = "hmac-sha256:Transfer.:c2VjcmV0";
+
+test("a transfer key is for all zones, or for those that it names", () => {
+  const all = { name: "transfer", algorithm: "hmac-sha256", secret: "c2VjcmV0", only: null };
+  const list = `${key},hmac-sha512:two:b3RoZXI=:Example.com.+project/7+_x.example.org`;
+  assert.deepEqual(transferOf({ BRUME_DNS_TRANSFER_KEYS: list }).keys, [
+    all,
+    {
+      name: "two",
+      algorithm: "hmac-sha512",
+      secret: "b3RoZXI=",
+      only: { zones: ["example.com", "_x.example.org"], groups: [7] },
+    },
+  ]);
+  for (const scope of [":", ":a b", ":project/0", ":project/x", ":a..b", ":example.com:b", ":example.com+"])
+    assert.throws(() => transferOf({ BRUME_DNS_TRANSFER_KEYS: key + scope }), ConfigError, scope);
+});
+
+test("a secondary is an address, maybe with a port and a key", () => {
+  const BRUME_DNS_NOTIFY = "192.0.2.1, transfer@192.0.2.2:5353, TRANSFER.@[2001:db8::1]:53";
+  assert.deepEqual(transferOf({ BRUME_DNS_TRANSFER_KEYS: key, BRUME_DNS_NOTIFY }).notify, [
+    { host: "192.0.2.1", port: 53 },
+    { host: "192.0.2.2", port: 5353, key: "transfer" },
+    { host: "2001:db8::1", port: 53, key: "transfer" },
+  ]);
+  for (const value of ["unknown@192.0.2.1", "@192.0.2.1", "transfer@", "somewhere"])
+    assert.throws(
+      () => transferOf({ BRUME_DNS_TRANSFER_KEYS: key, BRUME_DNS_NOTIFY: value }),
+      (error: unknown) => error instanceof ConfigError && /^BRUME_DNS_NOTIFY/.test(error.message),
+      value,
+    );
+});
+
+test("there is a catalog where it has a name", () => {
+  assert.equal(transferOf({}).catalog, null);
+  assert.equal(transferOf({ BRUME_DNS_CATALOG: "Catalog.Brume.Invalid." }).catalog, "catalog.brume.invalid");
+  assert.throws(() => transferOf({ BRUME_DNS_CATALOG: "a b" }), /BRUME_DNS_CATALOG must be/);
 });

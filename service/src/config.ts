@@ -15,6 +15,8 @@ export interface TransferKey {
   readonly algorithm: string;
   /** Base64. */
   readonly secret: string;
+  /** Zones that it is good for: of these names, and of these projects; null: all. */
+  readonly only: { readonly zones: readonly string[]; readonly groups: readonly number[] } | null;
 }
 
 export interface Config {
@@ -38,7 +40,10 @@ export interface Config {
     readonly transfer: {
       readonly addresses: readonly string[];
       readonly keys: readonly TransferKey[];
-      readonly notify: readonly Endpoint[];
+      /** `key`: name of the one that signs what is sent there. */
+      readonly notify: readonly (Endpoint & { readonly key?: string })[];
+      /** Name of the catalog of zones (RFC 9432); null: there is none. */
+      readonly catalog: string | null;
     };
     /** Servers to ask about delegation; null: the machine's own. */
     readonly resolvers: readonly string[] | null;
@@ -127,12 +132,47 @@ function checkBlock(name: string, value: string): string {
   throw new ConfigError(name, "addresses or blocks such as 192.0.2.0/24, with commas", value);
 }
 
-/** `name:algorithm:base64` as in `kdig -y`, with the algorithm first as there: `hmac-sha256:transfer.brume:c2VjcmV0`. */
+/** ASCII, in lower case, without the final dot; null: it is no name. */
+function readName(value: string): string | null {
+  const name = value.toLowerCase().replace(/\.$/, "");
+  const good = /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+  return good.test(name) ? name : null;
+}
+
+const keyName = (value: string): string => value.toLowerCase().replace(/\.$/, "");
+
+/**
+ * As in `kdig -y`: `hmac-sha256:transfer.brume:c2VjcmV0`, and behind one more colon what it is good for if that is not everything:
+ * zones and projects, `example.com+example.org+project/7`.
+ */
 function parseKey(setting: string, value: string): TransferKey {
-  const [algorithm, name, secret] = value.split(":");
-  if (!algorithm || !name || !secret || !/^hmac-sha(1|256|384|512)$/.test(algorithm))
-    throw new ConfigError(setting, "hmac-sha256:NAME:BASE64, several with commas", "(not shown)");
-  return { algorithm, name: name.toLowerCase().replace(/\.$/, ""), secret };
+  const [algorithm, name, secret, scope, ...rest] = value.split(":");
+  const items = scope?.split("+") ?? [];
+  const groups = items.flatMap((item) => /^project\/([1-9]\d{0,8})$/.exec(item)?.[1] ?? []).map(Number);
+  const zones = items.filter((item) => !item.includes("/")).flatMap((item) => readName(item) ?? []);
+  const isKey = algorithm && name && secret && /^hmac-sha(1|256|384|512)$/.test(algorithm) && rest.length === 0;
+  if (!isKey || zones.length + groups.length < items.length)
+    throw new ConfigError(
+      setting,
+      "hmac-sha256:NAME:BASE64, or hmac-sha256:NAME:BASE64:example.com+project/7 for some zones only, several with commas",
+      "(not shown)",
+    );
+  return { algorithm, name: keyName(name), secret, only: scope === undefined ? null : { zones, groups } };
+}
+
+/** `192.0.2.54`, `192.0.2.54:5353`, `transfer@192.0.2.54`. */
+function parseSecondary(setting: string, value: string, keys: readonly TransferKey[]): Endpoint & { key?: string } {
+  const at = value.indexOf("@");
+  const endpoint = parseAddress(setting, value.slice(at + 1));
+  if (at < 0) return endpoint;
+  const key = keyName(value.slice(0, at));
+  if (!keys.some(({ name }) => name === key))
+    throw new ConfigError(
+      setting,
+      "addresses, each with the name of one of BRUME_DNS_TRANSFER_KEYS and @ before it or none",
+      value,
+    );
+  return { ...endpoint, key };
 }
 
 /** First and last address of an IPv4 block, as numbers. */
@@ -177,11 +217,21 @@ export function loadConfig(environment: Environment): Config {
   };
   const readNames = (): string[] => {
     const value = read("BRUME_DNS_NAMES") ?? "ns1.brume.internal";
-    const names = parseList(value).map((item) => item.toLowerCase().replace(/\.$/, ""));
-    const good = /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-    if (names.length === 0 || names.length > 13 || !names.every((item) => good.test(item)))
+    const names = parseList(value).map(readName);
+    const good = names.filter((name) => name !== null);
+    if (names.length === 0 || names.length > 13 || good.length < names.length)
       throw new ConfigError("BRUME_DNS_NAMES", "one to 13 host names with commas", value);
-    return names;
+    return good;
+  };
+  const keys = parseList(read("BRUME_DNS_TRANSFER_KEYS") ?? "").map((item) =>
+    parseKey("BRUME_DNS_TRANSFER_KEYS", item),
+  );
+  const readCatalog = (): string | null => {
+    const value = read("BRUME_DNS_CATALOG");
+    const name = value === undefined ? null : readName(value);
+    if (value !== undefined && name === null)
+      throw new ConfigError("BRUME_DNS_CATALOG", "a name of a zone such as catalog.brume.invalid", value);
+    return name;
   };
 
   const readPool = (name: string, item: string, family: 4 | 6, longest: number): string => {
@@ -253,8 +303,9 @@ export function loadConfig(environment: Environment): Config {
       rateLimit: readInteger("BRUME_DNS_RATE_LIMIT", 200, 1_000_000),
       transfer: {
         addresses: parseList(read("BRUME_DNS_TRANSFER") ?? "").map((item) => checkBlock("BRUME_DNS_TRANSFER", item)),
-        keys: parseList(read("BRUME_DNS_TRANSFER_KEYS") ?? "").map((item) => parseKey("BRUME_DNS_TRANSFER_KEYS", item)),
-        notify: parseList(read("BRUME_DNS_NOTIFY") ?? "").map((item) => parseAddress("BRUME_DNS_NOTIFY", item)),
+        keys,
+        notify: parseList(read("BRUME_DNS_NOTIFY") ?? "").map((item) => parseSecondary("BRUME_DNS_NOTIFY", item, keys)),
+        catalog: readCatalog(),
       },
       resolvers:
         resolvers === undefined

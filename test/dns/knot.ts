@@ -40,15 +40,15 @@ export async function freePort(): Promise<number> {
 export async function startKnot(
   zones: readonly ZoneChange[],
   prefix: readonly string[] = [],
-  more: { port?: number; config: string } = { config: "" },
+  more: { host?: string; port?: number; config: string } = { config: "" },
 ): Promise<Knot> {
   const dir = await mkdtemp(join(tmpdir(), "brume-knot-"));
-  const port = more.port ?? (await freePort());
+  const { host = "127.0.0.1", port = await freePort() } = more;
   await mkdir(join(dir, "db"));
   await Promise.all(zones.map((zone, i) => writeFile(join(dir, `${i}.zone`), zonefile(zone))));
   const listed = zones.map((zone, i) => `  - domain: ${zone.zone}.\n    file: ${join(dir, `${i}.zone`)}\n`).join("");
   const config = `server:
-    listen: 127.0.0.1@${port}
+    listen: ${host}@${port}
     rundir: ${dir}
     udp-workers: 1
     tcp-workers: 1
@@ -73,7 +73,7 @@ ${more.config}${listed === "" ? "" : `zone:\n${listed}`}`;
     await ended;
     await rm(dir, { recursive: true, force: true });
   };
-  const address = `127.0.0.1:${port}`;
+  const address = `${host}:${port}`;
   const asker = await openAsker(address);
   try {
     const last = zones.at(-1)?.zone ?? "";

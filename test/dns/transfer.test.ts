@@ -96,7 +96,7 @@ test("without the key, with a wrong secret, a wrong name or a wrong algorithm no
 });
 
 test("a clock that is off is told so, signed and with our time", async () => {
-  const key = createKey(KEY.name, KEY.algorithm, KEY.secret);
+  const key = createKey(KEY);
   const packet = query("example.com", 6, { edns: 0 });
   const stream = await openStream(address);
   stream.write(sign(packet, { key, prior: null }, Math.floor(Date.now() / 1000) - 1000).bytes);
@@ -236,28 +236,66 @@ zone:
   }
 });
 
-test("a secondary that is silent is tried three times and then reported", async () => {
+test("a secondary that is silent is told again, and is seen to be unreachable", async () => {
   const silent = createSocket("udp4");
   await new Promise<void>((resolve) => silent.bind(0, "127.0.0.1", resolve));
+  const { port } = silent.address();
   const seen: Buffer[] = [];
-  silent.on("message", (packet) => seen.push(packet));
-  let warn = (_message: string): void => {};
-  const warned = new Promise<string>((resolve) => {
-    warn = resolve;
+  const told = new Promise<void>((resolve) => {
+    silent.on("message", (packet) => seen.push(packet) === 2 && resolve());
   });
-  const mine = await openServer({
-    transfer: { addresses: [], keys: [], notify: [{ host: "127.0.0.1", port: silent.address().port }] },
-    log: (level, message) => level === "warn" && warn(message),
-  });
-  await mine.publish([image("example.com", 1, [])]);
-  assert.match(await warned, /does not acknowledge/);
-  await mine.close();
-  assert.equal(seen.length, 3);
+  const notify = [{ host: "127.0.0.1", port }];
+  const mine = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify } });
+  await mine.publish([image("example.com", 1, []), image("small.example", 1, [])]);
+  await told;
+  const address = `127.0.0.1:${port}`;
   for (const packet of seen) {
     assert.equal(packet.readUInt16BE(2), 0x2400);
-    assert.deepEqual(decode(packet).questions[0]?.name, "example.com");
+    assert.match(decode(packet).questions[0]?.name ?? "", /^(example.com|small.example)$/);
   }
+  let [state] = (await mine.observe()).secondaries;
+  for (; state?.reachable === null; [state] = (await mine.observe()).secondaries)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual({ ...state, lag: 0 }, { address, reachable: false, behind: 2, lag: 0, serials: new Map() });
+  // Whoever takes a zone has its serial.
+  await run("dig", (await mine.observe()).address, "example.com", "AXFR");
+  [state] = (await mine.observe()).secondaries;
+  const serials = new Map([["example.com", 1]]);
+  assert.deepEqual({ ...state, lag: 0 }, { address, reachable: true, behind: 1, lag: 0, serials });
+  await mine.close();
   silent.close();
+});
+
+test("a key is good for its zones and projects only, and the catalog that its holder sees has no other", async () => {
+  const only = { zones: ["one.example"], groups: [7] };
+  const bound = { name: "bound", algorithm: "hmac-sha256", secret, only };
+  const catalog = "catalog.invalid";
+  const mine = await openServer({ transfer: { addresses: [], keys: [KEY, bound], notify: [], catalog } });
+  const at = (await mine.observe()).address;
+  const names = ["one.example", "two.example", "three.example"];
+  await mine.publish(
+    names.map((zone, i) => ({ ...image(zone, 1, [set(`a.${zone}`, "A", "192.0.2.1")]), group: 6 + i, identity: i })),
+  );
+  const ask = (key: string, ...args: string[]) => run("dig", at, "-y", `hmac-sha256:${key}:${secret}`, ...args);
+  for (const [name, allowed] of [
+    ["one.example", true],
+    ["two.example", true],
+    ["three.example", false],
+  ] as const) {
+    for (const type of ["AXFR", "IXFR=0"])
+      assert.equal(/192\.0\.2\.1/.test(await ask("bound", name, type)), allowed, `${name} ${type}`);
+    assert.match(await ask(KEY.name, name, "AXFR"), /192\.0\.2\.1/);
+    assert.match(await ask("bound", `a.${name}`, "A"), /192\.0\.2\.1/, "questions are free");
+  }
+  assert.match(await ask(KEY.name, catalog, "SOA"), /SERVFAIL/, "not before all zones are there");
+  await mine.loaded();
+  const members = (text: string) => [...text.matchAll(/\sPTR\s+(\S+)\./g)].map(([, zone]) => zone).sort();
+  assert.deepEqual(members(await ask(KEY.name, catalog, "AXFR")), [...names].sort());
+  assert.deepEqual(members(await ask("bound", catalog, "AXFR")), ["one.example", "two.example"]);
+  assert.match(await ask(KEY.name, catalog, "SOA"), /status: NOERROR/);
+  for (const type of ["SOA", "AXFR", "NS", "TXT"])
+    assert.match(await run("dig", at, catalog, type), /REFUSED|Transfer failed/, `${type} without a key`);
+  await mine.close();
 });
 
 test("a broken configuration is refused at the start, with a reason", async () => {

@@ -214,7 +214,7 @@ function changedSets(
 
 /** The whole zone as the name server takes it: every set, with the automatic NS set where the domain has none of its own. */
 export function wholeZone(
-  domain: Pick<table.DomainRow, "ascii" | "serial">,
+  domain: Pick<table.DomainRow, "id" | "project_id" | "ascii" | "serial">,
   records: readonly table.ServedRow[],
   nameServers: readonly string[],
 ): ZoneChange {
@@ -227,5 +227,7 @@ export function wholeZone(
     serial: domain.serial,
     soa: automaticSoa(domain.ascii, nameServers),
     sets,
+    group: domain.project_id,
+    identity: domain.id,
   };
 }

@@ -165,6 +165,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     steps += 1;
     missing = "The zones are being handed to the name server.";
     await publishAll();
+    await nameserver.loaded();
     missing = null;
     plan(period[store.kind]);
     tellLoaded();

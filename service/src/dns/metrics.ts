@@ -12,7 +12,14 @@ export interface DnsMetrics {
   look(): Promise<void>;
 }
 
-const unseen: NameserverStatus = { ready: false, address: "", detail: "not looked at yet", zones: [], p99: 0 };
+const unseen: NameserverStatus = {
+  ready: false,
+  address: "",
+  detail: "not looked at yet",
+  zones: [],
+  secondaries: [],
+  p99: 0,
+};
 
 export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
   const registry = new Registry();
@@ -68,7 +75,52 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       },
     }),
   ];
+  const secondaries = [
+    new Gauge<"secondary" | "zone">({
+      name: "brume_dns_secondary_reachable",
+      help: "1: the secondary answered last; 0: it did not; absent: it was not asked yet.",
+      labelNames: ["secondary"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { address, reachable } of seen.secondaries)
+          if (reachable !== null) this.set({ secondary: address }, Number(reachable));
+      },
+    }),
+    new Gauge<"secondary" | "zone">({
+      name: "brume_dns_secondary_behind_zones",
+      help: "Zones whose serial the secondary has not confirmed, the catalog included.",
+      labelNames: ["secondary"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { address, behind } of seen.secondaries) this.set({ secondary: address }, behind);
+      },
+    }),
+    new Gauge<"secondary" | "zone">({
+      name: "brume_dns_secondary_lag_seconds",
+      help: "Since when the secondary has not confirmed the oldest of these.",
+      labelNames: ["secondary"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { address, lag } of seen.secondaries) this.set({ secondary: address }, lag);
+      },
+    }),
+    new Gauge<"secondary" | "zone">({
+      name: "brume_dns_secondary_serial",
+      help: "Last serial that the secondary confirmed.",
+      labelNames: ["secondary", "zone"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { address, serials } of seen.secondaries)
+          for (const [zone, serial] of serials) this.set({ secondary: address, zone }, serial);
+      },
+    }),
+  ];
   for (const figure of figures) registry.registerMetric(figure);
+  for (const figure of secondaries) registry.registerMetric(figure);
   return {
     registry,
     last: () => seen,

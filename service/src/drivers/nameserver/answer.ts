@@ -93,7 +93,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
 }
 
 /** The SOA of a zone as records. */
-export function soaOf(zone: Zone, ttl: number): Records {
+export function soaOf(zone: Pick<Zone, "name" | "authority">, ttl: number): Records {
   const { rdata } = zone.authority;
   const data = String.fromCharCode(rdata.length >> 8, rdata.length & 0xff) + rdata;
   return { owner: zone.name, type: TYPE.SOA, ttl, data, start: 0, end: data.length };

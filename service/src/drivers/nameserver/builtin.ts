@@ -18,7 +18,7 @@ export interface BuiltinOptions {
   readonly rateLimit: number;
   /** Limit loopback too. Off unless said: its addresses cannot be forged from outside. */
   readonly limitLoopback?: boolean;
-  /** Who may take whole zones: addresses or blocks, or whoever holds a key (base64, RFC 8945); and who is told of changes. */
+  /** Who may take zones: addresses or blocks all, holders of a key (RFC 8945) those that it is for; and who is told of changes. */
   readonly transfer: WorkerOptions["transfer"];
   readonly log: (level: "info" | "warn" | "error", message: string, detail?: object) => void;
 }
@@ -203,10 +203,16 @@ export async function createBuiltin(
         send((id) => ({ kind: "withdraw", id, zone: name, serial }), { settle: () => resolve(), reject });
       });
     },
+    loaded() {
+      flush();
+      return new Promise((resolve, reject) => {
+        send((id) => ({ kind: "loaded", id }), { settle: () => resolve(), reject });
+      });
+    },
     observe() {
       flush();
       const address = addressOf(workerOptions);
-      const absent = { ready: false, address, detail: trouble, zones: [], p99: 0 };
+      const absent = { ready: false, address, detail: trouble, zones: [], secondaries: [], p99: 0 };
       if (worker === null) return Promise.resolve(absent);
       return new Promise((resolve) => {
         const settle = (message: FromWorker): void => {
@@ -234,14 +240,17 @@ function addressOf({ host, port }: WorkerOptions): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-function statusOf({ names, serials, counts, p99 }: Observation, address: string): NameserverStatus {
-  const zones =
-    names === "" && serials.length === 0
-      ? []
-      : names
-          .split("\n")
-          .map((zone, i) => zoneStatus(zone, serials[i] as number, counts.subarray(i * 16, i * 16 + 16)));
-  return { ready: true, address, detail: `built in, ${zones.length} zones`, zones, p99 };
+function statusOf(observation: Observation, address: string): NameserverStatus {
+  const { serials, counts, p99 } = observation;
+  const names = serials.length === 0 ? [] : observation.names.split("\n");
+  const zones = names.map((zone, i) => zoneStatus(zone, serials[i] as number, counts.subarray(i * 16, i * 16 + 16)));
+  const secondaries = observation.secondaries.map(({ serials: confirmed, ...rest }) => ({
+    ...rest,
+    serials: new Map(
+      names.map((name, i) => [name, confirmed[i] as number] as const).filter(([, serial]) => serial > 0),
+    ),
+  }));
+  return { ready: true, address, detail: `built in, ${zones.length} zones`, zones, secondaries, p99 };
 }
 
 /** Counters of one zone by the names of RFC 6895 section 2.3; only rcodes that occurred. */

@@ -2,7 +2,8 @@
  * Zone changes as bytes between the threads: the main thread writes them once into one growing buffer, the server's thread cuts
  * strings out of it. Copying object trees would cost the main thread ten times as much and the server a second walk.
  *
- * A change: u8 whole image, name, u32 base, u32 serial, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata, u32 count, then sets.
+ * A change: u8 whole image, name, u32 base, u32 serial, u32 group, u32 identity, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata,
+ * u32 count, then sets.
  * A set: u8 + owner relative to the zone, u32 + packed set as `zone.ts` keeps it; packed set of records none: remove.
  */
 import { lowerCase, NAME_LIMIT, writeName } from "./name.ts";
@@ -91,6 +92,8 @@ export function createBatch(): Batch {
     bytes[name] = size;
     addU32(change.base ?? 0, "base");
     addU32(change.serial, "serial");
+    addU32(change.group ?? 0, "group");
+    addU32(change.identity ?? 0, "identity");
     addSoa(change.soa, change.serial);
     room(8);
     addU32(change.sets.length, "count");
@@ -139,7 +142,7 @@ export function* applyBatch(
   zones: Zones,
   batch: ArrayBuffer,
   served: number[],
-  changed: (zone: Zone) => void = () => {},
+  changed: (zone: Zone, before: Zone | undefined) => void = () => {},
 ): Generator<void, void> {
   const bytes = Buffer.from(batch);
   let at = 0;
@@ -168,6 +171,8 @@ export function* applyBatch(
     const name = lowerCase(nextString(bytes[at++] as number));
     const base = nextU32();
     const serial = nextU32();
+    const group = nextU32();
+    const identity = nextU32();
     const ttl = nextU32();
     const authority = { serial, ttl, negativeTtl: nextU32(), rdata: nextString(bytes.readUInt16BE((at += 2) - 2)) };
     const count = nextU32();
@@ -179,20 +184,20 @@ export function* applyBatch(
       for (let i = 0; i < count; i++) skipSet();
       served.push(old?.authority.serial ?? 0);
     } else if (whole || old === undefined) {
-      const zone = createZone(name, authority, old?.counts ?? new Array<number>(16).fill(0));
+      const zone = createZone(name, authority, old?.counts ?? new Array<number>(16).fill(0), { group, identity });
       for (let i = 0; i < count; i++) {
         nextSet(zone);
         if (i % STEP === STEP - 1) yield;
       }
       zones.put(zone);
       served.push(serial);
-      changed(zone);
+      changed(zone, old);
     } else {
       for (let i = 0; i < count; i++) nextSet(old);
       old.authority = authority;
       old.generation++;
       served.push(serial);
-      changed(old);
+      changed(old, old);
     }
     yield;
   }

@@ -45,6 +45,10 @@ export interface ZoneChange {
   readonly serial: number;
   readonly soa: Soa;
   readonly sets: readonly RecordSet[];
+  /** Whose zone it is, for keys that may transfer the zones of some; 0 if absent. 32 bits, as is `identity`. */
+  readonly group?: number;
+  /** Another number makes another zone of the same name: a secondary forgets what it knew of the one before. 0 if absent. */
+  readonly identity?: number;
 }
 
 /** What one zone looks like from outside; counters since the zone was first published to this run of the server. */
@@ -55,12 +59,26 @@ export interface ZoneStatus {
   readonly rcodes: Readonly<Record<string, number>>;
 }
 
+/** What is known of a secondary that is told of changes. */
+export interface SecondaryStatus {
+  /** `host:port` */
+  readonly address: string;
+  /** Whether it answered last; null: it was not asked yet. */
+  readonly reachable: boolean | null;
+  /** Zones whose serial it has not confirmed, and for how many seconds it has not confirmed the oldest of these. */
+  readonly behind: number;
+  readonly lag: number;
+  /** The last serial that it confirmed, by zone. */
+  readonly serials: ReadonlyMap<string, number>;
+}
+
 /** The server as a whole. `address` is `host:port` as bound. */
 export interface NameserverStatus {
   readonly ready: boolean;
   readonly address: string;
   readonly detail: string;
   readonly zones: readonly ZoneStatus[];
+  readonly secondaries: readonly SecondaryStatus[];
   /** Microseconds from packet to answer, 99th percentile of the last minute. */
   readonly p99: number;
 }
@@ -72,6 +90,11 @@ export interface Nameserver {
    * it by the serial that comes back. Publishing what is served already changes nothing. Rejects when the server is not running or a set cannot be encoded.
    */
   publish(changes: readonly ZoneChange[]): Promise<readonly number[]>;
+  /**
+   * All zones that are there have been published since the (re)start. Only now does the catalog of zones list them: one that
+   * lacks zones would make secondaries delete them.
+   */
+  loaded(): Promise<void>;
   /** From now on the zone is refused. A zone whose served serial is newer than `serial` stays. Unknown zones are fine. */
   withdraw(zone: string, serial: number): Promise<void>;
   /** Everything at once, so that watching one zone costs as much as watching ten thousand. */

@@ -4,9 +4,11 @@
  */
 import { type Answer, KINDS, resolve, soaOf } from "./answer.ts";
 import { createCache, type Reply } from "./cache.ts";
+import type { Catalog } from "./catalog.ts";
+import type { Notifier } from "./notify.ts";
 import { isLoopback, type Limiter } from "./rrl.ts";
 import { transferZone } from "./transfer.ts";
-import { type Key, type Signer, sign, signatureSize, verify } from "./tsig.ts";
+import { inScope, type Key, type Signer, sign, signatureSize, verify } from "./tsig.ts";
 import {
   CLASS_IN,
   createWriter,
@@ -21,7 +23,7 @@ import {
   TCP_SIZE,
   UDP_SIZE,
 } from "./wire.ts";
-import { isNewer, TYPE, type Zone } from "./zone.ts";
+import { type Authority, isNewer, TYPE, type Zone } from "./zone.ts";
 import type { Zones } from "./zones.ts";
 
 const QR = 0x80;
@@ -36,7 +38,11 @@ export interface ResponderOptions {
   /** Count loopback too, whose addresses nobody outside can forge. */
   readonly limitLoopback: boolean;
   readonly keys: ReadonlyMap<string, Key>;
+  /** Whether this address needs no key. */
   readonly mayTransfer: (address: string) => boolean;
+  readonly catalog?: Catalog | null;
+  /** Who showed that it has the serial of a zone, or asked for it. */
+  readonly heard?: Notifier["heard"];
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly fault: (fault: unknown) => void;
@@ -67,7 +73,7 @@ interface Asked extends Request {
 type Transfer = Generator<Buffer | null, void>;
 
 export function createResponder(options: ResponderOptions): Responder {
-  const { zones, limiter, keys, now } = options;
+  const { zones, limiter, keys, now, catalog = null, heard = () => {} } = options;
   const cache = createCache();
   const writer = createWriter();
   let epoch = zones.epoch;
@@ -121,8 +127,65 @@ export function createResponder(options: ResponderOptions): Responder {
     return { message, zone, sameness: same };
   };
 
-  const answer = (request: Asked, reserve: number): Reply => {
+  /** Whether the holder of the key, or whoever is at the address, may have the zone. */
+  const mayHave = (zone: Zone, address: string, signer: Signer | null): boolean =>
+    options.mayTransfer(address) || (signer !== null && (signer.key.scope === null || inScope(signer.key.scope, zone)));
+
+  const answerSoa = (
+    request: Asked,
+    name: string,
+    authority: Authority,
+    zone: Zone | undefined,
+    limit: number,
+  ): Reply => {
+    const soa = soaOf({ name, authority }, authority.ttl);
+    const none = { answer: [soa], authority: [], glue: [], extra: [], kind: "data", local: true } as const;
+    return encode(request, name, { ...none, rcode: RCODE.NOERROR, authoritative: true, zone }, limit);
+  };
+
+  /** The catalog, to those who may transfer anything: its SOA and itself, in the part that they may see. Null: not the catalog, to this client. */
+  const answerCatalog = (request: Asked, signer: Signer | null): Reply | Transfer | null => {
+    const { packet, query, tcp, address } = request;
+    if (catalog === null || query.class !== CLASS_IN || questionName(packet, query) !== catalog.name) return null;
+    if (signer === null && !options.mayTransfer(address)) return null;
+    const fault = ednsFault(query);
+    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    const { name } = catalog;
+    const serial = catalog.serial();
+    if (serial === 0) return plain(request, RCODE.SERVFAIL);
+    const isIxfr = query.type === TYPE.IXFR;
+    const isCurrent = query.serial !== null && !isNewer(serial, query.serial);
+    if (isIxfr && isCurrent) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
+    if (query.type === TYPE.SOA || (isIxfr && (!tcp || isCurrent))) {
+      if (query.type === TYPE.SOA) heard(name, serial, "asked", address, signer?.key ?? null);
+      const reserve = signer === null ? 0 : signatureSize(signer.key);
+      return answerSoa(request, name, catalog.authority(), undefined, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
+    }
+    if (query.type !== TYPE.AXFR && !isIxfr) return plain(request, RCODE.REFUSED);
+    if (!tcp) return plain(request, RCODE.FORMERR);
+    return start(
+      request,
+      catalog.image((zone) => mayHave(zone, address, signer)),
+      signer,
+    );
+  };
+
+  /** The messages of a transfer, and that it was taken to its end. */
+  function* start(
+    { packet, query, address }: Asked,
+    image: Zone | Generator<null, Zone>,
+    signer: Signer | null,
+  ): Transfer {
+    const zone = "next" in image ? yield* image : image;
+    writer.start(null, query.end);
+    const head = compose(packet, query.end, AA, RCODE.NOERROR, [0, 0, 0]);
+    const serial = yield* transferZone(zone, head, signer, () => Math.floor(now() / 1000));
+    heard(zone.name, serial, "has", address, signer?.key ?? null);
+  }
+
+  const answer = (request: Asked, signer: Signer | null): Reply => {
     const { packet, query, tcp } = request;
+    const reserve = signer === null ? 0 : signatureSize(signer.key);
     const fault = ednsFault(query);
     if (fault !== RCODE.NOERROR) return plain(request, fault);
     if (query.class !== CLASS_IN) return plain(request, RCODE.REFUSED);
@@ -149,18 +212,29 @@ export function createResponder(options: ResponderOptions): Responder {
     const zone = zones.get(name);
     if (signer === null && !options.mayTransfer(address)) return plain(request, RCODE.REFUSED, 0, zone);
     if (zone === undefined) return plain(request, RCODE.NOTAUTH);
-    const { serial, ttl } = zone.authority;
-    const current = query.serial !== null && !isNewer(serial, query.serial);
+    if (!mayHave(zone, address, signer)) return plain(request, RCODE.REFUSED, 0, zone);
+    const current = query.serial !== null && !isNewer(zone.authority.serial, query.serial);
     if (query.type === TYPE.IXFR && (!tcp || current)) {
-      const found = { ...resolve(zones, name, TYPE.SOA), answer: [soaOf(zone, ttl)] };
+      if (current) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
       const reserve = signer === null ? 0 : signatureSize(signer.key);
-      return encode(request, name, found, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
+      return answerSoa(request, name, zone.authority, zone, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
     }
     if (!tcp) return plain(request, RCODE.FORMERR, 0, zone);
     count(zone, RCODE.NOERROR);
-    writer.start(null, query.end);
-    const head = compose(packet, query.end, AA, RCODE.NOERROR, [0, 0, 0]);
-    return transferZone(zone, head, signer, () => Math.floor(now() / 1000));
+    return start(request, zone, signer);
+  };
+
+  const serve = (request: Asked, signer: Signer | null): Reply | Transfer => {
+    const { packet, query, address } = request;
+    const wantsZone = isTransfer(query);
+    // Nothing else is asked by secondaries, and what all others ask must not pay for them.
+    if (!wantsZone && query.type !== TYPE.SOA) return answer(request, signer);
+    const hidden = answerCatalog(request, signer);
+    if (hidden !== null) return hidden;
+    if (wantsZone) return transfer(request, signer);
+    const zone = zones.get(questionName(packet, query));
+    if (zone !== undefined) heard(zone.name, zone.authority.serial, "asked", address, signer?.key ?? null);
+    return answer(request, signer);
   };
 
   const finish = (request: Request, reply: Reply): Reply | null => {
@@ -182,7 +256,7 @@ export function createResponder(options: ResponderOptions): Responder {
       return refusal === null ? null : { ...refusal, message: verdict.refuse(refusal.message) };
     }
     const { signer } = verdict;
-    const reply = isTransfer(query) ? transfer(request, signer) : answer(request, signatureSize(signer.key));
+    const reply = serve(request, signer);
     if (!("message" in reply)) return reply;
     const sent = finish(request, reply);
     return sent === null ? null : { ...sent, message: sign(sent.message, signer, seconds).bytes };
@@ -206,7 +280,7 @@ export function createResponder(options: ResponderOptions): Responder {
     }
     const request = { packet, query, tcp, address };
     if (query.tsig > 0) return signed(request);
-    const reply = isTransfer(query) ? transfer(request, null) : answer(request, 0);
+    const reply = serve(request, null);
     return "message" in reply ? finish(request, reply) : reply;
   };
 

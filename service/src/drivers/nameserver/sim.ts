@@ -43,9 +43,19 @@ export function createSim(now: () => number): SimulatedNameserver {
       if (!running) throw new Error("the name server is not running: closed");
       zones.withdraw(nameOf(zone), serial);
     },
+    async loaded() {
+      if (!running) throw new Error("the name server is not running: closed");
+    },
     async observe() {
       const all = [...zones.all()].map((zone) => zoneStatus(textOf(zone.name), zone.authority.serial, zone.counts));
-      return { ready: running, address: "simulated:0", detail: "simulated", zones: running ? all : [], p99: 0 };
+      return {
+        ready: running,
+        address: "simulated:0",
+        detail: "simulated",
+        zones: running ? all : [],
+        secondaries: [],
+        p99: 0,
+      };
     },
     onStart(listener) {
       setImmediate(() => running && listener());

@@ -33,16 +33,16 @@ export function createAccess(addresses: readonly string[]): (address: string) =>
 
 /**
  * The messages of a transfer: SOA, everything else, SOA; null: not ready yet, let others go first. `head` is the header and question
- * of the first answer; `now` gives seconds for the signatures.
+ * of the first answer; `now` gives seconds for the signatures. Returns the serial, when the last message was taken.
  */
 export function* transferZone(
   zone: Zone,
   head: Buffer,
   signer: Signer | null,
   now: () => number,
-): Generator<Buffer | null, void> {
+): Generator<Buffer | null, number> {
   const { owners, values, authority } = yield* copyOf(zone);
-  const soa = soaOf({ ...zone, authority }, authority.ttl);
+  const soa = soaOf({ name: zone.name, authority }, authority.ttl);
   const records = recordsIn(owners, values, zone.name, soa);
   const writer = createWriter();
   const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
@@ -77,6 +77,7 @@ export function* transferZone(
     }
   }
   yield finish();
+  return authority.serial;
 }
 
 interface Copy {

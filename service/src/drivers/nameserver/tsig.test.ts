@@ -4,7 +4,7 @@ import { createKey, sign, TSIG_ERROR, verify } from "./tsig.ts";
 import { parseQuery } from "./wire.ts";
 
 const NOW = 1_800_000_000;
-const key = createKey("Transfer.Brume.", "hmac-sha256", "c2VjcmV0");
+const key = createKey({ name: "Transfer.Brume.", algorithm: "hmac-sha256", secret: "c2VjcmV0" });
 const keys = new Map([[key.name, key]]);
 const message = Buffer.from("\x12\x34\0\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x06\0\x01", "latin1");
 
@@ -42,9 +42,9 @@ test("every changed byte is noticed", () => {
 });
 
 test("faults are told apart", () => {
-  const unknown = createKey("nobody", "hmac-sha256", "c2VjcmV0");
-  const weaker = createKey("transfer.brume", "hmac-sha1", "c2VjcmV0");
-  const wrong = createKey("transfer.brume", "hmac-sha256", "b3RoZXI=");
+  const unknown = createKey({ name: "nobody", algorithm: "hmac-sha256", secret: "c2VjcmV0" });
+  const weaker = createKey({ name: "transfer.brume", algorithm: "hmac-sha1", secret: "c2VjcmV0" });
+  const wrong = createKey({ name: "transfer.brume", algorithm: "hmac-sha256", secret: "b3RoZXI=" });
   for (const [signer, now, error] of [
     [unknown, NOW, TSIG_ERROR.BADKEY],
     [weaker, NOW, TSIG_ERROR.BADKEY],
@@ -59,7 +59,7 @@ test("faults are told apart", () => {
 });
 
 test("keys from configuration are checked", () => {
-  assert.throws(() => createKey("k", "hmac-md5", "c2VjcmV0"), /none of/);
-  assert.throws(() => createKey("k", "hmac-sha256", ""), /no secret/);
-  assert.throws(() => createKey("a..b", "hmac-sha256", "c2VjcmV0"), /empty label/);
+  assert.throws(() => createKey({ name: "k", algorithm: "hmac-md5", secret: "c2VjcmV0" }), /none of/);
+  assert.throws(() => createKey({ name: "k", algorithm: "hmac-sha256", secret: "" }), /no secret/);
+  assert.throws(() => createKey({ name: "a..b", algorithm: "hmac-sha256", secret: "c2VjcmV0" }), /empty label/);
 });

@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { lowerCase, NAME_LIMIT, nameOf } from "./name.ts";
-import { TYPE } from "./zone.ts";
+import { TYPE, type Zone } from "./zone.ts";
 
 /** Error field of the TSIG record (RFC 8945 section 3). */
 export const TSIG_ERROR = { BADSIG: 16, BADKEY: 17, BADTIME: 18 } as const;
@@ -19,21 +19,44 @@ const HASHES: ReadonlyMap<string, string> = new Map([
 const FUDGE = 300;
 const CLASS_ANY = 255;
 
+/** Zones that a key is good for: those of these names, and those of these groups. */
+export interface Scope {
+  readonly zones: ReadonlySet<string>;
+  readonly groups: ReadonlySet<number>;
+}
+
 export interface Key {
   readonly name: string;
   readonly algorithm: string;
   readonly hash: string;
   readonly secret: Buffer;
+  /** Null: all zones. */
+  readonly scope: Scope | null;
 }
 
-/** A key from its configuration; `secret` is base64. Throws a RangeError for an unknown algorithm, a bad name or an empty secret. */
-export function createKey(name: string, algorithm: string, secret: string): Key {
+/** A key as it is configured. */
+export interface KeyOptions {
+  readonly name: string;
+  readonly algorithm: string;
+  /** Base64. */
+  readonly secret: string;
+  /** Dotted names of zones, and groups; absent: all zones. */
+  readonly only?: { readonly zones: readonly string[]; readonly groups: readonly number[] } | null;
+}
+
+export function inScope({ zones, groups }: Scope, zone: Pick<Zone, "name" | "group">): boolean {
+  return zones.has(zone.name) || groups.has(zone.group);
+}
+
+/** A key from its configuration. Throws a RangeError for an unknown algorithm, a bad name or an empty secret. */
+export function createKey({ name, algorithm, secret, only = null }: KeyOptions): Key {
   const hash = HASHES.get(algorithm.toLowerCase());
   if (hash === undefined)
     throw new RangeError(`TSIG algorithm "${algorithm}" is none of ${[...HASHES.keys()].join(", ")}`);
   const bytes = Buffer.from(secret, "base64");
   if (bytes.length === 0) throw new RangeError(`TSIG key "${name}" has no secret`);
-  return { name: nameOf(name.replace(/\.$/, "")), algorithm: nameOf(algorithm), hash, secret: bytes };
+  const scope = only && { zones: new Set(only.zones.map(nameOf)), groups: new Set(only.groups) };
+  return { name: nameOf(name.replace(/\.$/, "")), algorithm: nameOf(algorithm), hash, secret: bytes, scope };
 }
 
 interface Signature {

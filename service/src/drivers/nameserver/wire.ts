@@ -153,6 +153,15 @@ export function sameName(a: Uint8Array, b: Uint8Array, end: number): boolean {
   return true;
 }
 
+/** The serial of the SOA that an authoritative answer begins with, behind a question that ends at `end`; null: there is none. */
+export function soaSerial(packet: Buffer, end: number): number | null {
+  if (((packet[2] as number) & 0x04) === 0 || word(packet, 6) === 0) return null;
+  const at = skipName(packet, end);
+  if (at < 0 || at + RECORD_HEADER > packet.length || word(packet, at) !== TYPE.SOA) return null;
+  const next = at + RECORD_HEADER + word(packet, at + 8);
+  return next > packet.length || word(packet, at + 8) < 22 ? null : packet.readUInt32BE(next - 20);
+}
+
 /** The name asked for, in lower case, as `name.ts` holds names. */
 export function questionName(packet: Buffer, query: Query): string {
   return lowerCase(packet.toString("latin1", HEADER, query.end - 5));

@@ -4,18 +4,20 @@
  */
 import { randomInt } from "node:crypto";
 import type { Socket } from "node:dgram";
-import { type AddressInfo, isIPv6, type Server } from "node:net";
+import { type AddressInfo, isIPv6, type Server, SocketAddress } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
+import { type Catalog, createCatalog } from "./catalog.ts";
 import { applyBatch } from "./change.ts";
 import { createLatency } from "./latency.ts";
 import { loadMmsg, type Mmsg } from "./mmsg.ts";
-import { textOf } from "./name.ts";
+import { lowerCase, textOf } from "./name.ts";
 import { createNotifier, keyOf, type Notifier, type Target } from "./notify.ts";
 import { createResponder } from "./responder.ts";
 import { createLimiter } from "./rrl.ts";
+import type { SecondaryState } from "./secondary.ts";
 import { serveTcp } from "./tcp.ts";
 import { createAccess } from "./transfer.ts";
-import { createKey } from "./tsig.ts";
+import { createKey, type KeyOptions } from "./tsig.ts";
 import { bindUdp, listenUdp, openUdp, type Served, serveUdp } from "./udp.ts";
 import { createZones } from "./zones.ts";
 
@@ -26,14 +28,17 @@ export interface WorkerOptions {
   readonly limitLoopback: boolean;
   readonly transfer: {
     readonly addresses: readonly string[];
-    readonly keys: readonly { readonly name: string; readonly algorithm: string; readonly secret: string }[];
+    readonly keys: readonly KeyOptions[];
     readonly notify: readonly { readonly host: string; readonly port: number; readonly key?: string }[];
+    /** Name of the catalog of zones; absent: there is none. */
+    readonly catalog?: string | null;
   };
 }
 
 export type ToWorker =
   | { readonly kind: "apply"; readonly id: number; readonly batch: ArrayBuffer }
   | { readonly kind: "withdraw"; readonly id: number; readonly zone: string; readonly serial: number }
+  | { readonly kind: "loaded"; readonly id: number }
   | { readonly kind: "observe"; readonly id: number };
 
 /** All zones in columns: ten thousand objects would take the thread from its sockets for longer than a query may wait. */
@@ -43,13 +48,15 @@ export interface Observation {
   /** 16 rcodes for each zone. */
   readonly counts: Float64Array;
   readonly p99: number;
+  /** Serials of the zones in their order; 0: none confirmed. */
+  readonly secondaries: readonly (Omit<SecondaryState, "confirmed"> & { readonly serials: Float64Array })[];
 }
 
 export type FromWorker =
   | { readonly kind: "ready"; readonly port: number }
   | { readonly kind: "unable"; readonly code: string; readonly message: string }
   | { readonly kind: "applied"; readonly id: number; readonly served: readonly number[] }
-  | { readonly kind: "withdrawn"; readonly id: number }
+  | { readonly kind: "done"; readonly id: number }
   | { readonly kind: "observed"; readonly id: number; readonly observation: Observation }
   | {
       readonly kind: "log";
@@ -83,7 +90,7 @@ async function openNotifier(host: string, targets: readonly Target[], log: Log):
     (message, target) => sockets.get(isIPv6(target.host))?.send(message, target.port, target.host),
     Date.now,
     () => randomInt(2 ** 16),
-    (message, detail) => log("warn", message, detail),
+    log,
   );
   for (const socket of sockets.values()) {
     socket.on("error", (fault) => log("warn", "NOTIFY socket", { error: fault.message }));
@@ -117,17 +124,23 @@ async function serve(
   send: (message: FromWorker) => void,
 ): Promise<(message: ToWorker) => void> {
   const log: Log = (level, message, detail) => send({ kind: "log", level, message, detail });
-  const keys = new Map(
-    options.transfer.keys
-      .map(({ name, algorithm, secret }) => createKey(name, algorithm, secret))
-      .map((key) => [key.name, key]),
-  );
+  const keys = new Map(options.transfer.keys.map(createKey).map((key) => [key.name, key]));
   const targets: Target[] = options.transfer.notify.map(({ host, port, key }) => ({
-    host,
+    // As the sockets write it.
+    host: new SocketAddress({ address: host, family: isIPv6(host) ? "ipv6" : "ipv4" }).address,
     port,
     key: keyOf(keys, key),
   }));
   const zones = createZones();
+  let notifier: Notifier | null = null;
+  const { catalog: catalogName = null } = options.transfer;
+  const catalog: Catalog | null =
+    catalogName === null
+      ? null
+      : createCatalog(catalogName, zones, Date.now, () => {
+          const { name, serial } = catalog as Catalog;
+          notifier?.changed({ name, group: 0, serial: serial() }, true);
+        });
   const latency = createLatency();
   let faults = 0;
   const responder = createResponder({
@@ -137,6 +150,8 @@ async function serve(
     limitLoopback: options.limitLoopback,
     keys,
     mayTransfer: createAccess(options.transfer.addresses),
+    catalog,
+    ...(targets.length > 0 && { heard: (...what: Parameters<Notifier["heard"]>) => notifier?.heard(...what) }),
     now: Date.now,
     fault(fault) {
       if (faults++ < FAULTS_LOGGED)
@@ -153,7 +168,7 @@ async function serve(
   serveUdp(udp, responder, latency);
   udp.socket.on("error", (fault) => log("warn", "UDP socket", { error: fault.message }));
   tcp.server.on("error", (fault) => log("warn", "TCP socket", { error: fault.message }));
-  const notifier = await openNotifier(options.host, targets, log);
+  notifier = await openNotifier(options.host, targets, log);
 
   const queue: ToWorker[] = [];
   let running: Generator<void, void> | null = null;
@@ -171,11 +186,22 @@ async function serve(
   function* perform(message: ToWorker): Generator<void, void> {
     if (message.kind === "apply") {
       const served: number[] = [];
-      yield* applyBatch(zones, message.batch, served, (zone) => notifier?.changed(zone.name));
+      yield* applyBatch(zones, message.batch, served, ({ name, group, identity, authority }, before) => {
+        notifier?.changed({ name, group, serial: authority.serial });
+        if (before?.identity !== identity) catalog?.touch();
+      });
       send({ kind: "applied", id: message.id, served });
     } else if (message.kind === "withdraw") {
       zones.withdraw(message.zone, message.serial);
-      send({ kind: "withdrawn", id: message.id });
+      const name = lowerCase(message.zone);
+      if (zones.get(name) === undefined) {
+        notifier?.gone(name);
+        catalog?.touch();
+      }
+      send({ kind: "done", id: message.id });
+    } else if (message.kind === "loaded") {
+      catalog?.load();
+      send({ kind: "done", id: message.id });
     } else {
       send({ kind: "observed", id: message.id, observation: yield* observe() });
     }
@@ -184,13 +210,19 @@ async function serve(
     const names: string[] = [];
     const serials = new Float64Array(zones.size);
     const counts = new Float64Array(zones.size * 16);
+    const known = notifier?.observe() ?? [];
+    const secondaries = known.map(({ address, reachable, behind, lag }) => {
+      return { address, reachable, behind, lag, serials: new Float64Array(zones.size) };
+    });
     for (const zone of zones.all()) {
       serials[names.length] = zone.authority.serial;
       counts.set(zone.counts, names.length * 16);
+      for (const [i, { serials }] of secondaries.entries())
+        serials[names.length] = known[i]?.confirmed.get(zone.name) ?? 0;
       names.push(textOf(zone.name));
       if (names.length % OBSERVE_STEP === 0) yield;
     }
-    return { names: names.join("\n"), serials, counts, p99: latency.p99(performance.now()) };
+    return { names: names.join("\n"), serials, counts, p99: latency.p99(performance.now()), secondaries };
   }
 
   send({ kind: "ready", port: udp.socket.address().port });

@@ -10,6 +10,7 @@ export const TYPE = {
   NS: 2,
   CNAME: 5,
   SOA: 6,
+  PTR: 12,
   MX: 15,
   TXT: 16,
   AAAA: 28,
@@ -46,12 +47,21 @@ export interface Zone {
   readonly below: Map<string, number>;
   /** Names below the apex that own NS records. Zero for almost every zone, and then nobody looks for them. */
   cuts: number;
+  /** Whose it is, and which of the zones that had this name one after the other. */
+  readonly group: number;
+  readonly identity: number;
   /** Answers by rcode; an image that replaces a zone takes them over. */
   readonly counts: number[];
 }
 
-export function createZone(name: string, authority: Authority, counts: number[]): Zone {
-  return { name, authority, generation: 0, sets: new Map(), spellings: new Map(), below: new Map(), cuts: 0, counts };
+export function createZone(
+  name: string,
+  authority: Authority,
+  counts: number[],
+  { group, identity }: Pick<Zone, "group" | "identity"> = { group: 0, identity: 0 },
+): Zone {
+  const maps = { sets: new Map(), spellings: new Map(), below: new Map() };
+  return { name, authority, generation: 0, ...maps, cuts: 0, group, identity, counts };
 }
 
 /** Reads 16 bits of a string of bytes. */

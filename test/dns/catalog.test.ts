@@ -1,0 +1,135 @@
+/**
+ * Domains made and deleted through the API come and go at a real Knot and a real BIND that follow the catalog of zones (RFC 9432) and take
+ * signed NOTIFY only; and the operator sees how far they are.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createWorld, type World } from "../world.ts";
+import { type Asker, decode, openAsker, query, target } from "./ask.ts";
+import { freePort, type Knot, startKnot } from "./knot.ts";
+import { type Named, startNamed } from "./named.ts";
+
+const KEY = { name: "transfer.brume", algorithm: "hmac-sha256", secret: Buffer.alloc(32, 9).toString("base64") };
+const catalog = "catalog.brume.invalid";
+
+let world: World;
+let knot: Knot;
+let named: Named;
+const askers: Record<string, Asker> = {};
+
+before(async () => {
+  const ports = [await freePort(), await freePort()] as const;
+  // Each at an address of its own, from which it asks too: by it they are told apart.
+  const hosts = ["127.0.0.2", "127.0.0.1"] as const;
+  const notify = hosts.map((host, i) => ({ host, port: ports[i] as number, key: KEY.name }));
+  world = await createWorld("sqlite", { transfer: { addresses: [], keys: [KEY], notify, catalog } });
+  const { port } = target(world.dns);
+  const member = `    master: brume
+    acl: brume
+    zonefile-sync: -1
+    zonefile-load: none
+    journal-content: all
+`;
+  const config = `key:
+  - id: ${KEY.name}
+    algorithm: ${KEY.algorithm}
+    secret: ${KEY.secret}
+remote:
+  - id: brume
+    address: 127.0.0.1@${port}
+    via: ${hosts[0]}
+    key: ${KEY.name}
+acl:
+  - id: brume
+    address: 127.0.0.1
+    key: ${KEY.name}
+    action: notify
+template:
+  - id: member
+${member}zone:
+  - domain: ${catalog}
+${member}    catalog-role: interpret
+    catalog-template: member
+`;
+  knot = await startKnot([], [], { host: hosts[0], port: ports[0], config });
+  const primary = `{ 127.0.0.1 port ${port} key "${KEY.name}"; }`;
+  named = await startNamed(
+    ports[1],
+    `  allow-new-zones yes; allow-notify { key "${KEY.name}"; };
+  catalog-zones { zone "${catalog}" default-primaries ${primary} in-memory yes min-update-interval 1; };`,
+    `key "${KEY.name}" { algorithm ${KEY.algorithm}; secret "${KEY.secret}"; };
+zone "${catalog}" { type secondary; file "catalog.db"; primaries ${primary}; allow-notify { key "${KEY.name}"; }; };`,
+  );
+  askers.Knot = await openAsker(knot.address);
+  askers.BIND = await openAsker(named.address);
+});
+
+after(async () => {
+  for (const asker of Object.values(askers)) asker.close();
+  await Promise.all([knot?.close(), named?.close()]);
+  await world?.close();
+});
+
+/** What a secondary answers: response code and data. */
+async function look(secondary: string, name: string): Promise<string> {
+  const answer = await askers[secondary]?.ask(query(name, 1), 1000);
+  if (!answer) return "silence";
+  const { rcode, answers } = decode(answer);
+  return [rcode, ...answers.map(({ data }) => String(data))].join(" ");
+}
+
+async function until(name: string, wanted: string): Promise<void> {
+  for (const secondary of Object.keys(askers)) {
+    const end = Date.now() + 60_000;
+    for (let seen = await look(secondary, name); seen !== wanted; seen = await look(secondary, name)) {
+      if (Date.now() > end)
+        assert.fail(`${secondary} answers ${name} with ${seen}, not ${wanted}\n${named.log().slice(-3000)}`);
+      await sleep(20);
+    }
+  }
+}
+
+test("domains come, change, go, and come again at Knot and BIND", async () => {
+  const { client } = world;
+  const one = await client.createDomain({ body: { Name: "one.example", Ip: "192.0.2.1" } });
+  const two = await client.createDomain({ body: { Name: "two.example", Ip: "192.0.2.2" } });
+  await until("one.example", "NOERROR 192.0.2.1");
+  await until("two.example", "NOERROR 192.0.2.2");
+  await client.createRecordA({ body: { DomainId: one.ID, HostName: "www", IP: "192.0.2.3" } });
+  await until("www.one.example", "NOERROR 192.0.2.3");
+  await client.deleteDomain({ path: { id: one.ID } });
+  await until("one.example", "REFUSED");
+  await until("two.example", "NOERROR 192.0.2.2");
+  await client.createDomain({ body: { Name: "one.example", Ip: "192.0.2.9" } });
+  await until("one.example", "NOERROR 192.0.2.9");
+  await until("www.one.example", "NXDOMAIN");
+  await client.deleteDomain({ path: { id: two.ID } });
+  await until("two.example", "REFUSED");
+});
+
+test("NOTIFY is signed: Knot takes no other, and BIND names the key", async () => {
+  const answer = await askers.Knot?.ask(query(catalog, 6, { flags: 0x2400, edns: 0 }));
+  assert.equal(answer && decode(answer).rcode, "NOTAUTH");
+  const received = named.log().match(/received notify for zone '[^']+'.*/g) ?? [];
+  assert.ok(received.length > 3, named.log());
+  for (const line of received) assert.match(line, /TSIG 'transfer\.brume'/);
+});
+
+test("the operator sees that both have every serial", async () => {
+  const [domain] = await world.client.listDomains();
+  assert.ok(domain);
+  const wanted = [knot.address, named.address].flatMap((secondary) => [
+    `brume_dns_secondary_reachable{secondary="${secondary}"} 1`,
+    `brume_dns_secondary_behind_zones{secondary="${secondary}"} 0`,
+    `brume_dns_secondary_serial{secondary="${secondary}",zone="${domain.NamePunyCode}"} ${domain.Serial}`,
+  ]);
+  for (const end = Date.now() + 60_000; ; await sleep(200)) {
+    const response = await fetch(`${world.url}/metrics`, { headers: { Authorization: `Bearer ${world.token}` } });
+    const lines = (await response.text()).split("\n");
+    const missing = wanted.filter((line) => !lines.includes(line));
+    if (missing.length === 0) break;
+    if (Date.now() > end)
+      assert.fail(`${missing.join("\n")}\n${lines.filter((line) => /secondary/.test(line)).join("\n")}`);
+  }
+});
