@@ -18,6 +18,7 @@ import type { Router } from "./port.ts";
 import { createSim } from "./sim.ts";
 import { ipsecTunnels, wireguardTunnels } from "./tunnels.ts";
 import { createWireguard } from "./wireguard.ts";
+import { chooseHolder, type Kind } from "./wireguarddevice.ts";
 
 export interface RouterStart {
   readonly router: Router;
@@ -86,9 +87,17 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     log,
     lookup: async (host: string) => (await lookup(host, { family: 4 })).address,
   };
-  const offers = { ipsec: isInstalled("charon-systemd"), wireguard: isInstalled("wireguard-go") };
+  const holder = chooseHolder({
+    kernel: capabilities.kernelWireguard,
+    wg: isInstalled("wg"),
+    wireguardGo: isInstalled("wireguard-go"),
+  });
+  const offers = { ipsec: isInstalled("charon-systemd"), wireguard: holder !== null };
   const ipsec = createIpsec({ ...shared, kernelEsp: capabilities.kernelEsp, random: randomBytes });
-  const tunnels = [ipsecTunnels(ipsec), wireguardTunnels(createWireguard(shared))];
+  const tunnels = [
+    ipsecTunnels(ipsec),
+    wireguardTunnels(createWireguard({ ...shared, holder: holder ?? "userspace" })),
+  ];
   const router = createLinux({ exec, tag, machine: null, runFolder, capabilities, tunnels, opened, now });
   const engines = ["nftables", ...(offers.ipsec ? ["strongSwan"] : []), ...(offers.wireguard ? ["wireguard"] : [])];
   return {
@@ -98,11 +107,11 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     runFolder,
     offers,
     detail: `host: ${engines.join(", ")}`,
-    lines: describe(capabilities, offers),
+    lines: describe(capabilities, offers, holder),
   };
 }
 
-function describe(found: Capabilities, offers: RouterStart["offers"]): string[] {
+function describe(found: Capabilities, offers: RouterStart["offers"], holder: Kind | null): string[] {
   const lines = ["networks  one namespace each, nftables"];
   const not = (name: string): string => found.trials.find((trial) => trial.name.includes(name))?.detail ?? "";
   if (!found.bandwidth) lines.push("          without bandwidth limits: tc cannot do it here");
@@ -110,6 +119,7 @@ function describe(found: Capabilities, offers: RouterStart["offers"]): string[] 
   if (!found.dhcp) lines.push("          without DHCP: dnsmasq is not installed");
   const esp = found.kernelEsp ? "ESP in the kernel" : "ESP in user space, since the kernel has none";
   lines.push(`IPsec     ${offers.ipsec ? `strongSwan, ${esp}` : "none: charon-systemd is not installed"}`);
-  lines.push(`WireGuard ${offers.wireguard ? "wireguard-go, in user space" : "none: wireguard-go is not installed"}`);
+  const wireguard = { kernel: "in the kernel", userspace: "wireguard-go, in user space" };
+  lines.push(`WireGuard ${holder === null ? "none: wireguard-go is not installed" : wireguard[holder]}`);
   return lines;
 }

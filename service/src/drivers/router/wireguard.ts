@@ -1,26 +1,21 @@
 /**
- * The WireGuard tunnels of all networks: per network that has any, one device held by wireguard-go in its namespace, told over its
- * socket what differs from the wish. The device goes with its process; then the process is started again with all its peers. A peer
+ * The WireGuard tunnels of all networks: per network that has any, one device in its namespace (`wireguarddevice.ts`), told what
+ * differs from the wish. A device that goes with its process is made again with all its peers. A peer
  * may move: where it was last heard of counts more than where it was said to be, until it falls silent.
  */
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rm, rmdir } from "node:fs/promises";
 import { isIPv4 } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
-import { endDaemons } from "./daemon.ts";
 import type { TunnelStatus, WireguardTunnel } from "./port.ts";
 import { ensureRoutes, removeRoutes } from "./tunnelroutes.ts";
-import { askDevice, type PeerState, parseDevice, renderDevice, type WireguardPeer, watchDevice } from "./uapi.ts";
+import type { PeerState, WireguardPeer } from "./uapi.ts";
+import { createKernel, createUserspace, type Kind, type Place } from "./wireguarddevice.ts";
 import { isAlive, type Memory, splitEndpoint, statusOf } from "./wireguardstatus.ts";
 
-export interface WireguardEdge {
-  readonly namespace: string;
+export interface WireguardEdge extends Place {
   readonly cidr: string;
-  /** Unique on the machine, at most 15 characters: the folder of the sockets is everybody's. */
-  readonly device: string;
 }
 
 /** The edge's own end. */
@@ -31,8 +26,10 @@ export interface WireguardEnd {
 
 export interface WireguardOptions {
   readonly exec: Exec;
-  /** Each namespace gets a folder in it, for what the program says when it fails. */
+  /** Each namespace gets a folder in it. */
   readonly runFolder: string;
+  /** Who holds the devices; a process for each by default. */
+  readonly holder?: Kind;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** The IPv4 address of a host name. */
@@ -53,13 +50,11 @@ export interface Wireguard {
 
 /** The most that fits into WireGuard's packets over IPv4 and IPv6. */
 export const wireguardMtu = 1420;
-const program = "wireguard-go";
 const routingTable = 221;
-const startLimit = 5000;
 const retryAfter = 5000;
+/** WireGuard itself calls again after five seconds. A peer that is set up a moment later has its tunnel within three. */
+const callAfter = 2000;
 const silenceAfter = 2000;
-
-export const socketOf = (device: string): string => `/var/run/wireguard/${device}.sock`;
 
 interface Net {
   edge: WireguardEdge;
@@ -77,7 +72,8 @@ interface Net {
 const enabledOf = (net: Net): readonly WireguardTunnel[] =>
   net.end === null ? [] : net.tunnels.filter(({ enabled }) => enabled);
 
-export function createWireguard({ exec, runFolder, now, lookup, log }: WireguardOptions): Wireguard {
+export function createWireguard({ exec, runFolder, holder, now, lookup, log }: WireguardOptions): Wireguard {
+  const devices = holder === "kernel" ? createKernel(exec, runFolder) : createUserspace(exec, runFolder);
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
 
@@ -91,7 +87,7 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
     clearTimeout(net.timer);
     if (nets.get(net.edge.namespace) !== net) return;
     net.timer = setTimeout(() => {
-      inTurn(net, () => tend(net)).catch((error: unknown) =>
+      inTurn(net, () => tend(net, true)).catch((error: unknown) =>
         log("warn", "WireGuard tunnels could not be set up; they are tried again", {
           namespace: net.edge.namespace,
           error,
@@ -100,35 +96,9 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
     }, after).unref();
   };
 
-  const read = async ({ device }: WireguardEdge, limit?: number) =>
-    parseDevice(await askDevice(socketOf(device), "get=1\n\n", limit));
-
-  const start = async ({ namespace, device }: WireguardEdge): Promise<void> => {
-    await endDaemons(exec, namespace, program, device, "SIGKILL");
-    const folder = folderOf(namespace);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const output = join(folder, "wireguard.out");
-    await Promise.all([rm(output, { force: true }), rm(socketOf(device), { force: true })]);
-    const child = await exec.startDetached(["ip", "netns", "exec", namespace, program, "-f", device], {
-      environment: { WG_PROCESS_FOREGROUND: "1", LOG_LEVEL: "error" },
-      output,
-    });
-    for (let waited = 0; waited < startLimit && exec.isAlive(child); waited += 20) {
-      if (await askDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
-      await sleep(20);
-    }
-    const said = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
-    exec.signal(child, "SIGKILL");
-    throw new Error(`${program} in ${namespace} does not start: ${said || "it is silent"}`);
-  };
-
-  const stop = async ({ namespace, device }: Pick<WireguardEdge, "namespace" | "device">): Promise<void> => {
-    await endDaemons(exec, namespace, program, device, "SIGTERM");
-    await rm(socketOf(device), { force: true });
-    await rm(folderOf(namespace), { recursive: true, force: true });
-    // Shared with other engines of the namespace; the last one takes it away.
-    await rmdir(join(runFolder, namespace)).catch(() => {});
-    await removeRoutes(exec, namespace, routingTable);
+  const stop = async (place: Place): Promise<void> => {
+    await devices.stop(place);
+    await removeRoutes(exec, place.namespace, routingTable);
   };
 
   /** A name without an address leaves the endpoint as it is; it is looked up again. */
@@ -161,7 +131,8 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
     return ensureRoutes(exec, { namespace, cidr, table: routingTable, device, routes });
   };
 
-  const tend = async (net: Net): Promise<void> => {
+  /** `isAgain`: nothing was wished anew, time has passed. */
+  const tend = async (net: Net, isAgain: boolean): Promise<void> => {
     const { edge, end } = net;
     if (nets.get(edge.namespace) !== net) return;
     net.unwatch();
@@ -171,12 +142,21 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
         await stop(edge);
         return;
       }
-      let present = await read(edge).catch(() => null);
+      let present = await devices.read(edge).catch(() => null);
       if (present === null) {
-        await start(edge);
-        present = await read(edge);
+        await devices.start(edge);
+        present = await devices.read(edge);
       }
-      const found = present;
+      // A peer that is called and was never heard of is called anew, as if it were unknown.
+      const isCalled = ({ endpoint, keepAlive, lastHandshake }: PeerState): boolean =>
+        endpoint !== null && keepAlive > 0 && lastHandshake === null;
+      const silent = isAgain ? present.peers.filter(isCalled) : [];
+      if (silent.length > 0)
+        await devices.forget(
+          edge,
+          silent.map(({ publicKey }) => publicKey),
+        );
+      const found = { ...present, peers: present.peers.filter((peer) => !silent.includes(peer)) };
       const peers = await Promise.all(
         wished.map((tunnel) =>
           wishOf(
@@ -186,25 +166,25 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
           ),
         ),
       );
-      const request = renderDevice({ ...end, peers }, found);
-      if (request !== "") await askDevice(socketOf(edge.device), request);
+      await devices.set(edge, { ...end, peers }, found);
       await exec.run(["ip", "-n", edge.namespace, "link", "set", edge.device, "mtu", String(wireguardMtu), "up"]);
       await checkRoutes(net);
       for (const { id, endpoint } of wished) net.told.set(id, endpoint);
       net.fault = "";
-      net.unwatch = watchDevice(socketOf(edge.device), () => {
-        log("warn", "wireguard-go ended and is started again", { namespace: edge.namespace });
+      net.unwatch = devices.watch(edge, () => {
+        log("warn", `${devices.name} ended and is started again`, { namespace: edge.namespace });
         schedule(net, 100);
       });
       const isNamed = (endpoint: string | null): boolean => endpoint !== null && !isIPv4(splitEndpoint(endpoint).host);
-      const silent = wished.filter(
+      const unheard = wished.filter(
         ({ peerPublicKey }) =>
           !isAlive(
             found.peers.find(({ publicKey }) => publicKey === peerPublicKey),
             now(),
           ),
       );
-      if (silent.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
+      if (unheard.some(({ endpoint, keepAlive }) => endpoint !== null && keepAlive > 0)) schedule(net, callAfter);
+      else if (unheard.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
     } catch (error) {
       net.fault = (error as Error).message;
       schedule(net, retryAfter);
@@ -214,7 +194,9 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
 
   const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
     const asked =
-      enabledOf(net).length === 0 ? null : await read(net.edge, silenceAfter).catch((error: unknown) => error as Error);
+      enabledOf(net).length === 0
+        ? null
+        : await devices.read(net.edge, silenceAfter).catch((error: unknown) => error as Error);
     return net.tunnels.map((tunnel) => {
       const memory = net.memories.get(tunnel.id) ?? { since: now(), wasUp: false };
       net.memories.set(tunnel.id, memory);
@@ -254,7 +236,7 @@ export function createWireguard({ exec, runFolder, now, lookup, log }: Wireguard
         for (const tunnel of tunnels)
           if (known === undefined || before.get(tunnel.id) !== JSON.stringify(tunnel))
             net.memories.set(tunnel.id, { since: now(), wasUp: false });
-        await tend(net);
+        await tend(net, false);
         if (tunnels.length === 0) nets.delete(namespace);
       });
     },

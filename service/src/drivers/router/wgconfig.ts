@@ -1,0 +1,42 @@
+/** What wg(8) is told and says: its configuration for `wg syncconf`, and the lines of `wg show DEVICE dump`. */
+import type { PeerState, WireguardDevice, WireguardPeer } from "./uapi.ts";
+
+const peerText = ({ publicKey, presharedKey, endpoint, keepAlive, allowed }: WireguardPeer): string =>
+  [
+    "[Peer]",
+    `PublicKey = ${publicKey}`,
+    ...(presharedKey === null ? [] : [`PresharedKey = ${presharedKey}`]),
+    ...(endpoint === null ? [] : [`Endpoint = ${endpoint}`]),
+    `AllowedIPs = ${allowed.join(", ")}`,
+    `PersistentKeepalive = ${keepAlive === 0 ? "off" : keepAlive}`,
+    "",
+  ].join("\n");
+
+export const renderConfig = ({ privateKey, listenPort, peers }: WireguardDevice): string =>
+  `[Interface]\nPrivateKey = ${privateKey}\nListenPort = ${listenPort}\n\n${peers.map(peerText).join("\n")}`;
+
+const given = (text: string | undefined): string | null =>
+  text === undefined || text === "" || text === "(none)" ? null : text;
+
+/** The device's line comes first: private key, public key, port, mark; then one of eight values for each peer. */
+export function parseDump(text: string): WireguardDevice<PeerState> {
+  const [own = "", ...others] = text.split("\n").filter((line) => line !== "");
+  const [privateKey, , listenPort] = own.split("\t");
+  return {
+    privateKey: given(privateKey) ?? "",
+    listenPort: Number(listenPort) || 0,
+    peers: others.map((line) => {
+      const [publicKey = "", presharedKey, endpoint, allowed, handshake, received, sent, keepAlive] = line.split("\t");
+      return {
+        publicKey,
+        presharedKey: given(presharedKey),
+        endpoint: given(endpoint),
+        allowed: given(allowed)?.split(",") ?? [],
+        lastHandshake: Number(handshake) * 1000 || null,
+        received: Number(received) || 0,
+        sent: Number(sent) || 0,
+        keepAlive: Number(keepAlive) || 0,
+      };
+    }),
+  };
+}

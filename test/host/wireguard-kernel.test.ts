@@ -1,0 +1,157 @@
+/**
+ * WireGuard by whichever holds the device: the kernel where it has WireGuard, and a program. What each is told and says must be the
+ * same, so both go through the same tests; where the kernel has none, its words are tried on a program's device, which wg(8) knows too.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/port.ts";
+import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard.ts";
+import { createKernel, createUserspace, type Kind } from "../../service/src/drivers/router/wireguarddevice.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import { whyNot } from "./hindrance.ts";
+import { createScene, type Scene, until } from "./vpnscene.ts";
+
+const unable = whyNot("ip", "wg", "wireguard-go", "ping");
+
+/** Why the kernel cannot hold a device here; false when it can. */
+async function whyNotKernel(): Promise<string | false> {
+  if (unable !== false) return unable;
+  const space = `vpk${process.pid}`;
+  await exec.run(["ip", "netns", "add", space]);
+  try {
+    await exec.run(["ip", "-n", space, "link", "add", "w0", "type", "wireguard"]);
+    return false;
+  } catch (error) {
+    return `this kernel has no WireGuard: ${(error as Error).message}`;
+  } finally {
+    await exec.run(["ip", "netns", "del", space]);
+  }
+}
+
+const kernelIsUnable = await whyNotKernel();
+if (kernelIsUnable) console.log(`WireGuard in the kernel: not tried, ${kernelIsUnable}`);
+const suites: readonly (readonly [Kind, string | false])[] = [
+  ["userspace", unable],
+  ["kernel", kernelIsUnable],
+];
+
+for (const [holder, skip] of suites)
+  describe(`WireGuard, ${holder}`, { skip, concurrency: false }, () => {
+    const [hereKey, farKey] = [createPrivate(randomBytes), createPrivate(randomBytes)];
+    const id = `${holder.slice(0, 1)}${process.pid.toString(36)}`;
+    const [device, farDevice] = [`bkh${id}`, `bkf${id}`];
+    const tunnel: WireguardTunnel = {
+      type: "wireguard",
+      id: 3,
+      enabled: true,
+      mtu: 1420,
+      localSubnets: ["10.24.1.0/24"],
+      peerSubnets: ["10.24.2.0/24"],
+      peerPublicKey: publicKeyOf(farKey),
+      presharedKey: null,
+      endpoint: "192.0.2.2:51821",
+      keepAlive: 1,
+    };
+    let scene: Scene;
+    let wireguard: Wireguard;
+    const edge = () => ({ ...scene.here.edge, device });
+    const apply = (...tunnels: readonly WireguardTunnel[]) =>
+      wireguard.apply(edge(), { privateKey: hereKey, listenPort: 51_820 }, tunnels);
+    const isUp = () =>
+      until("tunnel up", async () => {
+        const status: TunnelStatus | undefined = (await wireguard.observe()).get(scene.here.namespace)?.[0];
+        return status?.state === "up" && status;
+      });
+
+    before(async () => {
+      scene = await createScene();
+      wireguard = createWireguard({
+        exec,
+        runFolder: scene.folder,
+        holder,
+        now: Date.now,
+        lookup: async (host) => host,
+        log: () => {},
+      });
+    });
+    after(async () => {
+      wireguard.close();
+      await wireguard.remove(edge());
+      await createUserspace(exec, scene.folder).stop({ namespace: scene.far.namespace, device: farDevice });
+      await scene.end();
+    });
+
+    test("a peer that never calls is called as soon as it is there", async () => {
+      await apply(tunnel);
+      const far = createUserspace(exec, scene.folder);
+      const place = { namespace: scene.far.namespace, device: farDevice };
+      await far.start(place);
+      // It does not know where we are.
+      const here = { publicKey: publicKeyOf(hereKey), presharedKey: null, endpoint: null, keepAlive: 0 };
+      const wished = { privateKey: farKey, listenPort: 51_821, peers: [{ ...here, allowed: ["10.24.1.0/24"] }] };
+      await far.set(place, wished, { privateKey: "", listenPort: 0, peers: [] });
+      await exec.run(["ip", "-n", scene.far.namespace, "link", "set", farDevice, "up"]);
+      await exec.run(["ip", "-n", scene.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
+      await isUp();
+      assert.ok(await scene.ping("10.24.2.2"));
+    });
+
+    test("a change of one tunnel leaves the other's session, and removal leaves nothing", async () => {
+      const { lastSeen } = await isUp();
+      const publicKey = publicKeyOf(createPrivate(randomBytes));
+      await apply(tunnel, {
+        ...tunnel,
+        id: 4,
+        peerPublicKey: publicKey,
+        peerSubnets: ["10.77.0.0/24"],
+        endpoint: null,
+      });
+      await apply(tunnel);
+      assert.equal((await isUp()).lastSeen, lastSeen);
+      assert.ok(await scene.ping("10.24.2.2"));
+      await wireguard.remove(edge());
+      assert.ok(!(await scene.inSite(scene.here, "ip", "-o", "link")).includes(device));
+    });
+  });
+
+test("wg tells a device the same as its socket does", { skip: unable }, async () => {
+  const scene = await createScene();
+  const place = { namespace: scene.here.namespace, device: `bkw${process.pid.toString(36)}` };
+  const [program, kernel] = [createUserspace(exec, scene.folder), createKernel(exec, scene.folder)];
+  const key = () => createPrivate(randomBytes);
+  const peer = (change: object) => ({
+    publicKey: publicKeyOf(key()),
+    presharedKey: null,
+    endpoint: null,
+    keepAlive: 0,
+    allowed: ["10.9.0.0/24"],
+    ...change,
+  });
+  const one = peer({ presharedKey: randomBytes(32).toString("base64"), endpoint: "192.0.2.2:51821", keepAlive: 25 });
+  const two = peer({ allowed: ["10.9.1.0/24", "10.9.2.7/32"] });
+  try {
+    await program.start(place);
+    const end = { privateKey: key(), listenPort: 51_830 };
+    for (const peers of [[one, two], [two], [{ ...one, presharedKey: null, keepAlive: 0 }, two], []]) {
+      await kernel.set(place, { ...end, peers }, await kernel.read(place));
+      const byKey = (a: { publicKey: string }, b: { publicKey: string }) => (a.publicKey < b.publicKey ? -1 : 1);
+      const [seen, told] = [await kernel.read(place), await program.read(place)];
+      assert.deepEqual(seen.peers.toSorted(byKey), told.peers.toSorted(byKey));
+      assert.deepEqual([seen.privateKey, seen.listenPort], [end.privateKey, end.listenPort]);
+      assert.deepEqual(
+        told.peers.map(({ publicKey }) => publicKey).sort(),
+        peers.map(({ publicKey }) => publicKey).sort(),
+      );
+      for (const wished of peers)
+        assert.partialDeepStrictEqual(
+          told.peers.find((p) => p.publicKey === wished.publicKey),
+          wished,
+        );
+    }
+  } finally {
+    await kernel.stop(place);
+    await scene.end();
+  }
+});
