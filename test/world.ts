@@ -24,6 +24,7 @@ import type { Nameserver } from "../service/src/drivers/nameserver/port.ts";
 import { closedExcept } from "../service/src/drivers/router/closed.ts";
 import type { Router } from "../service/src/drivers/router/port.ts";
 import { createSim, type SimulatedRouter } from "../service/src/drivers/router/sim.ts";
+import { createSender } from "../service/src/drivers/webhook/sender.ts";
 import type { HttpLimits } from "../service/src/http/server.ts";
 import { createService, type ImageSettings, type Service } from "../service/src/service.ts";
 import type { Store } from "../service/src/store/db.ts";
@@ -117,6 +118,7 @@ export const simulatedHost = (
   engines: { Machine: "sim", Router: "sim" } as const,
   images: { ...simulatedImages, ...images },
   cpuOvercommit: 8,
+  sender: createSender({ allow: ["127.0.0.0/8"] }),
   randomBytes,
   networks: {
     locations,

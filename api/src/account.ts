@@ -37,6 +37,7 @@ export const quotas = {
   SshKeys: { default: 100, maximum: maxId },
   Images: { default: 50, maximum: maxId },
   Tokens: { default: 100, maximum: maxId },
+  Webhooks: { default: 10, maximum: maxId },
 } as const;
 
 export type Quota = keyof typeof quotas;
@@ -54,6 +55,7 @@ export const usageNames = [
   "SshKeys",
   "Images",
   "Tokens",
+  "Webhooks",
 ] as const satisfies readonly Quota[];
 
 const numbers = <K extends Quota>(names: readonly K[]) =>

@@ -73,7 +73,7 @@ export const tags: Readonly<Record<string, { readonly name: string; readonly des
   },
   server: { name: "Servers", description: "Servers, their images, keys and locations." },
   account: { name: "Account", description: "Account, projects, tokens, and the audit of every change asked for." },
-  event: { name: "Events", description: "What happened, told once, in order." },
+  event: { name: "Events", description: "What happened, told once, in order; and webhooks, to which it is sent." },
   service: { name: "Service", description: "The service about itself." },
 };
 export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
@@ -92,6 +92,7 @@ export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   audit: "account",
   event: "event",
   orphan: "service",
+  webhook: "event",
 };
 
 export const description =

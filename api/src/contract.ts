@@ -11,6 +11,7 @@ import type { Operation } from "./operation.ts";
 import { orphanOperations } from "./orphan.ts";
 import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
+import { webhookOperations } from "./webhook.ts";
 
 export const contract = {
   ...serverOperations,
@@ -24,6 +25,7 @@ export const contract = {
   ...accountOperations,
   ...eventOperations,
   ...orphanOperations,
+  ...webhookOperations,
   ...serviceOperations,
 } as const satisfies Readonly<Record<string, Operation>>;
 

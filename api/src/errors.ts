@@ -64,6 +64,8 @@ export const faults = {
   orphan_not_found: missing("Orphan"),
   token_not_found: missing("Token"),
   project_not_found: missing("Project"),
+  webhook_not_found: missing("Webhook"),
+  delivery_not_found: missing("Delivery"),
   method_not_allowed: { status: 405, message: "The method is not allowed here." },
   request_timeout: { status: 408, message: "The request did not arrive in time." },
   idempotency_key_conflict: conflict("The idempotency key was used with another request."),

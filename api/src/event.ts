@@ -22,6 +22,7 @@ export const eventResources = {
   project: { scope: "account:admin", types: ["project.created", "project.changed", "project.deleted"] },
   token: { scope: "account:admin", types: ["token.created", "token.deleted"] },
   orphan: { scope: "account:admin", types: ["orphan.created", "orphan.changed", "orphan.deleted"] },
+  webhook: { scope: "account:admin", types: ["webhook.created", "webhook.changed", "webhook.deleted"] },
 } as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;
 
 export type EventResource = keyof typeof eventResources;

@@ -12,6 +12,7 @@ import type { Examples } from "./examples/example.ts";
 import { networkExamples } from "./examples/network.ts";
 import { orphanExamples } from "./examples/orphan.ts";
 import { serverExamples } from "./examples/server.ts";
+import { webhookExamples } from "./examples/webhook.ts";
 
 export const examples: Examples = {
   ...serverExamples,
@@ -21,4 +22,5 @@ export const examples: Examples = {
   ...networkExamples,
   ...accountExamples,
   ...orphanExamples,
+  ...webhookExamples,
 };

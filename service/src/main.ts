@@ -28,6 +28,7 @@ import { closedExcept } from "./drivers/router/closed.ts";
 import { tagOf, tapOf } from "./drivers/router/name.ts";
 import { resolversFor } from "./drivers/router/resolvers.ts";
 import { startRouter } from "./drivers/router/start.ts";
+import { createSender } from "./drivers/webhook/sender.ts";
 import { isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
 import type { Store } from "./store/db.ts";
@@ -94,6 +95,7 @@ async function start(config: Config): Promise<void> {
     engines: { Machine: chosen.kind, Router: found.kind },
     images: { ...images, stock: images.stockFor(chosen.kind) },
     cpuOvercommit: config.cpuOvercommit,
+    sender: createSender({ allow: config.webhookAllow }),
     clock: systemClock,
     random: Math.random,
     randomBytes,

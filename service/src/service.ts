@@ -27,11 +27,13 @@ import { veil } from "./dns/sight.ts";
 import type { Machines } from "./drivers/machine/port.ts";
 import type { Nameserver } from "./drivers/nameserver/port.ts";
 import type { Router } from "./drivers/router/port.ts";
+import type { Sender } from "./drivers/webhook/port.ts";
 import { hearCommits } from "./engine/commit.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createFeed, eventKeeper } from "./engine/event.ts";
 import { keeper } from "./engine/flow.ts";
 import { endedWithin } from "./engine/task.ts";
+import { printEvent } from "./http/events.ts";
 import { moveKeyTimes } from "./http/idempotency.ts";
 import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
@@ -47,6 +49,8 @@ import { createSampler } from "./server/sampler.ts";
 import { createServers } from "./server/servers.ts";
 import { sumAll } from "./server/table.ts";
 import { StorageError, type Store } from "./store/db.ts";
+import { createWebhooks } from "./webhook/keeper.ts";
+import { webhookRoutes } from "./webhook/routes.ts";
 
 export interface ServiceOptions {
   readonly store: Store;
@@ -68,6 +72,8 @@ export interface ServiceOptions {
   /** Processors of servers that one core of the host is counted for. */
   readonly cpuOvercommit: number;
   readonly networks: NetworkSettings;
+  /** The way to the endpoints of webhooks. Closed with the service. */
+  readonly sender: Sender;
   /** Names in the automatic NS set. */
   readonly dnsNames: readonly string[];
   /** Servers to ask about the outside; empty: nobody; null: the machine's own. */
@@ -101,6 +107,8 @@ const hour = 3_600_000;
 /** Milliseconds between looks at the name server for `/readyz` and figures, and writes of when tokens were last used. */
 const beat = 5000;
 const sshPort = 22;
+/** Milliseconds that webhooks under way get when the service stops. */
+const webhookGrace = 2000;
 /** Milliseconds after which a database that says nothing counts as not answering. */
 const mostSilence = 1000;
 
@@ -150,6 +158,7 @@ export function createService(options: ServiceOptions): Service {
     power: servers.power,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
+  const webhooks = createWebhooks({ ...options, store, feed, print: printEvent });
   const delegation = delegationKeeper(store, clock, dnsNames, resolvers);
   const claims = claimKeeper({ store, clock, zones, nameServers: dnsNames, resolvers, delegation });
   const claimTools = {
@@ -243,6 +252,7 @@ export function createService(options: ServiceOptions): Service {
         claimTools,
       ),
       ...networks.handlers,
+      ...webhookRoutes({ ...options, keeper: webhooks.keeper, wake: webhooks.wake }),
     },
     authenticate: authenticator.authenticate,
     audit: auditTable,
@@ -282,6 +292,7 @@ export function createService(options: ServiceOptions): Service {
       eventKeeper(feed, clock),
       auditKeeper(store, clock),
       keyKeeper,
+      webhooks.keeper,
     ],
     clock,
     random,
@@ -334,6 +345,7 @@ export function createService(options: ServiceOptions): Service {
       state = "stopping";
       clearInterval(heart);
       await http.close(graceMs);
+      await webhooks.stop(Math.min(graceMs, webhookGrace));
       await engine.drain(graceMs);
       await sampler
         .flush()

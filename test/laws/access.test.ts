@@ -40,6 +40,8 @@ for (const kind of databases)
       own["network_not_found"] = (await world.client.createNetwork({ body: { Name: "law" } })).ID;
       const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
       own["sshkey_not_found"] = (await world.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
+      const endpoint = { Url: "http://127.0.0.1:9/", Types: ["image.*"] };
+      own["webhook_not_found"] = (await world.client.createWebhook({ body: endpoint })).ID;
       own["server_not_found"] = (await world.client.createServer({ body: { Name: "law" } }, { wait: 20 })).ID;
       const image = { Name: "law", ServerID: own["server_not_found"] };
       own["image_not_found"] = (await world.client.createImage({ body: image }, { wait: 20 })).ID;

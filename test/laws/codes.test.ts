@@ -236,6 +236,11 @@ const wholes: Record<Exclude<FaultCode, ServerCode>, Produce> = {
   sshkey_not_found: asks("GET /sshkey/99999"),
   token_not_found: asks("GET /token/99999"),
   project_not_found: asks("GET /project/99999"),
+  webhook_not_found: asks("GET /webhook/99999"),
+  delivery_not_found: async ({ stage }) => {
+    const { ID } = await stage.client.createWebhook({ body: { Url: "http://127.0.0.1:9/", Types: ["image.*"] } });
+    return stage.ask(`POST /webhook/${ID}/delivery/99999/resend`);
+  },
   method_not_allowed: asks("DELETE /dns"),
   request_timeout: says(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
   idempotency_key_conflict: withUsedKey,

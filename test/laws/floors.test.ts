@@ -32,7 +32,7 @@ const importsOf = (file: string): Import[] => {
 };
 
 const imports = rooms.flatMap(importsOf);
-const features = ["account", "catalog", "network", "server", "dns"];
+const features = ["account", "catalog", "network", "server", "dns", "webhook"];
 
 const isNode = (to: string) => to.startsWith("node:");
 const isOurs = (to: string) => /^(api|service|cli|console)\/src\//.test(to);

@@ -10,10 +10,12 @@ import { describe } from "../../service/src/store/shape.ts";
 import type { Database } from "../postgres.ts";
 import { databases, startDatabase } from "../postgres.ts";
 
-/** The row types of `schema.ts` and `claimschema.ts` as columns, read from their text: TypeScript has them no more when this runs. */
+/** The row types of `schema.ts` and its parts as columns, read from their text: TypeScript has them no more when this runs. */
 async function readTypes(): Promise<Map<string, Column[]>> {
   const read = (file: string) => readFile(new URL(`../../service/src/store/${file}`, import.meta.url), "utf8");
-  const text = (await Promise.all(["schema.ts", "claimschema.ts", "serverschema.ts"].map(read))).join("\n");
+  const text = (
+    await Promise.all(["schema.ts", "claimschema.ts", "serverschema.ts", "webhookschema.ts"].map(read))
+  ).join("\n");
   const interfaces = new Map<string, Map<string, string>>();
   for (const [, name = "", body = ""] of text.matchAll(/^export interface (\w+) \{\n(.*?)^\}/gms)) {
     const fields = body

@@ -37,9 +37,9 @@ const domain = (...records: string[]) =>
 const token = (value: string) =>
   `{"ID":2,"Name":"acme","Token":"${value}","Scopes":["dns:read","dns:write"],"ProjectID":1,"DomainID":3,"RecordPattern":"_acme-challenge*","RecordTypes":["TXT"],"ExpiresAt":"${expiry}","RateLimit":null,"DateCreate":"${date}","LastUsedAt":null,"AllowedFrom":null,"Labels":{}}`;
 const quotas = (servers: number) =>
-  `{"Servers":${servers},"CPU":200,"RAM":262144,"HDD":4096,"PublicNetworks":50,"PrivateNetworks":100,"Domains":1000,"RecordsPerDomain":10000,"FirewallRules":500,"Tunnels":50,"SshKeys":100,"Images":50,"Tokens":100}`;
+  `{"Servers":${servers},"CPU":200,"RAM":262144,"HDD":4096,"PublicNetworks":50,"PrivateNetworks":100,"Domains":1000,"RecordsPerDomain":10000,"FirewallRules":500,"Tunnels":50,"SshKeys":100,"Images":50,"Tokens":100,"Webhooks":10}`;
 const usage = (domains: number, tokens: number) =>
-  `{"Servers":0,"CPU":0,"RAM":0,"HDD":0,"PublicNetworks":0,"PrivateNetworks":0,"Domains":${domains},"SshKeys":0,"Images":0,"Tokens":${tokens}}`;
+  `{"Servers":0,"CPU":0,"RAM":0,"HDD":0,"PublicNetworks":0,"PrivateNetworks":0,"Domains":${domains},"SshKeys":0,"Images":0,"Tokens":${tokens},"Webhooks":0}`;
 const project = (id: number, name: string, servers: number, used: string) =>
   `{"ID":${id},"Name":"${name}","IsBlocked":false,"Balances":{"Real":0,"Bonus":0,"Test":0},"Quotas":${quotas(servers)},"Usage":${used},"DateCreate":"${date}","Labels":{}}`;
 

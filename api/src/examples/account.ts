@@ -23,6 +23,7 @@ const project = (id: number, name: string, servers: number, used: number) => ({
     SshKeys: 100,
     Images: 50,
     Tokens: 100,
+    Webhooks: 10,
   },
   Usage: {
     Servers: used,
@@ -35,6 +36,7 @@ const project = (id: number, name: string, servers: number, used: number) => ({
     SshKeys: used,
     Images: 0,
     Tokens: used,
+    Webhooks: 0,
   },
   DateCreate: date,
   Labels: {},

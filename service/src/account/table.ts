@@ -127,6 +127,11 @@ export async function countUsage(db: Reader, project: number): Promise<Partial<R
     .where("type", "=", "Client")
     .where("state", "!=", "Failed")
     .executeTakeFirstOrThrow();
+  const webhooks = await db
+    .selectFrom("webhook")
+    .select((e) => e.fn.countAll<number>().as("count"))
+    .where("project_id", "=", project)
+    .executeTakeFirstOrThrow();
   return {
     Servers: servers.count,
     CPU: Number(servers.cpu),
@@ -138,12 +143,13 @@ export async function countUsage(db: Reader, project: number): Promise<Partial<R
     SshKeys: keys.count,
     Images: images.count,
     Tokens: await countTokens(db, project),
+    Webhooks: webhooks.count,
   };
 }
 
 /** All that a project has beside its tokens; unlike its usage also what has failed and counts in no quota. */
 export async function countOwned(db: Reader, project: number): Promise<Readonly<Record<string, number>>> {
-  const count = async (table: "server" | "server_batch" | "network" | "domain" | "sshkey" | "image") => {
+  const count = async (table: "server" | "server_batch" | "network" | "domain" | "sshkey" | "image" | "webhook") => {
     const row = await db
       .selectFrom(table)
       .select((e) => e.fn.countAll<number>().as("count"))
@@ -158,6 +164,7 @@ export async function countOwned(db: Reader, project: number): Promise<Readonly<
     Domains: await count("domain"),
     SshKeys: await count("sshkey"),
     Images: await count("image"),
+    Webhooks: await count("webhook"),
   };
 }
 

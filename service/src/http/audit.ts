@@ -171,15 +171,15 @@ export function createRefusals(store: Store, audit: AuditTable, log: Log): Refus
     return next;
   }
 
+  async function writeLater(): Promise<void> {
+    timer = null;
+    // What could not be stored stays, and is tried again.
+    await flush().catch(() => {});
+    if (dirty.size > 0) later();
+  }
+
   function later(): void {
-    timer ??= setTimeout(() => {
-      timer = null;
-      flush()
-        .catch(() => {})
-        .then(() => {
-          if (dirty.size > 0) later();
-        });
-    }, pause).unref();
+    timer ??= setTimeout(() => void writeLater(), pause).unref();
   }
 
   return {

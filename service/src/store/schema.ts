@@ -5,6 +5,7 @@
 import type { Generated } from "kysely";
 import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
 import type { OrphanTable, RetiredTable, SampleTable } from "./serverschema.ts";
+import type { WebhookDeliveryTable, WebhookTable } from "./webhookschema.ts";
 
 export interface EventTable {
   id: Generated<number>;
@@ -393,4 +394,6 @@ export interface Tables {
   probe: ProbeTable;
   orphan: OrphanTable;
   retired: RetiredTable;
+  webhook: WebhookTable;
+  webhook_delivery: WebhookDeliveryTable;
 }

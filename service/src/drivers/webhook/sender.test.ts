@@ -1,0 +1,164 @@
+/** The way to endpoints: which addresses it goes to, and that neither names, redirections nor slow or endless answers lead elsewhere. */
+import assert from "node:assert/strict";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo, LookupFunction } from "node:net";
+import { test } from "node:test";
+import { createJudge } from "./address.ts";
+import { createSender, type SenderOptions } from "./sender.ts";
+
+const own = () => ["198.41.0.4", "2001:503:ba3e::2:30"];
+
+test("only addresses of the public internet that are not the host's own are called", () => {
+  const isAllowed = createJudge([], own);
+  for (const text of ["8.8.8.8", "192.0.78.1", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
+    assert.ok(isAllowed(text), text);
+  for (const text of [
+    "127.0.0.1",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.0.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "0.0.0.0",
+    "224.0.0.1",
+    "255.255.255.255",
+    "192.0.2.1",
+    "198.18.0.1",
+    "240.0.0.1",
+    "::",
+    "::1",
+    "::7f00:1",
+    "::ffff:127.0.0.1",
+    "::ffff:0:127.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b:1::a00:1",
+    "2002:7f00:1::",
+    "2001::1",
+    "2001:db8::1",
+    "fc00::1",
+    "fd12::1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fec0::1",
+    "ff02::1",
+    "198.41.0.4",
+    "::ffff:198.41.0.4",
+    "2001:503:ba3e::2:30",
+    "nonsense",
+    "",
+  ])
+    assert.ok(!isAllowed(text), text);
+  const more = createJudge(["10.0.0.0/8", "fd00::5"], own);
+  assert.ok(more("10.1.2.3") && more("::ffff:10.1.2.3") && more("fd00::5"));
+  assert.ok(!more("192.168.0.1") && !more("fd00::6") && !more("127.0.0.1"));
+});
+
+async function withServer(
+  listener: RequestListener,
+  options: Partial<SenderOptions>,
+  prove: (port: number, sender: ReturnType<typeof createSender>) => Promise<void>,
+): Promise<void> {
+  const server = createServer(listener);
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const sender = createSender({ allow: ["127.0.0.1"], own, ...options });
+  try {
+    await prove((server.address() as AddressInfo).port, sender);
+  } finally {
+    sender.close();
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  }
+}
+
+const message = (url: string) => ({ url, headers: {}, body: "{}" });
+const never = new AbortController().signal;
+
+/** A resolver that says what the test says, one answer after the other. */
+function answering(...answers: readonly string[][]): {
+  lookup: NonNullable<SenderOptions["lookup"]>;
+  asked: () => number;
+} {
+  let asked = 0;
+  const lookup: LookupFunction = (_host, _options, done) => {
+    const found = answers[Math.min(asked++, answers.length - 1)] ?? [];
+    setImmediate(() =>
+      done(
+        null,
+        found.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+      ),
+    );
+  };
+  return { lookup: lookup as unknown as NonNullable<SenderOptions["lookup"]>, asked: () => asked };
+}
+
+test("a name is resolved once for each connection, and to what was judged", async () => {
+  let calls = 0;
+  const { lookup, asked } = answering(["127.0.0.1"]);
+  await withServer(
+    (_request, response) => void (calls++, response.end()),
+    { lookup },
+    async (port, sender) => {
+      assert.deepEqual(await sender.send(message(`http://hook.example:${port}/`), never), { status: 200, error: null });
+      assert.deepEqual([calls, asked()], [1, 1]);
+    },
+  );
+});
+
+test("a name is refused when any of its addresses may not be called", async () => {
+  let calls = 0;
+  const { lookup } = answering(["127.0.0.1", "10.0.0.1"]);
+  await withServer(
+    (_request, response) => void (calls++, response.end()),
+    { lookup },
+    async (port, sender) => {
+      const { status, error } = await sender.send(message(`http://hook.example:${port}/`), never);
+      assert.equal(status, null);
+      assert.match(error ?? "", /may not call/);
+      assert.equal((await sender.judge(`http://hook.example:${port}/`)) === null, false);
+      assert.equal(calls, 0);
+    },
+  );
+});
+
+test("addresses as such are judged in every spelling", async () => {
+  await withServer(
+    (_request, response) => void response.end(),
+    { allow: [] },
+    async (port, sender) => {
+      for (const host of [
+        "127.0.0.1",
+        "0x7f.1",
+        "2130706433",
+        "127.1",
+        "[::1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "localhost",
+      ]) {
+        const { status, error } = await sender.send(message(`http://${host}:${port}/`), never);
+        assert.equal(status, null, host);
+        assert.match(error ?? "", /may not call/, host);
+      }
+    },
+  );
+});
+
+test("redirections are answers, slow ones end, endless ones are not read, and a lost one says so", async () => {
+  const listener: RequestListener = (request, response) => {
+    if (request.url === "/away") response.writeHead(302, { location: "http://127.0.0.1:1/" }).end();
+    if (request.url === "/lost") request.socket.destroy();
+    if (request.url !== "/endless") return;
+    const pour = (): void => {
+      while (!response.destroyed && response.write("x".repeat(65_536)));
+    };
+    response.on("drain", pour);
+    pour();
+  };
+  await withServer(listener, { time: 500 }, async (port, sender) => {
+    const ask = (path: string) => sender.send(message(`http://127.0.0.1:${port}${path}`), never);
+    assert.deepEqual(await ask("/away"), { status: 302, error: "The endpoint answered 302." });
+    assert.deepEqual(await ask("/slow"), { status: null, error: "No answer came within 0.5 seconds." });
+    assert.deepEqual(await ask("/endless"), { status: 200, error: null });
+    assert.match((await ask("/lost")).error ?? "", /^The endpoint cannot be reached: /);
+  });
+});

@@ -1,0 +1,121 @@
+/**
+ * Sends webhooks over HTTP. The name of an endpoint is resolved here, each of its addresses must be one that may be called, and the
+ * connection goes to an address that was judged: there is no second look-up in between. No redirection is followed, no proxy is asked, and
+ * neither the time nor the size of an answer is left to the other side.
+ */
+import { lookup } from "node:dns";
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
+import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import { isIP, type LookupFunction, type Socket } from "node:net";
+import { createJudge } from "./address.ts";
+import type { Answer, Message, Sender } from "./port.ts";
+
+export interface SenderOptions {
+  /** Addresses and blocks that may be called though they are not public. */
+  readonly allow: readonly string[];
+  /** Milliseconds for one whole exchange. */
+  readonly time?: number;
+  /** Instead of the machine's resolver. */
+  readonly lookup?: typeof lookup;
+  readonly own?: () => readonly string[];
+}
+
+/** Bytes of an answer that are read; what comes behind them is not waited for. */
+const mostRead = 16 * 1024;
+/** Milliseconds for resolving a name when a webhook is made. */
+const judgeTime = 2000;
+
+class Refused extends Error {}
+
+const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "");
+const refuse = (host: string): Refused =>
+  new Refused(`"${host}" has an address that webhooks may not call (BRUME_WEBHOOK_ALLOW allows more).`);
+
+export function createSender({ allow, time = 10_000, own, ...options }: SenderOptions): Sender {
+  const isAllowed = createJudge(allow, own);
+  const resolve = options.lookup ?? lookup;
+  const settings = { keepAlive: true, maxFreeSockets: 16, timeout: 30_000, proxyEnv: {} };
+  const agents = { "http:": new HttpAgent(settings), "https:": new HttpsAgent(settings) };
+
+  const judged: LookupFunction = (host, wanted, done) => {
+    resolve(host, { ...wanted, all: true }, (error, found) => {
+      if (error) return done(error, "");
+      if (found.length === 0 || !found.every(({ address }) => isAllowed(address))) return done(refuse(host), "");
+      if (wanted.all) return done(null, found);
+      const [first] = found;
+      done(null, first?.address ?? "", first?.family ?? 4);
+    });
+  };
+
+  /** The connection is looked at as well, before a byte is written. */
+  function guard(request: ClientRequest, host: string): void {
+    request.on("socket", (socket: Socket) => {
+      const check = (): void => {
+        if (!isAllowed(socket.remoteAddress ?? "")) request.destroy(refuse(host));
+      };
+      if (socket.connecting) socket.once("connect", check);
+      else check();
+    });
+  }
+
+  function exchange({ url, headers, body }: Message, signal: AbortSignal): Promise<number> {
+    return new Promise((done, failed) => {
+      const target = new URL(url);
+      const host = hostOf(target);
+      if (isIP(host) !== 0 && !isAllowed(host)) throw refuse(host);
+      const isSecure = target.protocol === "https:";
+      const request = (isSecure ? requestHttps : requestHttp)(target, {
+        method: "POST",
+        agent: isSecure ? agents["https:"] : agents["http:"],
+        headers: { ...headers, "content-length": Buffer.byteLength(body) },
+        lookup: judged,
+        signal,
+      });
+      guard(request, host);
+      request.on("error", failed);
+      request.on("response", (answer: IncomingMessage) => {
+        let size = 0;
+        const end = (): void => done(answer.statusCode ?? 0);
+        answer.on("data", (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > mostRead) answer.destroy();
+        });
+        answer.on("end", end).on("close", end).on("error", end);
+      });
+      request.end(body);
+    });
+  }
+
+  return {
+    async send(message, signal): Promise<Answer> {
+      const limit = AbortSignal.timeout(time);
+      try {
+        const status = await exchange(message, AbortSignal.any([limit, signal]));
+        return { status, error: status >= 200 && status < 300 ? null : `The endpoint answered ${status}.` };
+      } catch (error) {
+        if (limit.aborted) return { status: null, error: `No answer came within ${time / 1000} seconds.` };
+        const { message: text, code } = error as NodeJS.ErrnoException;
+        return {
+          status: null,
+          error: error instanceof Refused ? text : `The endpoint cannot be reached: ${code ?? text}.`,
+        };
+      }
+    },
+    judge(url) {
+      const host = hostOf(new URL(url));
+      const why = "must not lead to an address that webhooks may not call; BRUME_WEBHOOK_ALLOW allows more";
+      if (isIP(host) !== 0) return Promise.resolve(isAllowed(host) ? null : why);
+      return new Promise((done) => {
+        // A name that cannot be resolved now may be later; each delivery looks again.
+        const timer = setTimeout(() => done(null), judgeTime);
+        resolve(host, { all: true }, (error, found) => {
+          clearTimeout(timer);
+          done(error || found.every(({ address }) => isAllowed(address)) ? null : why);
+        });
+      });
+    },
+    close() {
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
+  };
+}

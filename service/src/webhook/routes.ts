@@ -1,0 +1,151 @@
+/** Webhooks: list, read, make, delete; their deliveries: list, send again. */
+import { maxId } from "@brume/api/common.ts";
+import { webhookLimits } from "@brume/api/webhook.ts";
+import { holdQuota } from "../account/rules.ts";
+import { findProject, lockProject } from "../account/table.ts";
+import type { Clock } from "../base/clock.ts";
+import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import type { Sealer } from "../base/secret.ts";
+import type { Sender } from "../drivers/webhook/port.ts";
+import type { Keeper } from "../engine/flow.ts";
+import { nudge } from "../engine/task.ts";
+import type { Handlers } from "../http/handler.ts";
+import { takePage } from "../http/list.ts";
+import { stateMatcher } from "../http/read/selector.ts";
+import type { Reader } from "../store/db.ts";
+import { checkWebhook, everyType } from "./rules.ts";
+import { showDelivery, showWebhook, webhookTag } from "./show.ts";
+import * as table from "./table.ts";
+
+type Names = "listWebhooks" | "createWebhook" | "readWebhook" | "deleteWebhook" | "listDeliveries" | "resendDelivery";
+
+export interface WebhookContext {
+  readonly clock: Clock;
+  readonly sealer: Sealer;
+  readonly sender: Sender;
+  readonly randomBytes: (bytes: number) => Uint8Array;
+  /** What delivers. */
+  readonly keeper: Keeper;
+  /** Says to what delivers that there is something new. */
+  readonly wake: () => void;
+}
+
+const secretBytes = 32;
+
+async function getWebhook(db: Reader, project: number, id: number): Promise<table.WebhookRow> {
+  const row = await table.findWebhook(db, project, id);
+  if (row === undefined) throw new Fault("webhook_not_found", `There is no webhook ${id} in this project.`);
+  return row;
+}
+
+export function webhookRoutes(context: WebhookContext): Handlers<Names> {
+  const { clock, sealer, sender, keeper } = context;
+  const settle = async (): Promise<undefined> => {
+    context.wake();
+    return undefined;
+  };
+
+  return {
+    listWebhooks: {
+      async list({ query, caller }, db) {
+        const page = takePage(await table.listWebhooks(db, caller.projectId), query, {
+          id: (row) => row.id,
+          state: (row) => row.state,
+          labels: (row) => JSON.parse(row.labels) as Record<string, string>,
+        });
+        return { ...page, items: page.items.map((row) => showWebhook(row)) };
+      },
+    },
+    readWebhook: {
+      async read({ params, caller }, db) {
+        const row = await getWebhook(db, caller.projectId, params.id);
+        return { answer: showWebhook(row), tag: webhookTag(row) };
+      },
+    },
+    createWebhook: {
+      check: checkWebhook,
+      prepare: ({ body }) => sender.judge(body.Url),
+      async change({ body, caller, dryRun }, tx, refusal) {
+        if (typeof refusal === "string")
+          throw invalidFields([fieldFault("/Url", "value_not_allowed", `Url ${refusal}.`)]);
+        await lockProject(tx, caller.projectId);
+        const project = await findProject.first(tx, { id: caller.projectId });
+        if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
+        holdQuota(project.quotas, "Webhooks", await table.countWebhooks(tx, caller.projectId), 1);
+        const made = body.Secret ?? Buffer.from(context.randomBytes(secretBytes)).toString("hex");
+        const row = await table.insertWebhook(tx, {
+          project_id: caller.projectId,
+          url: body.Url,
+          types: JSON.stringify(body.Types ?? [everyType]),
+          secret: sealer.seal(made),
+          state: "Active",
+          cursor: await table.newestEvent(tx),
+          failing_since: null,
+          error: null,
+          created: clock.now(),
+          labels: JSON.stringify(body.Labels ?? {}),
+          version: 1,
+        });
+        await nudge(tx, keeper, 0);
+        const shown = dryRun ? { ...row, id: 0 } : row;
+        const after = showWebhook(shown);
+        return {
+          answer: { ...after, Secret: dryRun || body.Secret !== undefined ? "" : made },
+          tag: webhookTag(shown),
+          happenings: [{ type: "webhook.created", id: row.id, parent: null, before: null, after }],
+          settle,
+        };
+      },
+    },
+    deleteWebhook: {
+      async change({ params, caller, expect }, tx) {
+        await lockProject(tx, caller.projectId);
+        const row = await getWebhook(tx, caller.projectId, params.id);
+        expect(webhookTag(row));
+        await table.deleteWebhook(tx, row.id);
+        return {
+          answer: undefined,
+          happenings: [{ type: "webhook.deleted", id: row.id, parent: null, before: showWebhook(row), after: null }],
+          settle,
+        };
+      },
+    },
+    listDeliveries: {
+      async list({ params, query, caller }, db) {
+        const { id } = await getWebhook(db, caller.projectId, params.id);
+        const isType = query.type === undefined ? () => true : stateMatcher(query.type);
+        const rows = await table.listDeliveries(db, id, webhookLimits.shown);
+        // Pages go up by id, and the newest comes first.
+        const page = takePage(
+          rows.filter(({ type }) => isType(type)),
+          query,
+          { id: (row) => maxId - row.id, state: (row) => row.state },
+        );
+        return { ...page, items: page.items.map(showDelivery) };
+      },
+    },
+    resendDelivery: {
+      async change({ params, caller, expect }, tx) {
+        await lockProject(tx, caller.projectId);
+        const webhook = await getWebhook(tx, caller.projectId, params.id);
+        expect(webhookTag(webhook));
+        const row = await table.findDelivery(tx, webhook.id, params.deliveryID);
+        if (row === undefined)
+          throw new Fault("delivery_not_found", `Webhook ${webhook.id} has no delivery ${params.deliveryID}.`);
+        if ((await table.findEvent.first(tx, { id: row.event_id })) === undefined)
+          throw new Fault("action_not_allowed", `Event ${row.event_id} is not kept any longer.`);
+        // What waits in its turn is only tried sooner; in a webhook that has failed nothing has a turn.
+        const isResend = row.due === null || webhook.state === "Failed";
+        const change = {
+          state: "Waiting",
+          due: clock.now(),
+          ended: null,
+          is_resend: isResend ? 1 : row.is_resend,
+        } as const;
+        await table.updateDelivery(tx, row.id, change);
+        await nudge(tx, keeper, 0);
+        return { answer: showDelivery({ ...row, ...change }), happenings: [], settle };
+      },
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/** What a webhook may be, and when a delivery is tried again. */
+import type { FieldFault } from "@brume/api/errors.ts";
+import { eventTypes } from "@brume/api/event.ts";
+import { webhookLimits } from "@brume/api/webhook.ts";
+import { fieldFault } from "../base/fault.ts";
+
+export interface WebhookInput {
+  readonly Url?: string;
+  readonly Types?: readonly string[];
+}
+
+export const everyType = "*";
+
+const isType = (text: string): boolean =>
+  text.endsWith("*")
+    ? eventTypes.some((type) => type.startsWith(text.slice(0, -1)))
+    : (eventTypes as readonly string[]).includes(text);
+
+/** Every fault of the fields that a schema does not see; which addresses may be called is looked up elsewhere. */
+export function checkWebhook({ Url, Types }: WebhookInput): FieldFault[] {
+  const faults: FieldFault[] = [];
+  if (Url !== undefined) {
+    const url = URL.canParse(Url) ? new URL(Url) : null;
+    if (url === null || !["http:", "https:"].includes(url.protocol))
+      faults.push(fieldFault("/Url", "format_invalid", "Url must be an address that begins with https:// or http://."));
+    else if (url.username !== "" || url.password !== "" || url.hash !== "")
+      faults.push(fieldFault("/Url", "format_invalid", "Url must hold no user name, no password and no fragment."));
+  }
+  Types?.forEach((type, index) => {
+    if (!isType(type))
+      faults.push(
+        fieldFault(
+          `/Types/${index}`,
+          "value_not_allowed",
+          `Types must hold names of events such as record.created, or beginnings such as record.*, not ${JSON.stringify(type)}.`,
+        ),
+      );
+  });
+  return faults;
+}
+
+const firstPause = 5_000;
+const factor = 3;
+const longestPause = 3_600_000;
+
+/** Milliseconds before the next attempt after `attempts` that failed: 5 s, 15 s, 45 s, … up to an hour, each up to a tenth more. */
+export function pauseAfter(attempts: number, random: number): number {
+  const pause = Math.min(longestPause, firstPause * factor ** Math.min(20, Math.max(0, attempts - 1)));
+  return Math.round(pause * (1 + random / 10));
+}
+
+/** Whether a delivery from then, or an endpoint that has failed since then, is given up. */
+export const isOver = (since: number, now: number): boolean => now - since >= webhookLimits.patience;
