@@ -39,7 +39,7 @@ export const actionSteps = {
   RemoveNetwork: ["Unplug", "Release"],
   EditNetworkBandwidth: ["Shape"],
   Create: ["Reserve", "Disk", "Network", "Boot"],
-  Resize: ["Stop", "Cpu", "Memory", "Disk", "Start"],
+  Resize: ["Stop", "Cpu", "Memory", "Start", "Disk"],
   Copy: ["Reserve", "Snapshot", "Disk", "Identity", "Network", "Boot"],
   Rebuild: ["Stop", "Disk", "Boot"],
   Delete: ["Stop", "Network", "Disk", "Release"],

@@ -218,13 +218,14 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       // Greater in every way that can be without a start.
       const reach = (await status(1))?.reach;
       assert.ok((reach?.memory ?? 0) >= 384);
-      const grown = { ...one, memory: 384, share: 2, disk: { version: 1, gb: 2 }, cards: [card(1), card(2)] };
-      const live = { cpus: "same", memory: "live", disk: "live", share: "live", cards: "live" };
+      assert.ok((reach?.cpus ?? 0) >= 3);
+      const grown = { ...one, cpus: 3, memory: 384, share: 2, disk: { version: 1, gb: 2 }, cards: [card(1), card(2)] };
+      const live = { cpus: "live", memory: "live", disk: "live", share: "live", cards: "live" };
       assert.deepEqual(await machines.apply(grown), live);
       const same = { cpus: "same", memory: "same", disk: "same", share: "same", cards: "same" };
       assert.deepEqual(await machines.apply(grown), same);
       const now = await status(1);
-      assert.deepEqual([now?.memory, now?.disks[0]?.gb], [384, 2]);
+      assert.deepEqual([now?.cpus, now?.memory, now?.disks[0]?.gb], [3, 384, 2]);
       const back = await machines.apply(one);
       assert.deepEqual([back.disk, back.cards], ["same", "live"]);
       // Memory goes if the guest lets go of it, and what is said of that is true.

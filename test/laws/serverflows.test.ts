@@ -95,7 +95,7 @@ prove(
     servers.order.resize(
       tx,
       server,
-      { input: { cpu: 4, ram: 256, hdd: 20 }, steps: ["Stop", "Cpu", "Memory", "Disk", "Start"], restart: true },
+      { input: { cpu: 4, ram: 256, hdd: 20 }, steps: ["Stop", "Cpu", "Memory", "Start", "Disk"], restart: true },
       null,
     ),
   { sizes: true },
@@ -201,7 +201,7 @@ test("names of flows and steps are frozen", async () => {
     "server.AddNetwork": ["Reserve", "Plug"],
     "server.RemoveNetwork": ["Unplug", "Release"],
     "server.EditNetworkBandwidth": ["Shape"],
-    "server.Resize": ["Stop", "Cpu", "Memory", "Disk", "Start"],
+    "server.Resize": ["Stop", "Cpu", "Memory", "Start", "Disk"],
     "server.Rebuild": ["Stop", "Disk", "Boot", ...guest],
     "server.Delete": ["Stop", "Network", "Disk", "Release"],
     "image.make": ["Snapshot", "Write"],

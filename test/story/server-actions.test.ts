@@ -248,6 +248,24 @@ onEveryDatabase(
         assert.equal((await scene.act(made.ID, { Type: "PowerOn" })).State, "Completed");
       });
 
+      test("a resize whose start fails leaves the disk as it was", async () => {
+        const made = await scene.server({ HDD: 10 });
+        const disk = async () =>
+          (await stage.world.machines.observe()).machines.find(({ id }) => id === made.ID)?.disks.map(({ gb }) => gb);
+        const resize = await stage.client.updateServer({ path: { id: made.ID }, body: { CPU: 8, HDD: 20 } });
+        assert.deepEqual(
+          resize.Steps.map(({ Name }) => Name),
+          ["Stop", "Cpu", "Start", "Disk"],
+        );
+        stage.world.machines.fail("ensureRunning", 5);
+        const ended = await outlast(resize);
+        assert.deepEqual([ended.State, ended.Error?.step], ["Failed", "Start"]);
+        assert.deepEqual(await disk(), [10]);
+        const { CPU, HDD, IsPowerOn } = await scene.read(made.ID);
+        assert.deepEqual([CPU, HDD, IsPowerOn], [1, 10, true]);
+        stage.world.machines.fail("ensureRunning", 0);
+      });
+
       test("a create that fails leaves nothing but the reason, and what waited behind it is over", async () => {
         stage.world.machines.fail("ensureRunning", 100);
         const made = await stage.client.createServer({ body: { Name: "never" } });

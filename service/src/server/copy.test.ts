@@ -47,7 +47,7 @@ test("what is given counts", () => {
     NetworkId: 5,
     SshKeys: [8],
     Labels: {},
-    UserData: "x",
+    UserData: "#!x",
     WaitFor: "Guest",
     NetworkBandwidth: 5,
   });
@@ -55,7 +55,7 @@ test("what is given counts", () => {
     [made.name, made.hostName, made.network?.id, made.keys, made.labels],
     ["web-2", "web-2", 5, [keyRow(8)], {}],
   );
-  assert.deepEqual([made.userData, made.waitFor, made.bandwidth], ["x", "Guest", 5]);
+  assert.deepEqual([made.userData, made.waitFor, made.bandwidth], ["#!x", "Guest", 5]);
   assert.deepEqual(copy({ SshKeys: [] }).keys, []);
 });
 

@@ -3,7 +3,7 @@ import type { ServerCopy } from "@brume/api/server.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import type { SshKeyRow } from "../catalog/table.ts";
 import { hostNameOf } from "./hostname.ts";
-import { checkWish, chooseKeys, type Member, type ServerSpec, type Stock } from "./plan.ts";
+import { checkUserData, checkWish, chooseKeys, type Member, type ServerSpec, type Stock } from "./plan.ts";
 import type { Sizes } from "./resize.ts";
 import type { ServerRow } from "./table.ts";
 
@@ -43,7 +43,7 @@ export function planCopy(body: ServerCopy, source: Source, stock: Pick<Stock, "n
       ),
     );
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, stock.keys, server.family, "/SshKeys");
-  faults.push(...(chosen?.faults ?? []));
+  faults.push(...(chosen?.faults ?? []), ...checkUserData(server.image_name, body.UserData, "/UserData"));
   if (faults.length > 0) throw invalidFields(faults);
   if (network !== null && network.location !== server.location)
     throw faultAt(

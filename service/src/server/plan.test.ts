@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import type { ServerWish } from "@brume/api/server.ts";
 import { created, imageRow, keyRow, networkRow, serverRow, stock } from "../../../test/rows.ts";
 import { Fault } from "../base/fault.ts";
@@ -58,7 +59,7 @@ test("what is wished is planned", () => {
     NetworkID: 5,
     NetworkBandwidth: 20,
     NetworkIP: "10.64.0.10",
-    UserData: " #!/bin/sh\n",
+    UserData: "#!/bin/sh\n",
     WaitFor: "Ssh",
     IsProtected: true,
     isBackupActive: true,
@@ -79,7 +80,7 @@ test("what is wished is planned", () => {
     bandwidth: 20,
     ip: "10.64.0.10",
     ipPointer: "/NetworkIP",
-    userData: " #!/bin/sh\n",
+    userData: "#!/bin/sh\n",
     waitFor: "Ssh",
     isProtected: true,
     isBackupActive: true,
@@ -112,7 +113,24 @@ test("all that is not there is told at once, each where it stands", () => {
     "/SshKeys/1 unknown_reference",
     "/SshKeys/2 unknown_reference",
   ]);
-  assert.equal(plan({ UserData: "ж".repeat(32_768) }).userData?.length, 32_768);
+  assert.equal(plan({ ImageID: "debian-12", UserData: "ж".repeat(32_768) }).userData?.length, 32_768);
+});
+
+test("what an image without cloud-init would ignore is refused by name", () => {
+  const config = "#cloud-config\nusers:\n  - name: ann\nruncmd: [id]\n";
+  const refused = (UserData: string) =>
+    faultOf({ UserData })
+      .errors.map(({ pointer, code, detail }) => `${pointer} ${code} ${detail}`)
+      .join();
+  const must =
+    "/UserData value_not_allowed UserData must be a script that begins with #! for image brume-tiny, which has";
+  assert.equal(refused(config), `${must} no cloud-init: not #cloud-config (users, runcmd).`);
+  const packed = gzipSync(config).toString("base64");
+  assert.equal(refused(packed), `${must} no cloud-init: not #cloud-config (users, runcmd).`);
+  assert.match(refused("MIME-Version: 1.0\n\n"), /not a MIME message/);
+  assert.match(refused(" #!/bin/sh\n"), /begins otherwise/);
+  assert.equal(plan({ UserData: "#!/bin/sh\nid: x\n" }).userData, "#!/bin/sh\nid: x\n");
+  assert.equal(plan({ ImageID: "debian-12", UserData: config }).userData, config);
 });
 
 test("memory is held against the image, keys against its family", () => {

@@ -3,7 +3,7 @@ import type { ServerRebuild } from "@brume/api/server.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import { chooseImage, holdUsable, isAbsent } from "../catalog/rules.ts";
 import type { ImageRow, SshKeyRow } from "../catalog/table.ts";
-import { checkWish, chooseKeys, holdDisk, holdPlace, type Stock } from "./plan.ts";
+import { checkUserData, checkWish, chooseKeys, holdDisk, holdPlace, type Stock } from "./plan.ts";
 import type { Sizes } from "./resize.ts";
 import type { ServerRow } from "./table.ts";
 
@@ -39,7 +39,7 @@ export function planRebuild(
   const image = "pointer" in found ? null : found;
   if ("pointer" in found) faults.push(found);
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, stock.keys, image?.family ?? null, "/SshKeys");
-  faults.push(...(chosen?.faults ?? []));
+  faults.push(...(chosen?.faults ?? []), ...checkUserData(image?.name ?? null, body.UserData, "/UserData"));
   if (image !== null && sizes.ram < image.min_ram)
     faults.push(
       fieldFault(

@@ -26,7 +26,7 @@ test("only what is needed is done, in order, and nothing is restarted that need 
     [{ CPU: 5 }, "Stop Cpu Start", "Cpu"],
     [{ CPU: 1 }, "Stop Cpu Start", "Cpu"],
     [{ RAM: 512 }, "Stop Memory Start", "Memory"],
-    [{ RAM: 2176, HDD: 11 }, "Stop Memory Disk Start", "Memory Disk"],
+    [{ RAM: 2176, HDD: 11 }, "Stop Memory Start Disk", "Memory Disk"],
   ];
   for (const [wish, on, off] of cases) {
     assert.equal(stepsOf(wish), on, JSON.stringify(wish));

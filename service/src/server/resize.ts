@@ -117,8 +117,8 @@ export function planResize(wish: ResizeWish, { id, sizes, isOn, reach, minRam }:
     Stop: restart,
     Cpu: "cpu" in input || "fast" in input,
     Memory: "ram" in input,
-    Disk: "hdd" in input,
     Start: restart,
+    Disk: "hdd" in input,
   };
   return { input, steps: actionSteps.Resize.filter((step) => needed[step]), restart };
 }

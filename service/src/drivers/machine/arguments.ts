@@ -18,14 +18,14 @@ export const placesFor = (machine: Machine): number => Math.min(16, Math.max(8, 
 /** A kernel that sees room for more memory sets 64 MB aside for devices that would not reach it. Ours is told that there are none. */
 const worthIt = 512;
 
-/**
- * What the machine will be able to grow to. QEMU under TCG ends when a processor is added and its code cache is full, so there
- * the number of processors is what it is.
- */
-export function limitsFor({ machine, accelerator, boot }: Pick<Start, "machine" | "accelerator" | "boot">) {
+/** MB of translated code that an emulated machine keeps. */
+export const codeCache = 64;
+
+/** What the machine will be able to grow to. */
+export function limitsFor({ machine, boot }: Pick<Start, "machine" | "boot">) {
   const { cpus, memory } = machine;
   return {
-    cpus: accelerator === "kvm" ? Math.min(64, Math.max(4, cpus * 2)) : cpus,
+    cpus: Math.max(cpus, Math.min(64, Math.max(4, cpus * 2))),
     memory: boot === "kernel" || memory >= worthIt ? Math.max(2048, memory * 4) : memory,
   };
 }
@@ -100,7 +100,7 @@ export function qemuArguments(start: Start): readonly string[] {
     ["-S"],
     ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"],
     ["-machine", "q35"],
-    ["-accel", accelerator === "kvm" ? "kvm" : "tcg,thread=multi,tb-size=64"],
+    ["-accel", accelerator === "kvm" ? "kvm" : `tcg,thread=multi,tb-size=${codeCache}`],
     ["-cpu", accelerator === "kvm" ? "host" : "max"],
     ["-m", `${memory}${room}`],
     ["-smp", `${cpus},maxcpus=${limits.cpus}`],

@@ -3,10 +3,10 @@
  * waits for the next start; so each may be repeated after it was cut short.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { cardOf, netdevOf, placeOf, placesFor } from "./arguments.ts";
+import { cardOf, codeCache, netdevOf, placeOf, placesFor } from "./arguments.ts";
 import { GIB } from "./disk.ts";
 import type { State } from "./folder.ts";
-import { cpusOf, MIB, memoryModules, memoryOf, pluggedDevices, rootDisk } from "./monitor.ts";
+import { codeSize, cpusOf, MIB, memoryModules, memoryOf, pluggedDevices, rootDisk } from "./monitor.ts";
 import { unheldOf } from "./name.ts";
 import type { Card, Change, Machine } from "./port.ts";
 import { listAt, numberAt, pick, type Qmp, QmpError, textAt } from "./qmp.ts";
@@ -83,11 +83,38 @@ async function shrinkCpus(qmp: Qmp, less: number): Promise<Change> {
   return "live";
 }
 
+/**
+ * Under TCG each processor translates into a region of the code cache of its own, and QEMU 7.2 ends when one is added and none is
+ * free. There are at least as many as there may be processors, of 2 MB or more. The machine has to be held still: it would take more.
+ */
+async function hasRegions(qmp: Qmp, cpus: number, most: number): Promise<boolean> {
+  const fit = codeCache / 2;
+  const regions = fit <= most ? most : Math.min(fit, most * 8);
+  const { used, total } = await codeSize(qmp);
+  return used + (cpus * total) / regions <= total;
+}
+
 export async function changeCpus(qmp: Qmp, state: State, wanted: number): Promise<Change> {
   const present = await cpusOf(qmp);
   if (wanted === present) return "same";
-  if (wanted < present) return shrinkCpus(qmp, present - wanted);
-  if (state.accelerator !== "kvm" || wanted > state.maxCpus) return "nextStart";
+  // TCG counts a processor that was taken away as one that is there still.
+  if (wanted < present) return state.accelerator === "kvm" ? shrinkCpus(qmp, present - wanted) : "nextStart";
+  if (wanted > state.maxCpus) return "nextStart";
+  if (state.accelerator === "kvm") return addCpus(qmp, present, wanted);
+  // A cache that is full is emptied when more is translated.
+  for (let tries = 5; tries > 0; tries--) {
+    await qmp.run("stop");
+    try {
+      if (await hasRegions(qmp, wanted, state.maxCpus)) return await addCpus(qmp, present, wanted);
+    } finally {
+      await qmp.run("cont");
+    }
+    await sleep(500);
+  }
+  return "nextStart";
+}
+
+async function addCpus(qmp: Qmp, present: number, wanted: number): Promise<Change> {
   const order = (slot: unknown) => numberAt(slot, "props", "socket-id") * 4096 + numberAt(slot, "props", "core-id");
   const free = listAt(await qmp.run("query-hotpluggable-cpus"))
     .filter((slot) => pick(slot, "qom-path") === undefined)

@@ -32,6 +32,14 @@ export async function memoryOf(qmp: Qmp, limit?: number): Promise<number> {
   return Math.round((numberAt(sizes, "base-memory") + numberAt(sizes, "plugged-memory")) / MIB);
 }
 
+/** Bytes of translated code, and how many there may be. */
+export async function codeSize(qmp: Qmp): Promise<{ used: number; total: number }> {
+  const text = textAt(await qmp.run("x-query-jit"), "human-readable-text");
+  const [, used, total] = /^gen code size +([0-9]+)\/([0-9]+)$/m.exec(text) ?? [];
+  if (used === undefined || total === undefined) throw new Error("QEMU does not say how much code it has translated");
+  return { used: Number(used), total: Number(total) };
+}
+
 export const cpusOf = async (qmp: Qmp, limit?: number): Promise<number> =>
   listAt(await qmp.run("query-cpus-fast", undefined, limit)).length;
 

@@ -110,7 +110,7 @@ async function sizesOf({ state, qmp }: Run) {
     memoryModules(qmp, patience),
   ]);
   const reach = {
-    cpus: state.accelerator === "kvm" ? Math.max(state.maxCpus, cpus) : cpus,
+    cpus: Math.max(state.maxCpus, cpus),
     memory: reachOfMemory(state, memory, modules),
   };
   return { cpus, memory, reach };

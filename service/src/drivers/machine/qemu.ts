@@ -190,7 +190,6 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
 
   async function changeRunning(run: Run, machine: Machine): Promise<Changes> {
     const { qmp, state } = run;
-    const disk = await growNow(machine, run);
     const before = { cpus: await cpusOf(qmp), memory: await memoryOf(qmp) };
     const room = (sizes: Pick<Machine, "cpus" | "memory" | "share">) =>
       groups.set(run.id, groupLimits(sizes, accelerator), run.child.pid);
@@ -199,7 +198,12 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     room({ ...most, share: state.share });
     const memory = await changeMemory(qmp, state, machine.memory);
     const cpus = await changeCpus(qmp, state, machine.cpus);
+    // There is no place for it now, and from here on it is said so before anything is tried.
+    if (cpus === "nextStart" && machine.cpus > before.cpus && machine.cpus <= state.maxCpus)
+      await runs.remember(run, { maxCpus: before.cpus });
     const cards = await changeCards({ qmp, tag, taps, uid: uid(run.id) }, machine);
+    // Last, since it cannot be taken back: when any of the others fails it is as it was.
+    const disk = await growNow(machine, run);
     const share = state.share === machine.share ? "same" : !groups.missing.includes("cpu") ? "live" : "nextStart";
     if (share === "live") await runs.remember(run, { share: machine.share });
     room({ cpus: await cpusOf(qmp), memory: await memoryOf(qmp), share: run.state.share });

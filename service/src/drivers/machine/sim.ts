@@ -140,7 +140,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     writeSeed(seed);
     qemuArguments({ tag: "sim", machine, boot: "kernel", layer: 1, accelerator });
     present.gb = Math.max(present.gb, disk.gb);
-    const limits = limitsFor({ machine, accelerator, boot: "kernel" });
+    const limits = limitsFor({ machine, boot: "kernel" });
     server.trouble = null;
     mark(server, machine);
     server.power = {
@@ -150,6 +150,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
       maxCpus: limits.cpus,
       maxMemory: limits.memory,
       minCpus: cpus,
+      isEmulated: accelerator === "tcg",
       minMemory: memory,
       cpus,
       memory,

@@ -27,6 +27,8 @@ export interface Power {
   readonly maxMemory: number;
   /** What it was started with, and so cannot be taken from it. */
   readonly minCpus: number;
+  /** Processors that were added stay. */
+  readonly isEmulated: boolean;
   readonly minMemory: number;
   cpus: number;
   memory: number;
@@ -98,7 +100,7 @@ export function changeServer(server: Server | undefined, machine: Machine): Chan
   const shareChange: Change = power.share === share ? "same" : "live";
   power.share = share;
   return {
-    cpus: resize("cpus", cpus, power.minCpus, power.maxCpus),
+    cpus: resize("cpus", cpus, power.isEmulated ? power.cpus : power.minCpus, power.maxCpus),
     memory: resize("memory", memory, power.minMemory, power.maxMemory),
     disk: diskChange,
     share: shareChange,

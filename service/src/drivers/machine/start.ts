@@ -115,7 +115,7 @@ export async function startMachine(
     // All that it makes is made: whoever breaks out of the guest cannot lay out links for us to follow.
     chownSync(folder.run, 0, 0);
     chmodSync(folder.run, 0o711);
-    const limits = limitsFor({ machine, accelerator, boot: origin.boot });
+    const limits = limitsFor({ machine, boot: origin.boot });
     const state: State = {
       uuid,
       boot,

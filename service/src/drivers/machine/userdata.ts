@@ -1,7 +1,7 @@
 /**
  * What a customer wants done in a guest at its first boot: a script, `#cloud-config`, a MIME message of several, any of them
  * compressed. cloud-init takes one document, so ours and the customer's go in as parts of a MIME message (RFC 2046); the guests that
- * have no cloud-init take a script only.
+ * have no cloud-init take a script only, and anything else is refused for them.
  */
 import { createHash } from "node:crypto";
 import { gunzipSync } from "node:zlib";
@@ -44,6 +44,29 @@ function classify(content: Buffer): UserData["kind"] {
   if (head.startsWith("#!")) return "script";
   // The same question as cloud-init asks.
   return head.toLowerCase().includes("mime-version:") ? "mime" : "other";
+}
+
+/** Top-level keys of YAML, for people. */
+const keysOf = (content: Buffer): string =>
+  [...content.toString().matchAll(/^["']?([A-Za-z][\w-]*)["']?[ \t]*:/gm)].map(([, key]) => key).join(", ");
+
+/**
+ * Why a guest without cloud-init, which runs a script and nothing else, would not do what this says, as the end of a sentence; null when
+ * it would.
+ */
+export function whyNotScript(given: string | Uint8Array): string | null {
+  let data: UserData | null;
+  try {
+    data = readUserData(given);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  if (data === null || data.kind === "script") return null;
+  const head = data.content.toString("latin1", 0, 80).split("\n")[0]?.trim() ?? "";
+  if (data.kind === "mime") return "not a MIME message";
+  if (!head.startsWith("#cloud-config")) return "not a text that begins otherwise";
+  const keys = keysOf(data.content);
+  return keys === "" ? "not #cloud-config" : `not #cloud-config (${keys})`;
 }
 
 const lines = (content: Buffer): string => content.toString("base64").replaceAll(/.{76}(?=.)/g, "$&\n");

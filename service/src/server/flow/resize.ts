@@ -31,7 +31,12 @@ interface Part {
   readonly keys: readonly Key[];
   readonly changes: readonly (keyof Changes)[];
   tell(input: ResizeInput): string;
+  /** What is left to do in the guest. */
+  readonly rest?: string;
 }
+
+/** Tiny Linux does so at once, images with cloud-init at their next start. */
+const fileSystem = "; the guest enlarges its file system at once or at its next start, if it has a program for that";
 
 const parts: readonly Part[] = [
   {
@@ -44,10 +49,10 @@ const parts: readonly Part[] = [
         .join(", "),
   },
   { name: "Memory", keys: ["ram"], changes: ["memory"], tell: ({ ram }) => `${ram} MB` },
-  { name: "Disk", keys: ["hdd"], changes: ["disk"], tell: ({ hdd }) => `${hdd} GB` },
+  { name: "Disk", keys: ["hdd"], changes: ["disk"], tell: ({ hdd }) => `${hdd} GB`, rest: fileSystem },
 ];
 
-function changeStep(tools: FlowTools, { name, keys, changes, tell }: Part): ServerStep<ResizeInput> {
+function changeStep(tools: FlowTools, { name, keys, changes, tell, rest = "" }: Part): ServerStep<ResizeInput> {
   const apply = async (server: ServerRow) => tools.machines.apply(await wishFor(tools, server));
   return {
     name,
@@ -58,7 +63,7 @@ function changeStep(tools: FlowTools, { name, keys, changes, tell }: Part): Serv
       // A server that is on has been found fit for it when it was asked for, and yet its guest may refuse.
       if (changes.some((change) => done[change] === "nextStart"))
         throw troubleOf("apply_failed", `Server ${subject} takes ${tell(input)} only with a restart.`, { final: true });
-      return { detail: tell(input), facts: { was: facts.was ?? sizesOf(server) } };
+      return { detail: tell(input) + rest, facts: { was: facts.was ?? sizesOf(server) } };
     },
     save: async (tx, { subject, input, facts }) =>
       void (await changeServer(tools, tx, subject, columnsOf(pick(input, keys)), facts.by ?? null)),
@@ -88,8 +93,10 @@ export function resizeFlow(tools: FlowTools): Flow<ResizeInput, Facts> {
         },
         undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
       },
-      ...parts.map((part) => changeStep(tools, part)),
+      ...parts.filter(({ name }) => name !== "Disk").map((part) => changeStep(tools, part)),
       bootStep(tools, { name: "Start", from: "new" }),
+      // A disk cannot be made smaller again, so it grows when nothing can fail any more.
+      ...parts.filter(({ name }) => name === "Disk").map((part) => changeStep(tools, part)),
     ],
     async ended(tx, { subject, task }) {
       const server = await findAnyServer(tx, subject);
