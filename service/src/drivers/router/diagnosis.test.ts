@@ -26,6 +26,7 @@ test("what charon says as the caller", () => {
     ["message parsing failed", "authentication_failed"],
     ["calculated HASH does not match HASH payload", "authentication_failed"],
     ["retransmit 1 of request with message ID 0", "peer_unreachable"],
+    ["sending retransmit 1 of request message ID 0, seq 1", "peer_unreachable"],
     ["giving up after 3 retransmits", "peer_unreachable"],
     ["peer not responding, trying again (2/0)", "peer_unreachable"],
     ["unable to install IPsec policies (SPD) in kernel", "engine_unavailable"],

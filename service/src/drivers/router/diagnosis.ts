@@ -88,7 +88,7 @@ const patterns: readonly (readonly [RegExp, TunnelFault, Explain])[] = [
     ([, ours, theirs]) => `The peer wants ${theirs} on its side and ${ours} on ours.`,
   ],
   [
-    /^(retransmit \d+ of request|giving up after|peer not responding|establishing IKE_SA failed, peer not)/,
+    /^((?:sending )?retransmit \d+ of request|giving up after|peer not responding|establishing IKE_SA failed, peer not)/,
     "peer_unreachable",
     () => "The peer does not answer.",
   ],
