@@ -42,7 +42,7 @@ export interface Webhooks {
 
 const places = { all: 64, failing: 32, ofOne: 4 };
 /** Rows of one webhook that wait; the other events wait in their table. */
-const mostWaiting = 1000;
+const mostWaiting = 300;
 /** Events taken at once, and rows not yet tried below which more are taken. */
 const batch = 100;
 const fewFresh = 50;
@@ -63,6 +63,8 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
   const underWay = new Map<number, { readonly webhook: number; readonly isFailing: boolean }>();
   /** Events behind the stored cursor that a webhook does not want. */
   const skipped = new Map<number, number>();
+  /** When a webhook whose endpoint fails has something to send next: its rows need not be read before. */
+  const quiet = new Map<number, number>();
   let results: Result[] = [];
   let stopped = false;
   let news = false;
@@ -172,13 +174,18 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     if (webhooks.length === 0 && underWay.size === 0) return null;
     const queues: ReturnType<typeof dueOf>[] = [];
     for (const webhook of webhooks) {
+      const until = webhook.failing_since === null ? 0 : (quiet.get(webhook.id) ?? 0);
+      if (clock.now() < until) queues.push({ webhook, due: [], next: until });
+      if (clock.now() < until || !hasPlace(webhook)) continue;
       const read = () => table.listWaiting.all(store.read, { webhook: webhook.id, limit: mostWaiting });
       let waiting = await read();
       const fresh = waiting.filter(({ attempts }) => attempts === 0).length;
       const room = Math.min(batch, mostWaiting - waiting.length);
       if (webhook.state === "Active" && fresh < fewFresh && room > 0 && (await takeEvents(webhook, room)))
         waiting = await read();
-      queues.push(dueOf(webhook, waiting, clock.now()));
+      const queue = dueOf(webhook, waiting, clock.now());
+      if (queue.due.length === 0) quiet.set(webhook.id, Math.min(queue.next, clock.now() + poll));
+      queues.push(queue);
     }
     let begun = 0;
     // In rounds, each webhook one, so that none takes the places of the others.
@@ -239,7 +246,10 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
         await ended;
       },
     }),
-    wake,
+    wake() {
+      quiet.clear();
+      wake();
+    },
     async stop(graceMs) {
       stopped = true;
       wake();
