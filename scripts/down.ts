@@ -37,6 +37,7 @@ const surroundings = {
   simulate,
   opened: network.opened,
   pools: null,
+  limits: network.limits,
   random: Math.random,
   tag: tagOf(dataFolder),
   diskLimits,

@@ -13,7 +13,13 @@ export const eventResources = {
   record: { scope: "dns:read", types: ["record.created", "record.changed", "record.deleted"] },
   publicnetwork: {
     scope: "network:read",
-    types: ["publicnetwork.created", "publicnetwork.changed", "publicnetwork.deleted", "publicnetwork.applied"],
+    types: [
+      "publicnetwork.created",
+      "publicnetwork.changed",
+      "publicnetwork.deleted",
+      "publicnetwork.applied",
+      "publicnetwork.limited",
+    ],
   },
   tunnel: { scope: "network:read", types: ["tunnel.up", "tunnel.down"] },
   network: { scope: "network:read", types: ["network.created", "network.changed", "network.deleted"] },

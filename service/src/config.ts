@@ -73,6 +73,8 @@ export interface Config {
     }[];
     /** Addresses and blocks of the host, or link-local, that servers may reach. */
     readonly opened: readonly string[];
+    /** Connections of a network and of a server, and packets a second that a server sends. */
+    readonly limits: { readonly network: number; readonly server: number; readonly packets: number };
   };
   /** Addresses and blocks that webhooks may call though they are not public. */
   readonly webhookAllow: readonly string[];
@@ -334,6 +336,11 @@ export function loadConfig(environment: Environment): Config {
         if (isIP(item)) return item;
         throw new ConfigError("BRUME_GUEST_DNS", "addresses of name servers with commas", item);
       }),
+      limits: {
+        network: readInteger("BRUME_NETWORK_CONNECTIONS", 65_536, 10_000_000, 100),
+        server: readInteger("BRUME_SERVER_CONNECTIONS", 16_384, 10_000_000, 100),
+        packets: readInteger("BRUME_SERVER_PACKETS", 200_000, 100_000_000, 100),
+      },
       opened: parseList(read("BRUME_GUEST_REACH") ?? "").map((item) => checkBlock("BRUME_GUEST_REACH", item)),
     },
     webhookAllow: parseList(read("BRUME_WEBHOOK_ALLOW") ?? "").map((item) => checkBlock("BRUME_WEBHOOK_ALLOW", item)),

@@ -67,8 +67,8 @@ async function start(config: Config): Promise<void> {
   const { dataFolder, simulate } = config;
   const tag = tagOf(dataFolder);
   const { opened, forwarders } = config.network;
-  const { pools } = config.network;
-  const surroundings = { exec, tag, dataFolder, simulate, opened, pools, log, now: systemClock.now };
+  const { pools, limits } = config.network;
+  const surroundings = { exec, tag, dataFolder, simulate, opened, pools, limits, log, now: systemClock.now };
   // Before anything looks at what has these names on the host.
   if (!simulate) holdNames(surroundings, true);
   const images = await openStock({ ...surroundings, built, isOwn: isOwnFolder });

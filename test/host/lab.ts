@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
 import { type Capabilities, detect } from "../../service/src/drivers/router/detect.ts";
+import type { Limits } from "../../service/src/drivers/router/flows.ts";
 import { createLinux } from "../../service/src/drivers/router/linux.ts";
 import type { Image, Port, Router } from "../../service/src/drivers/router/port.ts";
 import type { TunnelEngine } from "../../service/src/drivers/router/tunnels.ts";
@@ -23,6 +24,9 @@ const failed = capabilities?.trials.find(({ name, works }) => !works && !spare.h
 
 /** Reason why no real packets can be sent here, else null. */
 export const hindrance: string | null = unable || (failed ? `no ${failed.name}: ${failed.detail}` : null);
+
+/** Tests send as much as they can. */
+const generous: Limits = { network: 1_000_000, server: 1_000_000, packets: 100_000_000 };
 
 export interface Guest {
   readonly space: string;
@@ -40,6 +44,7 @@ export interface Lab {
     readonly tunnels?: readonly TunnelEngine[];
     readonly exec?: Exec;
     readonly opened?: readonly string[];
+    readonly limits?: Limits;
   }): Router;
   run(space: string, argv: readonly string[], stdin?: string): Promise<string>;
   /** Whether the command succeeds. */
@@ -93,7 +98,17 @@ export async function createLab(): Promise<Lab> {
   const runFolder = mkdtempSync(join(tmpdir(), "brl-"));
   guard({ spaces: `(lab|brume)-${tag}-.*`, tag, folder: runFolder });
   const machine = `lab-${tag}-m`;
-  const given = { exec, tag, machine, runFolder, capabilities, tunnels: [], opened: [], now: Date.now };
+  const given = {
+    exec,
+    tag,
+    machine,
+    runFolder,
+    capabilities,
+    tunnels: [],
+    opened: [],
+    limits: generous,
+    now: Date.now,
+  };
   const internet = `lab-${tag}-i`;
   const spaces: string[] = [];
   const routers: Router[] = [];

@@ -3,6 +3,7 @@
  * that two test runs and an installation never meet. Its API is reached through a door that outlives it, its guests by ssh from that
  * namespace, as from a shell on the machine.
  */
+
 import { spawn } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +16,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import { findProcesses } from "../../service/src/drivers/machine/process.ts";
 import { createLinux } from "../../service/src/drivers/router/linux.ts";
 import { tagOf } from "../../service/src/drivers/router/name.ts";
+import { withoutPackets } from "../../service/src/drivers/router/snapshot.ts";
 import { createProcess, type Process } from "../process.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
@@ -213,7 +215,7 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
           const links = await lab.run(space, ["ip", "-br", "link"]);
           return {
             ports: [...links.matchAll(/^(p[0-9a-z]+)[@ ]/gm)].map(([, port]) => `${space} ${port}`),
-            rules: await lab.run(space, ["nft", "-s", "list", "ruleset"]),
+            rules: withoutPackets(await lab.run(space, ["nft", "-s", "list", "ruleset"])),
           };
         }),
       );

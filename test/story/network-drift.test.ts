@@ -28,6 +28,29 @@ onEveryDatabase(
       }
     };
 
+    test("that have as many connections as they may are told of once in a while", async () => {
+      const { id } = await scene.place();
+      const { router } = stage.world;
+      /** When a second look has begun, the first is over. */
+      const look = async () => {
+        for (let left = 2; left > 0; left--) {
+          const { looks } = router;
+          await scene.look();
+          await until(async () => router.looks > looks);
+        }
+        const limited = (await scene.heard()).filter(({ Type }) => Type === "publicnetwork.limited");
+        return limited.map(({ ResourceID }) => ResourceID);
+      };
+      assert.deepEqual(await look(), []);
+      stage.world.router.crowd(id);
+      assert.deepEqual([await look(), await look()], [[id], []]);
+      stage.world.router.crowd(id);
+      assert.deepEqual(await look(), []);
+      await scene.pass(600);
+      stage.world.router.crowd(id);
+      assert.deepEqual(await look(), [id]);
+    });
+
     test("that were damaged are told of and repaired", async () => {
       const { id, one, send } = await scene.place();
       const rules = { Rules: [{ Action: "Allow" as const, Protocol: "Tcp" as const, DestinationPort: "80" }] };

@@ -109,7 +109,7 @@ export function confirmKeeper({ store, clock, apply }: ConfirmOptions): Keeper {
 export async function tell(
   tx: Tx,
   row: table.NetworkRow,
-  what: "changed" | "applied",
+  what: "changed" | "applied" | "limited",
   now: number,
   before?: table.NetworkRow,
 ): Promise<void> {

@@ -9,7 +9,7 @@ import { append } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
-import { noteTrouble } from "./keeper.ts";
+import { noteTrouble, tell } from "./keeper.ts";
 import type { Live } from "./live.ts";
 import * as table from "./table.ts";
 import { readReach } from "./tunnelreach.ts";
@@ -29,6 +29,8 @@ export interface WatchOptions {
 
 /** Milliseconds between looks. */
 const period = 5000;
+/** Milliseconds in which a limit that is reached is told of once. */
+const crowdPause = 600_000;
 
 export function watchKeeper({ store, clock, log, router, live, apply, nat }: WatchOptions): Keeper {
   /** `before` was read before the look, so what is in it and not on the machine has been lost. */
@@ -59,6 +61,26 @@ export function watchKeeper({ store, clock, log, router, live, apply, nat }: Wat
     await table.updateNetwork(tx, id, { applied: Math.min(applied, status?.generation ?? 0) });
     await noteTrouble(tx, id, `${lost} Brume did not do that and repairs it.`, clock.now());
     await nudge(tx, apply, id);
+  }
+
+  /** Of each network how many connections were refused at the last look, and when that was told. */
+  const crowds = new Map<number, { readonly packets: number; readonly told: number }>();
+
+  /** A network whose limit of connections is reached is told of once, and again when it still is after a while. */
+  async function noteCrowds(networks: readonly NetworkStatus[]): Promise<void> {
+    for (const { id, crowded } of networks) {
+      const before = crowds.get(id);
+      const now = clock.now();
+      const isDue = before !== undefined && crowded.packets > before.packets && now - before.told >= crowdPause;
+      crowds.set(id, { packets: crowded.packets, told: isDue ? now : (before?.told ?? now - crowdPause) });
+      if (!isDue) continue;
+      log("warn", "A network reached its limit of connections; further ones are refused.", { network: id });
+      await store.write(async (tx) => {
+        const row = await table.findNetwork(tx, id);
+        if (row !== undefined && row.state !== "Deleting" && row.kind === "public") await tell(tx, row, "limited", now);
+      });
+    }
+    for (const id of crowds.keys()) if (!networks.some((network) => network.id === id)) crowds.delete(id);
   }
 
   async function noteTunnels(networks: readonly NetworkStatus[]): Promise<void> {
@@ -105,6 +127,7 @@ export function watchKeeper({ store, clock, log, router, live, apply, nat }: Wat
       if (!ready) return;
       await compare(before, networks);
       await noteTunnels(networks);
+      await noteCrowds(networks);
     },
   });
 }

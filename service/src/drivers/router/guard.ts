@@ -4,7 +4,7 @@
  * open, also while the tunnel is down.
  */
 import { formatAddresses, join, parseAddresses } from "../../base/address.ts";
-import { setLines } from "./closed.ts";
+import { ofFamily, setLines } from "./closed.ts";
 import { BRIDGE, NEXT_HOP, UPLINK } from "./name.ts";
 import { tableText } from "./nft.ts";
 import { type Opening, openingsOf } from "./openings.ts";
@@ -31,6 +31,23 @@ const input = (image: Image): string[] => [
   "  drop",
   "}",
 ];
+
+/** Nothing is sent into the network but to its servers. */
+function serving(image: Image) {
+  const addresses = image.ports.flatMap((port) => port.addresses);
+  const sets = ([4, 6] as const).flatMap((family) => {
+    const own = ofFamily(addresses, family).map((range) => formatAddresses(family, range));
+    if (own.length === 0) return [];
+    return [{ family, line: `set servers${family} { type ipv${family}_addr; elements = { ${own.join(", ")} }; }` }];
+  });
+  return {
+    sets: sets.map(({ line }) => line),
+    lines: [
+      ...sets.map(({ family }) => `oifname "${BRIDGE}" ${family === 4 ? "ip" : "ip6"} daddr @servers${family} accept`),
+      `oifname "${BRIDGE}" drop`,
+    ],
+  };
+}
 
 /** Closed addresses are dropped in both directions, except for replies to the host, which speaks as the uplink's far end. */
 function closing(image: Image, came: string, goes: string) {
@@ -73,6 +90,7 @@ export function guardText(image: Image, kernelEsp: boolean): string {
   const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
   const { cidr } = image.v4;
   const closed = closing(image, came, goes);
+  const servers = serving(image);
   return tableText("inet", "guard", [
     ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
     ...closed.sets,
@@ -90,6 +108,12 @@ export function guardText(image: Image, kernelEsp: boolean): string {
           ]
         : []),
     ]),
+    // Each address that is asked for and not there would take a place in the host's one table of neighbours.
+    ...servers.sets,
+    "chain there {",
+    "  type filter hook forward priority filter + 10; policy accept;",
+    ...servers.lines.map((line) => `  ${line}`),
+    "}",
     ...output(far.length > 0 ? [`oifname "${UPLINK}" ip saddr ${cidr} ip daddr @peers ${goes}drop`] : []),
   ]);
 }

@@ -9,6 +9,7 @@ import type { Exec } from "../exec.ts";
 import { lines, runBatch, unlessMissing } from "./batch.ts";
 import type { Capabilities } from "./detect.ts";
 import { createDhcp } from "./dhcp.ts";
+import type { Limits } from "./flows.ts";
 import { createHostGuard } from "./hostguard.ts";
 import { namespaceOf, networkOf, uplinkOf, wireguardOf } from "./name.ts";
 import { natTable } from "./nat.ts";
@@ -71,6 +72,7 @@ export interface LinuxOptions extends Site {
   readonly tunnels: readonly TunnelEngine[];
   /** Addresses and blocks of the host that guests may reach. */
   readonly opened: readonly string[];
+  readonly limits?: Limits;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -359,7 +361,7 @@ export function createLinux(options: LinuxOptions): Router {
         const before = beforeRules(image);
         const pair = before && nftPair(image.id);
         try {
-          const texts = renderTexts(image, capabilities.kernelEsp);
+          const texts = renderTexts(image, capabilities.kernelEsp, options.limits);
           const isDone = before !== null && pair !== null && (await replaceRules(image, texts, before, pair));
           const generation = isDone ? image.generation : await applyWhole(image, texts, tell);
           if (generation === image.generation) observer.know(image, digestOf(texts.edge));

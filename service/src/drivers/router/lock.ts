@@ -3,6 +3,7 @@
  * comes out there. One table of the bridge family per network, with maps by port, so that its cost does not grow with the ports.
  */
 import { parseAddress } from "../../base/address.ts";
+import { usualLimits } from "./flows.ts";
 import { portOf } from "./name.ts";
 import { tableText } from "./nft.ts";
 import type { Image } from "./port.ts";
@@ -14,7 +15,7 @@ function set(name: string, type: string, elements: readonly string[]): string {
 }
 
 /** Table `lock`: counter `spoofed` for what is dropped. Throws on what is no address. */
-export function lockText(image: Image): string {
+export function lockText(image: Image, packets = usualLimits.packets): string {
   const cards = image.ports.map((port) => {
     if (!MAC.test(port.mac)) throw new Error(`"${port.mac}" is no hardware address`);
     const addresses = port.addresses.map((text) => ({ text, ...parseAddress(text) }));
@@ -31,6 +32,7 @@ export function lockText(image: Image): string {
   );
   return tableText("bridge", "lock", [
     "counter spoofed { }",
+    "set pace { type ifname; size 65535; flags dynamic; }",
     set(
       "l2",
       "ifname . ether_addr",
@@ -44,6 +46,8 @@ export function lockText(image: Image): string {
     '  iifname "p*" jump from',
     "}",
     "chain from {",
+    // Small packets cost the host as much as large ones, whatever the bandwidth.
+    `  update @pace { iifname limit rate over ${packets}/second burst ${Math.max(1, Math.ceil(packets / 10))} packets } drop`,
     "  iifname . ether saddr != @l2 counter name spoofed drop",
     "  ether type arp iifname . arp saddr ether . arp saddr ip != @v4 counter name spoofed drop",
     // A second server of leases would take its neighbours' traffic.

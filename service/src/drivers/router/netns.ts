@@ -197,7 +197,16 @@ export function machineLines(
   ];
 }
 
-export const machineSettings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] as const;
+/** Rows of the kernel's one table of neighbours, from which it tidies up, harder, and takes no more. The usual 1,024 are few networks. */
+const neighbours = { gc_thresh1: 4096, gc_thresh2: 8192, gc_thresh3: 16_384 } as const;
+const neighbourSettings = ["ipv4", "ipv6"].flatMap((family) =>
+  Object.entries(neighbours).map(([name, value]) => ({ name: `net.${family}.neigh.default.${name}`, value })),
+);
+export const machineSettings = [
+  "net.ipv4.ip_forward",
+  "net.ipv6.conf.all.forwarding",
+  ...neighbourSettings.map(({ name }) => name),
+];
 
 /**
  * `sysctl` arguments that let the machine forward. It stays so when the last network goes, since nobody can tell who else relies
@@ -209,8 +218,10 @@ export function forwardingArguments(
   links: readonly string[],
 ): string[] {
   if (image.edgeAddress === null) return [];
+  const larger = neighbourSettings.filter(({ name, value }) => Number(present.get(name) ?? value) < value);
   const listen = links.map((link) => `net/ipv6/conf/${link}/accept_ra=2`);
   return [
+    ...larger.map(({ name, value }) => `${name}=${value}`),
     ...(present.get("net.ipv4.ip_forward") === "1" ? [] : ["net.ipv4.ip_forward=1"]),
     ...(image.v6 === null || present.get("net.ipv6.conf.all.forwarding") === "1"
       ? []

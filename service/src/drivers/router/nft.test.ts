@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { flowsText } from "./flows.ts";
 import { guardText } from "./guard.ts";
 import { lockText } from "./lock.ts";
 import { natRemoval, natText } from "./nat.ts";
@@ -161,8 +162,11 @@ test("what is no address or port never reaches a text", () => {
 });
 
 test("no chain drops by policy, which holds while its rules are exchanged", () => {
-  const texts = [firewallText(image.firewall, ["10.64.0.8/29"]), guardText(image, false), lockText(image)].join("");
-  assert.equal(texts.match(/policy accept;/g)?.length, 6);
+  const flows = flowsText({ network: 160, server: 64, packets: 100 }, true);
+  const texts = [firewallText(image.firewall, ["10.64.0.8/29"]), guardText(image, false), lockText(image), flows].join(
+    "",
+  );
+  assert.equal(texts.match(/policy accept;/g)?.length, 10);
   assert.doesNotMatch(texts, /policy drop/);
 });
 
@@ -221,6 +225,12 @@ table inet guard {
     iifname "up0" ip saddr @peers drop
     oifname "up0" ip daddr @peers drop
     tcp flags syn tcp option maxseg size set rt mtu
+  }
+  set servers4 { type ipv4_addr; elements = { 10.64.0.10 }; }
+  chain there {
+    type filter hook forward priority filter + 10; policy accept;
+    oifname "br0" ip daddr @servers4 accept
+    oifname "br0" drop
   }
   chain output {
     type filter hook output priority filter; policy accept;

@@ -32,7 +32,7 @@ function createMachine(count: number) {
       const stats64 = { rx: { bytes: ++received, packets: 1 }, tx: {} };
       return JSON.stringify([...own, link(portOf(9), { master: "br0", stats64 })]);
     }
-    const tables = broken.has(id) ? ["guard0"] : ["edge0", "guard0", "lock0"];
+    const tables = broken.has(id) ? ["guard0", "flows0"] : ["edge0", "guard0", "lock0", "flows0"];
     const counters = tables.map((table) => ({ counter: { table, name: "d_1", packets: 0, bytes: 0 } }));
     return JSON.stringify({ nftables: counters });
   };

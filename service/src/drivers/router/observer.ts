@@ -9,7 +9,7 @@ import type { Capabilities } from "./detect.ts";
 import { BRIDGE, portOf, text36, UPLINK, uplinkOf, uplinkPrefix } from "./name.ts";
 import type { Count, Image, NetworkStatus, PortStatus, RouterStatus, RuleCount, TunnelStatus } from "./port.ts";
 import { type Found, type Link, lookLines, readMark, readSnapshot } from "./snapshot.ts";
-import { activeOf, countersOf } from "./swap.ts";
+import { activeOf, countersOf, kinds } from "./swap.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
 interface Place {
@@ -99,7 +99,7 @@ export function createObserver(options: ObserverOptions): Observer {
     const known = applied.get(network);
     const edge = known === undefined ? found.links.has(UPLINK) : known.image.edgeAddress !== null;
     const joined = found.links.get(UPLINK)?.up === true && machineLinks.get(uplinkOf(tag, network))?.up === true;
-    const tables = (["edge", "guard", "lock"] as const).filter((table) => activeOf(found, table) === null);
+    const tables = kinds.filter((table) => activeOf(found, table) === null);
     const other = known !== undefined && !tables.includes("edge") && activeOf(found, "edge")?.digest !== known.firewall;
     const served = known === undefined || !options.capabilities.dhcp || options.dhcpRuns(known.image);
     return [
@@ -107,7 +107,7 @@ export function createObserver(options: ObserverOptions): Observer {
       ...(found.links.get(BRIDGE)?.up === true ? [] : ["bridge"]),
       ...(edge && !joined ? ["uplink"] : []),
       ...(edge && !guarded ? ["host guard"] : []),
-      ...tables.map((table) => (table === "edge" ? "firewall" : table)),
+      ...tables.map((table) => (table === "edge" ? "firewall" : table === "flows" ? "limits" : table)),
       ...(other ? ["firewall"] : []),
       ...(served ? [] : ["dhcp"]),
     ];
@@ -170,6 +170,7 @@ export function createObserver(options: ObserverOptions): Observer {
     rules: [],
     rest: nothing,
     spoofed: nothing,
+    crowded: nothing,
     ports: [],
     tunnels: [],
     heldPorts: [],
@@ -215,6 +216,7 @@ export function createObserver(options: ObserverOptions): Observer {
           rules: rules(id, one),
           rest: countersOf(one, "edge")?.get("rest") ?? nothing,
           spoofed: countersOf(one, "lock")?.get("spoofed") ?? nothing,
+          crowded: countersOf(one, "flows")?.get("crowded") ?? nothing,
           ports: portStatus(applied.get(id)?.image, one),
           tunnels: states.toSorted((a, b) => a.id - b.id),
           heldPorts: options.heldPorts(id),

@@ -208,6 +208,8 @@ export interface NetworkStatus {
   readonly rest: Count;
   /** Frames with a foreign hardware or network address, dropped. */
   readonly spoofed: Count;
+  /** Connections refused since the network or one of its servers had as many as it may. */
+  readonly crowded: Count;
   readonly ports: readonly PortStatus[];
   readonly tunnels: readonly TunnelStatus[];
   /** UDP ports of the machine that peers call this edge at, and that a program of the machine has. */

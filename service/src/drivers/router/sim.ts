@@ -3,6 +3,7 @@
  * counters, and packets that are judged as the real rules would. Whoever holds the object plugs servers in, sends packets and
  * breaks things.
  */
+import { closedOf } from "./closed.ts";
 import { dnsmasqArguments } from "./dhcp.ts";
 import { forwardsOf } from "./nat.ts";
 import { openingsOf, openTo, takes } from "./openings.ts";
@@ -17,6 +18,8 @@ export interface SimulatedRouter extends Router {
   send(network: number, from: number | null, packet: Packet): boolean;
   /** From now on something is missing, until the network is applied again. */
   damage(network: number, what: string): void;
+  /** A connection is refused since there are too many. */
+  crowd(network: number): void;
   /** What a tunnel says of itself, until its network is applied with other tunnels. */
   report(network: number, status: TunnelStatus): void;
   /** What servers say at every port; null: nothing. */
@@ -41,6 +44,7 @@ interface Network {
   rules: RuleCount[];
   rest: Count;
   spoofed: Count;
+  crowded: Count;
   attached: Set<number>;
   tunnels: Map<number, TunnelStatus>;
   /** Connections that were let in, by their five values. */
@@ -127,6 +131,7 @@ export function createSim(now: () => number): SimulatedRouter {
             : [],
         rest: kept ? (before?.rest ?? nothing) : nothing,
         spoofed: before?.spoofed ?? nothing,
+        crowded: before?.crowded ?? nothing,
         attached,
         tunnels: same((one) => one.tunnels)
           ? (before?.tunnels ?? new Map<number, TunnelStatus>())
@@ -142,7 +147,16 @@ export function createSim(now: () => number): SimulatedRouter {
     async observe() {
       looks += 1;
       if (sim.silent) return new Promise(() => {});
-      const status = ({ image, missing, attached, rules, rest, spoofed, tunnels }: Network): NetworkStatus => ({
+      const status = ({
+        image,
+        missing,
+        attached,
+        rules,
+        rest,
+        spoofed,
+        crowded,
+        tunnels,
+      }: Network): NetworkStatus => ({
         id: image.id,
         generation: image.generation,
         whole: missing.length === 0,
@@ -150,6 +164,7 @@ export function createSim(now: () => number): SimulatedRouter {
         rules: [...rules],
         rest,
         spoofed,
+        crowded,
         ports: image.ports.map(({ id }) => ({
           id,
           attached: attached.has(id),
@@ -198,6 +213,7 @@ export function createSim(now: () => number): SimulatedRouter {
         image.ports.some((port) => attached.has(port.id) && port.addresses.includes(packet.destination));
       if (staysInside(packet, blocks)) return arrives;
       if (image.edgeAddress === null) return false;
+      if (closedOf(image.closed, packet.source, packet.destination) !== null) return false;
       if (flows.has(keyOf(packet)) || flows.has(keyOf(answerTo(packet)))) return arrives;
       const verdict = createJudge(image.firewall, blocks)(packet);
       const counted = verdict.rule === null ? undefined : network.rules[verdict.rule];
@@ -208,6 +224,10 @@ export function createSim(now: () => number): SimulatedRouter {
       return verdict.allow && arrives;
     },
     damage: (id, what) => void networks.get(id)?.missing.push(what),
+    crowd(id) {
+      const network = networks.get(id);
+      if (network !== undefined) network.crowded = more(network.crowded);
+    },
     images: () => [...networks.values()].map(({ image }) => image).sort((a, b) => a.id - b.id),
     report: (id, status) => void networks.get(id)?.tunnels.set(status.id, status),
   };

@@ -108,6 +108,10 @@ export function readCounters(json: string, counters: Counters = new Map()): Coun
 export const readSettings = (output: string): Map<string, string> =>
   new Map([...output.matchAll(/^(\S+) = (.*)$/gm)].map(([, name = "", value = ""]) => [name, value]));
 
+/** A listing of rules without what packets put into sets, which changes by itself. */
+export const withoutPackets = (rules: string): string =>
+  rules.replaceAll(/(\bflags dynamic\S*(?:\n\s*timeout \S+)?)\n\s*elements = \{[^}]*\}/g, "$1");
+
 /** One per namespace that answered, in their order. */
 export function readSnapshot(output: string): Found[] {
   const all: Found[] = [];
@@ -118,7 +122,8 @@ export function readSnapshot(output: string): Found[] {
   let settings = new Map<string, string>();
   let rules: string[] = [];
   const finish = () => {
-    if (links.size > 0) all.push({ links, routes, rates, counters, settings, rules: rules.join("\n") });
+    const text = withoutPackets(rules.join("\n"));
+    if (links.size > 0) all.push({ links, routes, rates, counters, settings, rules: text });
     routes = new Set();
     rates = new Map();
     counters = new Map();

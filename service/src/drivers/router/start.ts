@@ -5,12 +5,13 @@
 
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import { type Exec, searchPath } from "../exec.ts";
 import { claimHost, type Pool } from "./claim.ts";
 import { type Capabilities, detect } from "./detect.ts";
+import type { Limits } from "./flows.ts";
 import { createIpsec } from "./ipsec.ts";
 import { createLinux } from "./linux.ts";
 import { tagOf } from "./name.ts";
@@ -44,6 +45,7 @@ export interface RouterStartOptions {
   readonly opened: readonly string[];
   /** What this service is going to give out; null: nothing is made, networks are only taken away. */
   readonly pools: readonly Pool[] | null;
+  readonly limits: Limits;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -53,7 +55,7 @@ const isInstalled = (program: string): boolean =>
   searchPath.split(":").some((folder) => existsSync(join(folder, program)));
 
 export async function startRouter(options: RouterStartOptions): Promise<RouterStart> {
-  const { exec, dataFolder, simulate, opened, pools, log, now } = options;
+  const { exec, dataFolder, simulate, opened, pools, limits, log, now } = options;
   const simulated = (why: string): RouterStart => {
     const router = createSim(now);
     return {
@@ -98,7 +100,17 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     ipsecTunnels(ipsec),
     wireguardTunnels(createWireguard({ ...shared, holder: holder ?? "userspace" })),
   ];
-  const router = createLinux({ exec, tag, machine: null, runFolder, capabilities, tunnels, opened, now });
+  const router = createLinux({
+    exec,
+    tag,
+    machine: null,
+    runFolder,
+    capabilities,
+    tunnels,
+    opened,
+    limits: within(limits),
+    now,
+  });
   const engines = ["nftables", ...(offers.ipsec ? ["strongSwan"] : []), ...(offers.wireguard ? ["wireguard"] : [])];
   return {
     router,
@@ -109,6 +121,15 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
     detail: `host: ${engines.join(", ")}`,
     lines: describe(capabilities, offers, holder),
   };
+}
+
+/** One network takes at most a quarter of the host's table of connections, one server half of that. */
+function within({ network, server, packets }: Limits): Limits {
+  const table = "/proc/sys/net/netfilter/nf_conntrack_max";
+  // 0: without limit.
+  const rows = (existsSync(table) && Number(readFileSync(table, "utf8"))) || Number.POSITIVE_INFINITY;
+  const whole = Math.floor(Math.min(network, Math.max(rows / 4, 100)));
+  return { network: whole, server: Math.min(server, Math.ceil(whole / 2)), packets };
 }
 
 function describe(found: Capabilities, offers: RouterStart["offers"], holder: Kind | null): string[] {

@@ -10,8 +10,8 @@ import { digestOf } from "./nft.ts";
 import type { Count } from "./port.ts";
 import type { Found } from "./snapshot.ts";
 
-export type Kind = "edge" | "guard" | "lock";
-export const kinds: readonly Kind[] = ["edge", "guard", "lock"];
+export type Kind = "edge" | "guard" | "lock" | "flows";
+export const kinds: readonly Kind[] = ["edge", "guard", "lock", "flows"];
 
 const isOf = (kind: Kind, name: string): boolean => name.startsWith(kind) && /^\d$/.test(name.slice(kind.length));
 

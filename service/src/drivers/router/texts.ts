@@ -1,5 +1,6 @@
 /** The three tables of one network. Rendering them checks every address and port that is to reach the kernel, so it comes first. */
 import { parseAddress, prefixLength } from "../../base/address.ts";
+import { flowsText, type Limits, usualLimits } from "./flows.ts";
 import { guardText } from "./guard.ts";
 import { lockText } from "./lock.ts";
 import { firewallText } from "./nft.ts";
@@ -9,6 +10,7 @@ export interface Texts {
   readonly edge: string;
   readonly guard: string;
   readonly lock: string;
+  readonly flows: string;
 }
 
 /** The network's blocks: what `internal` means. */
@@ -36,11 +38,12 @@ function check(image: Image): void {
 }
 
 /** Throws on what cannot be said to the kernel. */
-export function renderTexts(image: Image, kernelEsp: boolean): Texts {
+export function renderTexts(image: Image, kernelEsp: boolean, limits: Limits = usualLimits): Texts {
   check(image);
   return {
     edge: firewallText(image.firewall, blocksOf(image)),
     guard: guardText(image, kernelEsp),
-    lock: lockText(image),
+    lock: lockText(image, limits.packets),
+    flows: flowsText(limits, image.v6 !== null),
   };
 }

@@ -1,0 +1,138 @@
+/** One guest does not use up what all share: tables of connections, neighbours and switch ports, and the time of the processor. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import type { Router } from "../../service/src/drivers/router/port.ts";
+import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import { image, port } from "./image.ts";
+import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
+
+if (hindrance !== null) console.log(`limits of guests: not tried, ${hindrance}`);
+
+const UDP = 17;
+const one = port(1, "10.63.0.10");
+const two = port(2, "10.63.0.11");
+const network = image({
+  kind: "shared",
+  v4: { cidr: "10.63.0.0/16", gateway: "10.63.0.1" },
+  ports: [one, two],
+  nat: "always",
+});
+const limits = { network: 160, server: 64, packets: 200_000 };
+
+describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, () => {
+  let lab: Lab;
+  let router: Router;
+  let [greedy, modest]: Guest[] = [];
+  let generation = 0;
+  const apply = () => router.apply({ ...network, generation: ++generation });
+  const edge = () => `brume-${lab.tag}-7`;
+  const at = (guest: Guest | undefined): Guest => {
+    assert.ok(guest);
+    return guest;
+  };
+  let fresh = 2000;
+  /** First packets of so many connections to the world. */
+  const calls = ({ port: { addresses } }: Guest, count: number): Packet[] =>
+    Array.from({ length: count }, () => ({
+      protocol: UDP,
+      source: addresses[0] ?? "",
+      sourcePort: 4000,
+      destination: "198.18.0.2",
+      destinationPort: fresh++,
+    }));
+  /** How many of them arrive. */
+  async function arriving(guest: Guest, count: number): Promise<number> {
+    await lab.seen(lab.internet);
+    const packets = calls(guest, count);
+    const script = `const s=require("dgram").createSocket("udp4");s.bind(4000,async()=>{for(const p of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",p,"198.18.0.2",r));s.close()})`;
+    const ports = JSON.stringify(packets.map(({ destinationPort }) => destinationPort));
+    await lab.run(guest.space, [process.execPath, "-e", script, ports]);
+    const seen = new Set([...(await lab.seen(lab.internet))].map((key) => Number(key.split(" ")[4])));
+    return packets.filter(({ destinationPort }) => seen.has(destinationPort)).length;
+  }
+  const connections = async (space: string): Promise<number> =>
+    Number(await lab.run(space, ["sysctl", "-n", "net.netfilter.nf_conntrack_count"]));
+  const crowded = async (): Promise<number> => {
+    const status = (await router.observe(7)).networks[0];
+    assert.ok(status);
+    assert.deepEqual(status.missing, []);
+    return status.crowded.packets;
+  };
+
+  before(async () => {
+    lab = await createLab();
+    router = lab.open({ limits });
+    await apply();
+    greedy = await lab.guest(network, one);
+    modest = await lab.guest(network, two);
+    await apply();
+  });
+  after(() => lab?.close());
+
+  test("a guest opens as many connections as it may, and its neighbours go on", async () => {
+    const [before, host] = [await crowded(), await connections(lab.machine)];
+    const most = await arriving(at(greedy), 500);
+    assert.ok(most > limits.server / 2 && most <= limits.server + 2, `${most} connections`);
+    assert.ok((await connections(lab.machine)) - host <= limits.server + 4, "on the host");
+    assert.ok((await crowded()) > before);
+    assert.equal(await arriving(at(modest), 4), 4);
+    // Nor does patience help, while they are remembered.
+    const listing = await lab.run(edge(), ["nft", "list", "tables"]);
+    const [, table = ""] = /table inet (flows\d)/.exec(listing) ?? [];
+    await lab.run(edge(), ["nft", "flush", "set", "inet", table, "pace_ip"]);
+    assert.ok((await arriving(at(greedy), 500)) + most <= limits.server + 2);
+  });
+
+  test("what packets put into the tables is no change from outside", async () => {
+    const parts: string[] = [];
+    const same = { ...network, generation };
+    await router.apply(same, (part) => parts.push(part));
+    await arriving(at(modest), 1);
+    await router.apply(same, (part) => parts.push(part));
+    assert.deepEqual(parts, []);
+  });
+
+  test("addresses that nobody has take no place among the neighbours", async () => {
+    const { space } = at(greedy);
+    await lab.ip(space, ["route add 10.63.128.0/17 via 10.63.0.1"]);
+    const names = Array.from({ length: 40 }, (_, index) => `10.63.200.${index + 1}`);
+    const script = `const s=require("dgram").createSocket("udp4");s.bind(4000,async()=>{for(const h of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",99,h,r));s.close()})`;
+    // Of connections that it has, or the limits would hold them.
+    const second = lab.open();
+    generation++;
+    await second.apply({ ...network, generation });
+    await lab.run(space, [process.execPath, "-e", script, JSON.stringify(names)]);
+    const listing = await exec.run(["ip", "-n", edge(), "neigh", "show", "dev", "br0"]);
+    assert.doesNotMatch(listing, /10\.63\.200\./);
+    assert.match(listing, /10\.63\.0\.1[01] /);
+    await apply();
+  });
+
+  test("foreign hardware addresses take no place in the switch", async () => {
+    const { space, port: own } = at(greedy);
+    const macs = Array.from({ length: 8 }, (_, index) => `02:99:00:00:00:0${index}`);
+    for (const mac of macs) {
+      await lab.ip(space, [`link set eth0 address ${mac}`]);
+      await lab.works(space, ["ping", "-c", "1", "-W", "0.1", "10.63.0.1"]);
+    }
+    const listing = await exec.run(["bridge", "-n", edge(), "fdb", "show", "br", "br0"]);
+    assert.doesNotMatch(listing, /02:99:/);
+    await lab.ip(space, [`link set eth0 address ${own.mac}`, "route replace default via 10.63.0.1"]);
+  });
+
+  test("small packets are counted too", async () => {
+    router = lab.open({ limits: { network: 65_536, server: 16_384, packets: 100 } });
+    await apply();
+    const sent = 3000;
+    const tally =
+      "table inet tally {\n counter c { }\n chain i {\n type filter hook prerouting priority raw; policy accept;\n udp dport 9999 counter name c\n }\n}\n";
+    await lab.run(lab.internet, ["nft", "-f", "-"], tally);
+    const script = `const s=require("dgram").createSocket("udp4");(async()=>{for(let i=0;i<${sent};i++)await new Promise(r=>s.send("x",9999,"198.18.0.2",r));s.close()})()`;
+    await lab.run(at(greedy).space, [process.execPath, "-e", script]);
+    const listing = await lab.run(lab.internet, ["nft", "list", "counters", "table", "inet", "tally"]);
+    const came = Number(/packets (\d+)/.exec(listing)?.[1]);
+    assert.ok(came > 0 && came < sent / 2, `${came} of ${sent}`);
+    assert.ok(await lab.works(at(modest).space, ["ping", "-n", "-c", "1", "-W", "3", "198.18.0.2"]));
+  });
+});
