@@ -44,7 +44,7 @@ const common = {
   DomainId: optionalId({ description: "The domain; required to make a record." }),
   Name: optional(host),
   HostName: optional(host),
-  TTL: optional(integer(1, limits.maxTtl, { description: "Seconds. Default 3600." })),
+  TTL: optional(integer(0, limits.maxTtl, { description: "Seconds. Default 3600." })),
   Labels: optional(Labels),
 };
 
@@ -102,7 +102,7 @@ export const DnsRecord = Type.Object(
     Service: text(),
     Proto: text(),
     Weight: text(),
-    TTL: integer(1, limits.maxTtl),
+    TTL: integer(0, limits.maxTtl),
     Port: text(),
     Target: text(),
     CanonicalDescription: text({ description: "One zone file line." }),
@@ -206,7 +206,7 @@ const wanted: Readonly<Record<RecordType, string>> = {
   MX: "Owner: `Name`, else the top, and host: `HostName`; with `ExtHostName`, which is the host then, owner: `HostName`, `Name`, else the top.",
   NS: "Owner: `HostName`, else the top. Server: `Name`, `ExtHostName`.",
   SRV: `${ownerFields} Required: \`Service\`, \`Proto\`, \`Target\`, \`Port\`.`,
-  TXT: `${ownerFields} Value: \`Text\`, 1 to ${limits.textBytes} bytes.`,
+  TXT: `${ownerFields} Value: \`Text\`, at most ${limits.textBytes} bytes; \`"a=1" "b=2"\` is two strings.`,
 };
 
 const createRecord = <T extends RecordType, P extends string>(type: T, path: P) =>

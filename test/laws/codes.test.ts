@@ -280,7 +280,7 @@ const strict = { Prefer: "handling=strict" };
 const parts: Record<FieldCode, Produce> = {
   field_required: asks("POST /dns", {}),
   type_mismatch: asks("POST /dns", { Name: [] }),
-  out_of_range: posts("a", { IP: "192.0.2.1", TTL: 0 }),
+  out_of_range: posts("a", { IP: "192.0.2.1", TTL: -1 }),
   too_long: asks("POST /dns", { Name: `${"a".repeat(64)}.example` }),
   too_short: asks("POST /token", { Name: "x", Scopes: [] }),
   format_invalid: posts("a", { IP: "192.0.2" }),

@@ -8,7 +8,7 @@ const key = (byte: number) =>
   Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, byte)]).toString("base64");
 
 /** Makes what they are about. */
-export async function prepareRequests({ client }: Stage): Promise<Partial<Record<OperationName, Request>>> {
+export async function prepareRequests({ client, world }: Stage): Promise<Partial<Record<OperationName, Request>>> {
   const wait = { wait: 30 };
   const server = async (Name: string) => (await client.createServer({ body: { Name } }, wait)).ID;
   const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
@@ -22,7 +22,30 @@ export async function prepareRequests({ client }: Stage): Promise<Partial<Record
   const { Vpn } = await client.configureVpn({ path: { id: roaming }, body: { Tunnels: [phone] } }, wait);
   const inner = async (Name: string) => (await client.createNetwork({ body: { Name } }, wait)).ID;
   const [lan, doomedLan] = [await inner("kept"), await inner("doomed")];
+  // A claim that is pending would be checked, and written, again and again.
+  await client.createReservation({ body: { Name: "claims.example", ProjectID: 1 } });
+  const claim = await client.createClaim({ body: { Name: "doomed.claims.example" } }, wait);
+  const reserved = await client.createReservation({ body: { Name: "doomed-name.example" } });
+  await world.store.write(async (tx) => {
+    const lost = {
+      id: 1_000_000,
+      project_id: 1,
+      name: "lost.example",
+      ascii: "lost.example",
+      date: 1,
+      record_count: 0,
+    };
+    await tx
+      .insertInto("withdrawn_domain")
+      .values({ ...lost, reason: "", zone_file: "", labels: "{}" })
+      .execute();
+  });
   return {
+    createClaim: ["/dns/claim", { Name: "dry.claims.example" }],
+    deleteClaim: [`/dns/claim/${claim.ID}`],
+    deleteWithdrawnDomain: ["/dns/withdrawn/1000000"],
+    createReservation: ["/dns/reservation", { Name: "dry-name.example" }],
+    deleteReservation: [`/dns/reservation/${reserved.ID}`],
     createServer: ["/server", { Name: "dry", Labels: { a: "b" } }],
     updateServer: [`/server/${kept}`, { Name: "renamed" }],
     deleteServer: [`/server/${doomed}`],

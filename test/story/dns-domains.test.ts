@@ -241,7 +241,7 @@ onEveryDatabase("domains", (stage) => {
       assert.ok(heard.headers.has("etag"));
       assert.deepEqual(heard.text.split("\n"), [
         `text.example. 3600 IN SOA ns1.brume.internal. hostmaster.text.example. ${Serial} 3600 600 1209600 60`,
-        "text.example. 3600 IN NS ns1.brume.internal.",
+        "text.example. 3600 IN NS ns1.brume.internal. ; brume: automatic",
         "text.example. 3600 IN A 192.0.2.1",
         "text.example. 60 IN MX 0 .",
         "*.text.example. 3600 IN CNAME text.example.",

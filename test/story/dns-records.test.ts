@@ -53,7 +53,7 @@ onEveryDatabase("records", (stage) => {
       ["Z!", "@"],
       ["Z!.", "@"],
       ["www", "www.Z!."],
-      ["WWW.Mail", "www.mail.Z!."],
+      ["WWW.Mail", "WWW.Mail.Z!."],
       ["www.Z!", "www.Z!."],
       ["www.Z!.", "www.Z!."],
       ["notZ!", "notZ!.Z!."],
@@ -84,7 +84,7 @@ onEveryDatabase("records", (stage) => {
 
     test("has labels as labels are", async () => {
       const long = "a".repeat(64);
-      for (const Name of ["-a", "a-", "a..b", ".a", "a b", "a/b", "*a", "a.*", "a.*.b", "ä-.b", "-ä", "ab--ä", "xn--a"])
+      for (const Name of ["-a", "a-", "a..b", ".a", "a b", "a:b", "*a", "a.*", "a.*.b", "ä-.b", "-ä", "ab--ä", "xn--a"])
         await refuses("A", { Name, IP: "192.0.2.1" }, { "/Name": "format_invalid" });
       for (const Name of [long, `${`${"a".repeat(63)}.`.repeat(4)}Z!`, `${"a.".repeat(127)}Z!`])
         await refuses("A", { Name, IP: "192.0.2.1" }, { "/Name": "too_long" });
@@ -199,7 +199,7 @@ onEveryDatabase("records", (stage) => {
     test("a target with a dot is absolute, without one it is inside", async () => {
       const targets: [string, string][] = [
         ["mail", "mail.Z!."],
-        ["MAIL.example.NET", "mail.example.net."],
+        ["MAIL.example.NET", "MAIL.example.NET."],
         ["mail.example.net.", "mail.example.net."],
         ["host.", "host."],
         ["@", "Z!."],
@@ -268,7 +268,7 @@ onEveryDatabase("records", (stage) => {
         ["60", 60],
       ])
         await shows("TXT", { Text: "a", TTL: TTL as number }, { TTL: shown as number });
-      for (const TTL of [0, -1, 2_147_483_648]) await refuses("TXT", { Text: "a", TTL }, { "/TTL": "out_of_range" });
+      for (const TTL of [-1, 2_147_483_648]) await refuses("TXT", { Text: "a", TTL }, { "/TTL": "out_of_range" });
     });
   });
 
@@ -277,7 +277,7 @@ onEveryDatabase("records", (stage) => {
       ["abc", '"abc" ', ["abc"]],
       ['"abc"', '"abc" ', ["abc"]],
       ['"abc" ', '"abc" ', ["abc"]],
-      ['"a" "b"\t"c"  ', '"abc" ', ["abc"]],
+      ['"a" "b"\t"c"  ', '"a" "b" "c" ', ["a", "b", "c"]],
       ['say "hi"', '"say \\"hi\\"" ', ['say "hi"']],
       ['"say \\"hi\\" \\\\"', '"say \\"hi\\" \\\\" ', ['say "hi" \\']],
       ["back\\slash", '"back\\\\slash" ', ["back\\slash"]],
@@ -310,7 +310,7 @@ onEveryDatabase("records", (stage) => {
       await shows("TXT", { Text: "ж".repeat(2048) }, {});
       await refuses("TXT", { Text: "x".repeat(4097) }, { "/Text": "too_long" });
       await refuses("TXT", { Text: "ж".repeat(2049) }, { "/Text": "too_long" });
-      await refuses("TXT", { Text: '""' }, { "/Text": "too_short" });
+      await shows("TXT", { Text: '""' }, { Text: '"" ' });
       for (const Text of ["a\nb", "a\u007f", '"\\007"', '"\\255"', "\u0085"])
         await refuses("TXT", { Text }, { "/Text": "format_invalid" });
     });

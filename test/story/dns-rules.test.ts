@@ -77,10 +77,10 @@ onEveryDatabase("rules", (stage) => {
       await erase(made, other);
     });
 
-    test("the text of a TXT counts, not its quotes, and its letter case does", async () => {
+    test("the strings of a TXT count, not their quotes, and so does letter case", async () => {
       const made = await txt("twin", "Abc");
-      await refused(txt("twin", '"A" "bc"'), "record_exists");
-      await erase(made, await txt("twin", "abc"));
+      await refused(txt("twin", '"Abc" '), "record_exists");
+      await erase(made, await txt("twin", "abc"), await txt("twin", '"A" "bc"'));
     });
 
     test("an address counts in any writing, and only once at each name", async () => {

@@ -140,7 +140,7 @@ onEveryDatabase("zones", (stage) => {
       );
       assert.deepEqual(Object.keys(problem.ModelState)[0], "Changes[1].IP");
       const shape = await stage.ask(`POST /dns/${domain.ID}/changeset`, {
-        Changes: [{}, { Op: "Move" }, address("a", "192.0.2.2", { TTL: 0 })],
+        Changes: [{}, { Op: "Move" }, address("a", "192.0.2.2", { TTL: -1 })],
       });
       assert.deepEqual(
         (shape.json as typeof problem).errors.map(({ pointer, code }) => [pointer, code]),

@@ -116,7 +116,7 @@ onEveryDatabase("requests", (stage) => {
         "media_type_not_supported",
       ],
       ["key before fields", () => stage.ask("POST /dns", {}, key), "idempotency_key_invalid"],
-      ["fields before objects", () => stage.ask("PUT /dns/recorda/99999", { TTL: 0 }), "validation_failed"],
+      ["fields before objects", () => stage.ask("PUT /dns/recorda/99999", { TTL: -1 }), "validation_failed"],
       [
         "objects before their tags",
         () => stage.ask("PUT /dns/recorda/99999", {}, { "If-Match": '"x"' }),

@@ -12,7 +12,7 @@ import type { Tx } from "../store/db.ts";
 import { absolute } from "./name.ts";
 import type { StoredRecord } from "./record.ts";
 import { checkZone, describeConflict, type Question, questionsOf } from "./rules.ts";
-import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey } from "./served.ts";
+import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey, spellingsOf } from "./served.ts";
 import { showRow, storedOf } from "./show.ts";
 import * as table from "./table.ts";
 import { type Change, keepVersion } from "./version.ts";
@@ -194,21 +194,24 @@ function changedSets(
   nameServers: readonly string[],
 ): RecordSet[] {
   const touched = new Map<string, StoredRecord>();
-  const records = standing.map(storedOf);
+  const rows = [...standing];
   for (const { before, after } of changes)
     for (const row of [before, after]) {
       if (row === null) continue;
       const record = storedOf(row);
       touched.set(setKey(record), record);
-      if (row === after) records.push(record);
+      if (row === after) rows.push(row);
     }
+  const records = rows.sort((a, b) => a.id - b.id).map(storedOf);
+  const spellings = spellingsOf(records);
   const sets = recordSets(records, zone);
   return [...touched].map(([key, record]) => {
     const set = sets.get(key);
     if (set !== undefined) return set;
     const { type, ttl } = record;
     if (type === "NS" && record.owner === "@") return automaticNs(zone, nameServers);
-    return { owner: absolute(servedOwner(record), zone), type, ttl, data: [] };
+    const owner = servedOwner(record).toLowerCase();
+    return { owner: absolute(spellings.get(owner) ?? owner, zone), type, ttl, data: [] };
   });
 }
 

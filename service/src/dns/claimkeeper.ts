@@ -18,9 +18,9 @@ import type { Zones } from "./keeper.ts";
 import { relativeTo } from "./name.ts";
 import { findRefusal, findReservation, findRivals } from "./names.ts";
 import { automaticSoa, sortKey } from "./served.ts";
-import { showDomain, storedOf } from "./show.ts";
+import { printedOf, showDomain } from "./show.ts";
 import * as table from "./table.ts";
-import { readText } from "./text.ts";
+import { stringsOf } from "./text.ts";
 import { printZone } from "./zonefile/print.ts";
 
 export interface ClaimKeeping {
@@ -100,7 +100,7 @@ async function consents(db: Reader, rival: table.DomainRow, claim: claims.ClaimR
   const owner = relativeTo(name, rival.ascii);
   if (owner === null) return false;
   const records = await table.listAtNodes(db, rival.id, [sortKey(owner)]);
-  return records.some((record) => record.type === "TXT" && readText(record.value) === text);
+  return records.some((record) => record.type === "TXT" && stringsOf(record.value).join("") === text);
 }
 
 type Settled = "pending" | "ended" | { readonly domain: table.DomainRow; readonly lost: readonly table.DomainRow[] };
@@ -195,7 +195,7 @@ async function withdraw(
     date: now,
     record_count: records.length,
     reason: `Another project proved that it owns ${claim.ascii}.`,
-    zone_file: printZone(row.ascii, soa, row.serial, nameServers, records.map(storedOf)),
+    zone_file: printZone(row.ascii, soa, row.serial, nameServers, records.map(printedOf)),
     labels: row.labels,
   });
   await table.deleteDomain(tx, row);

@@ -1,5 +1,5 @@
 /** What must be created, updated and deleted so that some records become others. Records are the same when type, owner and value are. */
-import type { StoredRecord } from "./record.ts";
+import { recordKey, type StoredRecord } from "./record.ts";
 import type { RecordRow } from "./table.ts";
 
 export interface Wanted {
@@ -19,8 +19,9 @@ export type Difference =
     }
   | { readonly op: "Delete"; readonly row: RecordRow };
 
-const identity = (record: Pick<StoredRecord, "type" | "owner" | "value"> | RecordRow): string =>
-  `${record.type} ${record.owner} ${record.value}`;
+/** Differs in its time, or in the letter case of a name. */
+const isOther = (row: RecordRow, { owner, ttl, value }: StoredRecord): boolean =>
+  row.ttl !== ttl || row.owner !== owner || row.value !== value;
 
 /** From `present` to `wanted`; `index` is the place in `wanted`. With `keep` nothing is deleted. Linear in both. */
 export function compareRecords(
@@ -28,14 +29,14 @@ export function compareRecords(
   wanted: readonly Wanted[],
   { keep = false } = {},
 ): Difference[] {
-  const rows = new Map(present.map((row) => [identity(row), row]));
+  const rows = new Map(present.map((row) => [recordKey(row), row]));
   const differences: Difference[] = [];
   wanted.forEach(({ record, labels }, index) => {
-    const key = identity(record);
+    const key = recordKey(record);
     const row = rows.get(key);
     rows.delete(key);
     if (row === undefined) differences.push({ op: "Create", record, labels: labels ?? "{}", index });
-    else if (row.ttl !== record.ttl || (labels !== null && labels !== row.labels))
+    else if (isOther(row, record) || (labels !== null && labels !== row.labels))
       differences.push({ op: "Update", row, record, labels: labels ?? row.labels, index });
   });
   if (!keep) for (const row of rows.values()) differences.push({ op: "Delete", row });

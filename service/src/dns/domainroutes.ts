@@ -18,7 +18,7 @@ import type { StoredRecord } from "./record.ts";
 import type { DnsTools } from "./recordroutes.ts";
 import { checkZone, describeConflict } from "./rules.ts";
 import { automaticSoa, servedOwner, sortKey } from "./served.ts";
-import { domainTag, showDomain, storedOf } from "./show.ts";
+import { domainTag, printedOf, showDomain } from "./show.ts";
 import { getDomain, holdWhole, sees } from "./sight.ts";
 import * as table from "./table.ts";
 import { keepVersion } from "./version.ts";
@@ -57,6 +57,8 @@ async function readTogether(db: Reader, caller: Caller, id: number) {
 
 interface Content {
   readonly records: readonly StoredRecord[];
+  /** Labels as JSON, of records that have some. */
+  readonly labels?: ReadonlyMap<StoredRecord, string>;
   readonly report: ImportReport | null;
 }
 
@@ -86,6 +88,7 @@ function collect(
     if (faults.length > 0) throw zoneFileFault(faults);
     return {
       records: [...own, ...zone.records.filter((record) => !isFirst(record))],
+      labels: zone.labels,
       report: { State: "Completed", Records: zone.records.length, Skipped: zone.skipped, Detail: "" },
     };
   }
@@ -151,7 +154,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         };
         if (!otherMedia) return found;
         const soa = automaticSoa(row.ascii, nameServers);
-        const body = printZone(row.ascii, soa, row.serial, nameServers, records.map(storedOf));
+        const body = printZone(row.ascii, soa, row.serial, nameServers, records.map(printedOf));
         return { ...found, text: { type: "text/dns; charset=us-ascii", body } };
       },
     },
@@ -178,7 +181,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
         const most = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const { records, report } = collect(body, first, domain, fetched as Fetched | undefined, most);
+        const { records, labels, report } = collect(body, first, domain, fetched as Fetched | undefined, most);
         holdQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
@@ -203,7 +206,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
             node: sortKey(servedOwner(record)),
             serial: row.serial,
             created: now,
-            labels: "{}",
+            labels: labels?.get(record) ?? "{}",
             version: 1,
           };
           const id = await table.insertRecord.insert(tx, fresh);

@@ -117,19 +117,19 @@ test("a zone that is given comes whole, without what is not kept here", async ()
     records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`),
     [
       "cut 60 NS ns.cut.example.com",
-      "@ 300 MX 10 mail.example.com",
-      "www 1 A 10.0.0.1",
-      "www 1 AAAA 2001:db8::1",
+      "@ 300 MX 10 Mail.Example.com",
+      "www 0 A 10.0.0.1",
+      "www 0 AAAA 2001:db8::1",
       "lab 60 SRV _sip._tcp 1 2 3 .",
-      "t 60 TXT a;é",
+      "t 60 TXT a;\u001fé",
       "ns.cut 60 A 10.0.0.2",
+      "a\\032b 60 A 10.0.0.3",
     ],
   );
   assert.deepEqual(skipped, [
     "example.com. CAA",
     "bin.example.com. TXT: it must be UTF-8, and some bytes are not",
     'other.org. A: the owner is not inside "example.com": "other.org."',
-    'a b.example.com. A: the owner must be a name of letters, digits, - and _, not "a b.example.com"',
     "c.example.com. A",
     "below.cut.example.com. TXT: delegation_conflict",
   ]);
@@ -154,7 +154,7 @@ const names: Behaviour["answer"] = (name, type, tcp) => {
   return { rcode: 3 };
 };
 const found = [
-  "www 5 CNAME example.com",
+  "WWW 5 CNAME example.com",
   `@ 9 TXT ${"x".repeat(255)}${"y".repeat(255)}`,
   "_dmarc 9 TXT v=DMARC1",
 ].sort();

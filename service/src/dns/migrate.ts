@@ -9,7 +9,7 @@ import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import ipaddr from "ipaddr.js";
 import { ask, converse, type Server } from "./exchange.ts";
 import { asciiName } from "./name.ts";
-import type { StoredRecord } from "./record.ts";
+import { recordKey, type StoredRecord } from "./record.ts";
 import { checkZone } from "./rules.ts";
 import { fromServed } from "./served.ts";
 import { type Message, readData, typeName, typeNumbers, typeOf, type WireRecord } from "./wire.ts";
@@ -222,14 +222,14 @@ function createBasket(domain: string): Basket {
       else {
         const owner = asciiName(name, true);
         const data = readData(type, message.bytes, start, end);
-        // RFC 2181 section 8: a TTL with its highest bit set counts as 0; the least that is kept is 1.
-        const seconds = ttl > limits.maxTtl ? 1 : Math.max(1, ttl);
+        // RFC 2181 section 8: a TTL with its highest bit set counts as 0.
+        const seconds = ttl > limits.maxTtl ? 0 : ttl;
         if (typeof owner !== "string") skip(`${line}: the owner ${owner.reason}`);
         else if (typeof data !== "string") skip(`${line}: it ${data.reason}`);
         else {
           const record = fromServed(type, owner, seconds, data, domain);
           if ("reason" in record) skip(`${line}: the owner ${record.reason}`);
-          else records.set(`${type} ${record.owner} ${record.value}`, record);
+          else records.set(recordKey(record), record);
         }
       }
       return records.size <= maxRecords && left <= maxRecords;

@@ -11,6 +11,7 @@ import {
   showOwner,
   showTarget,
   unicodeName,
+  wireLength,
 } from "./name.ts";
 
 const example = "example.com";
@@ -27,6 +28,8 @@ test("domain names", () => {
     ["ＷＷＷ.example", "www.example", "www.example"],
     ["_dmarc.עברית.il", "_dmarc.עברית.il", "_dmarc.xn--5dbqzzl.il"],
     ["r3---sn.example", "r3---sn.example", "r3---sn.example"],
+    ["0/25.2.0.192.in-addr.arpa", "0/25.2.0.192.in-addr.arpa", "0/25.2.0.192.in-addr.arpa"],
+    ["A\\.b.example", "a\\046b.example", "a\\046b.example"],
   ];
   for (const [given, name, ascii] of cases) assert.deepEqual(readDomainName(given), { name, ascii }, given);
 });
@@ -41,7 +44,11 @@ test("what is no domain name, and why", () => {
     ["-a.com", "format_invalid"],
     ["a-.com", "format_invalid"],
     ["a b.com", "format_invalid"],
-    ["a/b.com", "format_invalid"],
+    ["a:b.com", "format_invalid"],
+    ["a\\", "format_invalid"],
+    ["a\\256.com", "format_invalid"],
+    ["a\\1.com", "format_invalid"],
+    ["я\\.b.com", "format_invalid"],
     ["*.com", "format_invalid"],
     ["10.0.0.1", "format_invalid"],
     ["2001:db8::1", "format_invalid"],
@@ -50,6 +57,7 @@ test("what is no domain name, and why", () => {
     ["a\u0000.com", "format_invalid"],
     ["\ud800.com", "format_invalid"],
     ["℀.com", "format_invalid"],
+    ["a＼046b.com", "format_invalid"],
     [`${"a".repeat(64)}.com`, "too_long"],
     [`${"a.".repeat(126)}aa`, "too_long"],
     ["я".repeat(2000), "too_long"],
@@ -78,7 +86,7 @@ test("owners", () => {
     ["www", "www"],
     ["www.example.com", "www"],
     ["www.example.com.", "www"],
-    ["_acme-challenge.WWW", "_acme-challenge.www"],
+    ["_acme-challenge.WWW", "_acme-challenge.WWW"],
     ["www.other.org", "www.other.org"],
     ["notexample.com", "notexample.com"],
     ["*", "*"],
@@ -100,12 +108,34 @@ test("owners that are refused", () => {
   assert.equal(code(readOwner(`${longest}a`, example, true)), "too_long");
 });
 
+test("owners keep their letters and escapes, whatever the letters of the domain", () => {
+  const cases: [string, string][] = [
+    ["WWW", "WWW"],
+    ["WwW.EXAMPLE.com", "WwW"],
+    ["Example.COM.", "@"],
+    ["a\\.b", "a\\046b"],
+    ["a\\.b.example.com.", "a\\046b"],
+    ["\\032x\\065", "\\032xA"],
+    ["a\\.example.com", "a\\046example.com"],
+    ["1.0/25", "1.0/25"],
+  ];
+  for (const [given, owner] of cases) assert.equal(readOwner(given, example, true), owner, given);
+  assert.equal(showOwner("A\\046b\\032", { name: example, ascii: example }), "A\\.b\\032.example.com.");
+  const long = `${"\\032".repeat(63)}.`.repeat(3);
+  assert.equal(readOwner(`${long}${"\\032".repeat(49)}`, example, true), `${long}${"\\032".repeat(49)}`);
+  assert.equal(code(readOwner(`${long}${"\\032".repeat(50)}`, example, true)), "too_long");
+});
+
 test("targets", () => {
   const cases: [string, string][] = [
     ["@", "example.com"],
     ["www", "www.example.com"],
     ["www.", "www"],
-    ["Pages.Example.NET", "pages.example.net"],
+    ["Pages.Example.NET", "Pages.Example.NET"],
+    ["first\\.last.example.net", "first\\046last.example.net"],
+    ["a\\.", "a\\046.example.com"],
+    ["a\\\\.", "a\\092"],
+    ["1.0/25.2.0.192.in-addr.arpa", "1.0/25.2.0.192.in-addr.arpa"],
     ["a_b.example.net.", "a_b.example.net"],
     ["почта", "xn--80a1acny.example.com"],
     ["a。b", "a.b"],
@@ -117,7 +147,8 @@ test("targets", () => {
 });
 
 const label = fc.oneof(
-  fc.stringMatching(/^[a-z0-9_]([a-z0-9_-]{0,8}[a-z0-9_])?$/),
+  fc.stringMatching(/^[A-Za-z0-9_]([a-z0-9_/-]{0,8}[A-Za-z0-9_])?$/),
+  fc.stringMatching(/^[a-z](\\(\.|\\|032|255|000)){1,3}$/),
   fc.stringMatching(/^[а-яё]{1,8}$/),
   fc.stringMatching(/^[א-ת]{1,5}$/),
   fc.constantFrom("faß", "☕", "xn--e1afmkfd", "ЁЖ", "日本", "_dmarc"),
@@ -149,10 +180,10 @@ test("property: any text is a name of the rules or a refusal that says why", () 
         assert.match(outcome.reason, /^(must|may) /);
         return;
       }
-      assert.ok(outcome.length <= 253);
+      assert.ok(wireLength(outcome) <= 253);
       const labels = outcome.split(".");
       if (wildcard && labels[0] === "*") labels.shift();
-      for (const part of labels) assert.match(part, /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/);
+      for (const part of labels) assert.match(part, /^(?!-)(?:[A-Za-z0-9_/-]|\\\d{3}){1,63}(?<!-)$/);
       assert.equal(asciiName(unicodeName(outcome), wildcard), outcome);
     }),
     { numRuns: 3000 },

@@ -1,6 +1,7 @@
 /**
- * Names of DNS: read from what people and programs write, kept in ASCII, shown in Unicode. Plain ASCII names, nearly all, are
- * checked in one pass; IDNA (UTS 46, non-transitional) is loaded when the first other name comes. Every label is converted alone:
+ * Names of DNS: read from what people and programs write, kept in ASCII, shown in Unicode. Owners and targets keep their letter case,
+ * and are compared without it. A byte that is no letter, digit, `-`, `_`, `/` or `*` is kept as `\\DDD` (RFC 1035 section 5.1), the dot inside a
+ * label too: so every dot of a kept name parts two labels. Plain ASCII names, nearly all, are checked in one pass; IDNA (UTS 46, non-transitional) is loaded when the first other name comes. Every label is converted alone:
  * the Bidi rule looks at a whole name, and would refuse `_dmarc` in front of a Hebrew domain.
  */
 import { createRequire } from "node:module";
@@ -29,8 +30,9 @@ export const quote = (text: string): string => JSON.stringify(text.length > 64 ?
 
 /** The name of a domain: 1 to 127 labels, a final dot is dropped. */
 export function readDomainName(text: string): DomainName | Refusal {
-  const ascii = asciiName(dropDot(text));
-  if (typeof ascii !== "string") return ascii;
+  const read = asciiName(dropDot(text));
+  if (typeof read !== "string") return read;
+  const ascii = read.toLowerCase();
   if (readIPv4(ascii) !== null) return refuse("format_invalid", `must be a name, not the address ${quote(text)}`);
   return { name: unicodeName(ascii), ascii };
 }
@@ -48,8 +50,8 @@ export function readOwner(text: string, domain: string, wildcard: boolean): stri
   if (typeof name !== "string") return name;
   const relative = relativeTo(name, domain);
   if (relative !== null) return relative;
-  if (text.endsWith(".")) return outside();
-  return name.length + 1 + domain.length > maxName ? tooLong(`${name}.${domain}`) : name;
+  if (isAbsolute(text)) return outside();
+  return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLong(`${name}.${domain}`) : name;
 }
 
 /**
@@ -62,15 +64,16 @@ export function readTarget(text: string, domain: string): string | Refusal {
   const name = asciiName(dropDot(text));
   if (typeof name !== "string") return name;
   if (readIPv4(name) !== null) return refuse("format_invalid", `must be a host name, not the address ${quote(text)}`);
-  if (name.includes(".") || text.endsWith(".")) return name;
-  return name.length + 1 + domain.length > maxName ? tooLong(`${name}.${domain}`) : `${name}.${domain}`;
+  if (name.includes(".") || isAbsolute(text)) return name;
+  return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLong(`${name}.${domain}`) : `${name}.${domain}`;
 }
 
-/** `www` for `www.example.com` in `example.com`, `@` for the domain itself, null for names outside. */
+/** `www` for `www.example.com` in `example.com`, `@` for the domain itself, null for names outside. `domain` is in lower case. */
 export function relativeTo(name: string, domain: string): string | null {
-  if (name === domain) return "@";
   const rest = name.length - domain.length - 1;
-  return rest > 0 && name.charCodeAt(rest) === 46 && name.endsWith(domain) ? name.slice(0, rest) : null;
+  if (rest < -1 || rest === 0 || (rest > 0 && name.charCodeAt(rest) !== 46)) return null;
+  if (!name.endsWith(domain) && name.slice(rest + 1).toLowerCase() !== domain) return null;
+  return rest < 0 ? "@" : name.slice(0, rest);
 }
 
 /** The absolute name of a relative owner, without final dot. */
@@ -78,23 +81,46 @@ export const absolute = (owner: string, domain: string): string => (owner === "@
 
 /** An owner in its answer form: `@`, or absolute with final dot in Unicode. */
 export const showOwner = (owner: string, domain: DomainName): string =>
-  owner === "@" ? "@" : `${unicodeName(owner)}.${domain.name}.`;
+  owner === "@" ? "@" : printName(`${unicodeName(owner)}.${domain.name}.`);
 
 /** A target in its answer form: absolute with final dot in Unicode. */
 export function showTarget(target: string, domain: DomainName): string {
   if (target === ".") return target;
-  const owner = relativeTo(target, domain.ascii);
-  if (owner === null) return `${unicodeName(target)}.`;
-  return owner === "@" ? `${domain.name}.` : `${unicodeName(owner)}.${domain.name}.`;
+  // A domain that the target spells with capital letters is shown so.
+  const owner = target.endsWith(domain.ascii) ? relativeTo(target, domain.ascii) : null;
+  if (owner === null) return printName(`${unicodeName(target)}.`);
+  return printName(owner === "@" ? `${domain.name}.` : `${unicodeName(owner)}.${domain.name}.`);
+}
+
+/** A kept name as people write it: a dot or backslash inside a label is escaped by itself. Reads back as the same name. */
+export const printName = (name: string): string =>
+  name.includes("\\") ? name.replace(/\\(046|092)/g, (_, code) => (code === "046" ? "\\." : "\\\\")) : name;
+
+/** Bytes of a kept name on the wire, without the first length and the final zero: what a text without escapes is long. */
+export const wireLength = (name: string): number =>
+  name.includes("\\") ? name.replace(/\\\d{3}/g, "?").length : name.length;
+
+/** Undoes the escapes that are not needed and writes the others as `\\DDD`. */
+function readEscapes(text: string): string | Refusal {
+  if (!text.includes("\\")) return text;
+  let isBroken = false;
+  const name = text.replace(/\\(\d{3}|[^]?)/g, (_, code: string) => {
+    const byte = code.length === 3 ? Number(code) : /^[!-/:-~ ]$/.test(code) ? code.charCodeAt(0) : 256;
+    if (byte > 255) isBroken = true;
+    const character = String.fromCharCode(byte);
+    return /^[A-Za-z0-9_/*-]$/.test(character) ? character : `\\${String(byte).padStart(3, "0")}`;
+  });
+  return isBroken ? refuse("format_invalid", `must have escapes such as \\. or \\032, unlike ${quote(text)}`) : name;
 }
 
 /**
- * A name without final dot in ASCII and lower case: labels of 1 to 63 letters, digits, `-` and `_`, no hyphen at the ends, 253 in all.
- * `*` may be the whole first label if `wildcard` says so.
+ * A name without final dot in ASCII: labels of 1 to 63 letters, digits, `-`, `_`, `/` (RFC 2317) and escapes, no hyphen at the ends, 253
+ * in all. `*` may be the whole first label if `wildcard` says so.
  */
 export function asciiName(text: string, wildcard = false): string | Refusal {
-  const lower = text.toLowerCase();
-  const name = needsIdna(lower) ? convertName(text) : lower;
+  const plain = readEscapes(text);
+  if (typeof plain !== "string") return plain;
+  const name = needsIdna(plain.toLowerCase()) ? convertName(plain) : plain;
   return typeof name === "string" ? (checkName(name, text, wildcard) ?? name) : name;
 }
 
@@ -104,30 +130,39 @@ export function unicodeName(name: string): string {
   return name.split(".").map(unicodeLabel).join(".");
 }
 
-const dropDot = (text: string): string => (text.endsWith(".") ? text.slice(0, -1) : text);
+/** Ends in a dot that is not escaped. */
+export const isAbsolute = (text: string): boolean => text.endsWith(".") && /(?:^|[^\\])(?:\\\\)*\.$/.test(text);
+
+const dropDot = (text: string): string => (isAbsolute(text) ? text.slice(0, -1) : text);
 
 const tooLong = (name: string): Refusal =>
   refuse(
     "too_long",
-    `must be at most ${maxName} characters long with the domain, and ${quote(name)} has ${name.length}`,
+    `must be at most ${maxName} characters long with the domain, and ${quote(name)} has ${wireLength(name)}`,
   );
 
 function checkName(name: string, text: string, wildcard: boolean): Refusal | null {
-  if (name.length > maxName) return tooLong(name);
+  if (wireLength(name) > maxName) return tooLong(name);
   let start = 0;
+  let escapes = 0;
   for (let i = 0; i <= name.length; i++) {
     const c = i === name.length ? 46 : name.charCodeAt(i);
     if (c === 46) {
       if (i === start) return refuse("format_invalid", `must not have an empty label, as ${quote(text)} has`);
-      if (i - start > maxLabel)
+      const size = i - start - 3 * escapes;
+      if (size > maxLabel)
         return refuse(
           "too_long",
-          `must have labels of at most ${maxLabel} characters, and ${quote(text)} has one of ${i - start}`,
+          `must have labels of at most ${maxLabel} characters, and ${quote(text)} has one of ${size}`,
         );
       if (name.charCodeAt(start) === 45 || name.charCodeAt(i - 1) === 45)
         return refuse("format_invalid", `must not have a hyphen at the end of a label, as ${quote(text)} has`);
       start = i + 1;
-    } else if (!((c >= 97 && c <= 122) || (c >= 48 && c <= 57) || c === 45 || c === 95)) {
+      escapes = 0;
+    } else if (c === 92) {
+      escapes++;
+      i += 3;
+    } else if (!((c >= 97 && c <= 122) || (c >= 65 && c <= 90) || (c >= 45 && c <= 57 && c !== 46) || c === 95)) {
       const isStar = c === 42 && i === 0 && (name.length === 1 || name.charCodeAt(1) === 46);
       if (isStar && wildcard) continue;
       return refuse(
@@ -164,14 +199,23 @@ function convertName(text: string): string | Refusal {
   const labels: string[] = [];
   // The full stops of UTS 46 section 2.3.
   for (const label of text.replace(/[\u3002\uff0e\uff61]/g, ".").split(".")) {
-    const lower = label.toLowerCase();
-    const ascii = needsIdna(lower) ? idna().toASCII(label, rules) : lower;
+    const isPlain = !needsIdna(label.toLowerCase());
+    const ascii = isPlain ? label : toAscii(label);
     // What is shown must read back as the same name: mappings that do not come to rest are refused.
-    if (ascii === null || (ascii.startsWith("xn--") && idna().toASCII(unicodeLabel(ascii), rules) !== ascii))
+    if (
+      ascii === null ||
+      (!isPlain && ascii.startsWith("xn--") && idna().toASCII(unicodeLabel(ascii), rules) !== ascii)
+    )
       return refuse("format_invalid", `must have labels that IDNA knows, and ${quote(label)} is none`);
     labels.push(ascii);
   }
   return labels.join(".");
+}
+
+/** A label of IDNA in ASCII, null for what is none. What only its mapping makes a slash or an escape is none. */
+function toAscii(label: string): string | null {
+  const ascii = idna().toASCII(label, rules);
+  return ascii === null || /[\\/]/.test(label + ascii) ? null : ascii;
 }
 
 const unicodeLabel = (label: string): string =>

@@ -11,7 +11,7 @@ import { unicodeName } from "./name.ts";
  */
 export function ownerMatches(pattern: string, owner: string): boolean {
   const p = pattern.normalize("NFC").toLowerCase();
-  const o = isAscii(p) ? owner : unicodeName(owner);
+  const o = (isAscii(p) ? owner : unicodeName(owner)).toLowerCase();
   let i = 0;
   let j = 0;
   let star = -1;

@@ -1,15 +1,15 @@
 /**
  * A record as the table keeps it, read from the fields of a request and shown in an answer (api section 2.9). It is four plain
  * values, because a domain may have a million: what it says (`value`) is its data in canonical text, so that two records say
- * the same when type, owner and value are equal, and a lookup for duplicates needs no parsing.
+ * the same when type, owner and value are equal (`recordKey`), and a lookup for duplicates needs no parsing.
  *
  * | type        | value                                                                          |
  * |-------------|--------------------------------------------------------------------------------|
  * | A, AAAA     | the address: four decimals, or RFC 5952                                        |
- * | CNAME, NS   | the target: absolute, ASCII, lower case, without final dot                     |
+ * | CNAME, NS   | the target: absolute, ASCII, as it is spelled, without final dot               |
  * | MX          | `10 mail.example.com`, or `0 .`                                                |
  * | SRV         | `_xmpp-client._tcp 20 0 5222 chat.example.com`; the last may be `.`            |
- * | TXT         | the joined text                                                                |
+ * | TXT         | the joined text, or its strings where they are not cut as usual (`text.ts`)    |
  */
 import type { Labels } from "@brume/api/common.ts";
 import { formatDate } from "@brume/api/common.ts";
@@ -21,6 +21,7 @@ import {
   absolute,
   type DomainName,
   maxName,
+  printName,
   quote,
   type Refusal,
   readOwner,
@@ -28,17 +29,26 @@ import {
   refuse,
   showOwner,
   showTarget,
+  wireLength,
 } from "./name.ts";
 import { readText, showText } from "./text.ts";
 
 export interface StoredRecord {
   readonly type: RecordType;
-  /** ASCII, lower case, relative to the domain; `@` for the top. Of an SRV the name below which the service stands. */
+  /** ASCII, as it is spelled, relative to the domain; `@` for the top. Of an SRV the name below which the service stands. */
   readonly owner: string;
-  /** Seconds, 1 to 2147483647. */
+  /** Seconds, 0 to 2147483647. */
   readonly ttl: number;
   readonly value: string;
 }
+
+/** Two records of a domain are the same when this is: names are compared without regard to letter case. */
+export const recordKey = ({
+  type,
+  owner,
+  value,
+}: Pick<StoredRecord, "owner" | "value"> & { readonly type: string }): string =>
+  `${type} ${owner.toLowerCase()} ${type === "TXT" ? value : value.toLowerCase()}`;
 
 /** A record with what the table knows beside it. */
 export interface RecordRow extends StoredRecord {
@@ -92,13 +102,15 @@ export function readRecord(
   };
   const owner = readOwnerOf(type, reading, previous);
   const value = readers[type](reading);
-  if (type === "CNAME" && value === absolute(owner, domain.ascii)) {
+  if (type === "CNAME" && value.toLowerCase() === absolute(owner, domain.ascii).toLowerCase()) {
     const field = (["Name", "HostName", "MnemonicName"] as const).find((name) => fields[name]) ?? "Name";
     reading.refuse(field, refuse("format_invalid", `must not make an alias of itself, as ${quote(value)} is`));
   }
   if (type === "SRV") holdServedName(reading, owner, value);
   if (faults.length > 0) throw blame(faults);
-  return { type, owner, ttl: fields.TTL ?? previous?.ttl ?? limits.ttl, value };
+  const read = { type, owner, ttl: fields.TTL ?? previous?.ttl ?? limits.ttl, value };
+  // Clients write names in any letter case: an edit that says the same keeps the spelling.
+  return previous !== undefined && recordKey(previous) === recordKey(read) ? { ...previous, ttl: read.ttl } : read;
 }
 
 /** Values that say nothing: an edit starts from them when nobody has looked yet what it really starts from. */
@@ -252,7 +264,7 @@ const readers: Record<RecordType, (reading: Reading) => string> = {
 };
 
 function holdServedName(reading: Reading, owner: string, value: string): void {
-  const length = value.indexOf(" ") + 1 + absolute(owner, reading.domain).length;
+  const length = value.indexOf(" ") + 1 + wireLength(absolute(owner, reading.domain));
   if (length > maxName)
     reading.refuse(
       "Service",
@@ -301,7 +313,7 @@ export function showRecord(row: RecordRow, domain: DomainName): DnsRecord {
       service = `${parts[0].slice(0, dot)}.`;
       proto = parts[0].slice(dot + 2);
       target = showTarget(parts[4], domain);
-      const name = owner === "@" ? `${domain.name}.` : shownOwner;
+      const name = owner === "@" ? printName(`${domain.name}.`) : shownOwner;
       description = `${parts[0]}.${name} ${ttl} IN SRV ${priority} ${weight} ${port} ${target}`;
       break;
     }
@@ -327,7 +339,7 @@ export function showRecord(row: RecordRow, domain: DomainName): DnsRecord {
     Port: port,
     Target: target,
     CanonicalDescription: description,
-    PunyName: owner === "@" ? "@" : `${owner}.${domain.ascii}.`,
+    PunyName: owner === "@" ? "@" : printName(`${owner}.${domain.ascii}.`),
     DomainID: row.domainId,
     Labels: row.labels,
   };

@@ -9,7 +9,7 @@ import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import type { FaultCode } from "@brume/api/errors.ts";
 import { Fault, faultAt, fieldFault } from "../base/fault.ts";
 import { absolute } from "./name.ts";
-import { ownerField, type StoredRecord } from "./record.ts";
+import { ownerField, recordKey, type StoredRecord } from "./record.ts";
 import { answerBytes, endOfKey, servedOwner, sortKey } from "./served.ts";
 
 type QuestionCode = Extract<FaultCode, "cname_conflict" | "delegation_conflict" | "record_exists">;
@@ -140,11 +140,12 @@ interface Cut {
 export function checkZone(records: readonly StoredRecord[], standing = 0): ZoneConflict[] {
   const nodes = new Map<string, Node>();
   const cuts = new Map<string, Cut>();
-  for (const { type, owner } of records) if (type === "NS" && owner !== "@") cuts.set(owner, { ns: -1, below: -1 });
+  for (const { type, owner } of records)
+    if (type === "NS" && owner !== "@") cuts.set(owner.toLowerCase(), { ns: -1, below: -1 });
   const conflicts: ZoneConflict[] = [];
   for (let index = 0; index < records.length; index++) {
     const record = records[index] as StoredRecord;
-    const name = servedOwner(record);
+    const name = servedOwner(record).toLowerCase();
     let node = nodes.get(name);
     if (node === undefined) {
       node = { first: -1, all: null, cname: -1, blocking: -1, bytes: null };
@@ -221,10 +222,7 @@ function cutsAbove(name: string, cuts: ReadonlyMap<string, Cut>): Cut[] {
 }
 
 /** What a record says at its name. */
-function identity(records: readonly StoredRecord[], index: number): string {
-  const { type, value } = records[index] as StoredRecord;
-  return `${type} ${value}`;
-}
+const identity = (records: readonly StoredRecord[], index: number): string => recordKey(records[index] as StoredRecord);
 
 function findSame(records: readonly StoredRecord[], node: Node, said: string): number {
   if (node.all !== null) return node.all.get(said) ?? -1;

@@ -4,9 +4,9 @@
  */
 import type { RecordType } from "@brume/api/dns.ts";
 import type { RecordData, RecordSet, Soa } from "../drivers/nameserver/port.ts";
-import { absolute, maxName, quote, type Refusal, refuse, relativeTo } from "./name.ts";
+import { absolute, maxName, quote, type Refusal, refuse, relativeTo, wireLength } from "./name.ts";
 import { partsOf, type StoredRecord, takesWildcard } from "./record.ts";
-import { cutText } from "./text.ts";
+import { stringsOf } from "./text.ts";
 
 /** The relative owner at which a record is served: of an SRV `_service._proto` before its own. */
 export function servedOwner({ type, owner, value }: Pick<StoredRecord, "type" | "owner" | "value">): string {
@@ -30,22 +30,24 @@ export function fromServed(
   if (owner === null) return refuse("name_outside_domain", `is not inside ${quote(domain)}: ${quote(`${name}.`)}`);
   if (owner.startsWith("*") && !takesWildcard(type))
     return refuse("format_invalid", `may not begin with * in an ${type} record: ${quote(`${name}.`)}`);
-  if (type === "CNAME" && data === name)
+  if (type === "CNAME" && data.toLowerCase() === name.toLowerCase())
     return refuse("format_invalid", `must not be an alias of itself, as ${quote(`${name}.`)} is`);
   if (type !== "SRV") return { type, owner, ttl, value: data };
   const service = /^_[^.]+\._[^.]+(?=$|\.)/.exec(owner)?.[0];
   if (service === undefined)
     return refuse("format_invalid", `must begin with _service._proto in an SRV record: ${quote(`${name}.`)}`);
-  return { type, owner: owner.slice(service.length + 1) || "@", ttl, value: `${service} ${data}` };
+  return { type, owner: owner.slice(service.length + 1) || "@", ttl, value: `${service.toLowerCase()} ${data}` };
 }
 
 /**
  * The labels of a name from the top down, each with a dot behind it: `a.www.` for `www.a`, `""` for `@`. In binary order
- * everything at and below a name is one range, from its key up to `endOfKey`. Works for relative owners and for whole names.
+ * everything at and below a name is one range, from its key up to `endOfKey`. Works for relative owners and for whole names, and knows
+ * no letter case.
  */
 export function sortKey(name: string): string {
   if (name === "@") return "";
-  return name.includes(".") ? `${name.split(".").reverse().join(".")}.` : `${name}.`;
+  const lower = name.toLowerCase();
+  return lower.includes(".") ? `${lower.split(".").reverse().join(".")}.` : `${lower}.`;
 }
 
 /** The least text that is greater than every key at or below this one: the slash follows the dot, `~` every label. */
@@ -66,14 +68,14 @@ export function recordData(record: Pick<StoredRecord, "type" | "value">): Record
     case "SRV":
       return { priority: Number(parts[1]), weight: Number(parts[2]), port: Number(parts[3]), target: root(parts[4]) };
     default:
-      return { strings: cutText(record.value) };
+      return { strings: stringsOf(record.value) };
   }
 }
 
 /** Bytes of the record in an answer, with its owner as a pointer and all other names in full (RFC 1035 section 4.1). */
 export function answerBytes(record: Pick<StoredRecord, "type" | "value">): number {
   const data = recordData(record);
-  const nameBytes = (name: string): number => (name === "" ? 1 : name.length + 2);
+  const nameBytes = (name: string): number => (name === "" ? 1 : wireLength(name) + 2);
   if ("address" in data) return 12 + (record.type === "A" ? 4 : 16);
   if ("strings" in data) return data.strings.reduce((sum, text) => sum + 1 + Buffer.byteLength(text), 12);
   if ("exchange" in data) return 14 + nameBytes(data.exchange);
@@ -81,17 +83,36 @@ export function answerBytes(record: Pick<StoredRecord, "type" | "value">): numbe
 }
 
 /** Records of one set have the same. */
-export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record)}`;
+export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record).toLowerCase()}`;
 
-/** The sets that some records of a domain form, by their keys, in order of their first records. A set is served with the smallest of its TTLs. */
-export function recordSets(records: Iterable<StoredRecord>, domain: string): Map<string, RecordSet> {
+/** How names are spelled by the first of their records, by name in lower case; only those with capital letters. */
+export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string> {
+  const spellings = new Map<string, string>();
+  let lowered: Set<string> | undefined;
+  for (const record of records) {
+    const owner = servedOwner(record);
+    const lower = owner.toLowerCase();
+    if (owner === lower) (lowered ??= new Set()).add(lower);
+    else if (!spellings.has(lower) && lowered?.has(lower) !== true) spellings.set(lower, owner);
+  }
+  return spellings;
+}
+
+/**
+ * The sets that some records of a domain form, by their keys, in order of their first records. A set is served with the smallest of its
+ * TTLs, and all sets of a name as its first record spells it.
+ */
+export function recordSets(records: readonly StoredRecord[], domain: string): Map<string, RecordSet> {
+  const spellings = spellingsOf(records);
   const sets = new Map<string, { owner: string; type: RecordType; ttl: number; data: RecordData[] }>();
   for (const record of records) {
     const key = setKey(record);
     const set = sets.get(key);
     if (set === undefined) {
       const { type, ttl } = record;
-      sets.set(key, { owner: absolute(servedOwner(record), domain), type, ttl, data: [recordData(record)] });
+      const lower = key.slice(type.length + 1);
+      const owner = absolute(spellings.get(lower) ?? lower, domain);
+      sets.set(key, { owner, type, ttl, data: [recordData(record)] });
     } else {
       set.ttl = Math.min(set.ttl, record.ttl);
       set.data.push(recordData(record));

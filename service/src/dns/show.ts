@@ -16,6 +16,9 @@ export const storedOf = (row: ServedRow): StoredRecord => ({
   value: row.value,
 });
 
+/** What a row says, for a zone file. */
+export const printedOf = (row: ServedRow & Pick<RecordRow, "labels">) => ({ ...storedOf(row), labels: row.labels });
+
 const noLabels = Object.freeze({});
 
 export function showRow(row: Omit<RecordRow, "node" | "version">, domain: DomainName, served: number): DnsRecord {

@@ -7,7 +7,7 @@ import { Fault } from "../base/fault.ts";
 import type { EventRow } from "../engine/event.ts";
 import type { Caller } from "../http/handler.ts";
 import type { Reader } from "../store/db.ts";
-import { relativeTo } from "./name.ts";
+import { readOwner } from "./name.ts";
 import { ownerMatches } from "./pattern.ts";
 import type { StoredRecord } from "./record.ts";
 import * as table from "./table.ts";
@@ -55,8 +55,8 @@ export function veil(caller: Caller, row: EventRow): EventRow | null {
   if (restriction === null) return row;
   if (row.data === null) return row.resource === "domain" || row.token_id === caller.tokenId ? row : null;
   const isSeen = (record: DnsRecord): boolean => {
-    const owner = record.PunyName === "@" ? "@" : relativeTo(record.PunyName.slice(0, -1), restriction.domain);
-    return owner !== null && sees(caller, { type: record.TypeRecord, owner });
+    const owner = readOwner(record.PunyName, restriction.domain, true);
+    return typeof owner === "string" && sees(caller, { type: record.TypeRecord, owner });
   };
   if (row.resource === "record") return isSeen(JSON.parse(row.data) as DnsRecord) ? row : null;
   if (row.resource !== "domain") return null;

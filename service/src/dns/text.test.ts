@@ -2,16 +2,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { checkText, cutText, decodeStrings, printText, readText, showText } from "./text.ts";
+import { checkText, printText, readStrings, readText, showText, stringsOf } from "./text.ts";
 
-test("quoted strings are joined and their escapes undone, every other text means itself", () => {
+test("quoted strings stay apart and their escapes are undone, every other text means itself", () => {
   const cases: [string, string][] = [
     ["abc", "abc"],
     ['"abc"', "abc"],
     ['"abc" ', "abc"],
-    ['"abc" "def"', "abcdef"],
-    ['"abc"\t  "def"  ', "abcdef"],
-    ['"abc""def"', "abcdef"],
+    ['"abc" "def"', "abc\u001fdef"],
+    ['"abc"\t  "def"  ', "abc\u001fdef"],
+    ['"abc""def"', "abc\u001fdef"],
+    ['""', ""],
+    ['"" ""', "\u001f"],
+    [`"${"x".repeat(255)}" "y"`, `${"x".repeat(255)}y`],
+    [`"${"x".repeat(256)}"`, "x".repeat(256)],
+    [`"${"x".repeat(256)}" "y"`, `${"x".repeat(255)}\u001fx\u001fy`],
     ['"a\\"b"', 'a"b'],
     ['"a\\\\b"', "a\\b"],
     ['"\\065\\066"', "AB"],
@@ -19,8 +24,8 @@ test("quoted strings are joined and their escapes undone, every other text means
     ['"\\195" "\\169"', "é"],
     ['"a\\bc"', "a\\bc"],
     ['"\\999"', "\\999"],
-    ['"\\1" "23"', "\\123"],
-    ['"a\\\\" "b"', "a\\b"],
+    ['"\\1" "23"', "\\1\u001f23"],
+    ['"a\\\\" "b"', "a\\\u001fb"],
     [' "abc"', ' "abc"'],
     ['"abc" x', '"abc" x'],
     ['"abc', '"abc'],
@@ -38,8 +43,9 @@ test("texts that are refused", () => {
   const code = (text: string) => (readText(text) as { code?: string }).code;
   for (const bad of ["a\u0000b", "a\nb", "a\u007fb", "a\u0085b", '"\\000"', '"\\255"', '"\\010"', "\ud800"])
     assert.equal(code(bad), "format_invalid", JSON.stringify(bad));
-  assert.equal(code('""'), "too_short");
-  assert.equal(code('"" ""'), "too_short");
+  assert.equal(code(""), "too_short");
+  assert.equal(code('"" '.repeat(1001)), "too_long");
+  assert.equal(code("a\u001fb"), "format_invalid");
   assert.equal(readText("x".repeat(4096)), "x".repeat(4096));
   assert.equal(code("x".repeat(4097)), "too_long");
   assert.equal(code("é".repeat(2049)), "too_long");
@@ -72,12 +78,28 @@ test("property: what is shown, or printed, or cut reads back", () => {
       assert.equal(readText(showText(text)), text);
       assert.match(printText(text), /^[ -~]+$/);
       assert.equal(readText(printText(text)), text);
-      const strings = cutText(text);
+      const strings = stringsOf(text);
       assert.equal(strings.join(""), text);
       for (const string of strings) {
         assert.ok(Buffer.byteLength(string) <= 255);
         assert.ok(string.isWellFormed());
       }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("property: strings that are shown or printed read back as the same strings", () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(anyText, fc.constant("")), { minLength: 1, maxLength: 4 }), (strings) => {
+      const quoted = strings.map((one) => `"${one.replace(/["\\]/g, "\\$&")}"`).join(" ");
+      const value = readText(quoted) as string;
+      assert.equal(typeof value, "string");
+      assert.equal(stringsOf(value).join(""), strings.join(""));
+      if (strings.length > 1 && strings.every((one) => Buffer.byteLength(one) <= 200))
+        assert.deepEqual(stringsOf(value), strings);
+      assert.equal(readText(showText(value)), value);
+      assert.equal(readText(printText(value)), value);
     }),
     { numRuns: 500 },
   );
@@ -96,7 +118,8 @@ test("property: whatever comes is a text that reads back, or a refusal", () => {
 });
 
 test("strings of a master file undo every escape", () => {
-  assert.equal(decodeStrings(["a\\;b\\x\\065"], true), "a;bxA");
-  assert.equal(decodeStrings(["\\195", "\\169"], true), "é");
-  for (const bad of ["\\256", "\\1", "\\12x", "\\195"]) assert.equal(decodeStrings([bad], true), null, bad);
+  assert.equal(readStrings(["a\\;b\\x\\065"], true), "a;bxA");
+  assert.equal(readStrings(["\\195", "\\169"], true), "é");
+  assert.equal(readStrings(["a=1", "b=2"], true), "a=1\u001fb=2");
+  for (const bad of ["\\256", "\\1", "\\12x", "\\195"]) assert.equal(typeof readStrings([bad], true), "object", bad);
 });

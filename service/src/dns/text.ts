@@ -1,26 +1,58 @@
 /**
- * The text of a TXT record: kept joined, as people mean it; written as quoted strings of at most 255 bytes, as the wire wants it
- * (RFC 1035 section 3.3.14). Clients in the field compare the answer form letter by letter, the last blank included.
+ * The text of a TXT record: kept joined, as people mean it, and written as quoted strings of at most 255 bytes, as the wire wants it
+ * (RFC 1035 section 3.3.14). Strings that were given otherwise (RFC 6763 section 6: `"a=1" "b=2"`) are kept with a unit separator
+ * between them, which no text has. Clients in the field compare the answer form letter by letter, the last blank included.
  */
 import { isUtf8 } from "node:buffer";
 import { limits } from "@brume/api/dns.ts";
 import { type Refusal, refuse } from "./name.ts";
 
 const stringBytes = 255;
+const separator = "\x1f";
+/** Strings of one record: more than any use, and less than a message holds. */
+const mostStrings = 1000;
 
 /**
- * Reads the `Text` of a request. Nothing but strings in `"`, blanks between and after them, is read as strings: joined, with
+ * Reads the `Text` of a request. Nothing but strings in `"`, blanks between and after them, is read as strings, with
  * `\"`, `\\` and `\DDD` (a byte) undone, any other backslash left alone. Every other text means itself.
  */
 export function readText(text: string): string | Refusal {
   const strings = splitStrings(text);
-  return checkText(strings === null ? text : decodeStrings(strings, false));
+  if (strings !== null) return readStrings(strings, false);
+  return text === "" ? refuse("too_short", "must be 1 to 4096 bytes long, and is empty") : checkText(text);
 }
 
-/** The text if it may be stored: 1 to 4096 bytes of UTF-8 without control characters but tab. Null stands for bytes that are not UTF-8. */
+/** The value of strings whose escapes are still to be undone. Where they are cut inside a character, only their sum counts. */
+export function readStrings(strings: readonly string[], isMaster: boolean): string | Refusal {
+  const joined = checkText(decodeStrings(strings, isMaster));
+  if (typeof joined !== "string" || strings.length === 1) return joined;
+  return valueOf(
+    strings.map((string) => decodeStrings([string], isMaster)),
+    joined,
+  );
+}
+
+/** The value of decoded strings, where `joined` is their sum and null one that is no UTF-8. */
+export function valueOf(strings: readonly (string | null)[], joined: string): string | Refusal {
+  if (strings.length > mostStrings)
+    return refuse("too_long", `must be at most ${mostStrings} strings, and is ${strings.length}`);
+  const texts: string[] = [];
+  for (const string of strings) {
+    if (string === null) return joined;
+    texts.push(...cutText(string));
+  }
+  const usual = cutText(joined);
+  const isUsual = usual.length === texts.length && usual.every((text, i) => text === texts[i]);
+  return isUsual ? joined : texts.join(separator);
+}
+
+/** The strings of a value, each at most 255 bytes. */
+export const stringsOf = (value: string): string[] =>
+  value.includes(separator) ? value.split(separator) : cutText(value);
+
+/** The text if it may be stored: at most 4096 bytes of UTF-8 without control characters but tab. Null stands for bytes that are not UTF-8. */
 export function checkText(text: string | null): string | Refusal {
   if (text === null || !text.isWellFormed()) return refuse("format_invalid", "must be UTF-8, and some bytes are not");
-  if (text === "") return refuse("too_short", "must be 1 to 4096 bytes long, and is empty");
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
     if ((c < 32 && c !== 9) || (c > 126 && c < 160))
@@ -35,14 +67,14 @@ export function checkText(text: string | null): string | Refusal {
 }
 
 /** The answer form: each string in quotes, a blank behind each. */
-export function showText(text: string): string {
+export function showText(value: string): string {
   let shown = "";
-  for (const string of cutText(text)) shown += `"${string.replace(/["\\]/g, "\\$&")}" `;
+  for (const string of stringsOf(value)) shown += `"${string.replace(/["\\]/g, "\\$&")}" `;
   return shown;
 }
 
 /** Strings of at most 255 bytes, cut between characters. */
-export function cutText(text: string): string[] {
+function cutText(text: string): string[] {
   if (text.length * 3 <= stringBytes) return [text];
   const strings: string[] = [];
   let start = 0;
@@ -63,9 +95,9 @@ export function cutText(text: string): string[] {
   return strings;
 }
 
-/** A text in pure ASCII for a master file: bytes outside the visible ones become `\DDD`. Strings are cut as on the wire. */
-export function printText(text: string): string {
-  return cutText(text)
+/** The strings of a value in pure ASCII for a master file: bytes outside the visible ones become `\DDD`. */
+export function printText(value: string): string {
+  return stringsOf(value)
     .map((string) => (/^[ !#-[\]-~]*$/.test(string) ? `"${string}"` : `"${escapeBytes(Buffer.from(string))}"`))
     .join(" ");
 }
@@ -99,7 +131,7 @@ function splitStrings(text: string): string[] | null {
  * Joins strings whose escapes are still to be undone; null if the bytes are not UTF-8.
  * In a master file (`isMaster`) `\X` is X for every X (RFC 1035 section 5.1), and `\DDD` beyond 255 is refused with null.
  */
-export function decodeStrings(strings: readonly string[], isMaster: boolean): string | null {
+function decodeStrings(strings: readonly string[], isMaster: boolean): string | null {
   const raw = strings.length === 1 ? (strings[0] as string) : strings.join("");
   // No escape is longer than four characters a byte: a longer text is too long, whatever it says.
   if (!raw.includes("\\") || raw.length > 4 * limits.textBytes) return raw;

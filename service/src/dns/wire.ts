@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer";
 import type { RecordType } from "@brume/api/dns.ts";
 import { readIPv4, readIPv6 } from "./address.ts";
 import { type Refusal, readTarget, refuse } from "./name.ts";
-import { checkText } from "./text.ts";
+import { checkText, valueOf } from "./text.ts";
 
 /** RFC 1035 section 3.2.2, RFC 3596, RFC 2782. */
 export const typeNumbers: Readonly<Record<RecordType, number>> = {
@@ -47,7 +47,7 @@ const otherTypes: Readonly<Record<number, string>> = {
 export const typeName = (number: number): string => typeOf(number) ?? otherTypes[number] ?? `TYPE${number}`;
 
 export interface WireRecord {
-  /** Without final dot; bytes that no name here has are left in it and refused where it is read. */
+  /** Without final dot; bytes that are no plain characters as `\\DDD`. */
   readonly name: string;
   readonly type: number;
   readonly class: number;
@@ -149,7 +149,10 @@ export function readGenericData(type: RecordType, words: readonly string[]): str
 
 /** A standard query, with a buffer of 1232 bytes announced (RFC 6891). `name` as `asciiName` makes it. */
 export function writeQuery(id: number, name: string, type: number): Buffer {
-  const labels = name.split(".").map((label) => Buffer.from(`\0${label}`, "latin1"));
+  const labels = name
+    .split(".")
+    .map((label) => label.replace(/\\(\d{3})/g, (_, code) => String.fromCharCode(Number(code))))
+    .map((label) => Buffer.from(`\0${label}`, "latin1"));
   for (const label of labels) label[0] = label.length - 1;
   const header = Buffer.alloc(12);
   header.writeUInt16BE(id, 0);
@@ -181,7 +184,7 @@ function readName(bytes: Buffer, start: number): { text: string; end: number } |
     } else {
       length += size + 1;
       if (size > 63 || length > 254 || at + 1 + size > bytes.length) return null;
-      labels.push(bytes.toString("latin1", at + 1, at + 1 + size).replace(/[.\\\x80-\xff]/g, "\\"));
+      labels.push(bytes.toString("latin1", at + 1, at + 1 + size).replace(/[^A-Za-z0-9_/*-]/g, escapeByte));
       at += size + 1;
     }
   }
@@ -196,6 +199,9 @@ function readStrings(data: Buffer): string | Refusal | null {
     at = end;
   }
   if (strings.length === 0) return null;
-  const bytes = Buffer.concat(strings);
-  return checkText(isUtf8(bytes) ? bytes.toString() : null);
+  const decode = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);
+  const joined = checkText(decode(Buffer.concat(strings)));
+  return typeof joined === "string" ? valueOf(strings.map(decode), joined) : joined;
 }
+
+const escapeByte = (byte: string): string => `\\${String(byte.charCodeAt(0)).padStart(3, "0")}`;

@@ -183,9 +183,9 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
         const zone = parseZone(request.body.ZoneFile, domain.ascii, most);
         // The parser stops behind as many as there may be: what it gave up on must not pass for the whole file.
         if (zone.records.length > most) holdQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
-        // The file has no say over the NS set at the top, so what stands there stays.
-        const compared = present.filter((row) => !(row.type === "NS" && row.owner === "@"));
-        const wanted = zone.records.map((record) => ({ record, labels: null }));
+        // Unless the file marks the NS set at the top, what stands there stays.
+        const compared = zone.saysTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
+        const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = compareRecords(compared, wanted, { keep });
         holdLines(domain, present, differences, zone.lines);
         return carryOut(request, tx, domain, wishesOf(differences, { at: "/ZoneFile", pointer: "" }));

@@ -8,12 +8,12 @@ import { test } from "node:test";
 import type { RecordType } from "@brume/api/dns.ts";
 import fc from "fast-check";
 import type { Fault } from "../../base/fault.ts";
-import type { StoredRecord } from "../record.ts";
+import { recordKey, type StoredRecord } from "../record.ts";
 import { checkZone } from "../rules.ts";
 import { automaticSoa } from "../served.ts";
 import { checkText } from "../text.ts";
 import { parseZone } from "./parse.ts";
-import { printZone } from "./print.ts";
+import { type PrintedRecord, printZone } from "./print.ts";
 
 const origin = "example.com";
 const lines = (text: string) =>
@@ -72,8 +72,8 @@ test("a file with everything that RFC 1035 knows", () => {
       "9: @ 300 MX 10 mail.example.com",
       "10: www 300 A 10.0.0.1",
       "11: www 5400 AAAA 2001:db8::1",
-      "12: www 777600 TXT onetwothree; four",
-      "14: blog 3600 CNAME www.example.com",
+      "12: www 777600 TXT one\u001ftwo\u001fthree; four",
+      "14: blog 3600 CNAME WWW.example.com",
       "15: www2 3600 A 10.0.0.2",
       "16: *.wild 3600 A 10.0.0.3",
       "17: @ 3600 SRV _sip._tcp 10 0 5060 sip.other.net",
@@ -98,28 +98,14 @@ test("a TTL that is not given", () => {
     "c 5 A 10.0.0.1",
   ]);
   assert.deepEqual(lines("$TTL 7\nb 5 A 10.0.0.1\nc A 10.0.0.1"), ["b 5 A 10.0.0.1", "c 7 A 10.0.0.1"]);
-  assert.deepEqual(lines("a 0 A 10.0.0.1"), ["a 1 A 10.0.0.1"]);
+  assert.deepEqual(lines("a 0 A 10.0.0.1"), ["a 0 A 10.0.0.1"]);
 });
 
 test("texts with escapes, several strings, UTF-8", () => {
-  assert.deepEqual(lines('a TXT "a\\"b" c\\;d "\\195\\169é" ( "x" "y" )'), ['a 3600 TXT a"bc;dééxy']);
-  assert.deepEqual(lines('a TXT unquoted words \\"q'), ['a 3600 TXT unquotedwords"q']);
-});
-
-test("$GENERATE", () => {
-  assert.deepEqual(lines("$GENERATE 1-3 h$ 60 A 10.0.0.$"), [
-    "h1 60 A 10.0.0.1",
-    "h2 60 A 10.0.0.2",
-    "h3 60 A 10.0.0.3",
+  assert.deepEqual(lines('a TXT "a\\"b" c\\;d "\\195\\169é" ( "x" "y" )'), [
+    'a 3600 TXT a"b\u001fc;d\u001féé\u001fx\u001fy',
   ]);
-  assert.deepEqual(lines("$GENERATE 8-16/4 h${0,3,d} CNAME x${-8,2,x}.net."), [
-    "h008 3600 CNAME x00.net",
-    "h012 3600 CNAME x04.net",
-    "h016 3600 CNAME x08.net",
-  ]);
-  assert.deepEqual(lines('$GENERATE 1-2 @ MX "1$ m$"'), ["@ 3600 MX 11 m1.example.com", "@ 3600 MX 12 m2.example.com"]);
-  assert.deepEqual(lines('$GENERATE 1-1 a TXT "costs $$ $ \\$"'), ["a 3600 TXT costs $ 1 $"]);
-  assert.deepEqual(lines("$GENERATE 26-26 ${0,4,n} A 10.0.0.1"), ["a.1 3600 A 10.0.0.1"]);
+  assert.deepEqual(lines('a TXT unquoted words \\"q'), ['a 3600 TXT unquoted\u001fwords\u001f"q']);
 });
 
 test("what is wrong is said for every line, and nothing is taken", () => {
@@ -178,21 +164,19 @@ test("what is wrong is said for every line, and nothing is taken", () => {
       ],
     ],
     [
-      "a SRV 0 0 0 t\n*._tcp SRV 0 0 0 t\n* NS t\na\\.b A 10.0.0.1",
+      "a SRV 0 0 0 t\n*._tcp SRV 0 0 0 t\n* NS t",
       [
         'line 1: the owner must begin with _service._proto in an SRV record: "a.example.com.".',
         'line 2: the owner may not begin with * in an SRV record: "*._tcp.example.com.".',
         'line 3: the owner may not begin with * in an NS record: "*.example.com.".',
-        'line 4: the owner must be a name of letters, digits, - and _, not "a\\\\.b".',
       ],
     ],
     [
       'a TXT ""\na TXT\na TXT "\\007"\na TXT "\\255"\na A \\# 3 000000\na A \\# 4 00',
       [
-        "line 1: the TXT record must be 1 to 4096 bytes long, and is empty.",
-        "line 2: the TXT record must be 1 to 4096 bytes long, and is empty.",
+        "line 2: the TXT record must have a text.",
         "line 3: the TXT record must not hold control characters, and has U+0007.",
-        "line 4: the TXT record must be UTF-8, with escapes from \\000 to \\255.",
+        "line 4: the TXT record must be UTF-8, and some bytes are not.",
         "line 5: the A record has 3 bytes of data that are no A data.",
         "line 6: the A record must have a length and as many bytes in hexadecimal behind \\#.",
       ],
@@ -217,7 +201,18 @@ test("at most 100 lines are told, and a bomb ends early", () => {
   assert.equal(parseZone("a A 10.0.0.1\n".repeat(1000), origin, 500).records.length, 1);
 });
 
-const label = fc.constantFrom("a", "b", "www", "x-y", "_dmarc", "xn--e1afmkfd", "0");
+const label = fc.constantFrom(
+  "a",
+  "B",
+  "wWw",
+  "x-y",
+  "_dmarc",
+  "xn--e1afmkfd",
+  "0/25",
+  "a\\046b",
+  "\\032\\092",
+  "\\255",
+);
 const owner = fc.oneof(
   fc.constant("@"),
   fc.array(label, { minLength: 1, maxLength: 3 }).map((labels) => labels.join(".")),
@@ -240,13 +235,25 @@ const values: Record<RecordType, fc.Arbitrary<string>> = {
     fc.tuple(number, host).map((parts) => parts.join(" ")),
   ),
   SRV: fc.tuple(number, number, number, fc.oneof(host, fc.constant("."))).map((parts) => `_s._tcp ${parts.join(" ")}`),
-  TXT: text,
+  TXT: fc.oneof(
+    text,
+    fc
+      .array(fc.constantFrom("", "a=1", 'b="2"', "é;"), { minLength: 2, maxLength: 3 })
+      .map((strings) => strings.join("\u001f")),
+  ),
 };
-const record = fc
-  .constantFrom<RecordType>("A", "AAAA", "CNAME", "NS", "MX", "SRV", "TXT")
-  .chain((type) =>
-    fc.record({ type: fc.constant(type), owner, ttl: fc.integer({ min: 1, max: 2_147_483_647 }), value: values[type] }),
-  );
+const record = fc.constantFrom<RecordType>("A", "AAAA", "CNAME", "NS", "MX", "SRV", "TXT").chain((type) =>
+  fc.record(
+    {
+      type: fc.constant(type),
+      owner: type === "SRV" ? owner.map((one) => one.replace(/^\*\.?/, "") || "@") : owner,
+      ttl: fc.integer({ min: 0, max: 2_147_483_647 }),
+      value: values[type],
+      labels: fc.constantFrom('{"env":"prod"}', '{"a/b.c":"","team":"x_y"}'),
+    },
+    { requiredKeys: ["type", "owner", "ttl", "value"] },
+  ),
+);
 
 /** Zones that could be stored. */
 const zones = fc.array(record, { maxLength: 20 }).map((list) => {
@@ -264,13 +271,20 @@ const print = (records: readonly StoredRecord[], domain = origin) =>
 const sorted = (records: readonly StoredRecord[]) =>
   records.map(({ type, owner: name, ttl, value }) => JSON.stringify([type, name, ttl, value])).sort();
 
-test("property: a printed zone is ASCII and reads back, but for the NS set at the top", () => {
+test("property: a printed zone is ASCII and reads back whole, with labels and the NS set at the top", () => {
   fc.assert(
     fc.property(zones, (records) => {
       const printed = print(records);
       assert.match(printed, /^[\n -~]*$/);
-      const kept = records.filter((one) => one.type !== "NS" || one.owner !== "@");
-      assert.deepEqual(sorted(parseZone(printed, origin).records), sorted(kept));
+      const read = parseZone(printed, origin);
+      assert.deepEqual(sorted(read.records), sorted(records));
+      assert.equal(read.saysTop, true);
+      const labelled = (list: readonly StoredRecord[], of: (one: StoredRecord) => string | undefined) =>
+        list.flatMap((one) => (of(one) === undefined ? [] : [`${recordKey(one)} ${of(one)}`])).sort();
+      assert.deepEqual(
+        labelled(read.records, (one) => read.labels.get(one)),
+        labelled(records, (one) => (one as PrintedRecord).labels),
+      );
     }),
     { numRuns: 500 },
   );
@@ -341,11 +355,11 @@ test("the automatic NS set stands where there is none of its own", () => {
   const top: StoredRecord = { type: "NS", owner: "@", ttl: 60, value: "ns.other.net" };
   assert.deepEqual(print([]).split("\n"), [
     "example.com. 3600 IN SOA ns1.brume.internal. hostmaster.example.com. 7 3600 600 1209600 60",
-    "example.com. 3600 IN NS ns1.brume.internal.",
-    "example.com. 3600 IN NS ns2.brume.internal.",
+    "example.com. 3600 IN NS ns1.brume.internal. ; brume: automatic",
+    "example.com. 3600 IN NS ns2.brume.internal. ; brume: automatic",
     "",
   ]);
-  assert.deepEqual(print([top]).split("\n").slice(1), ["example.com. 60 IN NS ns.other.net.", ""]);
+  assert.deepEqual(print([top]).split("\n").slice(1), ["example.com. 60 IN NS ns.other.net. ; brume: own", ""]);
 });
 
 /** Parsers of others, each with the arguments by which it says whether it can read `zone` in a folder. */
@@ -367,7 +381,9 @@ test("another parser reads what is printed", { skip: checker ? false : none }, (
   ];
   writeFileSync(join(folder, "knot.conf"), settings.join("\n"));
   try {
-    for (const records of fc.sample(zones, 20)) {
+    for (const sample of fc.sample(zones, 20)) {
+      // Some want addresses for a server at the top.
+      const records = sample.filter(({ type, value }) => type !== "NS" || value !== origin);
       writeFileSync(join(folder, "zone"), print(records));
       const { status, stdout, stderr } = spawnSync(command, argsOf(folder), { encoding: "utf8" });
       assert.equal(status, 0, `${stdout}${stderr}\n${print(records)}`);

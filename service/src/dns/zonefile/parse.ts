@@ -1,17 +1,18 @@
 /**
  * Reads master files (RFC 1035 section 5, RFC 2308 section 4, BIND's $GENERATE, RFC 3597) into the records of a domain.
  * All or nothing: a file with a line that cannot be read gives no records but the list of all such lines, as far as 100.
- * What a domain has by itself (SOA, NS at the top) is left out, types that are not kept here are skipped and listed.
+ * What a domain has by itself (SOA, NS at the top unless marked as own) is left out, types that are not kept here are skipped and listed.
  */
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { Fault, fieldFault } from "../../base/fault.ts";
 import { readIPv4, readIPv6 } from "../address.ts";
-import { asciiName, maxName, quote, type Refusal, refuse } from "../name.ts";
-import type { StoredRecord } from "../record.ts";
+import { asciiName, isAbsolute, maxName, quote, type Refusal, refuse, relativeTo, wireLength } from "../name.ts";
+import { recordKey, type StoredRecord } from "../record.ts";
 import { fromServed } from "../served.ts";
-import { checkText, decodeStrings } from "../text.ts";
+import { readStrings } from "../text.ts";
 import { composeData, readGenericData, typeOf } from "../wire.ts";
 import { expand, readRange } from "./generate.ts";
+import { readMark } from "./mark.ts";
 import { createLexer, type Entry } from "./token.ts";
 
 export interface LineFault {
@@ -24,6 +25,10 @@ export interface Zone {
   readonly records: StoredRecord[];
   /** Per record, the line it begins on. */
   readonly lines: number[];
+  /** Labels as JSON, of records that have some in the file. */
+  readonly labels: Map<StoredRecord, string>;
+  /** The file says whether the NS set at the top is the domain's own: its own records, or none. */
+  saysTop: boolean;
   /** Lines of other types: `line 12: CAA`. */
   readonly skipped: string[];
 }
@@ -42,25 +47,26 @@ export function zoneFileFault(faults: readonly LineFault[]): Fault {
 }
 
 /**
- * Reads the master file of `domain` (ASCII). Records that are said twice are kept once, a TTL of 0 becomes 1.
+ * Reads the master file of `domain` (ASCII). Records that are said twice are kept once.
  * Stops behind `most` records, so that a short file with $GENERATE is no burden: then there is one more than that.
  * Throws `zone_file_invalid`.
  */
 export function parseZone(text: string, domain: string, most = 1_000_000): Zone {
-  const zone: Zone = { records: [], lines: [], skipped: [] };
+  const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), saysTop: false };
   const faults: LineFault[] = [];
   const seen = new Set<string>();
-  const entry: Entry = { line: 1, isContinued: false, tokens: [], isQuoted: [], trouble: null };
+  const entry: Entry = { line: 1, isContinued: false, tokens: [], isQuoted: [], comment: "", trouble: null };
   const next = createLexer(text, entry);
-  const state: State = { domain, origin: domain, ttl: null, lastTtl: null, owner: null, isLost: false };
+  const begin = { ttl: null, lastTtl: null, owner: null, isLost: false, labels: null, saysTop: false };
+  const state: State = { domain, origin: domain, ...begin };
   const keep = (line: number, outcome: Outcome): void => {
     if (typeof outcome === "string") zone.skipped.push(`line ${line}: ${outcome}`);
     else if (outcome !== null && "reason" in outcome) faults.push({ line, reason: outcome.reason });
     else if (outcome !== null) {
-      const key = `${outcome.type} ${outcome.owner} ${outcome.value}`;
-      if (seen.size === seen.add(key).size) return;
+      if (seen.size === seen.add(recordKey(outcome)).size) return;
       zone.records.push(outcome);
       zone.lines.push(line);
+      if (state.labels !== null) zone.labels.set(outcome, state.labels);
     }
   };
   while (faults.length < maxFaults && zone.records.length <= most && next()) {
@@ -75,6 +81,7 @@ export function parseZone(text: string, domain: string, most = 1_000_000): Zone 
       }
   }
   if (faults.length > 0) throw zoneFileFault(faults);
+  zone.saysTop = state.saysTop;
   return zone;
 }
 
@@ -90,6 +97,9 @@ interface State {
   owner: string | null;
   /** The owner of the entry before could not be read, which has been said. */
   isLost: boolean;
+  /** Of the entry. */
+  labels: string | null;
+  saysTop: boolean;
 }
 
 /** A record; the name of a type that is skipped; what is wrong; null: nothing comes of it. */
@@ -115,8 +125,10 @@ function readDirective(state: State, { tokens }: Entry): Refusal | null {
   return null;
 }
 
-function readEntry(state: State, { isContinued, tokens, isQuoted }: Entry): Outcome {
+function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Entry): Outcome {
   let at = 0;
+  const mark = readMark(comment);
+  state.labels = "reason" in mark ? null : mark.labels;
   if (!isContinued) {
     const owner = readName(state, tokens[at++] as string, true);
     state.isLost = typeof owner !== "string";
@@ -148,7 +160,11 @@ function readEntry(state: State, { isContinued, tokens, isQuoted }: Entry): Outc
     return null;
   }
   if (!isKept(type)) return type;
-  if (type === "NS" && state.owner === state.domain) return null;
+  if ("reason" in mark) return mark;
+  if (type === "NS" && relativeTo(state.owner, state.domain) === "@") {
+    if (mark.top !== null) state.saysTop = true;
+    if (mark.top !== "own") return null;
+  }
   const value =
     data[0] === "\\#" && !isQuoted[at + 1] ? readGenericData(type, data.slice(1)) : readData(state, type, data);
   if (typeof value !== "string") return bad(`the ${type} record ${value.reason}`);
@@ -178,14 +194,11 @@ function* generate(state: State, { tokens, isQuoted }: Entry): Generator<Outcome
   }
 }
 
-const plain = { line: 0, isContinued: false, trouble: null };
+const plain = { line: 0, isContinued: false, comment: "", trouble: null };
 
 function readData(state: State, type: RecordType, data: readonly string[]): string | Refusal {
   const [first = ""] = data;
-  if (type === "TXT") {
-    const text = decodeStrings(data, true);
-    return text === null ? bad("must be UTF-8, with escapes from \\000 to \\255") : checkText(text);
-  }
+  if (type === "TXT") return data.length === 0 ? bad("must have a text") : readStrings(data, true);
   const words = type === "MX" ? 2 : type === "SRV" ? 4 : 1;
   if (data.length !== words)
     return bad(`must have ${words} ${words === 1 ? "word" : "words"} of data, not ${data.length}`);
@@ -207,28 +220,17 @@ function readData(state: State, type: RecordType, data: readonly string[]): stri
 function readName(state: State, token: string, wildcard: boolean): string | Refusal {
   if (token === "@") return state.origin;
   if (token === ".") return "";
-  const text = token.includes("\\") ? undoEscapes(token) : token;
-  if (text === null) return bad(`must be a name of letters, digits, - and _, not ${quote(token)}`);
-  if (text.endsWith(".")) return asciiName(text.slice(0, -1), wildcard);
-  const name = asciiName(text, wildcard);
+  if (isAbsolute(token)) return asciiName(token.slice(0, -1), wildcard);
+  const name = asciiName(token, wildcard);
   if (typeof name !== "string" || state.origin === "") return name;
-  return name.length + 1 + state.origin.length > maxName
+  return wireLength(name) + 1 + wireLength(state.origin) > maxName
     ? refuse("too_long", `must be at most ${maxName} characters long with its origin, not ${quote(token)}`)
     : `${name}.${state.origin}`;
 }
 
-/** No name here has a character that needs an escape, so only letters, digits, - and _ may stand behind one. */
-function undoEscapes(token: string): string | null {
-  const text = token.replace(/\\(\d{3}|[^])/g, (_, code: string) => {
-    const character = code.length === 3 ? String.fromCharCode(Number(code)) : code;
-    return /^[A-Za-z0-9_-]$/.test(character) && (code.length === 3 || !/\d/.test(code)) ? character : "\\";
-  });
-  return text.includes("\\") ? null : text;
-}
-
 const seconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 
-/** `3600`, `1h30m`, `2W`; null if it is no time at all, a refusal if it is too long. 0 becomes 1, the least that is kept. */
+/** `3600`, `1h30m`, `2W`; null if it is no time at all, a refusal if it is too long. */
 function readTtl(token: string): number | Refusal | null {
   const c = token.charCodeAt(0);
   if (!(c >= 48 && c <= 57)) return null;
@@ -248,7 +250,7 @@ function readTtl(token: string): number | Refusal | null {
   const ttl = sum + Math.max(number, 0);
   return ttl > limits.maxTtl
     ? refuse("out_of_range", `the TTL must be at most ${limits.maxTtl}, not ${quote(token)}`)
-    : ttl || 1;
+    : ttl;
 }
 
 const isClass = (token: string): boolean => token.length < 5 && /^(?:IN|CH|HS|CS|ANY|NONE)$/i.test(token);

@@ -13,6 +13,8 @@ export interface Entry {
   tokens: string[];
   /** Which tokens stood in quotes. */
   isQuoted: boolean[];
+  /** The text of its last comment, "" for none. */
+  comment: string;
   /** What is wrong with it, and where; the rest of that line is skipped. */
   trouble: { readonly line: number; readonly reason: string } | null;
 }
@@ -66,6 +68,7 @@ export function createLexer(text: string, entry: Entry): () => boolean {
     entry.line = line;
     entry.isContinued = c === 32 || c === 9;
     entry.tokens.length = entry.isQuoted.length = 0;
+    entry.comment = "";
     entry.trouble = null;
   };
 
@@ -82,8 +85,11 @@ export function createLexer(text: string, entry: Entry): () => boolean {
         if (entry.tokens.length > 0 || entry.trouble !== null) return true;
         begin();
       } else if (isBlank(c)) at++;
-      else if (c === 59) at = endOfLine();
-      else if (c === 40) {
+      else if (c === 59) {
+        const end = endOfLine();
+        entry.comment = text.slice(at + 1, end);
+        at = end;
+      } else if (c === 40) {
         at++;
         if (depth++ === 0) opened = line;
       } else if (c === 41) {
