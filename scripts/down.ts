@@ -41,6 +41,7 @@ const surroundings = {
   random: Math.random,
   tag: tagOf(dataFolder),
   diskLimits,
+  backups: null,
   log: createLog(logLevel),
   now: systemClock.now,
 };

@@ -78,6 +78,8 @@ export interface Config {
   };
   /** Addresses and blocks that webhooks may call though they are not public. */
   readonly webhookAllow: readonly string[];
+  /** Of daily backups, which must be there; null: with the other images. */
+  readonly backupFolder: string | null;
   /** Processors of servers that one core of the host is counted for. */
   readonly cpuOvercommit: number;
   /** Of one server's disk, per second; 0: no limit. */
@@ -344,6 +346,7 @@ export function loadConfig(environment: Environment): Config {
       opened: parseList(read("BRUME_GUEST_REACH") ?? "").map((item) => checkBlock("BRUME_GUEST_REACH", item)),
     },
     webhookAllow: parseList(read("BRUME_WEBHOOK_ALLOW") ?? "").map((item) => checkBlock("BRUME_WEBHOOK_ALLOW", item)),
+    backupFolder: read("BRUME_BACKUPS") ?? null,
     cpuOvercommit: readInteger("BRUME_CPU_OVERCOMMIT", 8, 64, 1),
     disk: {
       operations: readInteger("BRUME_DISK_IOPS", 20_000, 100_000_000),

@@ -5,9 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
 import { readFileSync } from "node:fs";
-import { mkdir, readFile } from "node:fs/promises";
+import { access, constants, mkdir, readFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { ensureFirst } from "./account/first.ts";
@@ -29,7 +29,7 @@ import { tagOf, tapOf } from "./drivers/router/name.ts";
 import { resolversFor } from "./drivers/router/resolvers.ts";
 import { startRouter } from "./drivers/router/start.ts";
 import { createSender } from "./drivers/webhook/sender.ts";
-import { isOwnFolder } from "./server/flow/image.ts";
+import { isBackupFolder, isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
 import type { Store } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
@@ -71,8 +71,11 @@ async function start(config: Config): Promise<void> {
   const surroundings = { exec, tag, dataFolder, simulate, opened, pools, limits, log, now: systemClock.now };
   // Before anything looks at what has these names on the host.
   if (!simulate) holdNames(surroundings, true);
-  const images = await openStock({ ...surroundings, built, isOwn: isOwnFolder });
-  const choice = chooseMachines({ ...surroundings, diskLimits: config.disk, random: Math.random });
+  const { backupFolder } = config;
+  if (backupFolder !== null) await access(backupFolder, constants.W_OK).catch(blame("BRUME_BACKUPS"));
+  const backups = backupFolder === null ? null : { folder: resolve(backupFolder), isBackup: isBackupFolder };
+  const images = await openStock({ ...surroundings, built, backups, isOwn: isOwnFolder });
+  const choice = chooseMachines({ ...surroundings, backups, diskLimits: config.disk, random: Math.random });
   const [found, chosen] = await Promise.all([startRouter(surroundings), choice]).finally(() =>
     // What it tries on the host comes to its end, also when the service does not start.
     choice.catch(() => {}),

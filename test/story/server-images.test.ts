@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Image } from "@brume/api/catalog.ts";
+import type { Server } from "@brume/api/server.ts";
 import type { ImportOptions } from "../../service/src/server/flow/import.ts";
 import { createMovableClock } from "./network-scene.ts";
 import { createServerScene, pass, type ServerScene, stepsOf, typesOf } from "./server-scene.ts";
@@ -183,6 +184,36 @@ onEveryDatabase(
         await stage.client.updateServer({ path: path(server), body: { isBackupActive: false } });
         await pass(stage, clock, 7 * day);
         await until((found) => found.length === 0);
+      });
+
+      test("that fail are told of, and tried again on the same day", async () => {
+        stage.world.machines.fail("ensureSnapshot", 1000);
+        const server = await scene.server({ isBackupActive: true });
+        const read = () => stage.client.readServer({ path: path(server) });
+        while ((await read()).Error === null) await pass(stage, clock, 100);
+        const { Error: error } = await read();
+        assert.equal(error?.code, "backup_failed");
+        assert.match(error?.detail ?? "", /tried again within the hour: .*refuses ensureSnapshot/);
+        const metric = new RegExp(`^brume_server_backup_failed\\{server="${server.ID}"\\} 1$`, "m");
+        assert.match(await stage.client.readMetrics(), metric);
+        const told = (await scene.heard()).some(
+          ({ Type, ResourceID, Data }) =>
+            Type === "server.changed" && ResourceID === server.ID && (Data as Server).Error?.code === "backup_failed",
+        );
+        assert.ok(told);
+        stage.world.machines.fail("ensureSnapshot", 0);
+        const failed = clock.now();
+        // Past the pause after a failure; from then on the clock stands, so what comes comes on the same day.
+        for (let part = 0; part < 4; part++) await pass(stage, clock, 700);
+        await scene.read(server.ID, ({ Error: trouble }) => trouble === null);
+        const images = (await stage.client.listImages()).filter(({ ServerID }) => ServerID === server.ID);
+        assert.deepEqual(
+          images.map(({ Type, State }) => [Type, State]),
+          [["Backup", "Active"]],
+        );
+        const made = Date.parse(images[0]?.DateCreate ?? "");
+        assert.ok(made < failed + day * 1000, `it was tried again after ${(made - failed) / 1000} s`);
+        assert.doesNotMatch(await stage.client.readMetrics(), metric);
       });
     });
   },

@@ -18,8 +18,14 @@ const period = 600_000;
 /** Days that backups outlive their server. */
 const longest = 28;
 
-const isDue = ({ state, is_backup_active, backed_up }: ServerRow, now: number): boolean =>
-  state === "Active" && is_backup_active === 1 && (backed_up === null || backed_up <= now - day);
+/** Milliseconds from a backup that failed to the next try. */
+const retry = 1_800_000;
+
+const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow, now: number): boolean =>
+  state === "Active" &&
+  is_backup_active === 1 &&
+  (backed_up === null || backed_up <= now - day) &&
+  (backup_failed === null || backup_failed <= now - retry);
 
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
   created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
@@ -32,6 +38,9 @@ export function backupKeeper(tools: FlowTools, flows: ImageFlows & { readonly tu
     if ((await queue(tx, { kind: "server", id })).length > 0) return;
     const server = await findAnyServer(tx, id);
     if (server === undefined || !isDue(server, now)) return;
+    // Nothing is left of what failed but the word of it.
+    for (const image of await listBackups(tx))
+      if (image.server_id === id && image.state === "Failed") await orderImageRemoval(tools, tx, flows, image, null);
     const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;
     await orderImage(tools, tx, flows, server, { type: "Backup", name, techName: techNameOf(name), labels: {} }, null);
     await updateServer(tx, id, { backed_up: now });

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
 import { countKinds } from "./orphantable.ts";
 import type { Sampler, Seen } from "./sampler.ts";
-import { countStates, listCrashes, listStandings } from "./table.ts";
+import { countStates, listCrashes, listFailedBackups, listStandings } from "./table.ts";
 
 export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
   registry.registerMetric(
@@ -42,6 +42,18 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
         this.reset();
         for (const { id, condition } of await listStandings(store.read))
           if (condition !== "Normal") this.set({ server: id, condition }, 1);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
+      name: "brume_server_backup_failed",
+      help: "1 for each server whose last daily backup failed.",
+      labelNames: ["server"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const { id } of await listFailedBackups(store.read)) this.set({ server: id }, 1);
       },
     }),
   );

@@ -78,7 +78,8 @@ export async function listRetired(
 
 /** Number that a server's or an image's folder is named after; null: it is none of ours. */
 export function numberOf({ kind, name }: Pick<OrphanRow, "kind" | "name">): number | null {
-  const [, digits] = (kind === "Server" ? /^([1-9][0-9]{0,9})$/ : /^own-([1-9][0-9]{0,9})$/).exec(name) ?? [];
+  const [, digits] =
+    (kind === "Server" ? /^([1-9][0-9]{0,9})$/ : /^(?:own|backup)-([1-9][0-9]{0,9})$/).exec(name) ?? [];
   return digits === undefined ? null : Number(digits);
 }
 

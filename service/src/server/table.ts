@@ -77,6 +77,10 @@ export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["st
 export const listCrashes = (db: Reader): Promise<{ readonly id: number; readonly crashes: number }[]> =>
   db.selectFrom("server").select(["id", "crashes"]).where("crashes", ">", 0).orderBy("id").execute();
 
+/** Those whose last daily backup failed. */
+export const listFailedBackups = (db: Reader): Promise<{ readonly id: number }[]> =>
+  db.selectFrom("server").select("id").where("backup_failed", "is not", null).orderBy("id").execute();
+
 /** Every one there is. */
 export const listAllServers = (db: Reader): Promise<ServerRow[]> =>
   db.selectFrom("server").selectAll().orderBy("id").execute();

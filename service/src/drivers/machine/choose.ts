@@ -11,6 +11,7 @@ import { detectMachine } from "./detect.ts";
 import { listServers, makeServers } from "./folder.ts";
 import { listImages } from "./image.ts";
 import type { DiskLimits } from "./live.ts";
+import type { BackupPlace } from "./place.ts";
 import type { Machines } from "./port.ts";
 import { uidOf } from "./process.ts";
 import { openQemu } from "./qemu.ts";
@@ -24,6 +25,7 @@ export interface ChooseOptions {
   /** Nothing is to run, on purpose. */
   readonly simulate: boolean;
   readonly diskLimits: DiskLimits;
+  readonly backups: BackupPlace | null;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -90,6 +92,7 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
     tag,
     servers,
     images,
+    backups: options.backups,
     accelerator,
     confinement,
     diskLimits: options.diskLimits,

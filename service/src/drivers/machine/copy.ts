@@ -4,7 +4,7 @@
  * it is written out of the closed layers, kept by links of their own until that is done: the server may do or become what it likes.
  */
 import { existsSync, rmSync } from "node:fs";
-import { chown, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { chown, copyFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../exec.ts";
@@ -179,6 +179,15 @@ async function writeWhole(
   }
 }
 
+/** Also to another file system, where it is copied. */
+async function move(from: string, to: string): Promise<void> {
+  await rename(from, to).catch(async (error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    await copyFile(from, to);
+    await rm(from);
+  });
+}
+
 async function writeImage(options: ImageOptions, name: string, about: ImageText): Promise<Image> {
   const { exec, images } = options;
   const { root, disk } = keepOf(options.servers, name);
@@ -202,7 +211,7 @@ async function writeImage(options: ImageOptions, name: string, about: ImageText)
     files,
     identity,
   };
-  await rename(path, join(draft, files.disk));
+  await move(path, join(draft, files.disk));
   await chown(join(draft, files.disk), 0, 0);
   const { kernel = "", initrd = "" } = origin.boot === "kernel" ? files : {};
   const boot = [[kernelName, kernel] as const, [initrdName, initrd] as const].filter(([, there]) => there !== "");

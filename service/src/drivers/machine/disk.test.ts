@@ -7,7 +7,19 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../exec.ts";
-import { allocatedOf, createDisks, GIB, keepOnly, layerName, originOf, sizeOf, topOf, versionsOf } from "./disk.ts";
+import {
+  allocatedOf,
+  chainOf,
+  checkDisk,
+  createDisks,
+  GIB,
+  keepOnly,
+  layerName,
+  originOf,
+  sizeOf,
+  topOf,
+  versionsOf,
+} from "./disk.ts";
 import { type Image, printImage } from "./image.ts";
 
 const root = mkdtempSync(join(tmpdir(), "brume-disk-"));
@@ -38,6 +50,22 @@ test("a size is read from what is a qcow2 file, and from nothing else", async ()
     writeFileSync(path, bytes);
     await assert.rejects(sizeOf(path), /no qcow2/);
   }
+});
+
+test("a header that is damaged is named, whatever it says", async () => {
+  const disk = join(root, "damaged");
+  mkdirSync(disk);
+  const header = Buffer.alloc(32);
+  header.writeUInt32BE(0x514649fb);
+  header.writeBigUInt64BE(2n ** 63n, 8);
+  header.writeUInt32BE(7, 16);
+  writeFileSync(join(disk, layerName(0)), header);
+  for (const bytes of [header, Buffer.alloc(32, 0xff), Buffer.alloc(5)]) {
+    writeFileSync(join(disk, layerName(1)), bytes);
+    await assert.rejects(chainOf(disk), { name: "DiskError", message: /1\.qcow2 of .* is damaged/ });
+    await assert.rejects(checkDisk(disk, 0), { name: "DiskError" });
+  }
+  await assert.rejects(checkDisk(join(root, "nowhere"), 0), /its disk is missing/);
 });
 
 const hindrance =

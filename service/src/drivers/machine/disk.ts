@@ -193,7 +193,10 @@ export const emptyVariables = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 /** Milliseconds in which what a killed service has left behind is killed as well, and lets go of the files that it had open. */
 const inheritance = 5000;
 
-export function createDisks(exec: Exec, images: string): Disks {
+/** `images`: the folder of images, or of the one of that name. */
+export function createDisks(exec: Exec, images: string | ((name: string) => string)): Disks {
+  const placeOf = typeof images === "string" ? () => images : images;
+
   async function qemuImg(argv: readonly string[], options?: RunOptions): Promise<void> {
     for (const until = performance.now() + inheritance; ; await sleep(20)) {
       try {
@@ -258,7 +261,8 @@ export function createDisks(exec: Exec, images: string): Disks {
   return {
     fromImage: (disk, image, bytes, uid) =>
       assemble(disk, async (part) => {
-        const found = await readImage(images, image);
+        const place = placeOf(image);
+        const found = await readImage(place, image);
         if (found === null) throw new ImageError("missing", `There is no image "${image}".`);
         const { disk, kernel = "", initrd = "" } = found.files;
         const boot =
@@ -268,7 +272,7 @@ export function createDisks(exec: Exec, images: string): Disks {
                 [initrd, initrdName],
               ] as const)
             : [];
-        await shareAll(join(images, image), part, [[disk, layerName(0)], ...boot]);
+        await shareAll(join(place, image), part, [[disk, layerName(0)], ...boot]);
         await writeFile(join(part, manifestName), printImage(found));
         await crown(part, 0, bytes, uid);
       }),

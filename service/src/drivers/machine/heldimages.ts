@@ -24,9 +24,17 @@ async function snapshotIn(servers: string, entry: string): Promise<HeldImage> {
   };
 }
 
-export async function listHeldImages(servers: string, images: string): Promise<readonly HeldImage[]> {
-  const { images: whole, broken } = await listImages(images);
+/** `folders`: of images. */
+export async function listHeldImages(servers: string, folders: readonly string[]): Promise<readonly HeldImage[]> {
   const snapshots = readdirSync(servers).filter((entry) => entry.endsWith(".image"));
+  return [
+    ...(await Promise.all(folders.map(imagesIn))).flat(),
+    ...(await Promise.all(snapshots.map((entry) => snapshotIn(servers, entry)))),
+  ];
+}
+
+async function imagesIn(images: string): Promise<readonly HeldImage[]> {
+  const { images: whole, broken } = await listImages(images);
   return [
     ...whole.map((image): HeldImage => {
       const { name, hdd: gb } = image;
@@ -43,6 +51,5 @@ export async function listHeldImages(servers: string, images: string): Promise<r
         bytes: allocatedOf(join(images, name)),
       }),
     ),
-    ...(await Promise.all(snapshots.map((entry) => snapshotIn(servers, entry)))),
   ];
 }

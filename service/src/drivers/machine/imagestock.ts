@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
 import { type Family, ImageError, type ImageTrouble } from "./image.ts";
+import { sweepImages } from "./imagefolder.ts";
 import { createImageStore, type ImageOrigin, type WorkOptions } from "./imagestore.ts";
 
 /** `folder: null`: not here yet, to be fetched by its name. */
@@ -25,6 +26,8 @@ export interface StockOptions {
   readonly dataFolder: string;
   /** Folder of images that the set-up built for all installations of this checkout. */
   readonly built: string;
+  /** Where backups are, if not with the other images. */
+  readonly backups?: { readonly folder: string } | null;
   /** No guest is to run, on purpose: then no image is needed either. */
   readonly simulate: boolean;
   /** Whether a folder is of an image that a customer made. */
@@ -48,12 +51,14 @@ const first: Offer = {
 /** What no second try would mend. */
 const final: ReadonlySet<ImageTrouble> = new Set(["unsafe", "unusable", "checksum", "address", "missing"]);
 
-export async function openStock({ exec, dataFolder, built, simulate, isOwn, log, now }: StockOptions) {
+export async function openStock({ exec, dataFolder, backups = null, built, simulate, isOwn, log, now }: StockOptions) {
   const images = join(dataFolder, "images");
   const imports = join(dataFolder, "import");
   for (const folder of [images, imports]) mkdirSync(folder, { recursive: true, mode: 0o755 });
   const store = createImageStore({ exec, images, imports, now });
-  for (const path of await store.sweep()) log("warn", "A half-made image of an earlier run was removed.", { path });
+  const elsewhere = backups === null ? [] : await sweepImages(exec, backups.folder, now());
+  for (const path of [...(await store.sweep()), ...elsewhere])
+    log("warn", "A half-made image of an earlier run was removed.", { path });
   try {
     for (const { name, version } of simulate ? [] : await store.adopt(built))
       log("info", "An image was taken over.", { name, version });

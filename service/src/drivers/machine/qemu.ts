@@ -21,6 +21,7 @@ import { checkOwner, mark } from "./label.ts";
 import { changeCards, changeCpus, changeMemory, type DiskLimits, growDisk, limitDisk } from "./live.ts";
 import { cpusOf, memoryOf, runState } from "./monitor.ts";
 import { createSilence, hasRoom, observeMachines, patience } from "./observer.ts";
+import { type BackupPlace, placeFor } from "./place.ts";
 import type { Accelerator, Change, Changes, Machine, Machines, PowerEvent, Stream } from "./port.ts";
 import { askToStop } from "./press.ts";
 import { endProcess, findProcesses, hostBoot, uidOf } from "./process.ts";
@@ -38,6 +39,8 @@ export interface QemuOptions {
   /** Of all servers' folders; on one file system with the images, or each disk is a whole copy of its image. */
   readonly servers: string;
   readonly images: string;
+  /** Where backups are, if not with the other images. */
+  readonly backups?: BackupPlace | null;
   readonly accelerator: Accelerator;
   readonly confinement: Confinement;
   readonly diskLimits: DiskLimits;
@@ -63,7 +66,9 @@ const mostLayers = 32;
 export async function openQemu(options: QemuOptions): Promise<Machines> {
   const { exec, tag, servers, images, accelerator, firstUid, now } = options;
   makeServers(servers);
-  const disks = createDisks(exec, images);
+  const placeOf = placeFor(images, options.backups ?? null);
+  const folders = [images, ...(options.backups == null ? [] : [options.backups.folder])];
+  const disks = createDisks(exec, placeOf);
   const taps = createTaps(exec, tag);
   const groups = createGroups(tag);
   const queue = createQueue(options.boots, now);
@@ -290,7 +295,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         await mark(folder(id), machine);
       });
     },
-    listImages: () => listHeldImages(servers, images),
+    listImages: () => listHeldImages(servers, folders),
     ensureOnlyDisk: (id, version) =>
       turns.take([id], async () => {
         const run = await find(id);
@@ -300,10 +305,10 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         keepOnly(folder(id).root, version);
       }),
     ensureSnapshot: (id, name) =>
-      turns.take([id], () => keepSnapshot({ disks, servers, images }, name, () => freezeNow(id))),
+      turns.take([id], () => keepSnapshot({ disks, servers, images: placeOf(name) }, name, () => freezeNow(id))),
     ensureImage: (id, name, about, signal) =>
       imageTurns.take([id], async () => {
-        const site = { exec, servers, images, disks, uid: uid(id), now: now(), signal };
+        const site = { exec, servers, images: placeOf(name), disks, uid: uid(id), now: now(), signal };
         const size = await makeImage(site, name, about);
         const run = runs.all.get(id);
         if (run !== undefined)
@@ -359,7 +364,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         rmSync(`${root}.gone`, { recursive: true, force: true });
       }),
     async removeImage(name) {
-      await removeImage(images, name);
+      await removeImage(placeOf(name), name);
       await rm(keepOf(servers, name).root, { recursive: true, force: true });
     },
     observe: () => observeMachines({ ...options, runs, taps, silent }),

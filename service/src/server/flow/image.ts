@@ -5,10 +5,12 @@
 import type { Labels } from "@brume/api/common.ts";
 import { deleteImage, findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
-import { cancel, find, start, type Task } from "../../engine/task.ts";
+import { cancel, find, start, type Task, type TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import { retire } from "../orphantable.ts";
-import type { ServerRow } from "../table.ts";
+import { findAnyServer, type ServerRow } from "../table.ts";
+import { codeOf } from "./settle.ts";
+import { changeServer } from "./steps.ts";
 import { tellImage } from "./tell.ts";
 import { attempt, type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
 import { endTurn, orderTurn, snapshotStep, type TurnFlow } from "./turn.ts";
@@ -26,11 +28,13 @@ interface RemovalInput {
 
 /** Milliseconds for the whole of a disk. */
 const longest = 6 * 3_600_000;
-/** Of folders that are not the stock's. */
-const prefix = "own-";
+/** Of folders that are not the stock's; those of backups may be kept elsewhere. */
+const prefixes = { Client: "own-", Backup: "backup-" } as const;
 
 /** Whether a folder of images is of an image that was made here, and not of the operator's stock. */
-export const isOwnFolder = (folder: string): boolean => folder.startsWith(prefix);
+export const isOwnFolder = (folder: string): boolean =>
+  Object.values(prefixes).some((prefix) => folder.startsWith(prefix));
+export const isBackupFolder = (folder: string): boolean => folder.startsWith(prefixes.Backup);
 
 export function imageFlows(tools: FlowTools) {
   const { machines } = tools;
@@ -74,8 +78,11 @@ export function imageFlows(tools: FlowTools) {
     async ended(tx, { task, subject, project, input: { server }, facts }, ending) {
       await endTurn(tools, tx, server, task);
       const row = await findImage(tx, project, subject);
-      if (ending === "Completed" || row === undefined) return;
-      const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", ""));
+      if (row === undefined) return;
+      const trouble = ending === "Completed" ? null : ((await find(tx, task))?.error ?? errorFor("superseded", ""));
+      if (row.type === "Backup") await noteBackup(tools, tx, server, trouble);
+      if (trouble === null) return;
+      const error = JSON.stringify(trouble);
       const failed = { state: "Failed", error } as const;
       await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
@@ -125,7 +132,7 @@ export async function orderImage(
     identity: null,
     version: 1,
   });
-  const input = { server: id, folder: folderOf(image.id), title: name, keepsIdentity: type === "Backup" };
+  const input = { server: id, folder: folderOf(image), title: name, keepsIdentity: type === "Backup" };
   const now = tools.clock.now();
   const task = await start(tx, make, { subject: image.id, project: project_id, input, now, facts: { by } });
   await orderTurn(tools, tx, turn, server, task, by);
@@ -144,10 +151,29 @@ export async function orderImageRemoval(
   if (project === null) throw new Error(`image ${id} is of the stock`);
   const now = tools.clock.now();
   await deleteImage(tx, id);
-  await retire(tx, { kind: "Image", name: folderOf(id), uuid: "", date: now });
+  await retire(tx, { kind: "Image", name: folderOf(image), uuid: "", date: now });
   await tellImage(tools, tx, image, "deleted", by);
   await cancel(tx, { kind: "image", id }, errorFor("superseded", `Image ${id} was deleted.`), now);
-  await start(tx, remove, { subject: id, project, input: { folder: folderOf(id) }, now });
+  await start(tx, remove, { subject: id, project, input: { folder: folderOf(image) }, now });
 }
 
-const folderOf = (image: number): string => `${prefix}${image}`;
+/** Backups of an earlier release are where they were made. */
+const folderOf = ({ id, type, folder }: Pick<ImageRow, "id" | "type" | "folder">): string =>
+  folder ?? `${prefixes[type === "Backup" ? "Backup" : "Client"]}${id}`;
+
+/** The server says when its backup failed and why, until one succeeds; the next try is made on the same day. */
+async function noteBackup(tools: FlowTools, tx: Tx, id: number, trouble: TaskError | null): Promise<void> {
+  const server = await findAnyServer(tx, id);
+  if (server === undefined || server.state !== "Active") return;
+  const isTold = server.error !== null && codeOf(server.error) === "backup_failed";
+  if (trouble === null) {
+    await changeServer(tools, tx, id, { backup_failed: null, ...(isTold && { error: null }) }, null);
+    return;
+  }
+  const detail = `The backup of server ${id} failed and is tried again within the hour: ${trouble.detail}`;
+  tools.log("warn", "A daily backup failed, and is tried again.", { server: id, detail: trouble.detail });
+  const error = JSON.stringify(errorFor("backup_failed", detail));
+  const change = { backed_up: null, backup_failed: tools.clock.now() };
+  // Another trouble of the server counts for more.
+  await changeServer(tools, tx, id, { ...change, ...((server.error === null || isTold) && { error }) }, null);
+}

@@ -66,7 +66,7 @@ export function settleFlow(tools: FlowTools): Flow {
   });
 }
 
-const codeOf = (error: string): string => (JSON.parse(error) as { readonly code: string }).code;
+export const codeOf = (error: string): string => (JSON.parse(error) as { readonly code: string }).code;
 
 /** Its newest work was to be settled and failed, after that time. */
 export async function hasJustFailed(db: Reader, server: number, since: number): Promise<boolean> {
