@@ -82,6 +82,7 @@ export function createMortal(store: Store): MortalStore {
     alone: store.alone,
     read: store.read,
     trouble: () => store.trouble(),
+    blocked: () => store.blocked(),
     close: () => store.close(),
     async write(work) {
       if (dead) return never();

@@ -88,6 +88,8 @@ export interface Config {
     /** MB of 10^6 bytes. */
     readonly bandwidth: number;
   };
+  /** MB that are to be free on the disk of the data. */
+  readonly diskLow: number;
   /** No machine runs and no packet flows, on purpose. */
   readonly simulate: boolean;
   /** Settings that start with `BRUME_` and that nobody reads. */
@@ -352,6 +354,7 @@ export function loadConfig(environment: Environment): Config {
       operations: readInteger("BRUME_DISK_IOPS", 20_000, 100_000_000),
       bandwidth: readInteger("BRUME_DISK_BANDWIDTH", 1000, 1_000_000),
     },
+    diskLow: readInteger("BRUME_DISK_LOW", 1000, 100_000_000),
     simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
     unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
   };

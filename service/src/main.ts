@@ -31,7 +31,7 @@ import { startRouter } from "./drivers/router/start.ts";
 import { createSender } from "./drivers/webhook/sender.ts";
 import { isBackupFolder, isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
-import type { Store } from "./store/db.ts";
+import { StorageError, type Store } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
 
 import { databaseName, openSqlite, take } from "./store/sqlite.ts";
@@ -54,10 +54,13 @@ async function start(config: Config): Promise<void> {
   const kept = config.token === null ? keepSecret(config.dataFolder, "token") : null;
 
   const database = join(config.dataFolder, databaseName);
-  const store = config.databaseUrl === null ? await openSqlite(database, { log }) : await openServer(config, log);
+  const store =
+    config.databaseUrl === null ? await openSqlite(database, { log, check: true }) : await openServer(config, log);
   await migrate(store);
   const sealer = await openSealer(store, config.key, config.dataFolder, log);
-  const tokenInForce = await ensureFirst(store, systemClock, kept?.value ?? config.token ?? "");
+  const tokenInForce = await ensureFirst(store, systemClock, kept?.value ?? config.token ?? "").catch(
+    unlessStorage(true),
+  );
   const nameserver = await createBuiltin({
     ...config.dns.listen,
     rateLimit: config.dns.rateLimit,
@@ -121,6 +124,7 @@ async function start(config: Config): Promise<void> {
       forwarders,
       closed: closedExcept(opened),
     },
+    disk: { folder: dataFolder, low: config.diskLow * 1e6 },
     dnsNames: config.dns.names,
     resolvers: config.dns.resolvers,
     lenientHttp: config.lenientHttp,
@@ -152,7 +156,7 @@ async function start(config: Config): Promise<void> {
     throw explain(error as NodeJS.ErrnoException, config.listen);
   });
   const dns = (await nameserver.observe()).address;
-  const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 });
+  const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 }).catch(unlessStorage([]));
   const url = `${config.tls ? "https" : "http"}://${address}`;
   const place = tokenInForce
     ? placeOfToken(config, kept)
@@ -169,6 +173,14 @@ async function openServer({ databaseUrl, dataFolder }: Config, log: Log): Promis
   const close = () => store.close().finally(() => folder.close());
   return { ...store, close };
 }
+
+/** A full or damaged disk keeps nobody from reading: the store has said what is wrong. */
+const unlessStorage =
+  <T>(otherwise: T) =>
+  (error: unknown): T => {
+    if (error instanceof StorageError) return otherwise;
+    throw error;
+  };
 
 /** Says which setting did not work. */
 const blame = (setting: string) => (error: unknown) => {
@@ -266,7 +278,10 @@ try {
   await start(loadConfig(process.env));
 } catch (error) {
   // What we throw on purpose is a sentence for people; anything else is a fault of the program and shows where.
-  const isSentence = error instanceof ConfigError || (error instanceof Error && error.constructor === Error);
+  const isSentence =
+    error instanceof ConfigError ||
+    error instanceof StorageError ||
+    (error instanceof Error && error.constructor === Error);
   const text =
     isSentence || !(error instanceof Error) ? (error instanceof Error ? error.message : String(error)) : error.stack;
   process.stderr.write(`Brume did not start: ${text}\n`);

@@ -33,6 +33,7 @@ import { createEngine, type Engine } from "./engine/engine.ts";
 import { createFeed, eventKeeper } from "./engine/event.ts";
 import { keeper } from "./engine/flow.ts";
 import { endedWithin } from "./engine/task.ts";
+import { createDiskWatch, type DiskSettings, type DiskState, describeDisk } from "./http/disk.ts";
 import { printEvent } from "./http/events.ts";
 import { moveKeyTimes } from "./http/idempotency.ts";
 import type { Readiness } from "./http/own.ts";
@@ -80,6 +81,8 @@ export interface ServiceOptions {
   readonly resolvers: readonly string[] | null;
   /** Instead of fetching over the network what a domain has where it is served at present. */
   readonly fetchZone?: FetchZone;
+  /** Where the data is, and how many bytes may be free before that is worth a warning; without it the disk is not watched. */
+  readonly disk?: DiskSettings;
   readonly lenientHttp: boolean;
   /** PEM texts. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
@@ -113,7 +116,8 @@ const webhookGrace = 2000;
 const mostSilence = 1000;
 
 export function createService(options: ServiceOptions): Service {
-  const { nameserver, machines, clock, random, log, sealer, dnsNames, resolvers } = options;
+  const { nameserver, machines, clock, random, sealer, dnsNames, resolvers } = options;
+  const log = withoutStorage(options.log);
   const store = hearCommits(options.store);
   const feed = createFeed({ store, clock, log });
   const authenticator = createAuthenticator(store, clock);
@@ -171,6 +175,8 @@ export function createService(options: ServiceOptions): Service {
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
   let databaseAnswers = true;
+  const diskWatch = createDiskWatch({ ...options.disk, log, registry: figures.registry });
+  let disk: DiskState | null = null;
   let machineState = { ready: true, detail: "not asked yet" };
   let orphans = 0;
 
@@ -188,6 +194,7 @@ export function createService(options: ServiceOptions): Service {
       ({ ready, detail }) => ({ ready, detail }),
       () => ({ ready: false, detail: "the machines do not answer" }),
     );
+    disk = await diskWatch.look();
     await figures.look();
     machineState = await machine;
     orphans = await countOrphans(store.read).catch(() => orphans);
@@ -208,10 +215,16 @@ export function createService(options: ServiceOptions): Service {
         Ok: machineState.ready,
         Detail: `${machineState.ready ? options.machineDetail : machineState.detail}${tellOrphans(orphans)}`,
       },
+      {
+        Name: "disk",
+        Ok: store.blocked() === null && disk?.isLow !== true,
+        Detail: store.blocked() ?? describeDisk(disk),
+      },
       { Name: "router", Ok: router.ready, Detail: router.ready ? options.networks.engines : router.detail },
       { Name: "nameserver", Ok: ready && trouble === null, Detail: ready ? (trouble ?? address) : detail },
     ];
-    const isWell = checks.every(({ Ok }) => Ok);
+    // With a full disk reads and the name server go on.
+    const isWell = checks.every(({ Name, Ok }) => Ok || Name === "disk");
     const status = state === "running" ? (isWell ? "ready" : "failing") : state;
     return { Status: status, Checks: checks };
   }
@@ -360,6 +373,12 @@ export function createService(options: ServiceOptions): Service {
 
 const tellOrphans = (count: number): string =>
   count === 0 ? "" : `; ${count} on the host that the database does not know: GET /orphan`;
+
+/** The store says itself, once, that it cannot work: what fails because of it is worth no line of its own. */
+const withoutStorage =
+  (log: Log): Log =>
+  (level, message, detail) =>
+    log((detail as { error?: unknown } | undefined)?.error instanceof StorageError ? "debug" : level, message, detail);
 
 /** Makes a text when it is first wanted, and never again. */
 function once(make: () => string): () => string {

@@ -115,7 +115,7 @@ test(
         second.stderr.on("data", (bytes: Buffer) => {
           said += bytes.toString();
         });
-        const [code] = await once(second, "close");
+        const [code] = (await once(second, "close")) as [number | null];
         assert.equal(code, 1);
         assert.match(said, folder === other ? /the database is in use/ : /the data folder .* is in use/);
         assert.ok(said.includes(`host ${hostname().slice(0, 20)}`), said);
@@ -160,7 +160,7 @@ test("a lock that is lost is taken again; as long as another has it, nothing is 
     const taking = other.query("select pg_advisory_lock(x'6272756d'::int, 1)");
     const third = new pg.Client({ connectionString: database.address });
     await third.connect();
-    while ((await third.query(`${holder.replace("granted", "not granted")}`)).rows.length === 0) await sleep(5);
+    while ((await third.query(holder.replace("granted", "not granted"))).rows.length === 0) await sleep(5);
     await third.query(end);
     await third.end();
     await taking;

@@ -22,14 +22,14 @@ async function findSealed(db: Reader): Promise<Uint8Array | undefined> {
     .where("wireguard", "is not", null)
     .limit(1)
     .executeTakeFirst();
-  if (network?.sealed != null) return network.sealed;
+  if (network?.sealed !== undefined && network.sealed !== null) return network.sealed;
   const tunnel = await db
     .selectFrom("tunnel")
     .select("shared_key as sealed")
     .where("shared_key", "is not", null)
     .limit(1)
     .executeTakeFirst();
-  if (tunnel?.sealed != null) return tunnel.sealed;
+  if (tunnel?.sealed !== undefined && tunnel.sealed !== null) return tunnel.sealed;
   return (await db.selectFrom("idempotency").select("sealed").limit(1).executeTakeFirst())?.sealed;
 }
 

@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/port.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
-import type { Store } from "../store/db.ts";
+import { StorageError, type Store } from "../store/db.ts";
 import { wholeZone } from "./apply.ts";
 import { isDelegated } from "./delegation.ts";
 import * as table from "./table.ts";
@@ -41,6 +41,8 @@ const pageRecords = 5000;
 /** Milliseconds between looks for zones that differ; other processes write to PostgreSQL too. */
 const period = { sqlite: 30_000, postgres: 1000 } as const;
 const retryAfter = 1000;
+/** Ids tried one by one on damaged pages. */
+const mostSkipped = 1000;
 
 export function createZones({ store, nameserver, nameServers, log }: ZonesOptions): Zones {
   const serials = new Map<string, number>();
@@ -134,8 +136,9 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
   async function publishAll(): Promise<void> {
     let after = 0;
     for (;;) {
-      const domains = await table.listAllDomains.all(store.read, { after, limit: 1000 });
-      if (domains.length === 0) return;
+      const page = await readPage(after);
+      if (page === null) return;
+      const { domains } = page;
       for (let from = 0; from < domains.length; ) {
         let count = 0;
         let to = from;
@@ -146,11 +149,37 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
         await publishSome(domains.slice(from, to));
         from = to;
       }
-      after = domains.at(-1)?.id ?? after;
+      after = page.last;
+    }
+  }
+
+  /** Domains after this id; null: there are none. Those on a damaged page are left out: what can be read is served. */
+  async function readPage(after: number): Promise<{ domains: readonly table.DomainRow[]; last: number } | null> {
+    let skipped = 0;
+    for (let limit = 1000; ; ) {
+      try {
+        const domains = await table.listAllDomains.all(store.read, { after: after + skipped, limit });
+        return domains.length === 0 ? null : { domains, last: domains.at(-1)?.id ?? after };
+      } catch (error) {
+        if (!(error instanceof StorageError) || !error.isDamage) throw error;
+        if (skipped > mostSkipped) return null;
+        if (limit > 1) limit = Math.ceil(limit / 10);
+        else skipped += 1;
+      }
     }
   }
 
   async function publishSome(domains: readonly table.DomainRow[]): Promise<void> {
+    try {
+      await publishAllOf(domains);
+    } catch (error) {
+      if (!(error instanceof StorageError) || !error.isDamage) throw error;
+      if (domains.length > 1) for (const domain of domains) await publishSome([domain]);
+      else log("error", `The zone ${domains[0]?.ascii} is not served: its records cannot be read.`);
+    }
+  }
+
+  async function publishAllOf(domains: readonly table.DomainRow[]): Promise<void> {
     const first = domains[0]?.id ?? 0;
     const last = domains.at(-1)?.id ?? 0;
     const recordsOf = new Map<number, table.ServedRow[]>(domains.map(({ id }) => [id, []]));

@@ -37,6 +37,7 @@ export function hearCommits(store: Store): HeardStore {
     alone: store.alone,
     read: store.read,
     trouble: () => store.trouble(),
+    blocked: () => store.blocked(),
     close: () => store.close(),
     write(work) {
       let topics: (Topic | "hidden")[] = [];

@@ -29,6 +29,8 @@ export interface Store {
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Why it cannot be used now, as far as that is known; null: it can. */
   trouble(): string | null;
+  /** Why the last write could not be stored, while reads go on; null: it could. */
+  blocked(): string | null;
   /** Refuses new writes, finishes those it took, and lets go of the database. */
   close(): Promise<void>;
 }
@@ -45,6 +47,13 @@ export type Log = (level: "info" | "warn" | "error", message: string, detail?: o
 /** The database cannot work now: disk full, input/output error, connection lost. Nothing is wrong with the request. */
 export class StorageError extends Error {
   override readonly name = "StorageError";
+  /** A page of the file cannot be read, and never will; other pages can. */
+  readonly isDamage: boolean;
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly isDamage?: boolean } = {}) {
+    super(message, { cause: options.cause });
+    this.isDamage = options.isDamage ?? false;
+  }
 }
 
 /**

@@ -15,6 +15,7 @@ import { setImmediate as nextTurn } from "node:timers";
 import type { Kysely } from "kysely";
 import type { Log, Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
+import type { Health } from "./health.ts";
 import { type Entry, statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
 import type { Journal, Row, Session } from "./session.ts";
@@ -128,7 +129,12 @@ export interface Writer {
 }
 
 /** The one writer on `connection`; `face` makes a Kysely of a session. */
-export function createWriter(connection: Connection, face: (session: Session) => Kysely<Tables>, log: Log): Writer {
+export function createWriter(
+  connection: Connection,
+  face: (session: Session) => Kysely<Tables>,
+  log: Log,
+  health: Pick<Health, "note" | "worked">,
+): Writer {
   const inside = new AsyncLocalStorage<{ ended: boolean }>();
   const queue: Part[] = [];
   let busy: Promise<void> | undefined;
@@ -207,10 +213,12 @@ export function createWriter(connection: Connection, face: (session: Session) =>
       }
     } catch (error) {
       for (const part of parts) part.reject(error);
-      log("error", "a commit failed, nothing of it is stored", { writes: parts.length, error });
+      if (health.note(error) === error && !(error instanceof StorageError))
+        log("error", "a commit failed, nothing of it is stored", { writes: parts.length, error });
       rollBack();
       return;
     }
+    health.worked();
     for (const { tell } of outcomes) tell();
   }
 

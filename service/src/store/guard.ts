@@ -148,15 +148,10 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   }
 
   function watch(): void {
-    timer = setTimeout(async () => {
+    timer = setTimeout(() => {
       const asked = client;
       if (asked === null) return;
-      try {
-        await ask(asked, "select 1");
-        watch();
-      } catch {
-        lose(asked, `it was silent for ${patience / 1000} s`);
-      }
+      ask(asked, "select 1").then(watch, () => lose(asked, `it was silent for ${patience / 1000} s`));
     }, beat);
     timer.unref();
   }

@@ -287,6 +287,7 @@ export async function openPostgres(
     read: face(createSession(ask)),
     write,
     trouble: () => guard.trouble()?.message ?? null,
+    blocked: () => null,
     close,
   };
 }

@@ -10,12 +10,14 @@ import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync, wr
 import { hostname } from "node:os";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import type { SelectModifierNode } from "kysely";
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import type { Log, Snapshot, Store } from "./db.ts";
 import { StorageError } from "./db.ts";
 import type { Connection } from "./group.ts";
 import { createWriter } from "./group.ts";
+import { createHealth } from "./health.ts";
 import type { Row, Session } from "./session.ts";
 import { createFace, refuseAppend } from "./session.ts";
 
@@ -35,18 +37,29 @@ const keptStatements = 500;
 const storageCodes = new Set([3, 5, 6, 7, 8, 10, 11, 13, 14, 15, 26]);
 const readOnlyCode = 8;
 const busyCode = 5;
+const corruptCode = 11;
+const fullCode = 13;
+const notDatabaseCode = 26;
 
 const primaryCode = (error: unknown): number | undefined => {
   const code = (error as { errcode?: unknown } | null)?.errcode;
   return typeof code === "number" ? code & 0xff : undefined;
 };
 
+interface ConnectOptions {
+  readonly readOnly: boolean;
+  /** The index of the log is kept in memory instead of in a file, which a full disk has no room for. Other processes are kept out. */
+  readonly inMemory?: boolean;
+}
+
 /** Opens one connection; a file that is not there is made unless `readOnly`. */
-export function connect(file: string, { readOnly }: { readOnly: boolean }): Connection {
+export function connect(file: string, { readOnly, inMemory = false }: ConnectOptions): Connection {
   const explain = (error: unknown): unknown => {
     const code = primaryCode(error);
     if (code === undefined || !storageCodes.has(code) || (readOnly && code === readOnlyCode)) return error;
-    return new StorageError(`SQLite: ${(error as Error).message}`, { cause: error });
+    const isDamage = code === corruptCode || code === notDatabaseCode;
+    const what = isDamage ? `${file} is damaged` : code === fullCode ? `the disk of ${file} is full` : file;
+    return new StorageError(`SQLite: ${what} (${(error as Error).message})`, { cause: error, isDamage });
   };
   const guarded = <T>(act: () => T): T => {
     try {
@@ -56,7 +69,8 @@ export function connect(file: string, { readOnly }: { readOnly: boolean }): Conn
     }
   };
 
-  const database = guarded(() => new DatabaseSync(file, { readOnly, timeout: 5000 }));
+  const address = inMemory ? new URL(`${pathToFileURL(file).href}?vfs=unix-excl`) : file;
+  const database = guarded(() => new DatabaseSync(address, { readOnly, timeout: 5000 }));
   const statements = new Map<string, Statement>();
   const statement = (sql: string): Statement => {
     const known = statements.get(sql);
@@ -171,19 +185,49 @@ const face = createFace({
  * Opens the database in `file`, made if it is not there; its folder must exist. Rejects when another process has it open
  * for writing, and with `StorageError` when it cannot be used.
  */
-export async function openSqlite(file: string, { log }: { log: Log }): Promise<Store> {
+export async function openSqlite(
+  file: string,
+  { log, check = false }: { readonly log: Log /** Looks for damage at once. */; readonly check?: boolean },
+): Promise<Store> {
   const path = existsSync(file) ? realpathSync(file) : file;
   const taken = take(path, `database ${path}`);
   try {
-    const writing = connect(makePrivate(path), { readOnly: false });
-    writing.script(`
-      PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
-      PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000`);
-    const mode = writing.first("PRAGMA journal_mode", []);
-    if (mode?.["journal_mode"] !== "wal") throw new StorageError(`${file}: this file system does not allow WAL`);
-    const reading = connect(path, { readOnly: true });
-    reading.script("PRAGMA cache_size = -32000; PRAGMA trusted_schema = OFF");
-    const writer = createWriter(writing, face, log);
+    const open = (inMemory: boolean) => {
+      const writing = connect(makePrivate(path), { readOnly: false, inMemory });
+      try {
+        writing.script(`
+          PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
+          PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000`);
+        const mode = writing.first("PRAGMA journal_mode", []);
+        if (mode?.["journal_mode"] !== "wal") throw new StorageError(`${file}: this file system does not allow WAL`);
+        const reading = connect(path, { readOnly: true, inMemory });
+        reading.script("PRAGMA cache_size = -32000; PRAGMA trusted_schema = OFF");
+        reading.first("select count(*) from sqlite_schema", []);
+        return { writing, reading };
+      } catch (error) {
+        writing.close();
+        throw error;
+      }
+    };
+    const openFull = (error: unknown) => {
+      if (!(error instanceof StorageError) || error.isDamage) throw error;
+      const opened = open(true);
+      log(
+        "error",
+        `${error.message}. It is opened without its index on the disk: until the next start no backup can be made.`,
+      );
+      return opened;
+    };
+    let opened: ReturnType<typeof open>;
+    try {
+      opened = open(false);
+    } catch (error) {
+      opened = openFull(error);
+    }
+    const { writing, reading } = opened;
+    const health = createHealth(path, log);
+    if (check) void health.check();
+    const writer = createWriter(writing, face, log, health);
     const end = async (): Promise<void> => {
       await writer.close();
       for (const connection of [reading, writing, taken]) connection.close();
@@ -193,9 +237,10 @@ export async function openSqlite(file: string, { log }: { log: Log }): Promise<S
     return {
       kind: "sqlite",
       alone: true,
-      read: face(readSession(reading)),
+      read: face(readSession(reading, health.note)),
       write: writer.write,
-      trouble: () => null,
+      trouble: health.trouble,
+      blocked: health.blocked,
       close,
     };
   } catch (error) {
@@ -212,14 +257,25 @@ export async function openSqliteSnapshot(file: string): Promise<Snapshot> {
   return { read: face(readSession(connection)), close: async () => connection.close() };
 }
 
-const readSession = (connection: Connection): Session => ({
-  kind: "sqlite",
-  all: async (sql, values) => connection.all(sql, values),
-  first: async (sql, values) => connection.first(sql, values),
-  run: async (sql, values) => connection.run(sql, values),
-  insert: async (sql, values) => connection.insert(sql, values),
-  append: refuseAppend,
-  flush: refuseAppend,
-  execute: async (sql, values) => connection.execute(sql, values),
-  script: async (sql) => connection.script(sql),
-});
+const asIs = (error: unknown): unknown => error;
+
+function readSession(connection: Connection, note: (error: unknown) => unknown = asIs): Session {
+  const told = async <T>(read: () => T): Promise<T> => {
+    try {
+      return read();
+    } catch (error) {
+      throw note(error);
+    }
+  };
+  return {
+    kind: "sqlite",
+    all: (sql, values) => told(() => connection.all(sql, values)),
+    first: (sql, values) => told(() => connection.first(sql, values)),
+    run: (sql, values) => told(() => connection.run(sql, values)),
+    insert: (sql, values) => told(() => connection.insert(sql, values)),
+    append: refuseAppend,
+    flush: refuseAppend,
+    execute: (sql, values) => told(() => connection.execute(sql, values)),
+    script: (sql) => told(() => connection.script(sql)),
+  };
+}

@@ -48,7 +48,12 @@ export function openKept<Server extends { readonly id: number }, Image extends {
       else servers.set(change.id, change.server);
     }
   }
-  keepAll();
+  try {
+    keepAll();
+  } catch (error) {
+    // A full disk keeps nothing from its start: what was kept is read, and written anew later.
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+  }
 
   return {
     servers,
