@@ -19,7 +19,7 @@ import type { Connection } from "./group.ts";
 import { createWriter } from "./group.ts";
 import { createHealth } from "./health.ts";
 import type { Row, Session } from "./session.ts";
-import { createFace, refuseAppend } from "./session.ts";
+import { createFace, refuseAppend, sessionOf } from "./session.ts";
 
 interface Statement {
   readonly run: StatementSync;
@@ -36,6 +36,11 @@ const keptStatements = 500;
 /** Primary result codes that say that the storage, not the statement, is at fault: https://www.sqlite.org/rescode.html */
 const storageCodes = new Set([3, 5, 6, 7, 8, 10, 11, 13, 14, 15, 26]);
 const readOnlyCode = 8;
+/** Pages that are free and kept for what comes, pages given back at once, and milliseconds from one slice to the next. */
+const keptPages = 512;
+const slicePages = 512;
+const sweepTime = 1_000;
+
 const busyCode = 5;
 const corruptCode = 11;
 const fullCode = 13;
@@ -196,6 +201,7 @@ export async function openSqlite(
       const writing = connect(makePrivate(path), { readOnly: false, inMemory });
       try {
         writing.script(`
+          PRAGMA auto_vacuum = INCREMENTAL;
           PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
           PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000`);
         const mode = writing.first("PRAGMA journal_mode", []);
@@ -228,7 +234,19 @@ export async function openSqlite(
     const health = createHealth(path, log);
     if (check) void health.check();
     const writer = createWriter(writing, face, log, health);
+    const sweep = setInterval(() => {
+      try {
+        const free = Number(reading.first("PRAGMA freelist_count", [])?.["freelist_count"] ?? 0);
+        if (free <= keptPages || health.blocked() !== null || health.trouble() !== null) return;
+      } catch (error) {
+        health.note(error);
+        return;
+      }
+      writer.write((tx) => sessionOf(tx).script(`PRAGMA incremental_vacuum(${slicePages})`)).catch(health.note);
+    }, sweepTime);
+    sweep.unref();
     const end = async (): Promise<void> => {
+      clearInterval(sweep);
       await writer.close();
       for (const connection of [reading, writing, taken]) connection.close();
     };
