@@ -79,6 +79,8 @@ export interface ServiceOptions {
   readonly dnsNames: readonly string[];
   /** Servers to ask about the outside; empty: nobody; null: the machine's own. */
   readonly resolvers: readonly string[] | null;
+  /** Of the name servers of parents; 53 if absent. */
+  readonly parentPort?: number;
   /** Instead of fetching over the network what a domain has where it is served at present. */
   readonly fetchZone?: FetchZone;
   /** Where the data is, and how many bytes may be free before that is worth a warning; without it the disk is not watched. */
@@ -163,7 +165,9 @@ export function createService(options: ServiceOptions): Service {
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
   const webhooks = createWebhooks({ ...options, store, feed, print: printEvent });
-  const delegation = delegationKeeper(store, clock, dnsNames, resolvers);
+  const { parentPort: port = 53 } = options;
+  const parents = { nameServers: dnsNames, resolvers, port };
+  const delegation = delegationKeeper(store, clock, parents, zones.served);
   const claims = claimKeeper({ store, clock, zones, nameServers: dnsNames, resolvers, delegation });
   const claimTools = {
     store,

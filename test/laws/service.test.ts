@@ -6,7 +6,7 @@ import { auditKeeper } from "../../service/src/account/keeper.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { claimKeeper } from "../../service/src/dns/claimkeeper.ts";
 import { createZones, delegationKeeper, historyKeeper } from "../../service/src/dns/keeper.ts";
-import { automaticNs, automaticSoa } from "../../service/src/dns/served.ts";
+import { automaticSoa } from "../../service/src/dns/served.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
 import type { Keeper } from "../../service/src/engine/flow.ts";
@@ -56,7 +56,7 @@ async function insertDomain(store: Store): Promise<{ id: number; ascii: string }
 
 proveKeeper("dns.delegation", async (store) => {
   const domain = await insertDomain(store);
-  // It serves the zone, so to a resolver it is as good as the public tree.
+  // The parent, and for the resolver all that is above it.
   const parent = await createBuiltin({
     host: "127.0.0.1",
     port: 0,
@@ -64,12 +64,14 @@ proveKeeper("dns.delegation", async (store) => {
     transfer: { addresses: [], keys: [], notify: [] },
     log: silentLog,
   });
-  const soa = automaticSoa(domain.ascii, nameServers);
-  await parent.publish([
-    { zone: domain.ascii, base: null, serial: 1, soa, sets: [automaticNs(domain.ascii, nameServers)] },
-  ]);
+  const soa = automaticSoa("example", nameServers);
+  const ns = (owner: string, target: string) => ({ owner, type: "NS" as const, ttl: 60, data: [{ target }] });
+  const address = { owner: "ns.example", type: "A" as const, ttl: 60, data: [{ address: "127.0.0.1" }] };
+  const sets = [ns("example", "ns.example"), address, ns(domain.ascii, nameServers[0] as string)];
+  await parent.publish([{ zone: "example", base: null, serial: 1, soa, sets }]);
   let changes = 0;
-  const own = delegationKeeper(store, clock, nameServers, [(await parent.observe()).address]);
+  const at = (await parent.observe()).address;
+  const own = delegationKeeper(store, clock, { nameServers, resolvers: [at], port: Number(at.split(":")[1]) });
   return {
     keeper: counted(own, () => {
       changes += 1;
@@ -134,7 +136,7 @@ proveKeeper("dns.claim", async (store) => {
   });
   const nameserver = createSim(clock.now);
   const zones = createZones({ store, nameserver, nameServers, log: silentLog });
-  const delegation = delegationKeeper(store, clock, nameServers, []);
+  const delegation = delegationKeeper(store, clock, { nameServers, resolvers: [] });
   const own = claimKeeper({ store, clock, zones, nameServers, resolvers: [], delegation });
   const state = async () => {
     const row = await store.read
@@ -276,7 +278,11 @@ proveKeeper("account.audit", async (store) => {
 
 test("names of keepers never change", () => {
   const store = {} as Store;
-  const keepers = [delegationKeeper(store, clock, [], []), historyKeeper(store, clock), auditKeeper(store, clock)];
+  const keepers = [
+    delegationKeeper(store, clock, { nameServers: [], resolvers: [] }),
+    historyKeeper(store, clock),
+    auditKeeper(store, clock),
+  ];
   assert.deepEqual(
     keepers.map(({ name, subject }) => `${subject} ${name}`),
     ["domain dns.delegation", "history dns.history", "service account.audit"],

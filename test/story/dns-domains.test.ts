@@ -45,6 +45,7 @@ onEveryDatabase("domains", (stage) => {
             NameServers: ["ns1.brume.internal"],
             Serial: 0,
             Import: null,
+            Delegation: "Unknown",
             Labels: {},
           },
         );

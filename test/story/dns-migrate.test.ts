@@ -54,6 +54,7 @@ async function openHome(kind: Kind, fetchFrom: FetchZone | null, asksItself = fa
     version: "0.0.0",
     dnsNames: ["ns1.brume.internal"],
     resolvers: asksItself ? [dns] : [],
+    parentPort: Number(dns.split(":")[1]),
     ...(fetchFrom !== null && { fetchZone: fetchFrom }),
     lenientHttp: false,
     tls: null,
@@ -201,18 +202,28 @@ describe("a domain that moves here", () => {
 });
 
 for (const kind of databases)
-  test(`a domain is delegated when the public tree names our servers, on ${kind}`, async () => {
-    // Its own name server stands in for the public tree.
+  test(`a domain is delegated when the parent's servers name ours, and an event tells of it, on ${kind}`, async () => {
     const home = await openHome(kind, null, true);
     try {
-      const { ID, IsDelegate } = await home.client.createDomain({ body: { Name: "public.example" } });
-      assert.equal(IsDelegate, false);
+      // A domain of its own is the parent, and its name server all that a resolver knows.
+      await home.client.createDomain({ body: { Name: "brume.internal", ZoneFile: "ns1 A 127.0.0.1\n" } });
+      await home.client.createDomain({ body: { Name: "parent.example" } });
+      const { ID, Delegation } = await home.client.createDomain({ body: { Name: "public.parent.example" } });
+      assert.equal(Delegation, "Unknown");
       const path = { id: ID };
       const before = await home.client.raw.readDomain({ path });
-      await home.client.waitFor("readDomain", { path }, { until: (domain) => domain.IsDelegate, timeout: 10_000 });
+      const isKnown = (domain: { Delegation: string }) => domain.Delegation === "Delegated";
+      await home.client.waitFor("readDomain", { path }, { until: isKnown, timeout: 10_000 });
       const found = await home.client.raw.readDomain({ path });
+      assert.equal(found.answer.IsDelegate, true);
       assert.equal(found.etag, before.etag, "nothing a client can set has changed");
       assert.equal(found.answer.Serial, before.answer.Serial);
+      const events = await home.client.listEvents({ query: { type: "domain.changed" } });
+      const told = events.filter((event) => event.ResourceID === ID);
+      assert.deepEqual(
+        told.map((event) => (event.Data as { Delegation: string }).Delegation),
+        ["Delegated"],
+      );
     } finally {
       await home.close();
     }

@@ -33,7 +33,7 @@ const srv = (weight: string, port: string) =>
 const txt = (text: string) =>
   `{"ID":14,"TypeRecord":"TXT","IP":"","HostName":"_acme-challenge.example.com.","Priority":"","Text":"\\"${text}\\" ","MnemonicName":"","ExtHostName":"","State":"Active","DateCreate":"${date}","Service":"","Proto":"","Weight":"","TTL":60,"Port":"","Target":"","CanonicalDescription":"_acme-challenge.example.com. 60 IN TXT \\"${text}\\"","PunyName":"_acme-challenge.example.com.","DomainID":3,"Labels":{}}`;
 const domain = (...records: string[]) =>
-  `{"ID":3,"Name":"example.com","NamePunyCode":"example.com","TechName":"example_com","State":"Active","DateCreate":"${date}","IsDelegate":false,"LinkedRecords":[${records.join(",")}],"NameServers":["ns1.brume.internal"],"Serial":1795166100,"Import":null,"Labels":{}}`;
+  `{"ID":3,"Name":"example.com","NamePunyCode":"example.com","TechName":"example_com","State":"Active","DateCreate":"${date}","IsDelegate":false,"LinkedRecords":[${records.join(",")}],"NameServers":["ns1.brume.internal"],"Serial":1795166100,"Import":null,"Delegation":"Unknown","Labels":{}}`;
 const token = (value: string) =>
   `{"ID":2,"Name":"acme","Token":"${value}","Scopes":["dns:read","dns:write"],"ProjectID":1,"DomainID":3,"RecordPattern":"_acme-challenge*","RecordTypes":["TXT"],"ExpiresAt":"${expiry}","RateLimit":null,"DateCreate":"${date}","LastUsedAt":null,"AllowedFrom":null,"Labels":{}}`;
 const quotas = (servers: number) =>

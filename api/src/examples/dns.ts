@@ -100,6 +100,7 @@ const domain = (records: DnsRecord[], serial: number, labels: Record<string, str
   NameServers: ["ns1.brume.internal"],
   Serial: serial,
   Import: null,
+  Delegation: "Unknown",
   Labels: labels,
 });
 

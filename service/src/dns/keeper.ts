@@ -6,10 +6,12 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/port.ts";
+import { append } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
-import { StorageError, type Store } from "../store/db.ts";
+import { StorageError, type Store, type Tx } from "../store/db.ts";
 import { wholeZone } from "./apply.ts";
-import { isDelegated } from "./delegation.ts";
+import { type Delegation, type DelegationOptions, findDelegation } from "./delegation.ts";
+import { showDomain } from "./show.ts";
 import * as table from "./table.ts";
 
 export interface Zones {
@@ -252,15 +254,29 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
 }
 
 const hour = 3_600_000;
+/** An event shows no records of a domain that has more. */
+const mostInEvent = 1000;
 const day = 86_400_000;
 
-/** Looks every hour whether the public parent of a domain names one of `nameServers`. */
+/** Asks every hour the name servers of a domain's parent whether they name `nameServers`, and tells when their answer changes. */
 export function delegationKeeper(
   store: Store,
   clock: Clock,
-  nameServers: readonly string[],
-  resolvers: readonly string[] | null,
+  options: Omit<DelegationOptions, "signal">,
+  served: (ascii: string) => number = () => Number.MAX_SAFE_INTEGER,
 ): Keeper {
+  const { nameServers } = options;
+  const save = async (tx: Tx, id: number, delegation: Delegation): Promise<void> => {
+    await table.lockDomain(tx, id);
+    const before = await table.findAnyDomain.first(tx, { id });
+    if (before === undefined || before.delegation === delegation) return;
+    const is_delegate = Number(delegation === "Delegated" || delegation === "Partial");
+    await table.updateDomain(tx, id, { delegation, is_delegate });
+    const records = before.record_count > mostInEvent ? [] : await table.listRecords(tx, id);
+    const shown = showDomain({ ...before, delegation, is_delegate }, records, served(before.ascii), nameServers);
+    const event = { type: "domain.changed", date: clock.now(), project: before.project_id, resource: "domain", id };
+    await append(tx, [{ ...event, data: JSON.stringify(shown) }]);
+  };
   return keeper({
     name: "dns.delegation",
     subject: "domain",
@@ -268,9 +284,9 @@ export function delegationKeeper(
     async run({ subject, signal }) {
       const domain = await table.findAnyDomain.first(store.read, { id: subject });
       if (domain === undefined) return { gone: true };
-      const found = Number(await isDelegated(domain.ascii, nameServers, resolvers, signal));
-      if (found === domain.is_delegate) return { at: clock.now() + hour };
-      return { at: clock.now() + hour, save: (tx) => table.updateDomain(tx, subject, { is_delegate: found }) };
+      const found = await findDelegation(domain.ascii, { ...options, signal });
+      if (found === domain.delegation || found === "Unknown") return { at: clock.now() + hour };
+      return { at: clock.now() + hour, save: (tx) => save(tx, subject, found) };
     },
   });
 }

@@ -56,6 +56,7 @@ export function showDomain(
     NameServers: [...nameServers],
     Serial: row.serial,
     Import: row.import_report === null ? null : (JSON.parse(row.import_report) as ImportReport),
+    Delegation: row.delegation,
     Labels: JSON.parse(row.labels) as Labels,
   };
 }

@@ -62,12 +62,15 @@ export interface Message {
   readonly id: number;
   readonly isAnswer: boolean;
   readonly isTruncated: boolean;
+  readonly isAuthoritative: boolean;
   readonly rcode: number;
   readonly question: { readonly name: string; readonly type: number } | null;
   readonly answers: readonly WireRecord[];
+  readonly authorities: readonly WireRecord[];
+  readonly additionals: readonly WireRecord[];
 }
 
-/** Header, question and answer section of a message; null if it is broken, or has more than one question. */
+/** A message in its parts; null if it is broken, or has more than one question. */
 export function readMessage(bytes: Buffer): Message | null {
   if (bytes.length < 12) return null;
   const flags = bytes.readUInt16BE(2);
@@ -77,6 +80,7 @@ export function readMessage(bytes: Buffer): Message | null {
     id: bytes.readUInt16BE(0),
     isAnswer: (flags & 0x8000) !== 0,
     isTruncated: (flags & 0x0200) !== 0,
+    isAuthoritative: (flags & 0x0400) !== 0,
     rcode: flags & 15,
   };
   let at = 12;
@@ -88,14 +92,15 @@ export function readMessage(bytes: Buffer): Message | null {
     question = { name: name.text, type: bytes.readUInt16BE(name.end) };
     at = name.end + 4;
   }
-  const answers: WireRecord[] = [];
-  for (let left = bytes.readUInt16BE(6); left > 0; left--) {
+  const sections: [WireRecord[], WireRecord[], WireRecord[]] = [[], [], []];
+  const counts = [6, 8, 10].flatMap((field, i) => new Array<number>(bytes.readUInt16BE(field)).fill(i));
+  for (const section of counts) {
     const name = readName(bytes, at);
     if (name === null || name.end + 10 > bytes.length) return null;
     const start = name.end + 10;
     at = start + bytes.readUInt16BE(name.end + 8);
     if (at > bytes.length) return null;
-    answers.push({
+    sections[section]?.push({
       name: name.text,
       type: bytes.readUInt16BE(name.end),
       class: bytes.readUInt16BE(name.end + 2),
@@ -104,7 +109,8 @@ export function readMessage(bytes: Buffer): Message | null {
       end: at,
     });
   }
-  return { ...header, question, answers };
+  const [answers, authorities, additionals] = sections;
+  return { ...header, question, answers, authorities, additionals };
 }
 
 /** Data of one of the seven types as a value; of an SRV without service and protocol, which are part of its owner. */

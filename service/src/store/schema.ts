@@ -131,6 +131,7 @@ export interface DomainTable {
   serial: number;
   record_count: number;
   is_delegate: number;
+  delegation: Generated<"Delegated" | "Partial" | "NotDelegated" | "Unknown">;
   /** Its project proved by a claim that it owns the name. */
   is_proven: Generated<number>;
   /** JSON of the import report; null: there was no import. */
