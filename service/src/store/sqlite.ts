@@ -200,8 +200,10 @@ export async function openSqlite(
     const open = (inMemory: boolean) => {
       const writing = connect(makePrivate(path), { readOnly: false, inMemory });
       try {
+        // On a file that is not empty this writes, for which a full disk has no room.
+        if (writing.first("PRAGMA page_count", [])?.["page_count"] === 0)
+          writing.script("PRAGMA auto_vacuum = INCREMENTAL");
         writing.script(`
-          PRAGMA auto_vacuum = INCREMENTAL;
           PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
           PRAGMA journal_size_limit = 67108864; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32000`);
         const mode = writing.first("PRAGMA journal_mode", []);
