@@ -79,10 +79,11 @@ async function start(config: Config): Promise<void> {
   const backups = backupFolder === null ? null : { folder: resolve(backupFolder), isBackup: isBackupFolder };
   const images = await openStock({ ...surroundings, built, backups, isOwn: isOwnFolder });
   const choice = chooseMachines({ ...surroundings, backups, diskLimits: config.disk, random: Math.random });
-  const [found, chosen] = await Promise.all([startRouter(surroundings), choice]).finally(() =>
-    // What it tries on the host comes to its end, also when the service does not start.
-    choice.catch(() => {}),
-  );
+  const [found, chosen] = await Promise.all([startRouter(surroundings), choice]).catch(async (error: unknown) => {
+    // The trials on the host end and clean up, also when the service does not start.
+    await choice.catch(() => {});
+    throw error;
+  });
   // Simulated cards have nobody else to tell of them.
   const machines = withCards(chosen.machines, found.plug);
   for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);

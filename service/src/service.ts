@@ -382,7 +382,10 @@ const tellOrphans = (count: number): string =>
 const withoutStorage =
   (log: Log): Log =>
   (level, message, detail) =>
-    log((detail as { error?: unknown } | undefined)?.error instanceof StorageError ? "debug" : level, message, detail);
+    log(isStorageError(detail) ? "debug" : level, message, detail);
+
+const isStorageError = (detail: object | undefined): boolean =>
+  detail !== undefined && "error" in detail && detail.error instanceof StorageError;
 
 /** Makes a text when it is first wanted, and never again. */
 function once(make: () => string): () => string {

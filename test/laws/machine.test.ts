@@ -106,7 +106,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       listen(await subject.reopen());
       await until("its trouble is shown again", async () => (await trouble()) === "NotResponding", 30);
       subject.thaw(1);
-      await until("it is found again", async () => (await status(1))?.usage != null, 30);
+      await until("it is found again", async () => ((await status(1))?.usage ?? null) !== null, 30);
       assert.equal(await trouble(), null);
       subject.freeze(1);
       const waiting = machines.apply({ ...one, memory: 512 }).catch(() => {});

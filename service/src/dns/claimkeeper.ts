@@ -54,7 +54,7 @@ export function claimKeeper(keeping: ClaimKeeping): Keeper {
       const claim = await claims.findAnyClaim(store.read, subject);
       if (claim === undefined || claim.state !== "Pending") return { gone: true };
       const found = await lookUp(claim, resolvers, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) return {};
       const settled = await store.write((tx) => settle(tx, keeping, subject, found));
       if (settled === "pending") return { at: clock.now() + pauseOf(clock.now() - claim.created) };
       if (settled === "ended") return { gone: true };

@@ -67,7 +67,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   const { exec, tag, servers, images, accelerator, firstUid, now } = options;
   makeServers(servers);
   const placeOf = placeFor(images, options.backups ?? null);
-  const folders = [images, ...(options.backups == null ? [] : [options.backups.folder])];
+  const folders = [images, ...(options.backups ? [options.backups.folder] : [])];
   const disks = createDisks(exec, placeOf);
   const taps = createTaps(exec, tag);
   const groups = createGroups(tag);

@@ -41,7 +41,8 @@ test("a second installation is told which blocks are taken, and by whom", async 
   assert.ok(!existsSync(note("-b2")), "what did not start claims nothing");
   const others = [pool("BRUME_PUBLIC_POOL", "10.65.0.0/16", true), pool("BRUME_SHARED_POOL", "10.66.0.0/16", true)];
   await claim("-b2", "/var/lib/two", others);
-  assert.deepEqual(JSON.parse(readFileSync(note("-b2"), "utf8")).blocks, ["10.65.0.0/16", "10.66.0.0/16"]);
+  const { blocks } = JSON.parse(readFileSync(note("-b2"), "utf8")) as { blocks: string[] };
+  assert.deepEqual(blocks, ["10.65.0.0/16", "10.66.0.0/16"]);
   // Of one that has nothing on the host any more the note counts no longer.
   kill();
   await claim("-c3", "/var/lib/three");
