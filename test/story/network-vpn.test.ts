@@ -140,7 +140,9 @@ onEveryDatabase(
           await scene.heard();
           const heard = await stage.ask(`PUT /publicnetwork/${id}/vpn`, shown.Vpn);
           assert.deepEqual([heard.json, heard.headers.get("etag")], [was.answer, was.etag]);
-          assert.deepEqual(await scene.heard(), []);
+          // The watch sees meanwhile that the tunnels came up, which no request caused.
+          const caused = (await scene.heard()).filter(({ Type }) => Type !== "tunnel.up");
+          assert.deepEqual(caused, []);
         }
       });
 

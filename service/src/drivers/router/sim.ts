@@ -30,7 +30,7 @@ export interface SimulatedRouter extends Router {
   held: readonly number[];
   /** While true nothing works, as if the machine refused everything. */
   broken: boolean;
-  /** While true `observe` does not come back. */
+  /** While true `observe` does not come back; then what was asked meanwhile is answered. */
   silent: boolean;
   /** How often it was observed. */
   readonly looks: number;
@@ -71,6 +71,9 @@ export function createSim(now: () => number): SimulatedRouter {
   const networks = new Map<number, Network>();
   const devices = new Set<string>();
   let looks = 0;
+  let isSilent = false;
+  /** Of those who asked during the silence. */
+  let answers: (() => void)[] = [];
 
   const tunnelStatus = (image: Image): Map<number, TunnelStatus> =>
     new Map(
@@ -97,7 +100,15 @@ export function createSim(now: () => number): SimulatedRouter {
     says: "SSH-2.0-simulated",
     address: "192.0.2.1",
     held: [],
-    silent: false,
+    get silent() {
+      return isSilent;
+    },
+    set silent(value) {
+      isSilent = value;
+      if (value) return;
+      for (const answer of answers) answer();
+      answers = [];
+    },
     get looks() {
       return looks;
     },
@@ -146,7 +157,7 @@ export function createSim(now: () => number): SimulatedRouter {
     },
     async observe() {
       looks += 1;
-      if (sim.silent) return new Promise(() => {});
+      if (isSilent) await new Promise<void>((resolve) => answers.push(resolve));
       const status = ({
         image,
         missing,
