@@ -44,7 +44,8 @@ export function faultsOf(op: Operation): FaultCode[] {
   add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported");
   add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
   add(!isOpen, "storage_unavailable");
-  add(!isChange(op) && op.query !== undefined, "query_invalid");
+  // A POST that only asks takes `dryRun` too.
+  add(!isChange(op) && (op.query !== undefined || op.method === "POST"), "query_invalid");
   add(takesIfMatch(op), "etag_mismatch");
   return order.filter((code) => codes.has(code));
 }
