@@ -1,12 +1,24 @@
-/** `npm run backup -- FILE`: a copy of the running service's SQLite database. */
+/** `npm run backup -- FILE`: a copy of the running service's SQLite database; with `--with-disks` of disks and images too. */
 import { backup } from "../service/src/store/backup.ts";
+import { backUpAll } from "./backup-disks.ts";
 import { locate, megabytes, requireFile, run, say, show } from "./database.ts";
 
 const usage = `npm run backup -- FILE [--from DATABASE] [--replace]
+npm run backup -- FOLDER --with-disks
   FILE        where the copy goes; one that is there is kept unless --replace is given
-  --from      the database file; default: that of BRUME_DATA`;
+  --from      the database file; default: that of BRUME_DATA
+  --with-disks  images and disks too, in a new folder in FOLDER; what is unchanged since the last one is not copied again`;
 
-await run(usage, { from: { type: "string" }, replace: { type: "boolean" } }, async (file, { from, replace }) => {
+const options = { from: { type: "string" }, replace: { type: "boolean" }, "with-disks": { type: "boolean" } } as const;
+
+await run(usage, options, async (file, { from, replace, "with-disks": withDisks }) => {
+  if (withDisks === true) {
+    if (from !== undefined || replace !== undefined)
+      throw new Error(
+        "--with-disks backs up the installation of BRUME_DATA into a new folder: leave --from and --replace out",
+      );
+    return backUpAll(file);
+  }
   const location = locate(from as string | undefined);
   if (location.isPostgres) {
     throw new Error(

@@ -92,6 +92,7 @@ export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   audit: "account",
   event: "event",
   orphan: "service",
+  "disk-copy": "service",
   webhook: "event",
 };
 

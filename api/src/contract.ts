@@ -3,6 +3,7 @@ import { accountOperations } from "./account.ts";
 import { batchOperations } from "./batch.ts";
 import { catalogOperations, imageOperations } from "./catalog.ts";
 import { claimOperations } from "./claim.ts";
+import { diskCopyOperations } from "./diskcopy.ts";
 import { dnsOperations } from "./dns.ts";
 import { eventOperations } from "./event.ts";
 import { monitorOperations } from "./monitor.ts";
@@ -25,6 +26,7 @@ export const contract = {
   ...accountOperations,
   ...eventOperations,
   ...orphanOperations,
+  ...diskCopyOperations,
   ...webhookOperations,
   ...serviceOperations,
 } as const satisfies Readonly<Record<string, Operation>>;

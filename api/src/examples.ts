@@ -7,6 +7,7 @@
 import { accountExamples } from "./examples/account.ts";
 import { catalogExamples } from "./examples/catalog.ts";
 import { claimExamples } from "./examples/claim.ts";
+import { diskCopyExamples } from "./examples/diskcopy.ts";
 import { dnsExamples } from "./examples/dns.ts";
 import type { Examples } from "./examples/example.ts";
 import { networkExamples } from "./examples/network.ts";
@@ -22,5 +23,6 @@ export const examples: Examples = {
   ...networkExamples,
   ...accountExamples,
   ...orphanExamples,
+  ...diskCopyExamples,
   ...webhookExamples,
 };

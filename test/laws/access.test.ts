@@ -68,6 +68,8 @@ for (const kind of databases)
       return { status: response.status, code: problem?.code, text, headers: response.headers };
     }
 
+    before(() => world.client.updateProject({ path: { id: 1 }, body: { Quotas: { Tokens: 1000 } } }));
+
     const tokenOf = async (wanted: readonly Scope[], extra: object = {}) =>
       (await world.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...extra } })).Token;
 

@@ -228,7 +228,7 @@ ask("a backup is made every day, and goes when it is too old", async ({ stage, m
   const backups = async () => (await listBackups(store.read)).filter(({ state }) => state === "Active");
   await until(async () => (await backups()).length === 1);
   const [first] = await backups();
-  assert.deepEqual([first?.server_id, first?.name, first?.folder], [id, "web-1 2026-11-20", `own-${first?.id}`]);
+  assert.deepEqual([first?.server_id, first?.name, first?.folder], [id, "web-1 2026-11-20", `backup-${first?.id}`]);
   await pass(20 * minute);
   assert.equal((await backups()).length, 1, "once a day");
   const begun = alarm.now();

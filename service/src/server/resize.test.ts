@@ -40,10 +40,14 @@ test("where nobody knows how far the machine can grow, cores and memory need a r
 });
 
 test("a restart that is not allowed is refused, and nothing else is", () => {
-  assert.throws(() => planResize({ CPU: 1, AllowRestart: false }, frame()), {
-    code: "restart_needed",
-    message: /CPU 1 and RAM 1024/,
-  });
+  const refusal = (wish: ResizeWish, named: string) =>
+    assert.throws(() => planResize({ ...wish, AllowRestart: false }, frame()), {
+      code: "restart_needed",
+      message: `Server 17 is on and has to be restarted for ${named}.`,
+    });
+  refusal({ CPU: 1 }, "CPU 1 (it has 2)");
+  refusal({ RAM: 512, CPU: 4, HDD: 20 }, "RAM 512 (it has 1024)");
+  refusal({ CPU: 1, RAM: 512 }, "CPU 1 (it has 2) and RAM 512 (it has 1024)");
   assert.equal(stepsOf({ CPU: 4, HDD: 20, AllowRestart: false }), "Cpu Disk");
   assert.equal(stepsOf({ CPU: 64, AllowRestart: false }, { isOn: false }), "Cpu");
 });

@@ -106,13 +106,13 @@ export function planResize(wish: ResizeWish, { id, sizes, isOn, reach, minRam }:
     ...(fast !== sizes.fast && { fast }),
   };
   const isWithin = (now: number, wanted: number, most: number) => wanted === now || (wanted > now && wanted <= most);
-  const isLive = isWithin(sizes.cpu, cpu, reach?.cpus ?? 0) && isWithin(sizes.ram, ram, reach?.memory ?? 0);
-  const restart = isOn && !isLive;
+  const causes = [
+    ...(isWithin(sizes.cpu, cpu, reach?.cpus ?? 0) ? [] : [`CPU ${cpu} (it has ${sizes.cpu})`]),
+    ...(isWithin(sizes.ram, ram, reach?.memory ?? 0) ? [] : [`RAM ${ram} (it has ${sizes.ram})`]),
+  ];
+  const restart = isOn && causes.length > 0;
   if (restart && wish.AllowRestart === false)
-    throw new Fault(
-      "restart_needed",
-      `Server ${id} is on and has to be restarted for CPU ${cpu} and RAM ${ram} (it has ${sizes.cpu} and ${sizes.ram}).`,
-    );
+    throw new Fault("restart_needed", `Server ${id} is on and has to be restarted for ${causes.join(" and ")}.`);
   const needed: Readonly<Record<(typeof actionSteps.Resize)[number], boolean>> = {
     Stop: restart,
     Cpu: "cpu" in input || "fast" in input,

@@ -3,6 +3,7 @@ import { actionRoutes } from "./actionroutes.ts";
 import { adoptionRoutes } from "./adoption.ts";
 import { batchRoutes } from "./batchroutes.ts";
 import type { Desk } from "./desk.ts";
+import { diskCopyRoutes } from "./diskcopy.ts";
 import type { ImportFlow } from "./flow/import.ts";
 import { type Importing, imageRoutes } from "./imageroutes.ts";
 import { monitorRoutes } from "./monitorroutes.ts";
@@ -16,4 +17,5 @@ export const allServerRoutes = (desk: Desk, sampler: Sampler, importing: Importi
   ...monitorRoutes(desk, sampler),
   ...imageRoutes(desk, importing, importer),
   ...adoptionRoutes(desk),
+  ...diskCopyRoutes(desk),
 });

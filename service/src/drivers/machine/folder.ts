@@ -11,6 +11,8 @@
  *
  * Beside them stand snapshots, `<servers>/<image>.image/`, until the images are written that they were kept for.
  *
+ * Likewise `<servers>/<id>.copy/`, which an operator copies for a backup (see held.ts).
+ *
  * `<servers>` is closed to everybody but root, and that is the lock between servers: a process is put into its own `run/` before it
  * loses its rights, names everything from there (`../disk-1/2.qcow2`), and cannot climb into a neighbour's. So paths on the way to
  * the data folder need not be open to anybody, and the folder can be moved while its servers are off.

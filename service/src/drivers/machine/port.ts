@@ -242,6 +242,13 @@ export interface Machines {
   removeImage(name: string): Promise<void>;
   /** Images that servers' owners made, and snapshots that are kept for some: also those that no row knows. */
   listImages(): Promise<readonly HeldImage[]>;
+  /**
+   * All disks of the server as they are at this moment, in a folder that can be copied and put back as the server's own; what was held
+   * of it before is gone. Resolves to its path; null: servers are simulated. Held until released, or until the driver is opened anew.
+   */
+  holdDisks(id: number): Promise<string | null>;
+  /** Of all servers. */
+  releaseDisks(): Promise<void>;
   /** Everything at once, so that watching one server costs little less than watching all. */
   observe(): Promise<MachinesStatus>;
   /** From now on told of every start and end, those that nobody ordered within seconds. Ends with the call of what it returns. */

@@ -15,6 +15,7 @@ import { readLogFile } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { checkDisk, createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
 import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, turnConsole } from "./folder.ts";
+import { createHolds, dropHeld, heldFolder } from "./held.ts";
 import { listHeldImages } from "./heldimages.ts";
 import { removeImage } from "./imagefolder.ts";
 import { checkOwner, mark } from "./label.ts";
@@ -56,10 +57,10 @@ export interface QemuOptions {
   readonly fault: (sentence: string, error: unknown) => void;
 }
 
-/** A guest that has not come far enough to leave the cores to others in this time, in milliseconds, waits for something else. */
+/** Milliseconds after which a guest that still boots gives its place to others. */
 const bootLimit = { kvm: 30_000, tcg: 60_000 };
 
-/** A server that is copied often collects layers, and each is one more place to look into when it reads. */
+/** Each layer is one more place to look into for a read. */
 const mostLayers = 32;
 
 /** Finds the servers that run already, and takes them over. */
@@ -123,11 +124,9 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
 
   const silent = createSilence(now, (id) => turns.take([id], () => find(id)));
 
-  /** After this nothing of the server runs. */
   async function cut(id: number): Promise<void> {
     const run = await find(id).catch(() => null);
     if (run !== null) return runs.end(run, "order");
-    // One whose monitor does not answer.
     const child = findProcesses(exec, tag, firstUid).get(id);
     if (child === undefined) return;
     await endProcess(exec, child);
@@ -186,11 +185,17 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     tell({ id, boot: state.boot, exit: null });
   }
 
-  /** What was merged goes at once: nobody counts it. While it takes, others may do what they like with the server. */
-  async function merge(run: Run): Promise<void> {
-    await turns.take([run.id], () => mergeLayers(run, mostLayers));
-    await untilMerged(run.qmp, 1000);
-    await turns.take([run.id], () => dropUnused(run));
+  /** Of one that runs. What was merged goes at once: nobody counts it. While it takes, others may do what they like with the server. */
+  async function merge(id: number): Promise<void> {
+    const run = runs.all.get(id);
+    if (run === undefined) return;
+    try {
+      await turns.take([id], () => mergeLayers(run, mostLayers));
+      await untilMerged(run.qmp, 1000);
+      await turns.take([id], () => dropUnused(run));
+    } catch (error) {
+      if (runs.all.get(id) === run) options.fault(`The layers of server ${id} could not be merged.`, error);
+    }
   }
 
   async function changeRunning(run: Run, machine: Machine): Promise<Changes> {
@@ -256,6 +261,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     for (const entry of readdirSync(servers))
       if (entry.endsWith(".gone") || entry.startsWith("trial-"))
         await rm(join(servers, entry), { recursive: true, force: true });
+    dropHeld(servers);
     const processes = findProcesses(exec, tag, firstUid);
     const host = hostBoot();
     const adoptOne = async (id: number) => {
@@ -310,13 +316,10 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       imageTurns.take([id], async () => {
         const site = { exec, servers, images: placeOf(name), disks, uid: uid(id), now: now(), signal };
         const size = await makeImage(site, name, about);
-        const run = runs.all.get(id);
-        if (run !== undefined)
-          merge(run).catch((error: unknown) => {
-            if (runs.all.get(id) === run) options.fault(`The layers of server ${id} could not be merged.`, error);
-          });
+        void merge(id);
         return size;
       }),
+    ...createHolds({ servers, disks, turns, uid, sync, find, merge }),
     ensureRunning: (machine) =>
       turns.take([machine.id], async () => {
         const { id, owner } = machine;
@@ -357,6 +360,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
         await taps.remove(id);
         await groups.remove(id);
         const { root } = folder(id);
+        await rm(heldFolder(servers, id), { recursive: true, force: true });
         if (!existsSync(root)) return;
         // Gone in one step, however long the rest takes.
         renameSync(root, `${root}.gone`);

@@ -284,6 +284,12 @@ export function createSim(options: SimOptions): SimulatedMachines {
       act("removeImage", [], () => {
         if (images.delete(name)) kept.keepAll();
       }),
+    holdDisks: (id) =>
+      act("holdDisks", [id], () => {
+        if (diskOf(id) === undefined) throw new Error(`server ${id} has no disk`);
+        return null;
+      }),
+    releaseDisks: () => act("releaseDisks", [], () => {}),
     observe: () =>
       act("observe", [], () => ({
         ready: true,

@@ -1,0 +1,115 @@
+/**
+ * `npm run backup -- FOLDER --with-disks`: a folder in FOLDER with the database, all images and all servers' disks, laid out as in the
+ * data folder. What the copy before has already gets one more name there. Disks are closed by the service while it runs, else by this.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { ApiError, createClient } from "../api/src/client.ts";
+import { systemClock } from "../service/src/base/clock.ts";
+import { createLog } from "../service/src/base/log.ts";
+import { type Config, loadConfig } from "../service/src/config.ts";
+import { exec } from "../service/src/drivers/exec.ts";
+import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
+import { copyDisks } from "../service/src/drivers/machine/diskbackup.ts";
+import { holdNames } from "../service/src/drivers/router/claim.ts";
+import { tagOf } from "../service/src/drivers/router/name.ts";
+import { backup } from "../service/src/store/backup.ts";
+import { databaseName } from "../service/src/store/sqlite.ts";
+import { megabytes, say } from "./database.ts";
+
+interface Holder {
+  hold(server: number): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+/** By the service that runs. */
+function askService({ dataFolder, listen, tls, token }: Config): Holder {
+  if (tls !== null) setDefaultCACertificates([...getCACertificates("default"), readFileSync(tls.certificate, "utf8")]);
+  const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
+  const client = createClient({
+    url: `${tls === null ? "http" : "https"}://${host}:${listen.port}`,
+    token: token ?? readFileSync(join(dataFolder, "token"), "utf8").trim(),
+  });
+  return {
+    hold: (ServerID) =>
+      client.createDiskCopy({ body: { ServerID } }).then(
+        ({ Folder }) => Folder,
+        (error: unknown) => {
+          // Deleted since.
+          if (error instanceof ApiError && error.code === "server_not_found") return null;
+          throw error;
+        },
+      ),
+    close: () => client.deleteDiskCopies({}),
+  };
+}
+
+/** Without a service. Servers that run go on. */
+async function openHost(config: Config, tag: string): Promise<Holder> {
+  const { dataFolder, simulate, disk: diskLimits, logLevel } = config;
+  const { machines } = await chooseMachines({
+    exec,
+    tag,
+    dataFolder,
+    simulate,
+    diskLimits,
+    backups: null,
+    log: createLog(logLevel),
+    now: systemClock.now,
+    random: Math.random,
+  });
+  return {
+    hold: machines.holdDisks,
+    async close() {
+      await machines.releaseDisks();
+      await machines.close();
+    },
+  };
+}
+
+const unfinished = /\.part$/;
+
+export async function backUpAll(folder: string): Promise<void> {
+  const config = loadConfig(process.env);
+  const { dataFolder, databaseUrl, backupFolder } = config;
+  const tag = tagOf(dataFolder);
+  let isServed = false;
+  try {
+    holdNames({ exec, tag, dataFolder }, true);
+  } catch {
+    isServed = true;
+  }
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const entries = (await readdir(folder)).sort();
+  for (const entry of entries.filter((name) => unfinished.test(name)))
+    await rm(join(folder, entry), { recursive: true, force: true });
+  const last = entries.filter((name) => /^\d{4}-\d\d-\d\dT\d{6}Z$/.test(name)).at(-1);
+  const name = `${new Date().toISOString().slice(0, 19).replaceAll(":", "")}Z`;
+  const part = join(folder, `${name}.part`);
+  const holder = isServed ? askService(config) : await openHost(config, tag);
+  try {
+    await mkdir(part, { mode: 0o700 });
+    if (databaseUrl === null) await backup(join(dataFolder, databaseName), join(part, databaseName));
+    else say("The database is PostgreSQL, and not in this copy: run pg_dump --format=custom before this.");
+    const sums = await copyDisks({
+      dataFolder: resolve(dataFolder),
+      backupFolder: backupFolder === null ? null : resolve(backupFolder),
+      target: part,
+      previous: last === undefined ? null : join(folder, last),
+      hold: holder.hold,
+    });
+    await rename(part, join(folder, name));
+    say(
+      `Backed up ${sums.servers} servers and ${sums.images} images to ${join(folder, name)}: copied ${megabytes(sums.copied)}, ${megabytes(sums.kept)} were there already.`,
+    );
+    if (existsSync(join(dataFolder, "machines.json"))) say("Simulated servers have no disks: they are not in it.");
+    say("The key of its secrets is not in it: keep the file key of BRUME_DATA (or BRUME_KEY) too, in another place.");
+  } catch (error) {
+    await rm(part, { recursive: true, force: true });
+    throw error;
+  } finally {
+    await holder.close();
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * A server's disks as they are at one moment, in `<servers>/<id>.copy/`, for an operator who copies them to another place. They share
+ * all closed layers with the server and end with an empty layer of their own, so that the folder can be put back as that of a server.
+ */
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { copyFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { freeze } from "./copy.ts";
+import { type Disks, layerName, sizeOf, topOf, versionsOf } from "./disk.ts";
+import { diskName, folderOf, makeFolder, syncFolder } from "./folder.ts";
+import type { Machines } from "./port.ts";
+import type { Run } from "./run.ts";
+import type { Turns } from "./turn.ts";
+
+export interface HoldOptions {
+  readonly servers: string;
+  readonly disks: Disks;
+  readonly turns: Turns;
+  readonly uid: (id: number) => number;
+  /** Any number, for the guest's agent. */
+  readonly sync: () => number;
+  readonly find: (id: number) => Promise<Run | null>;
+  /** Merges the layers of a server that runs, if it has too many. */
+  readonly merge: (id: number) => Promise<void>;
+}
+
+export const heldFolder = (servers: string, id: number): string => join(servers, `${id}.copy`);
+
+/** Bytes of a qcow2 layer that was never written to: header, table, and the two of its counters. */
+const unwritten = 4 * 65_536;
+
+/** Removes all of them, and parts of them. Resolves to the numbers of their servers. */
+export function dropHeld(servers: string): readonly number[] {
+  const entries = readdirSync(servers).filter((name) => /^[0-9]+\.copy(\.part)?$/.test(name));
+  for (const entry of entries) rmSync(join(servers, entry), { recursive: true, force: true });
+  return [...new Set(entries.map((entry) => Number.parseInt(entry, 10)))];
+}
+
+export function createHolds(options: HoldOptions): Pick<Machines, "holdDisks" | "releaseDisks"> {
+  const { servers, disks, turns, uid, sync, find, merge } = options;
+
+  /** The number that nobody writes below any more. One that is off and was not written to since needs no layer. */
+  async function close(id: number, disk: string, run: Run | null): Promise<number> {
+    const top = topOf(disk);
+    if (run === null && top > 0 && statSync(join(disk, layerName(top))).size <= unwritten) return top;
+    return freeze({ disks, disk, uid: uid(id), sync: sync() }, run);
+  }
+
+  return {
+    holdDisks: (id) =>
+      turns.take([id], async () => {
+        const folder = folderOf(servers, id);
+        const versions = versionsOf(folder.root);
+        if (versions.length === 0) throw new Error(`server ${id} has no disk`);
+        const run = await find(id);
+        const held = heldFolder(servers, id);
+        const part = `${held}.part`;
+        for (const path of [held, part]) await rm(path, { recursive: true, force: true });
+        makeFolder(part);
+        for (const version of versions) {
+          const disk = folder.disk(version);
+          const top = await close(id, disk, run?.state.version === version ? run : null);
+          const bytes = await sizeOf(join(disk, layerName(top)));
+          await disks.fromDisk(join(part, diskName(version)), disk, top, bytes, uid(id));
+        }
+        if (existsSync(folder.label)) await copyFile(folder.label, join(part, "label.json"));
+        await rename(part, held);
+        syncFolder(servers);
+        return held;
+      }),
+    async releaseDisks() {
+      for (const id of dropHeld(servers)) void merge(id);
+    },
+  };
+}
