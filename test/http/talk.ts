@@ -22,8 +22,9 @@ export interface Line {
   close(): void;
 }
 
-export async function dial(port: number): Promise<Line> {
-  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+/** `localAddress`: where the connection comes from. */
+export async function dial(port: number, localAddress = "127.0.0.1"): Promise<Line> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress, allowHalfOpen: true });
   let buffer = Buffer.alloc(0);
   let ended = false;
   let wake = (): void => {};

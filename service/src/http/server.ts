@@ -15,6 +15,7 @@ import type { Feed } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
 import { type AuditTable, createRefusals } from "./audit.ts";
 import { type AnyHandler, bindOperation } from "./bind.ts";
+import { type CrowdLimits, createCrowd } from "./crowd.ts";
 import { createEventList, type Veil } from "./events.ts";
 import { connectionOf, createRequestIds } from "./exchange.ts";
 import { createStreams } from "./feed.ts";
@@ -34,7 +35,7 @@ import { attend } from "./turns.ts";
 import { createUpgrades } from "./upgrade.ts";
 
 /** Sizes in bytes, times in milliseconds. */
-export interface HttpLimits extends Limits {
+export interface HttpLimits extends Limits, CrowdLimits {
   readonly headersTime: number;
   readonly idleTime: number;
   readonly ping: number;
@@ -51,6 +52,8 @@ export const defaultLimits: HttpLimits = {
   idleTime: 75_000,
   ping: 15_000,
   streamsPerToken: 20,
+  waiting: { total: 1024, perNetwork: 512 },
+  serving: { total: 2048, perNetwork: 1024 },
 };
 
 export interface HttpOptions {
@@ -106,6 +109,7 @@ export function createHttp(options: HttpOptions): Http {
   const { store, clock, log, feed, authenticate, audit, veil = () => null } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const stop = createStop();
+  const crowd = createCrowd(limits);
   /** All connections, and those of them that speak HTTP; under TLS these are others. */
   const sockets = new Set<Socket>();
   const speaking = new Set<Socket>();
@@ -210,11 +214,16 @@ export function createHttp(options: HttpOptions): Http {
     noteAudit: refusals.note,
     noteUnknown: metrics.timer("none"),
     noteRate,
+    crowd,
     count: (change) => {
       running += change;
     },
   });
-  upgrades?.attend(server);
+  crowd.attend(server);
+  if (upgrades) {
+    upgrades.attend(server);
+    server.on("upgrade", ({ socket }) => crowd.hold(socket));
+  }
   const keep = (set: Set<Socket>) => (socket: Socket) => {
     set.add(socket);
     socket.once("close", () => set.delete(socket));

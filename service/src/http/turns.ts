@@ -10,6 +10,7 @@ import type { Log } from "../base/log.ts";
 import { StorageError } from "../store/db.ts";
 import { bodyFault, headFault, type ParserError, unknownMethod } from "./broken.ts";
 import { auditRow } from "./change.ts";
+import type { Crowd } from "./crowd.ts";
 import { type Connection, connectionOf, type Exchange, linger, lingerAtEnd, whenClosed } from "./exchange.ts";
 import { type AuditRow, TokenRefused } from "./handler.ts";
 import { hasBody, isAmbiguous, readRequestId } from "./head.ts";
@@ -33,6 +34,7 @@ export interface TurnTools {
   readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteUnknown: Timer;
   readonly noteRate: NoteRate;
+  readonly crowd: Crowd;
   /** One request more or less is running. */
   readonly count: (change: 1 | -1) => void;
 }
@@ -41,7 +43,7 @@ export interface TurnTools {
 const mostWaiting = 64;
 
 export function attend(server: Server, tools: TurnTools): void {
-  const { limits, clock, log, stop } = tools;
+  const { limits, clock, log, stop, crowd } = tools;
 
   /** Null: it is answered already, which spares what is remembered the cost of a promise. */
   function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> | null {
@@ -168,6 +170,7 @@ export function attend(server: Server, tools: TurnTools): void {
     }
     if (connection.farewell !== null) await part(connection, connection.farewell);
     connection.busy = false;
+    crowd.release(connection.socket);
   }
 
   function take(request: IncomingMessage, response: ServerResponse): void {
@@ -185,7 +188,11 @@ export function attend(server: Server, tools: TurnTools): void {
       if (serving === null) {
         endTurn(connection, response);
         connection.busy = false;
-      } else goOn(connection, serving, response).catch((error: unknown) => fail(connection, error));
+        crowd.touch(connection.socket);
+        return;
+      }
+      crowd.hold(connection.socket);
+      goOn(connection, serving, response).catch((error: unknown) => fail(connection, error));
     } catch (error) {
       fail(connection, error);
     }

@@ -3,8 +3,9 @@
  * it took, by the serial that it names in an IXFR, or by the SOA that it answers when it is asked. An acknowledged NOTIFY alone
  * confirms nothing. What is known of a secondary is kept in memory only: after a start all zones are told again.
  */
+
+import { plainAddress } from "../../base/address.ts";
 import { nameOf, textOf } from "./name.ts";
-import { plainAddress } from "./rrl.ts";
 import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
 import { inScope, type Key, type Signer, sign, verify } from "./tsig.ts";
 import { CLASS_IN, HEADER, OPCODE, parseQuery, RCODE, soaSerial } from "./wire.ts";

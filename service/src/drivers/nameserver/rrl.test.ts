@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLimiter, isLoopback, networkOf, plainAddress } from "./rrl.ts";
+import { networkOf, plainAddress } from "../../base/address.ts";
+import { createLimiter, isLoopback } from "./rrl.ts";
 
 test("over the rate every second answer is truncated, the rest dropped; the rate comes back with time", () => {
   let time = 1000;

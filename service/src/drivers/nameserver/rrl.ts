@@ -3,6 +3,7 @@
  * network (/24, /56) share a bucket of tokens; over the rate every second answer is an empty truncated one, so that a real
  * client behind a forged address comes through by TCP, and the rest is silence.
  */
+import { networkOf, plainAddress } from "../../base/address.ts";
 
 const BUCKETS = 1 << 16;
 /** Every n-th answer over the rate is sent, truncated. */
@@ -53,32 +54,7 @@ function mix(hash: number, value: number): number {
   return mixed ^ (mixed >>> 15);
 }
 
-/** An IPv4 address out of its IPv6 form (RFC 4291 section 2.5.5.2), any other as it is. */
-export function plainAddress(address: string): string {
-  return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
-}
-
 export function isLoopback(address: string): boolean {
   const plain = plainAddress(address);
   return plain.startsWith("127.") || plain === "::1";
-}
-
-/** A hash of the /24 of an IPv4 or the /56 of an IPv6 address. */
-export function networkOf(address: string): number {
-  const plain = plainAddress(address);
-  let hash = 0x811c9dc5;
-  if (!plain.includes(":")) {
-    const end = plain.lastIndexOf(".");
-    for (let i = 0; i < end; i++) hash = Math.imul(hash ^ plain.charCodeAt(i), 0x01000193);
-    return hash >>> 0;
-  }
-  const [head = "", tail] = (plain.split("%")[0] as string).split("::");
-  const left = head === "" ? [] : head.split(":");
-  const right = tail === undefined || tail === "" ? [] : tail.split(":");
-  for (let group = 0; group < 4; group++) {
-    const text = group < left.length ? left[group] : right[group - (8 - right.length)];
-    const value = Number.parseInt(text ?? "0", 16) & (group === 3 ? 0xff00 : 0xffff);
-    hash = Math.imul(hash ^ value, 0x01000193);
-  }
-  return hash >>> 0;
 }

@@ -5,8 +5,8 @@
  * the transfer of a large zone delays anybody else's answer.
  */
 import { createServer, type Server, type Socket } from "node:net";
+import { networkOf, plainAddress } from "../../base/address.ts";
 import { createPlaces, type PlaceLimits } from "../../base/places.ts";
-import { networkOf, plainAddress } from "./rrl.ts";
 
 /** Times in milliseconds. */
 export interface TcpLimits extends PlaceLimits {

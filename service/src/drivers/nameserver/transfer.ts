@@ -4,8 +4,8 @@
  * million names takes too long for the queries that wait meanwhile, so it happens in steps, and again if the zone changes under it.
  */
 import { BlockList, isIPv6 } from "node:net";
+import { plainAddress } from "../../base/address.ts";
 import { soaOf } from "./answer.ts";
-import { plainAddress } from "./rrl.ts";
 import { type Signer, sign, signatureSize } from "./tsig.ts";
 import { createWriter, HEADER, type Records, recordsOf } from "./wire.ts";
 import { type Authority, SET_HEADER, u32, type Zone } from "./zone.ts";

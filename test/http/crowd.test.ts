@@ -1,0 +1,109 @@
+/** Connections that are opened to keep others out: idle, or with half of a request. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { dial, type Line } from "./talk.ts";
+import { type Library, openLibrary, tokenOf } from "./toy.ts";
+
+const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
+const get = (target: string, more = ""): string => `GET ${target} HTTP/1.1\r\n${auth}${more}\r\n`;
+const limits = { waiting: { total: 40, perNetwork: 20 }, serving: { total: 8, perNetwork: 4 } };
+
+let library: Library;
+before(async () => {
+  library = await openLibrary({ limits });
+});
+after(() => library.close());
+
+const openOf = (lines: readonly Line[]): number => lines.filter(({ socket }) => !socket.readableEnded).length;
+
+/** Opens them one after the other, and waits until the service has closed so many. */
+async function flood(sources: readonly string[], closed: number): Promise<Line[]> {
+  const lines: Line[] = [];
+  for (const [index, source] of sources.entries()) {
+    const line = await dial(library.port, source);
+    // Half of them send the beginning of a request.
+    if (index % 2 === 0) line.say("GET /book HTTP/1.1\r\nAuth");
+    lines.push(line);
+  }
+  const victims = await Promise.all(lines.slice(0, closed).map((line) => line.rest()));
+  assert.deepEqual(new Set(victims), new Set(closed > 0 ? [""] : []));
+  return lines;
+}
+const part = (lines: readonly Line[]): void => {
+  for (const line of lines) line.close();
+};
+
+async function answers(source: string): Promise<void> {
+  const line = await dial(library.port, source);
+  line.say(get("/book"));
+  assert.equal((await line.hear()).status, 200);
+  line.close();
+}
+
+test("one network has its share, and the idlest of it leave for newcomers", async () => {
+  const other = await dial(library.port, "127.5.5.5");
+  const sources = Array.from({ length: 50 }, (_, index) => `127.0.9.${index + 1}`);
+  const lines = await flood(sources, 30);
+  assert.equal(openOf(lines), 20);
+  await answers("127.0.9.200");
+  await answers("127.6.6.6");
+  other.say(get("/book"));
+  assert.equal((await other.hear()).status, 200, "a connection of another network stays");
+  part([...lines, other]);
+});
+
+test("when many networks fill it, each newcomer is answered", async () => {
+  const first = await dial(library.port, "127.5.5.5");
+  const sources = Array.from({ length: 70 }, (_, index) => `127.1.${index + 1}.1`);
+  const lines = await flood(sources, 30);
+  assert.equal(await first.rest(), "", "the idlest of all is gone");
+  assert.ok(openOf(lines) <= 40);
+  for (let index = 0; index < 5; index++) await answers(`127.7.${index}.1`);
+  part([...lines, first]);
+});
+
+test("an event stream, and a request that runs, do not leave for idle connections", async () => {
+  const stream = await dial(library.port, "127.1.1.1");
+  stream.say(get("/event", "Accept: text/event-stream\r\n"));
+  await stream.until("retry: 2000\n\n");
+  let finish = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    library.prepare = () =>
+      new Promise((done) => {
+        finish = done;
+        resolve();
+      });
+  });
+  const change = await dial(library.port, "127.1.1.1");
+  const body = '{"Name":"slow"}';
+  change.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`);
+  await begun;
+  library.prepare = null;
+  const lines = await flood(
+    Array.from({ length: 60 }, () => "127.1.1.1"),
+    40,
+  );
+  await library.append("domain.changed", "domain", 7, { n: 7 });
+  await stream.until('"n":7');
+  finish();
+  assert.equal((await change.hear()).status, 200);
+  // Now it waits as the others do, and is the last of them to leave.
+  await answers("127.1.1.1");
+  change.say(get("/book"));
+  assert.equal((await change.hear()).status, 200);
+  part([...lines, stream, change]);
+});
+
+test("streams have their share too", async () => {
+  const streams: Line[] = [];
+  for (let index = 0; index < 6; index++) {
+    const line = await dial(library.port, "127.2.2.2");
+    line.say(get("/event", "Accept: text/event-stream\r\n"));
+    await line.until("retry: 2000\n\n");
+    streams.push(line);
+  }
+  await Promise.all(streams.slice(0, 2).map((line) => line.rest()));
+  assert.equal(openOf(streams), 4);
+  await answers("127.2.2.2");
+  part(streams);
+});
