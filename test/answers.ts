@@ -1,6 +1,7 @@
 /**
- * Holds an answer against the OpenAPI document as it is published (law 38). Stricter than the document, which lets the interface grow:
- * here no key may be unknown, keys stand in the order of the schema, dates have exactly their form, and an id is 0 in a dry run only.
+ * Holds an answer against the OpenAPI document as it is published (docs/spec.md#responses-match-the-contract). Stricter than the document,
+ * which lets the interface grow: here no key may be unknown, keys stand in the order of the schema, dates have exactly their form, and an
+ * id is 0 in a dry run only.
  */
 import assert from "node:assert/strict";
 import type { OpenApi, OperationObject } from "@brume/api/components.ts";

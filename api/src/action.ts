@@ -1,6 +1,6 @@
 /**
  * Actions of servers: what can be ordered, what each does step by step, and in which state of a server. One table, read by the
- * rules (conflict), the flows, the console (which button lives), the CLI and the page of documentation (api sections 2.3 and 3.1).
+ * rules (conflict), the flows, the console (which button lives), the CLI and the page of documentation (docs/spec.md#action, #server-states).
  */
 import { type Static, Type } from "typebox";
 import { boolean, date, id, integer, list, nullable, optional, optionalId, text, word } from "./common.ts";

@@ -13,7 +13,7 @@ interface FieldOptions extends TSchemaOptions {
   readonly "x-also"?: readonly string[];
   /** A number may come as text and a text as a number, in strict mode too, because answers show it so. */
   readonly "x-either"?: boolean;
-  /** An id: 0 counts as absent (api section 1.5). */
+  /** An id: 0 counts as absent (docs/spec.md#coercion). */
   readonly "x-id"?: boolean;
   /** Never said back in an error. */
   readonly "x-secret"?: boolean;
@@ -22,7 +22,7 @@ interface FieldOptions extends TSchemaOptions {
   /** The words that a filter knows, and whether a beginning with `*` will do. */
   readonly "x-words"?: readonly string[];
   readonly "x-prefix"?: boolean;
-  /** Blanks at the ends and Unicode form are kept (api section 1.4, rule 12). */
+  /** Blanks at the ends and Unicode form are kept (docs/spec.md#reading-the-request-body, rule 12). */
   readonly "x-verbatim"?: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The parts of the OpenAPI document that are the same for every contract: its shapes as far as they are written here, parameters and
- * headers that belong to a kind of operation instead of one (api sections 1.9 to 1.11), and the error object.
+ * headers that belong to a kind of operation instead of one (docs/spec.md#errors, #lists, #headers-and-queries-for-changes), and the error object.
  */
 import { type FaultCode, faults, fieldCodes } from "./errors.ts";
 import type { Operation } from "./operation.ts";

@@ -26,7 +26,7 @@ import { operations } from "./operation.ts";
 export const recordTypes = ["A", "AAAA", "CNAME", "MX", "NS", "SRV", "TXT"] as const;
 export type RecordType = (typeof recordTypes)[number];
 
-/** Defaults and limits (api section 6). */
+/** Defaults and limits (docs/spec.md#defaults-and-limits). */
 export const limits = {
   ttl: 3600,
   maxTtl: 2_147_483_647,

@@ -13,7 +13,7 @@ const denied: FaultRow = { status: 401, message: "Authorization has been denied 
 const missing = (what: string): FaultRow => ({ status: 404, message: `${what} not found` });
 const conflict = (message: string): FaultRow => ({ status: 409, message });
 
-/** Whole-answer codes: `code` of an error object (api section 1.9). */
+/** Whole-answer codes: `code` of an error object (docs/spec.md#errors). */
 export const faults = {
   validation_failed: invalid("The request is invalid."),
   body_not_readable: invalid("The request body could not be read."),
@@ -155,7 +155,7 @@ export function legacyPath(pointer: string): string {
   return path;
 }
 
-/** Builds the error object of api section 1.9. */
+/** Builds the error object of docs/spec.md#errors. */
 export function describeProblem(
   code: FaultCode,
   detail: string,

@@ -10,7 +10,7 @@ export type RuleAction = (typeof ruleActions)[number];
 export const ruleProtocols = ["Any", "Tcp", "Udp", "TcpAndUdp", "Icmp"] as const;
 export type RuleProtocol = (typeof ruleProtocols)[number];
 
-/** Limits (api section 6). `rules` is the highest quota that can be set; the usual one is 500. */
+/** Limits (docs/spec.md#defaults-and-limits). `rules` is the highest quota that can be set; the usual one is 500. */
 export const firewallLimits = { rules: 10_000, items: 64, confirmSeconds: { minimum: 10, maximum: 3600 } } as const;
 
 const counter = (description: string) => nullable(integer(0, Number.MAX_SAFE_INTEGER, { description }));

@@ -28,7 +28,7 @@ import { WorkError } from "./work.ts";
 const publicStates = ["FromPool", "Active", "Deleting"] as const;
 const privateStates = ["New", "Active"] as const;
 
-/** Mbit/s (api section 6). */
+/** Mbit/s (docs/spec.md#defaults-and-limits). */
 export const bandwidths = { minimum: 1, maximum: 10_000, public: 100, private: 1000 } as const;
 
 const bandwidth = (description: string) => integer(bandwidths.minimum, bandwidths.maximum, { description });

@@ -1,5 +1,5 @@
 /**
- * What any operation of a kind can refuse, so that the contract need not repeat it (api section 1.2): from these rules and an
+ * What any operation of a kind can refuse, so that the contract need not repeat it (docs/spec.md#order-of-checks): from these rules and an
  * operation's own faults comes the full list that the OpenAPI document, the page of documentation and the laws go by.
  */
 import { type FaultCode, faults } from "./errors.ts";

@@ -21,7 +21,10 @@ import {
 } from "./common.ts";
 import { WorkError } from "./work.ts";
 
-/** Defaults and limits (api section 6). How many tunnels there may be is for the quota to say, 50 usually; no list is longer than `tunnels`. */
+/**
+ * Defaults and limits (docs/spec.md#defaults-and-limits). How many tunnels there may be is for the quota to say, 50 usually; no list is
+ * longer than `tunnels`.
+ */
 export const tunnelLimits = {
   tunnels: 10_000,
   blocks: 16,

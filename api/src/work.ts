@@ -1,6 +1,6 @@
 /**
  * Work that goes on behind an answer: whether it is done, as far as an object shows, and why it came to nothing, the `Error` of
- * actions, servers, images, networks and tunnels (api section 1.9). Such an error is read later by whoever looks, not answered to
+ * actions, servers, images, networks and tunnels (docs/spec.md#errors). Such an error is read later by whoever looks, not answered to
  * whoever asked, so it has a title of its own and no status.
  */
 import { type Static, Type } from "typebox";
@@ -8,7 +8,10 @@ import { nullable, text } from "./common.ts";
 
 const unsettled = new Set<unknown>(["New", "FromPool", "Deleting", "Postponed", "InProgress"]);
 
-/** Is the work on this object done (api section 1.11)? An action has ended, a thing is in place, the last wish is applied. */
+/**
+ * Is the work on this object done (docs/spec.md#headers-and-queries-for-changes)? An action has ended, a thing is in place, the last wish
+ * is applied.
+ */
 export function isSettled(answer: unknown): boolean {
   if (typeof answer !== "object" || answer === null) return true;
   const { State, Generation, AppliedGeneration } = answer as Readonly<Record<string, unknown>>;

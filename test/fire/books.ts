@@ -1,6 +1,7 @@
 /**
- * Holds a service that came back against the books of its clients (laws 1, 2, 20): every acknowledged change is there exactly once,
- * every other one wholly or not at all, and API, events, audit, history, idempotency keys and name server all tell the same story.
+ * Holds a service that came back against the books of its clients (docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive,
+ * #serials-grow-with-changes-only): every acknowledged change is there exactly once, every other one wholly or not at all, and API, events,
+ * audit, history, idempotency keys and name server all tell the same story.
  */
 import assert from "node:assert/strict";
 import { openAsker } from "../dns/ask.ts";

@@ -1,4 +1,7 @@
-/** Law 1 on a full disk: changes are refused and say so, reads and DNS go on, and with room again everything does, with nothing lost. */
+/**
+ * docs/spec.md#acknowledged-changes-survive on a full disk: changes are refused and say so, reads and DNS go on, and with room again
+ * everything does, with nothing lost.
+ */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

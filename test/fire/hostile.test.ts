@@ -1,6 +1,6 @@
 /**
  * Hostile requests by the thousand: whatever comes, the service answers what its contract allows, never with a 5xx, never late, never
- * at the cost of its memory; and what it stored on the way is still a set of zones that DNS can serve (law 22).
+ * at the cost of its memory; and what it stored on the way is still a set of zones that DNS can serve (docs/spec.md#stored-records-are-valid-dns).
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,7 @@
-/** Laws 1, 2, 19 and 20 under kill -9: many clients write, the service is killed at any moment, and what comes back is the truth. */
+/**
+ * docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive, #acknowledged-records-are-served, #serials-grow-with-changes-only
+ * under kill -9: many clients write, the service is killed at any moment, and what comes back is the truth.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

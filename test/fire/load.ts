@@ -185,7 +185,7 @@ export function createLoad(random: Random, size: number): Load {
     }
   }
 
-  /** Law 19, and how the serial goes: both at once with everything else. */
+  /** docs/spec.md#acknowledged-records-are-served, and how the serial goes: both at once with everything else. */
   async function witness(change: Change, asker: Asker, isOver: () => boolean): Promise<void> {
     for (const [name, value] of change.effect) {
       if (!name.startsWith("A ") || isOver()) continue;

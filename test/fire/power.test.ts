@@ -1,6 +1,7 @@
 /**
- * Law 1 at a loss of power, as far as software can play it: the log of the database is cut where the disk was when an answer left, with
- * rubbish behind it as a torn write leaves, and everything that had been answered by then is there, whole.
+ * docs/spec.md#acknowledged-changes-survive at a loss of power, as far as software can play it: the log of the database is cut where the
+ * disk was when an answer left, with rubbish behind it as a torn write leaves, and everything that had been answered by then is there,
+ * whole.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
  * Looks at what is really stored, whatever the API shows of it: the database is whole, its rows agree with each other, no stored set of
- * records breaks DNS (law 22), and the name server holds exactly those zones (law 4), each as a transfer of it says.
+ * records breaks DNS (docs/spec.md#stored-records-are-valid-dns), and the name server holds exactly those zones
+ * (docs/spec.md#host-equals-database), each as a transfer of it says.
  */
 import assert from "node:assert/strict";
 import { sql } from "kysely";

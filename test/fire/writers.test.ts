@@ -1,4 +1,7 @@
-/** Many at once want what only one can have: laws 22 and 36, and `If-Match`, under real concurrency on both databases. */
+/**
+ * Many at once want what only one can have: docs/spec.md#stored-records-are-valid-dns, #quotas-hold-under-concurrency, and `If-Match`,
+ * under real concurrency on both databases.
+ */
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { ApiError, type Client } from "@brume/api/client.ts";

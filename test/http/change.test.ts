@@ -1,4 +1,7 @@
-/** Changes: committed whole, told once, repeated safely, tried without a trace (api sections 1.11 and 7.6), on both databases. */
+/**
+ * Changes: committed whole, told once, repeated safely, tried without a trace (docs/spec.md#headers-and-queries-for-changes, #audit), on
+ * both databases.
+ */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

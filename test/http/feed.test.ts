@@ -1,4 +1,4 @@
-/** Events as a stream and as a list (api section 4.7): without gap or double, for those who may, and never more than a reader takes. */
+/** Events as a stream and as a list (docs/spec.md#event-endpoints): without gap or double, for those who may, and never more than a reader takes. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";

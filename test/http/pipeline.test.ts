@@ -1,4 +1,7 @@
-/** The order of checks, and what every answer has (api sections 1.2, 1.3, 1.7, 1.9, 1.10, 1.12, 1.13). */
+/**
+ * The order of checks, and what every answer has (docs/spec.md#order-of-checks, #authentication, #responses, #errors, #lists,
+ * #limits-on-requests, #browsers).
+ */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { type FaultCode, faults } from "@brume/api/errors.ts";

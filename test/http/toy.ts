@@ -1,6 +1,6 @@
 /**
- * A small library behind the real HTTP rooms: books that know how to be made, edited, listed and burnt, so that every rule of api
- * section 1 can be tried without any feature. Its rows stand in a table of its own, so that a rollback is a real one.
+ * A small library behind the real HTTP rooms: books that know how to be made, edited, listed and burnt, so that every rule of
+ * docs/spec.md#conventions can be tried without any feature. Its rows stand in a table of its own, so that a rollback is a real one.
  */
 
 import { id, integer, Labels, list, listQuery, name, nameFilter, optional, text } from "@brume/api/common.ts";

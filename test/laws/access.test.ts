@@ -1,6 +1,7 @@
 /**
- * Laws 33, 34 and 37 over every operation of the contract: nothing without a token, nothing with an unknown, expired or weak one,
- * nothing of another project, and never a 500 for a body that is broken. A new operation is held to them before anybody writes its first case.
+ * docs/spec.md#projects-are-isolated, #every-operation-checks-the-token, #restricted-tokens-stay-restricted over every operation of the
+ * contract: nothing without a token, nothing with an unknown, expired or weak one, nothing of another project, and never a 500 for a body
+ * that is broken. A new operation is held to them before anybody writes its first case.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

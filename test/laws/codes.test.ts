@@ -1,6 +1,6 @@
 /**
- * Law 38, its second half: every code of the table of faults, and every code of a field, is produced by a request. The tables below are
- * total by their types, so a new code does not compile before somebody says how to get it.
+ * docs/spec.md#responses-match-the-contract, its second half: every code of the table of faults, and every code of a field, is produced by
+ * a request. The tables below are total by their types, so a new code does not compile before somebody says how to get it.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";

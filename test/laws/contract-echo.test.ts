@@ -1,6 +1,7 @@
 /**
- * Law 6 for every edit of the contract: what was read can be sent back as it is, to a service that mends requests and to one that takes
- * them as written, and changes nothing. An edit that is added tomorrow does not compile until it stands in the table.
+ * docs/spec.md#put-what-get-shows-changes-nothing for every edit of the contract: what was read can be sent back as it is, to a service
+ * that mends requests and to one that takes them as written, and changes nothing. An edit that is added tomorrow does not compile until it
+ * stands in the table.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-/** Law 1 for the store: what was acknowledged survives a killed service and a full disk, on both databases. */
+/** docs/spec.md#acknowledged-changes-survive for the store: what was acknowledged survives a killed service and a full disk, on both databases. */
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { execFileSync, spawn } from "node:child_process";

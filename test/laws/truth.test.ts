@@ -1,6 +1,7 @@
 /**
- * Laws 5, 6, 19, 20 and 23 as loops: what is sent back as it was read changes nothing, a dry run is told from the real call by its ids only
- * and leaves no row changed, and whatever happens, the name server and the API say the same.
+ * docs/spec.md#dry-run-changes-nothing, #put-what-get-shows-changes-nothing, #acknowledged-records-are-served,
+ * #serials-grow-with-changes-only, #records-round-trip as loops: what is sent back as it was read changes nothing, a dry run is told from
+ * the real call by its ids only and leaves no row changed, and whatever happens, the name server and the API say the same.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -333,7 +334,7 @@ const dates = /^\d{4}-\d\d-\d\dT/;
 
 const withoutNumber = (text: unknown): string => String(text).replace(/brume-\d+/g, "brume");
 
-/** Law 5: the answers are alike, except new ids, secrets, and what the clock says. */
+/** docs/spec.md#dry-run-changes-nothing: the answers are alike, except new ids, secrets, and what the clock says. */
 function holdLike(dry: unknown, real: unknown, at: string): void {
   if (dry === 0 && /ID$/i.test(at)) return assert.ok(Number(real) > 0, at);
   if (dry === "" && at.endsWith(".Token")) return assert.match(String(real), /^[0-9a-f]{64}$/);

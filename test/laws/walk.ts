@@ -244,7 +244,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
       assert.equal((packet.answers[0]?.data as { serial: number } | undefined)?.serial, now.Serial);
   }
 
-  /** Law 22, said in other words than the service does. */
+  /** docs/spec.md#stored-records-are-valid-dns, said in other words than the service does. */
   function holdRules({ LinkedRecords }: Domain): void {
     const seen = new Set<string>();
     for (const one of LinkedRecords) {

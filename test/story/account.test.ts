@@ -1,4 +1,7 @@
-/** The account, its projects and their tokens (api sections 2.13, 2.14 and 4.6). What a restricted token may do is told in `tokens`. */
+/**
+ * The account, its projects and their tokens (docs/spec.md#account-and-project, #token, #account-endpoints). What a restricted token may do
+ * is told in `tokens`.
+ */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { describe, test } from "node:test";

@@ -1,4 +1,4 @@
-/** The audit (api section 7.6): every change that was asked for, also those that were refused, with who, from where, and what came of it. */
+/** The audit (docs/spec.md#audit): every change that was asked for, also those that were refused, with who, from where, and what came of it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditEntry } from "@brume/api/account.ts";

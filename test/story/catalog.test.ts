@@ -1,4 +1,7 @@
-/** What servers are made from, as clients see it: SSH keys come and go, images and locations are there (api sections 2.4 to 2.6, 4.5). */
+/**
+ * What servers are made from, as clients see it: SSH keys come and go, images and locations are there (docs/spec.md#image, #location,
+ * #ssh-key, #image-location-key-and-private-network-endpoints).
+ */
 import assert from "node:assert/strict";
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { before, describe, test } from "node:test";

@@ -1,5 +1,5 @@
 /**
- * Domains (api sections 2.8 and 4.2): their names, what they begin with, what they have without being asked, whose they are, how they
+ * Domains (docs/spec.md#domain, #domain-endpoints): their names, what they begin with, what they have without being asked, whose they are, how they
  * are listed, and that the name server refuses them once they are gone.
  */
 import assert from "node:assert/strict";

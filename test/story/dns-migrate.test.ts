@@ -1,5 +1,5 @@
 /**
- * Domains that come from elsewhere (api section 2.8): `Migrate` fetches what their present name servers say, before the answer and
+ * Domains that come from elsewhere (docs/spec.md#domain): `Migrate` fetches what their present name servers say, before the answer and
  * in bounded time, and `IsDelegate` tells whether the public tree leads here. The elsewhere is a second Brume on this machine.
  */
 import assert from "node:assert/strict";

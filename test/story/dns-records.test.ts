@@ -1,5 +1,5 @@
 /**
- * Records as people and clients in the field write them (api section 2.9): where owner and value are looked for, how names, texts
+ * Records as people and clients in the field write them (docs/spec.md#record): where owner and value are looked for, how names, texts
  * and numbers are read and shown. What may stand beside what is told in `dns-rules`.
  */
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
 /**
- * Records beside each other and over time (api sections 2.9 and 4.3): what is refused and in which order, what an edit keeps, what
+ * Records beside each other and over time (docs/spec.md#record, #record-endpoints): what is refused and in which order, what an edit keeps, what
  * the name server says at the moment an answer is there, and what happens while it cannot say it.
  */
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-/** Many records at once (api section 7.1): changesets that are taken whole or not at all, zone files, history, and the way back. */
+/** Many records at once (docs/spec.md#changesets-zone-files-and-history): changesets, taken whole or not at all, zone files, history, restore. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Change, ChangesetResult, Domain } from "@brume/api/dns.ts";

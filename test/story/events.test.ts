@@ -1,4 +1,4 @@
-/** What happened, told once and in order (api sections 2.15 and 4.7): as a list, as a stream, and to those who were away. */
+/** What happened, told once and in order (docs/spec.md#event, #event-endpoints): as a list, as a stream, and to those who were away. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";

@@ -1,4 +1,7 @@
-/** Changes that take their time, asked for twice under one key (api section 1.11): who waits the second time waits for the same work. */
+/**
+ * Changes that take their time, asked for twice under one key (docs/spec.md#headers-and-queries-for-changes): who waits the second time
+ * waits for the same work.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";

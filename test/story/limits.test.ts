@@ -1,6 +1,6 @@
 /**
- * What must hold however many ask at once (law 36): quotas, names that are free only once, records that exclude each other, the
- * last administrator. On PostgreSQL two services share one database, and neither knows of the other.
+ * What must hold however many ask at once (docs/spec.md#quotas-hold-under-concurrency): quotas, names that are free only once, records that
+ * exclude each other, the last administrator. On PostgreSQL two services share one database, and neither knows of the other.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";

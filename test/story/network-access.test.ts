@@ -1,4 +1,7 @@
-/** Whose public networks are (api sections 1.3 and 1.10; laws 33 to 36): in lists, in projects and their quotas, and for tokens with few rights. */
+/**
+ * Whose public networks are (docs/spec.md#authentication, #lists, #projects-are-isolated, #every-operation-checks-the-token,
+ * #secrets-are-never-shown, #quotas-hold-under-concurrency): in lists, in projects and their quotas, and for tokens with few rights.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";

@@ -1,4 +1,7 @@
-/** The firewall asked about a packet (api section 7.2, law 26): what it says, how it is asked wrongly, and that packets meet what it said. */
+/**
+ * The firewall asked about a packet (docs/spec.md#firewall-check, #firewall-model-equals-packets): what it says, how it is asked wrongly,
+ * and that packets meet what it said.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";

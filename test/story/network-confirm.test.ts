@@ -1,4 +1,7 @@
-/** Firewalls that have to be confirmed (api sections 2.11 and 4.4, law 28): who locks himself out is let in again, whatever happens meanwhile. */
+/**
+ * Firewalls that have to be confirmed (docs/spec.md#firewall, #public-network-endpoints, #unconfirmed-firewalls-are-reverted): who locks
+ * himself out is let in again, whatever happens meanwhile.
+ */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
 import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";

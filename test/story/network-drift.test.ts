@@ -1,4 +1,7 @@
-/** What becomes of a machine that somebody else changes, that forgets, or that has too much (law 4), and of networks while no service runs. */
+/**
+ * What becomes of a machine that somebody else changes, that forgets, or that has too much (docs/spec.md#host-equals-database), and of
+ * networks while no service runs.
+ */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";

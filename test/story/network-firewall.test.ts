@@ -1,4 +1,8 @@
-/** The firewall of a public network (api sections 2.11 and 4.4; laws 6, 25 to 27): what is taken, what packets meet, what is counted. */
+/**
+ * The firewall of a public network (docs/spec.md#firewall, #public-network-endpoints, #put-what-get-shows-changes-nothing,
+ * #firewall-replacement-is-atomic, #firewall-model-equals-packets, #allowed-connections-survive-changes): what is taken, what packets meet,
+ * what is counted.
+ */
 import assert from "node:assert/strict";
 import { afterEach, before, describe, test } from "node:test";
 import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";

@@ -1,4 +1,7 @@
-/** The life of a public network (api sections 2.10, 3.4 and 4.4): ordered, edited, deleted, and told of to those who may hear it. */
+/**
+ * The life of a public network (docs/spec.md#public-network, #public-network-and-link-states, #public-network-endpoints): ordered, edited,
+ * deleted, and told of to those who may hear it.
+ */
 import assert from "node:assert/strict";
 import { afterEach, before, describe, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";

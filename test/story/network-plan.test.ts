@@ -1,4 +1,7 @@
-/** Which addresses a public network gets (api sections 2.10, 6 and 7.5): sizes in every form, blocks that nobody shares, and an empty pool. */
+/**
+ * Which addresses a public network gets (docs/spec.md#public-network, #defaults-and-limits, #ipv6): sizes in every form, blocks that nobody
+ * shares, and an empty pool.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";

@@ -1,4 +1,7 @@
-/** Private networks (api sections 2.7, 3.5 and 4.5): their plan, their faults, and that nothing is left of them. */
+/**
+ * Private networks (docs/spec.md#private-network, #private-network-image-and-tunnel-states,
+ * #image-location-key-and-private-network-endpoints): their plan, their faults, and that nothing is left of them.
+ */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Network } from "@brume/api/network.ts";

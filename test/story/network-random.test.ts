@@ -1,6 +1,7 @@
 /**
- * Law 4 for networks: whatever is asked in whatever order, of a machine that refuses, forgets and breaks, through restarts; once it is
- * calm, the machine holds exactly what the API shows. What was refused is right too: only that nothing is lost or left is held here.
+ * docs/spec.md#host-equals-database for networks: whatever is asked in whatever order, of a machine that refuses, forgets and breaks,
+ * through restarts; once it is calm, the machine holds exactly what the API shows. What was refused is right too: only that nothing is lost
+ * or left is held here.
  */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";

@@ -1,4 +1,4 @@
-/** How tunnels are doing (api sections 2.12 and 2.15): their status as the engine says it at this moment, and what is told when it changes. */
+/** How tunnels are doing (docs/spec.md#vpn-tunnel, #event): their status as the engine says it at this moment, and what is told when it changes. */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";

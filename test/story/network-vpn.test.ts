@@ -1,4 +1,7 @@
-/** Tunnels of a public network (api sections 2.12 and 4.4; laws 5, 6 and 35): the list as it is sent, what is made of it, and what the far end is told. */
+/**
+ * Tunnels of a public network (docs/spec.md#vpn-tunnel, #public-network-endpoints, #dry-run-changes-nothing,
+ * #put-what-get-shows-changes-nothing, #secrets-are-never-shown): the list as it is sent, what is made of it, and what the far end is told.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";

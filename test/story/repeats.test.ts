@@ -1,6 +1,6 @@
 /**
- * Changes under the headers that make them safe (api sections 1.11 and 1.12): asked for twice and done once, tried without a trace,
- * held to what was seen, waited for, and limited in number.
+ * Changes under the headers that make them safe (docs/spec.md#headers-and-queries-for-changes, #limits-on-requests): asked for twice and
+ * done once, tried without a trace, held to what was seen, waited for, and limited in number.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,6 +1,7 @@
 /**
- * Requests as they are read (api sections 1.1 to 1.8 and 1.10), told with domains and records: which address means what, which check
- * comes first, what a body may look like, what strict mode makes of it, and how lists are paged.
+ * Requests as they are read (docs/spec.md#base-address-and-paths, #order-of-checks, #authentication, #reading-the-request-body, #coercion,
+ * #strict-mode, #responses, #dates-ids-names-labels, #lists), told with domains and records: which address means what, which check comes
+ * first, what a body may look like, what strict mode makes of it, and how lists are paged.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";

@@ -1,4 +1,8 @@
-/** A service that is stopped and started again (laws 1, 2, 20 and 21): everything is as it was, counts on where it was, and is served at once. */
+/**
+ * A service that is stopped and started again (docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive,
+ * #serials-grow-with-changes-only, #deleted-domains-come-back-empty): everything is as it was, counts on where it was, and is served at
+ * once.
+ */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";

@@ -1,4 +1,7 @@
-/** Actions of servers (api sections 2.3, 3.1, 3.2): what may be asked in which state, one at a time and in order, and how they end. */
+/**
+ * Actions of servers (docs/spec.md#action, #server-states, #action-states): what may be asked in which state, one at a time and in order,
+ * and how they end.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { type Action, type OrderType, orderTypes, verdicts } from "@brume/api/action.ts";

@@ -1,4 +1,7 @@
-/** Groups of servers (api sections 2.2, 3.6, 4.1; law 18), and many at once (laws 7 and 36). */
+/**
+ * Groups of servers (docs/spec.md#server-group, #server-group-states, #server-endpoints, #atomic-groups-are-all-or-none), and many at once
+ * (docs/spec.md#addresses-are-unique, #quotas-hold-under-concurrency).
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";

@@ -1,4 +1,7 @@
-/** The life of a server (api sections 3.1 and 4.1), its second half: copied, rebuilt, deleted, and told of to those who may hear it. */
+/**
+ * The life of a server (docs/spec.md#server-states, #server-endpoints), its second half: copied, rebuilt, deleted, and told of to those who
+ * may hear it.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";

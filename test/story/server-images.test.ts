@@ -1,4 +1,7 @@
-/** Own images (api sections 2.4, 4.5, 7.4): made of servers, brought in, backed up, deleted. */
+/**
+ * Own images (docs/spec.md#image, #image-location-key-and-private-network-endpoints, #backups-and-images): made of servers, brought in,
+ * backed up, deleted.
+ */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Image } from "@brume/api/catalog.ts";

@@ -1,4 +1,4 @@
-/** The life of a server (api sections 2.1, 3.1 and 4.1), its first half: made, and changed. */
+/** The life of a server (docs/spec.md#server, #server-states, #server-endpoints), its first half: made, and changed. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";

@@ -1,4 +1,4 @@
-/** Projects with servers (api section 2.13): blocked and free again, and not deleted while anything is left. */
+/** Projects with servers (docs/spec.md#account-and-project): blocked and free again, and not deleted while anything is left. */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";

@@ -1,4 +1,4 @@
-/** Seeing a server (api section 7.3): its serial log, its console over a real WebSocket, and how busy it was. */
+/** Seeing a server (docs/spec.md#console-log-and-metrics-of-a-server): its serial log, its console over a real WebSocket, and how busy it was. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { before, describe, test } from "node:test";

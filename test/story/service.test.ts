@@ -1,4 +1,4 @@
-/** What the service says of itself (api section 4.8): is it alive, is it ready, what it offers, how it does. */
+/** What the service says of itself (docs/spec.md#service-endpoints): is it alive, is it ready, what it offers, how it does. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract, operationNames } from "@brume/api/contract.ts";

@@ -1,6 +1,6 @@
 /**
  * The stage of the stories: one Brume per file and database, and voices that speak to it. Whatever is said on it, by the SDK or
- * word for word, every answer is held against the contract and against what all answers promise (api section 1.7), so that no
+ * word for word, every answer is held against the contract and against what all answers promise (docs/spec.md#responses), so that no
  * story has to say so.
  */
 import assert from "node:assert/strict";
@@ -53,7 +53,7 @@ const paths = operationNames.map((name) => {
   return { name, method, pattern, literals: path.split("/").filter((part) => !part.startsWith("{")).length };
 });
 
-/** The operation that a plain target means. Literals win over parameters, whatever their methods (api section 1.1). */
+/** The operation that a plain target means. Literals win over parameters, whatever their methods (docs/spec.md#base-address-and-paths). */
 function operationOf(method: string, path: string): OperationName | null {
   const fitting = paths.filter(({ pattern }) => pattern.test(path));
   const most = Math.max(...fitting.map(({ literals }) => literals));

@@ -1,6 +1,6 @@
 /**
- * A token for certificates and its kin (api section 2.14, law 37): bound to one domain, some owners and some types of records. What
- * it may not have does not exist for it, whichever operation it tries.
+ * A token for certificates and its kin (docs/spec.md#token, #restricted-tokens-stay-restricted): bound to one domain, some owners and some
+ * types of records. What it may not have does not exist for it, whichever operation it tries.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";

@@ -1,4 +1,4 @@
-/** Webhooks (api section 7.7): events come signed, in order per resource, at least once, and a dead endpoint delays no other. */
+/** Webhooks (docs/spec.md#webhooks): events come signed, in order per resource, at least once, and a dead endpoint delays no other. */
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { describe, test } from "node:test";

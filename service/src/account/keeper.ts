@@ -1,4 +1,4 @@
-/** Forgets what the audit need not keep any longer (api section 7.6). */
+/** Forgets what the audit need not keep any longer (docs/spec.md#audit). */
 import type { Clock } from "../base/clock.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import type { Store } from "../store/db.ts";

@@ -9,7 +9,7 @@ export function readIPv4(text: string): string | null {
   return parseIPv4(text) === -1 ? null : text;
 }
 
-/** The address as RFC 5952 writes it, IPv4-mapped ones in mixed notation (its section 5), or null if it is none. */
+/** The address as RFC 5952 writes it, IPv4-mapped ones in mixed notation (RFC 5952 section 5), or null if it is none. */
 export function readIPv6(text: string): string | null {
   const groups = text.length > 45 ? null : parseIPv6(text);
   return groups === null ? null : formatIPv6(groups);

@@ -14,7 +14,7 @@ import { checkZone } from "./rules.ts";
 import { fromServed } from "./served.ts";
 import { type Message, readData, typeName, typeNumbers, typeOf, type WireRecord } from "./wire.ts";
 
-/** Names asked for beside the top (api section 2.8). */
+/** Names asked for beside the top (docs/spec.md#domain). */
 const names = ["www", "mail", "ftp", "smtp", "imap", "pop", "autodiscover", "_dmarc"];
 
 const maxServers = 8;

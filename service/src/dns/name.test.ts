@@ -1,4 +1,4 @@
-/** Names: each rule of api sections 2.8 and 2.9 by example, and that what is shown reads back as the same name. */
+/** Names: each rule of docs/spec.md#domain, #record by example, and that what is shown reads back as the same name. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -38,7 +38,7 @@ export function readDomainName(text: string): DomainName | Refusal {
 }
 
 /**
- * The owner of a record relative to the domain, `@` for the top (api section 2.9). A full name is known by its final dot,
+ * The owner of a record relative to the domain, `@` for the top (docs/spec.md#record). A full name is known by its final dot,
  * or by ending like the domain; every other name is relative. `*` may be the whole first label if `wildcard` says so.
  */
 export function readOwner(text: string, domain: string, wildcard: boolean): string | Refusal {
@@ -56,7 +56,7 @@ export function readOwner(text: string, domain: string, wildcard: boolean): stri
 
 /**
  * The target of a record as an absolute ASCII name without final dot; `.` alone stays, and is the caller's to allow.
- * `@` is the top of the domain, a single label is inside it, a name with a dot anywhere is absolute (api section 2.9).
+ * `@` is the top of the domain, a single label is inside it, a name with a dot anywhere is absolute (docs/spec.md#record).
  */
 export function readTarget(text: string, domain: string): string | Refusal {
   if (text === "@") return domain;

@@ -29,7 +29,7 @@ function coerce(body: Record<string, unknown>): RecordFields {
   ) as RecordFields;
 }
 
-/** Api section 4.3: create, its answer, edit, its answer. */
+/** docs/spec.md#record-endpoints: create, its answer, edit, its answer. */
 const examples: readonly [RecordType, id: number, string, string, string, string][] = [
   [
     "A",

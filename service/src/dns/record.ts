@@ -1,5 +1,5 @@
 /**
- * A record as the table keeps it, read from the fields of a request and shown in an answer (api section 2.9). It is four plain
+ * A record as the table keeps it, read from the fields of a request and shown in an answer (docs/spec.md#record). It is four plain
  * values, because a domain may have a million: what it says (`value`) is its data in canonical text, so that two records say
  * the same when type, owner and value are equal (`recordKey`), and a lookup for duplicates needs no parsing.
  *

@@ -1,5 +1,5 @@
 /**
- * What may stand beside what in a domain (api section 2.9, RFC 1034 sections 3.6.2 and 4.2, RFC 2181 section 5).
+ * What may stand beside what in a domain (docs/spec.md#record, RFC 1034 sections 3.6.2 and 4.2, RFC 2181 section 5).
  *
  * Records are held against those that stood before them, in one pass. What a record could collide with is said by a few
  * questions, each answered through an index: so a change is held against its neighbours only, and costs the same in a domain of

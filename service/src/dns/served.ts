@@ -123,7 +123,7 @@ export function recordSets(records: readonly StoredRecord[], domain: string): Ma
 
 const automaticTtl = 3600;
 
-/** The SOA that every domain has (api section 2.8). A name too long for `hostmaster` before it has no mailbox: the root. */
+/** The SOA that every domain has (docs/spec.md#domain). A name too long for `hostmaster` before it has no mailbox: the root. */
 export function automaticSoa(domain: string, nameServers: readonly string[]): Soa {
   const mailbox = `hostmaster.${domain}`;
   return {

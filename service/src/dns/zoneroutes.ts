@@ -1,4 +1,4 @@
-/** Many records of a domain at once: changesets, zone files, history and restore (api section 7.1). */
+/** Many records of a domain at once: changesets, zone files, history and restore (docs/spec.md#changesets-zone-files-and-history). */
 import type { Change as ChangeField, ChangesetResult, Version } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";

@@ -1,5 +1,5 @@
 /**
- * The audit of requests that were refused (api section 7.6): what was done commits its own row, what was not has no transaction to go
+ * The audit of requests that were refused (docs/spec.md#audit): what was done commits its own row, what was not has no transaction to go
  * with. The first refusal of a kind is on the disk before its answer leaves, and so are the next few, so that killing the service hides
  * nothing. Those that go on are counted in memory and added to the same row once a second: a client that loops costs neither
  * commits nor rows.

@@ -78,7 +78,7 @@ export function bindOperation(
     change,
     fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
     answered: new Set([...keysOf(operation), ...keysOf(read)]),
-    // Waiting for work by asking again and again is what these are for (api section 1.12).
+    // Waiting for work by asking again and again is what these are for (docs/spec.md#limits-on-requests).
     counted: !streams && !(operation.method === "GET" && /\/action\/\{[^/]+\}$/.test(operation.path)),
     alwaysAnswers: operation.path === "/healthz" || operation.path === "/readyz",
     parameters: [...operation.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = ""]) => {

@@ -1,6 +1,6 @@
 /**
  * What node:http's parser refuses before there is a request: broken syntax, too many bytes, too little in too long a time. The
- * caller gets the same error object as everywhere else (api section 1.2, step 1), and a method that nobody has heard of is still told
+ * caller gets the same error object as everywhere else (docs/spec.md#order-of-checks, step 1), and a method that nobody has heard of is still told
  * what the path takes.
  */
 import { Fault } from "../base/fault.ts";

@@ -1,5 +1,5 @@
 /**
- * Events as answers (api sections 2.15 and 4.7): what a caller may hear of, what one event looks like, and the list of them.
+ * Events as answers (docs/spec.md#event, #event-endpoints): what a caller may hear of, what one event looks like, and the list of them.
  * Restricted tokens see through a veil, which the feature that knows their restriction hands in.
  */
 import { formatDate } from "@brume/api/common.ts";

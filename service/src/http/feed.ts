@@ -1,5 +1,5 @@
 /**
- * Events as a stream (api section 4.7): server-sent events (WHATWG HTML section 9.2). A stream holds nothing but
+ * Events as a stream (docs/spec.md#event-endpoints): server-sent events (WHATWG HTML section 9.2). A stream holds nothing but
  * the id it has got to and reads on from the table, so a slow reader falls behind instead of filling the memory, and a
  * reader that comes back goes on where it was.
  */

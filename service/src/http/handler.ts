@@ -145,7 +145,7 @@ export class TokenRefused extends Fault {
   }
 }
 
-/** One row of the audit (api section 7.6). */
+/** One row of the audit (docs/spec.md#audit). */
 export interface AuditRow {
   readonly date: number;
   /** Null: the token is unknown, or there is none. */

@@ -1,6 +1,6 @@
 /**
- * `Idempotency-Key` (api section 1.11): a change that was answered with 200 is never done twice under one key. The answer is
- * stored in the transaction of the change, so key and change are there together or not at all; that a first request still
+ * `Idempotency-Key` (docs/spec.md#headers-and-queries-for-changes): a change that was answered with 200 is never done twice under one key.
+ * The answer is stored in the transaction of the change, so key and change are there together or not at all; that a first request still
  * runs is known in memory only, so a crash frees its key. Answers may show a secret once, so they are sealed.
  */
 import { hash } from "node:crypto";

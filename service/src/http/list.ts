@@ -1,5 +1,5 @@
 /**
- * One page of a list that is read whole: filters of api section 1.10 that SQL does not know (labels, names with `*`), the number
+ * One page of a list that is read whole: filters of docs/spec.md#lists that SQL does not know (labels, names with `*`), the number
  * that matches, and where the next page begins. Pages go by id, so what is made or deleted in between is never doubled or lost.
  */
 import type { Page } from "./handler.ts";

@@ -1,4 +1,4 @@
-/** What the service says about itself (api section 4.8): operations that no feature has a handler for. */
+/** What the service says about itself (docs/spec.md#service-endpoints): operations that no feature has a handler for. */
 import type { serviceOperations } from "@brume/api/service.ts";
 import type { Static } from "typebox";
 import type { Handlers } from "./handler.ts";

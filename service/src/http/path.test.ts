@@ -1,4 +1,4 @@
-/** Reading of request targets: section 1.1, rule by rule, on the real contract. */
+/** Reading of request targets: docs/spec.md#base-address-and-paths, rule by rule, on the real contract. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract } from "@brume/api/contract.ts";

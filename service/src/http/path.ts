@@ -1,6 +1,6 @@
 /**
- * From a request target to the operations behind it (api section 1.1, rules 1-6). Every request passes here first, and what it says
- * is in nobody's hands, so reading a target never throws and costs one walk along it.
+ * From a request target to the operations behind it (docs/spec.md#base-address-and-paths, rules 1-6). Every request passes here first, and
+ * what it says is in nobody's hands, so reading a target never throws and costs one walk along it.
  */
 import type { Method, Operation } from "@brume/api/operation.ts";
 import { asciiLower, encodeHighBytes, percentDecode } from "./read/text.ts";

@@ -1,5 +1,5 @@
 /**
- * The way of every request, in the order that the API promises (section 1.2): the first check that fails decides the answer.
+ * The way of every request, in the order that the API promises (docs/spec.md#order-of-checks): the first check that fails decides the answer.
  * `answer` is that order, readable from top to bottom; the rooms beside this one know how each check is done.
  */
 import type { FieldFault } from "@brume/api/errors.ts";

@@ -1,6 +1,7 @@
 /**
- * What a repeated request gets (api section 1.11): the stored answer, byte for byte; or, if it asks to wait, the same object as
- * it is when the work on it has ended. That object is found through the contract: `shows` names the operation that reads it.
+ * What a repeated request gets (docs/spec.md#headers-and-queries-for-changes): the stored answer, byte for byte; or, if it asks to wait,
+ * the same object as it is when the work on it has ended. That object is found through the contract: `shows` names the operation that reads
+ * it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSettled } from "@brume/api/work.ts";

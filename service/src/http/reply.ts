@@ -27,7 +27,7 @@ export function success(type: string | null, body: string, headers: readonly str
   return { status: 200, type, body, headers };
 }
 
-/** `OPTIONS`: what may be done here, also by a page of another origin (api section 1.13). */
+/** `OPTIONS`: what may be done here, also by a page of another origin (docs/spec.md#browsers). */
 export function preflight(methods: readonly string[]): Reply {
   const allow = methods.join(", ");
   return success(null, "", [
@@ -45,7 +45,7 @@ export function preflight(methods: readonly string[]): Reply {
 /** Seconds after which it is worth trying again, where the fault itself does not say. */
 const defaultRetry: Readonly<Record<number, number>> = { 429: 1, 503: 5 };
 
-/** The fault as the caller reads it (api section 1.9). */
+/** The fault as the caller reads it (docs/spec.md#errors). */
 export function refusal(fault: Fault, requestId: string, headers: readonly string[] = []): Reply {
   const { status, code } = fault;
   const more = [...headers];

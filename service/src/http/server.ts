@@ -42,7 +42,7 @@ export interface HttpLimits extends Limits, CrowdLimits {
   readonly streamsPerToken: number;
 }
 
-/** Api section 6. */
+/** docs/spec.md#defaults-and-limits. */
 export const defaultLimits: HttpLimits = {
   headers: 16 * 1024,
   target: 8 * 1024,

@@ -19,7 +19,7 @@ export interface Surroundings {
 
 /** Bytes of the largest packet on a network. */
 const mtu = 1500;
-/** Of edges with WireGuard tunnels (api section 2.12): the first has this one, the next the next. */
+/** Of edges with WireGuard tunnels (docs/spec.md#vpn-tunnel): the first has this one, the next the next. */
 export const firstWireguardPort = 51_820;
 
 export function renderImage(

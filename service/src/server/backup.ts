@@ -1,4 +1,4 @@
-/** Daily backups: an image of every server that wants them, once a day, and the end of those that are too old (api section 7.4). */
+/** Daily backups: an image of every server that wants them, once a day, and the end of those that are too old (docs/spec.md#backups-and-images). */
 
 import { formatDate } from "@brume/api/common.ts";
 import { serverLimits } from "@brume/api/server.ts";

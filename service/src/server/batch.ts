@@ -1,4 +1,4 @@
-/** A group's body as the servers that it means, and their plans: all of them, or each for itself (api section 2.2). */
+/** A group's body as the servers that it means, and their plans: all of them, or each for itself (docs/spec.md#server-group). */
 import type { BatchWish } from "@brume/api/batch.ts";
 import { maxLabels } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";

@@ -1,4 +1,4 @@
-/** Groups of servers: made together, deleted together (api sections 2.2, 3.6 and 4.1). */
+/** Groups of servers: made together, deleted together (docs/spec.md#server-group, #server-group-states, #server-endpoints). */
 import type { Batch } from "@brume/api/batch.ts";
 import { describeProblem } from "@brume/api/errors.ts";
 import type { ProjectRow } from "../account/table.ts";

@@ -1,4 +1,4 @@
-/** The plan of a copy: the source's sizes and image, a name, a place and an identity of its own (api section 4.1). */
+/** The plan of a copy: the source's sizes and image, a name, a place and an identity of its own (docs/spec.md#server-endpoints). */
 import type { ServerCopy } from "@brume/api/server.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import type { SshKeyRow } from "../catalog/table.ts";

@@ -1,4 +1,4 @@
-/** Filters of the list of servers beyond those that every list has (api section 1.10). Joined by AND; words in any letter case. */
+/** Filters of the list of servers beyond those that every list has (docs/spec.md#lists). Joined by AND; words in any letter case. */
 
 import type { Query } from "@brume/api/operation.ts";
 import type { ServerLink, serverOperations } from "@brume/api/server.ts";

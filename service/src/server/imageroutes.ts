@@ -1,4 +1,7 @@
-/** Own images: made of a server's disk in its turn, brought in from outside, deleted (api sections 2.4, 4.5 and 7.4). */
+/**
+ * Own images: made of a server's disk in its turn, brought in from outside, deleted (docs/spec.md#image,
+ * #image-location-key-and-private-network-endpoints, #backups-and-images).
+ */
 
 import type { imageOperations } from "@brume/api/catalog.ts";
 import type { FieldFault } from "@brume/api/errors.ts";

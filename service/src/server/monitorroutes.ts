@@ -1,4 +1,4 @@
-/** Seeing a server: its serial log, its console, how busy it was (api section 7.3). */
+/** Seeing a server: its serial log, its console, how busy it was (docs/spec.md#console-log-and-metrics-of-a-server). */
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { Fault, fieldFault, invalidQuery } from "../base/fault.ts";

@@ -1,4 +1,4 @@
-/** What the fields of `POST /server/{id}/action` must be for each type, and which link or network they mean (api section 2.3). */
+/** What the fields of `POST /server/{id}/action` must be for each type, and which link or network they mean (docs/spec.md#action). */
 import type { Order } from "@brume/api/action.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import ipaddr from "ipaddr.js";

@@ -1,6 +1,7 @@
 /**
- * A wish for a server and what it refers to, brought together to what will be made; or every fault of it at once (api section
- * 4.1, `POST /server`, step 1). What needs more than the wish itself (quotas, room, a free address) is held after it.
+ * A wish for a server and what it refers to, brought together to what will be made; or every fault of it at once
+ * (docs/spec.md#server-endpoints, `POST /server`, step 1). What needs more than the wish itself (quotas, room, a free address) is held
+ * after it.
  */
 import type { WaitFor } from "@brume/api/action.ts";
 import type { Labels } from "@brume/api/common.ts";

@@ -1,4 +1,4 @@
-/** The plan of a rebuild: another disk under the same server (api section 4.1). */
+/** The plan of a rebuild: another disk under the same server (docs/spec.md#server-endpoints). */
 import type { ServerRebuild } from "@brume/api/server.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import { chooseImage, holdUsable, isAbsent } from "../catalog/rules.ts";

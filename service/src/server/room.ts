@@ -1,4 +1,4 @@
-/** Whether there is room for more: in the quotas of the project, and on the host (api sections 2.13 and 6). */
+/** Whether there is room for more: in the quotas of the project, and on the host (docs/spec.md#account-and-project, #defaults-and-limits). */
 import type { Location } from "@brume/api/catalog.ts";
 import { holdQuota } from "../account/rules.ts";
 import { Fault } from "../base/fault.ts";

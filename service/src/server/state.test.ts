@@ -8,7 +8,7 @@ const server = (state: State, on = true) => ({ id: 17, state, is_on: on ? 1 : 0 
 const queue = (...names: string[]) =>
   names.map((name, index) => ({ id: 50 + index, name: name.includes(".") ? name : `server.${name}` }));
 
-/** The table of api section 3.1, word for word: on, off, Blocked, Deleting, Failed. */
+/** The table of docs/spec.md#server-states, word for word: on, off, Blocked, Deleting, Failed. */
 const table: Readonly<Record<string, string>> = {
   PowerOn: "same run no no no",
   PowerOff: "run same no no no",

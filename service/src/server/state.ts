@@ -1,6 +1,6 @@
 /**
  * What may be asked of a server now. Orders wait for each other, so what counts is the state that the server will have when the
- * turn of the new one comes: whatever runs and waits before it is taken as done (api section 3.1).
+ * turn of the new one comes: whatever runs and waits before it is taken as done (docs/spec.md#server-states).
  */
 import {
   type ActionType,

@@ -1,4 +1,4 @@
-/** From bytes to fields: section 1.4, rules 1 to 7, and what strict mode (1.6) changes in them. */
+/** From bytes to fields: docs/spec.md#reading-the-request-body, rules 1 to 7, and what docs/spec.md#strict-mode changes in them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

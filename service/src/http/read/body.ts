@@ -1,5 +1,5 @@
 /**
- * From bytes to fields, before anyone asks which fields there should be (api section 1.4, rules 1-7). What the body looks like
+ * From bytes to fields, before anyone asks which fields there should be (docs/spec.md#reading-the-request-body, rules 1-7). What the body looks like
  * decides how it is read, not what its media type claims: clients in the field send forms as JSON and JSON as forms.
  */
 import { Fault } from "../../base/fault.ts";

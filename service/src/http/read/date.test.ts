@@ -1,4 +1,4 @@
-/** Dates in requests: the last line of the table in section 1.5. */
+/** Dates in requests: the last line of the table in docs/spec.md#coercion. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

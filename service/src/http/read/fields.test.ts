@@ -1,4 +1,7 @@
-/** Fields of a body: section 1.4 rules 8 to 12, lists and maps of 1.5, strict mode 1.6, and how faults are told. */
+/**
+ * Fields of a body: docs/spec.md#reading-the-request-body, rules 8 to 12, lists and maps of docs/spec.md#coercion, docs/spec.md#strict-mode,
+ * and how errors are reported.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { boolean, date, id, integer, Labels, list, name, optional, text, word } from "@brume/api/common.ts";

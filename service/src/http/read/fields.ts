@@ -1,6 +1,7 @@
 /**
- * Fields of a body as the contract's schema wants them (api sections 1.4 to 1.6). One room does it for all operations, so that a
- * client learns once how Brume reads; what a schema says is turned into functions when it is first met, and kept.
+ * Fields of a body as the contract's schema wants them (docs/spec.md#reading-the-request-body, #coercion, #strict-mode). One room does it
+ * for all operations, so that a client learns once how Brume reads; what a schema says is turned into functions when it is first met, and
+ * kept.
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import type { Static, TObject } from "typebox";

@@ -1,4 +1,4 @@
-/** Forms: section 1.4, rule 6. */
+/** Forms: docs/spec.md#reading-the-request-body, rule 6. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -1,4 +1,7 @@
-/** Reads a map of labels (api section 1.8). Its keys are the client's own, so they keep their letter case and count as they are. */
+/**
+ * Reads a map of labels (docs/spec.md#dates-ids-names-labels). Its keys are the client's own, so they keep their letter case and count as
+ * they are.
+ */
 import { repeatedKeys } from "./json.ts";
 import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
 import { count, refuse, type Schema } from "./scalar.ts";

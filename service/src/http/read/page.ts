@@ -1,5 +1,5 @@
 /**
- * Where the next page of a list begins (api section 1.10). All lists page by id, so a cursor is an id in a wrapping that invites
+ * Where the next page of a list begins (docs/spec.md#lists). All lists page by id, so a cursor is an id in a wrapping that invites
  * nobody to build one; its version lets a later Brume refuse it rather than misread it.
  */
 import { faultAt } from "../../base/fault.ts";

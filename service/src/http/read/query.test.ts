@@ -1,4 +1,4 @@
-/** Queries: sections 1.10 and 1.11, and strict mode. */
+/** Queries: docs/spec.md#lists, #headers-and-queries-for-changes, and strict mode. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract } from "@brume/api/contract.ts";

@@ -1,6 +1,6 @@
 /**
- * The query of a request target: the few names that mean something there, read like the fields of a form (api sections 1.10, 1.11).
- * Clients in the field repeat whole bodies in it, so everything else is ignored.
+ * The query of a request target: the few names that mean something there, read like the fields of a form (docs/spec.md#lists,
+ * #headers-and-queries-for-changes). Clients in the field repeat whole bodies in it, so everything else is ignored.
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import { type Static, type TObject, Type } from "typebox";

@@ -1,4 +1,4 @@
-/** The table of coercions, section 1.5, line by line; and what strict mode leaves of it. */
+/** The table of coercions, docs/spec.md#coercion, line by line; and what strict mode leaves of it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { id, integer, text, word } from "@brume/api/common.ts";

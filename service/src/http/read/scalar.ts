@@ -1,5 +1,5 @@
 /**
- * Single values: the table of coercions (api section 1.5) and what a schema says beyond the type. Each schema becomes one function
+ * Single values: the table of coercions (docs/spec.md#coercion) and what a schema says beyond the type. Each schema becomes one function
  * when the program starts, because every field of every request passes through here.
  */
 import type { FieldCode } from "@brume/api/errors.ts";

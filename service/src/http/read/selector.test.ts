@@ -1,4 +1,4 @@
-/** Filters of lists: the grammar of section 1.10. */
+/** Filters of lists: the grammar of docs/spec.md#lists. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";

@@ -1,5 +1,5 @@
 /**
- * Filters of lists that SQL does not know (api section 1.10): label selectors, names with `*`, words with commas. They come from
+ * Filters of lists that SQL does not know (docs/spec.md#lists): label selectors, names with `*`, words with commas. They come from
  * strangers, so none of them may cost more than a walk along the text.
  */
 import { labelKey, labelValue } from "@brume/api/common.ts";

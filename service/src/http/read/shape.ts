@@ -1,4 +1,7 @@
-/** The many ways in which requests write a list or an object, each seen as what it means (api sections 1.4.6 and 1.5). */
+/**
+ * The many ways in which requests write a list or an object, each seen as what it means (docs/spec.md#reading-the-request-body,
+ * rule 6, and docs/spec.md#coercion).
+ */
 import { type FormNode, isFormNode, partsOf } from "./form.ts";
 import { isJsonObject, isList, type JsonObject } from "./json.ts";
 
@@ -15,7 +18,7 @@ export function entriesOf(source: Source): readonly (readonly [string, unknown])
   return isFormNode(source) ? [...partsOf(source)] : Object.entries(source);
 }
 
-/** Empty text, which is absent for everything but text (rule 1.4.10). */
+/** Empty text, which is absent for everything but text (docs/spec.md#reading-the-request-body, rule 10). */
 export function isBlank(given: unknown): boolean {
   if (isFormNode(given)) return partsOf(given).size === 0 && isBlank(given.values.at(-1) ?? "");
   return typeof given === "string" && given.trim() === "";

@@ -1,5 +1,5 @@
 /**
- * The firewall asked about one packet (api section 7.2). The verdict is the router driver's own pure model of the rules and of the
+ * The firewall asked about one packet (docs/spec.md#firewall-check). The verdict is the router driver's own pure model of the rules and of the
  * edge, against which the rendered rules are tested with real packets; here it gets the reason in words.
  */
 import type { FieldFault } from "@brume/api/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * A firewall as the table keeps it: JSON in the words of the API and in canonical text (api section 2.11), so that it is shown as it
+ * A firewall as the table keeps it: JSON in the words of the API and in canonical text (docs/spec.md#firewall), so that it is shown as it
  * is stored and a comparison of texts tells whether a request changes anything. What is stored was read here, so rendering it for
  * the router needs no checks.
  */

@@ -1,4 +1,4 @@
-/** The rules of api section 2.12 as requests meet them: read from a body, checked, planned and shown. */
+/** The rules of docs/spec.md#vpn-tunnel as requests meet them: read from a body, checked, planned and shown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldFault } from "@brume/api/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * One tunnel as asked for, read into what is stored (api section 2.12): defaults, what stays in an edit, what depends on what. The
+ * One tunnel as asked for, read into what is stored (docs/spec.md#vpn-tunnel): defaults, what stays in an edit, what depends on what. The
  * same reading serves a request before anything is known of what stands, and again when it is.
  */
 import { type TunnelType, type TunnelWish, tunnelLimits, tunnelTypes } from "@brume/api/vpn.ts";

@@ -1,4 +1,4 @@
-/** How a tunnel is doing: the engine's word on it in the terms of the contract (api section 2.12). */
+/** How a tunnel is doing: the engine's word on it in the terms of the contract (docs/spec.md#vpn-tunnel). */
 import { formatDate } from "@brume/api/common.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
 import { showWorkError, type WorkError, workFaults } from "@brume/api/work.ts";

@@ -1,6 +1,6 @@
 /**
  * How servers that could not be made end, and what that means for the group they were made in: an `Atomic` group comes to be as a
- * whole or not at all, so one that fails takes the others with it, also those that stand already (api section 3.6).
+ * whole or not at all, so one that fails takes the others with it, also those that stand already (docs/spec.md#server-group-states).
  */
 import type { Flow } from "../../engine/flow.ts";
 import type { TaskError } from "../../engine/task.ts";
