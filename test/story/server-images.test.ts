@@ -45,6 +45,18 @@ onEveryDatabase(
     });
     const make = (body: object) => stage.client.createImage({ body: body as { Name: string } }, { wait: 30 });
 
+    test("has a tag that its state does not change", async () => {
+      const server = await scene.server();
+      stage.world.machines.delay("ensureImage", 1000);
+      const asked = await stage.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
+      const early = await stage.client.raw.readImage({ path: path(asked) });
+      stage.world.machines.delay("ensureImage", 0);
+      await stage.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
+      const late = await stage.client.raw.readImage({ path: path(asked) });
+      assert.deepEqual([early.answer.State, late.answer.State, late.answer.Progress], ["New", "Active", 100]);
+      assert.equal(late.etag, early.etag);
+    });
+
     describe("of a server", () => {
       test("one is made in the server's turn, and serves others", async () => {
         const server = await scene.server({ HDD: 12 });

@@ -36,6 +36,20 @@ export function dropHeld(servers: string): readonly number[] {
   return [...new Set(entries.map((entry) => Number.parseInt(entry, 10)))];
 }
 
+/** For the start, when nothing is being made: removes what a killed service had half made, and what it held. */
+export function sweepServers(servers: string): void {
+  dropHeld(servers);
+  const sweep = (folder: string): void => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (entry.name.endsWith(".part")) rmSync(path, { recursive: true, force: true });
+      else if (entry.isDirectory() && /^disk(-[0-9]+)?$/.test(entry.name)) sweep(path);
+    }
+  };
+  for (const entry of readdirSync(servers, { withFileTypes: true }))
+    if (entry.isDirectory() && /^[1-9][0-9]*$|\.image$/.test(entry.name)) sweep(join(servers, entry.name));
+}
+
 export function createHolds(options: HoldOptions): Pick<Machines, "holdDisks" | "releaseDisks"> {
   const { servers, disks, turns, uid, sync, find, merge } = options;
 

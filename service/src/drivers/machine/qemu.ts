@@ -15,7 +15,7 @@ import { readLogFile } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { checkDisk, createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
 import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, turnConsole } from "./folder.ts";
-import { createHolds, dropHeld, heldFolder } from "./held.ts";
+import { createHolds, heldFolder, sweepServers } from "./held.ts";
 import { listHeldImages } from "./heldimages.ts";
 import { removeImage } from "./imagefolder.ts";
 import { checkOwner, mark } from "./label.ts";
@@ -261,7 +261,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     for (const entry of readdirSync(servers))
       if (entry.endsWith(".gone") || entry.startsWith("trial-"))
         await rm(join(servers, entry), { recursive: true, force: true });
-    dropHeld(servers);
+    sweepServers(servers);
     const processes = findProcesses(exec, tag, firstUid);
     const host = hostBoot();
     const adoptOne = async (id: number) => {

@@ -31,6 +31,12 @@ export class QmpError extends Error {
   }
 }
 
+/** Nothing came for as long as an answer may take: what has become of the command is not known. */
+export class SilenceError extends Error {
+  override readonly name = "SilenceError";
+  readonly isSilence = true;
+}
+
 /** Far more than any answer here has. */
 const longest = 4 * 2 ** 20;
 
@@ -135,7 +141,10 @@ export async function createQmp(socket: Duplex, limit = 5000): Promise<Qmp> {
           waiting.delete(id);
           settle(value);
         };
-      const timer = setTimeout(() => call.reject(new Error(`QEMU did not answer ${command} in ${limit} ms`)), limit);
+      const timer = setTimeout(
+        () => call.reject(new SilenceError(`QEMU did not answer ${command} in ${limit} ms`)),
+        limit,
+      );
       const call: Waiting = { command, resolve: end(resolve), reject: end(reject) };
       waiting.set(id, call);
       socket.write(`${JSON.stringify({ execute: command, ...(wish && { arguments: wish }), id })}\n`);
@@ -143,7 +152,7 @@ export async function createQmp(socket: Duplex, limit = 5000): Promise<Qmp> {
 
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the monitor did not greet in ${limit} ms`)), limit);
+    timer = setTimeout(() => reject(new SilenceError(`the monitor did not greet in ${limit} ms`)), limit);
   });
   try {
     await Promise.race([greeting, silence, closed]);

@@ -17,6 +17,7 @@ import type {
   PowerEvent,
   Stage,
 } from "./port.ts";
+import { SilenceError } from "./qmp.ts";
 import { createQueue } from "./queue.ts";
 import { writeSeed } from "./seed.ts";
 import { openKept } from "./simfile.ts";
@@ -173,6 +174,11 @@ export function createSim(options: SimOptions): SimulatedMachines {
     if (server.trouble === "IoError" && free <= 0) throw new Error("the machine has no room for what its disk writes");
     server.trouble = null;
   }
+  /** Of one that runs. */
+  function mustAnswer(id: number): void {
+    if (running(id) !== null && servers.get(id)?.trouble === "NotResponding")
+      throw new SilenceError(`the simulated server ${id} did not answer`);
+  }
   function mustRun(id: number): void {
     if (running(id) === null) throw new Error(`server ${id} is off`);
   }
@@ -224,6 +230,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
       act("ensureSnapshot", [id], () => {
         const disk = diskOf(id);
         if (images.has(name)) return;
+        mustAnswer(id);
         if (disk === undefined) throw new Error(`server ${id} has no disk`);
         images.set(name, { name, gb: disk.gb, content: disk.content, isKept: true });
         kept.keepAll();
@@ -264,6 +271,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     apply: (machine) =>
       act("apply", [machine.id], () => {
         const server = servers.get(machine.id);
+        mustAnswer(machine.id);
         if (server !== undefined) mark(server, machine);
         return changeServer(server, machine);
       }),

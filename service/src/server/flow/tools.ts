@@ -71,6 +71,10 @@ export const errorFor = (code: WorkCode, detail: string, step: string | null = n
   step,
 });
 
+/** The server's process said nothing, so it is not known whether the work was done. */
+const isSilence = (cause: unknown): boolean =>
+  cause instanceof Error && "isSilence" in cause && cause.isSilence === true;
+
 const mostCharacters = 300;
 
 /** What no second try mends says so itself. */
@@ -90,7 +94,7 @@ export async function attempt<T>(
     const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
     const final = isFinal(cause);
     throw troubleOf(
-      final && code === "boot_failed" ? "disk_missing" : code,
+      isSilence(cause) ? "host_lost" : final && code === "boot_failed" ? "disk_missing" : code,
       `${sentence}: ${reason.slice(0, mostCharacters)}`,
       { cause, final, log: await log() },
     );
