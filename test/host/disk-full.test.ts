@@ -1,0 +1,62 @@
+/** A guest whose host has no room left is paused with nothing lost, says so, and goes on when there is room. */
+import assert from "node:assert/strict";
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { exec } from "../../service/src/drivers/exec.ts";
+import { openQemu } from "../../service/src/drivers/machine/qemu.ts";
+import { createMachineLab, findCapabilities, imageName, machine, statusOf, until, untilReady } from "./machinelab.ts";
+
+const found = await findCapabilities();
+const hindrance = "hindrance" in found ? found.hindrance : null;
+if (hindrance !== null) console.log(`a full disk under a guest: not tried, ${hindrance}`);
+
+/** Takes all room that there is. */
+function fill(path: string): void {
+  const file = openSync(path, "w");
+  try {
+    for (let size = 2 ** 20; size >= 4096; )
+      try {
+        writeSync(file, Buffer.alloc(size));
+      } catch (error) {
+        assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+        size /= 2;
+      }
+  } finally {
+    closeSync(file);
+  }
+}
+
+test("a guest on a full disk is paused, and goes on with room", { skip: hindrance ?? false }, async (t) => {
+  assert.ok("capabilities" in found);
+  const lab = createMachineLab(found.capabilities);
+  const folder = mkdtempSync(join(tmpdir(), "brume-full-"));
+  await exec.run(["mount", "-t", "tmpfs", "-o", "size=256m", "brume-test", folder]);
+  const machines = await openQemu({ ...lab.options, servers: join(folder, "servers") });
+  t.after(async () => {
+    await machines.remove(1);
+    await machines.close();
+    await lab.close();
+    await exec.run(["umount", folder]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const one = machine();
+  await machines.ensureDisk(one, { image: imageName });
+  assert.equal(await machines.ensureRunning(one), null);
+  // Before the guest's kernel writes to its disk for the first time.
+  const filler = join(folder, "filler");
+  fill(filler);
+  const paused = await until("it is paused", async () => {
+    const status = await statusOf(machines, 1);
+    return status?.trouble === "IoError" && status;
+  });
+  assert.deepEqual([paused.power, paused.canResume, paused.stage], ["paused", false, "starting"]);
+  await assert.rejects(machines.ensureRunning(one), /no room for what its disk writes/);
+  rmSync(filler);
+  await until("it can go on", async () => (await statusOf(machines, 1))?.canResume);
+  assert.equal(await machines.ensureRunning(one), null);
+  await untilReady(machines, 1);
+  const status = await statusOf(machines, 1);
+  assert.deepEqual([status?.power, status?.trouble, status?.boot], ["running", null, 1]);
+});
