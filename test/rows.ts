@@ -26,6 +26,7 @@ export const imageRow = (id: number, more: Partial<ImageRow> = {}): ImageRow => 
   progress: 100,
   error: null,
   identity: null,
+  guest: id === 1 ? "tiny" : null,
   ...common,
   ...more,
 });
@@ -90,6 +91,7 @@ export const serverRow = (id: number, more: Partial<ServerRow> = {}): ServerRow 
   image_id: 1,
   image_name: "brume-tiny",
   family: "Linux",
+  guest: "tiny",
   admin_password: new Uint8Array(),
   user_data: null,
   disk_version: 1,

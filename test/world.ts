@@ -91,6 +91,7 @@ export const tiny: StockImage = {
   minRam: 128,
   hdd: 1,
   folder: "brume-tiny",
+  guest: "tiny",
 };
 
 /** Nobody has anything else to bring. */

@@ -131,3 +131,66 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
   vm.ssh("reboot", key);
   await until("a second boot", () => (vm.serial().match(/^READY /gm)?.length ?? 0) > 1, 60);
 });
+
+test("a #cloud-config is carried out at the first boot, and once", { skip }, async (t) => {
+  const disk = createDisk(images, image, join(folder, "config.qcow2"), 2);
+  const userData = `#cloud-config
+hostname: web
+fqdn: web.example.org
+users:
+  - default
+  - name: ann
+    gecos: Ann O'Neill
+    groups: [staff, wheel]
+    lock_passwd: false
+    passwd: ${hashPassword("Ann-Pw-1", "salt")}
+    ssh_authorized_keys: ["${key.line}"]
+  - {name: bob, uid: 1700, homedir: /srv/bob, ssh_authorized_keys: ["${key.line}"]}
+ssh_authorized_keys: ["${key.line}"]
+write_files:
+  - {path: "/srv/a b/it's", content: "one\\ntwo\\n", permissions: "0640", owner: "ann:staff"}
+  - {path: /srv/bytes, content: AAEC/w==, encoding: b64}
+  - {path: /etc/profile, content: "# more\\n", append: true}
+runcmd:
+  - cd /srv; x=5
+  - echo "in $PWD with $x" >>/root/ran
+  - [sh, -c, 'echo "$0" >>/root/ran', "a 'quoted' $(word)"]
+  - echo seen on the line
+  - "false"
+`;
+  let vm = await start(disk, { userData });
+  t.after(() => vm.close());
+  await vm.says(/^BRUME-READY instance=i-1\r?$/m, 120);
+  assert.match(vm.serial(), /^cloud-config: begins\r?$[\s\S]*^user ann is made\r?$[\s\S]*^seen on the line\r?$/m);
+  assert.match(vm.serial(), /^runcmd ended with 1\r?$[\s\S]*^cloud-config: ended\r?$/m);
+  const at = (user: string) => ({ ...key, user });
+  assert.equal(vm.ssh("id", at("ann")), "uid=1000(ann) gid=1000(ann) groups=1000(ann),1001(staff),1002(wheel)");
+  assert.equal(vm.ssh("id -un", { password: "Ann-Pw-1", user: "ann" }), "ann");
+  assert.equal(vm.ssh("id -un", { password: "wrong", user: "ann" }), null);
+  assert.equal(vm.ssh("id -u; pwd", at("bob")), "1700\n/srv/bob");
+  assert.equal(vm.ssh("cat /root/ran", key), "in /srv with 5\na 'quoted' $(word)");
+  assert.equal(
+    vm.ssh("cat '/srv/a b/it'\\''s'; stat -c '%a %U %G' '/srv/a b/it'\\''s'", at("ann")),
+    "one\ntwo\n640 ann staff",
+  );
+  assert.equal(
+    vm.ssh("xxd -p /srv/bytes; stat -c '%a %U' /srv/bytes; tail -n 1 /etc/profile", at("ann")),
+    "000102ff\n644 root\n# more",
+  );
+  assert.equal(
+    vm.ssh("hostname; cat /etc/hostname; grep 127.0.1.1 /etc/hosts", at("ann")),
+    "web\nweb\n127.0.1.1\tweb.example.org web",
+  );
+  await vm.close();
+  // The same instance once more: nothing is done twice.
+  vm = await start(disk, { userData, sshKeys: [] });
+  await vm.says(/^BRUME-READY instance=i-1\r?$/m, 120);
+  assert.equal(
+    vm
+      .ssh("tail -n 2 /etc/profile; hostname", at("ann"))
+      ?.split("\n")
+      .filter((one) => one === "# more").length,
+    1,
+  );
+  assert.doesNotMatch(vm.serial(), /cloud-config/);
+});

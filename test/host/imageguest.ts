@@ -59,7 +59,7 @@ export interface Running {
   /** Types on the serial line. */
   type(text: string): void;
   /** Standard output of a command, or null when ssh or the command fails. `password` goes by SSH_ASKPASS. */
-  ssh(command: string, by: Key | { readonly password: string }): string | null;
+  ssh(command: string, by: (Key | { readonly password: string }) & { readonly user?: string }): string | null;
   monitor(execute: string, given?: object): Promise<unknown>;
   /** Resolves when the process has ended by itself. */
   ended(seconds?: number): Promise<void>;
@@ -153,7 +153,7 @@ export async function boot(options: BootOptions): Promise<Running> {
         ...rest.flatMap((option) => ["-o", option]),
         "-p",
         String(port),
-        "root@127.0.0.1",
+        `${by.user ?? "root"}@127.0.0.1`,
         command,
       ];
       try {

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Action } from "@brume/api/action.ts";
 import type { Server, ServerLink } from "@brume/api/server.ts";
+import { ApiError } from "@brume/api/transport.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { kernelName } from "../../service/src/drivers/machine/disk.ts";
 import { namespaceOf, portOf } from "../../service/src/drivers/router/name.ts";
@@ -123,8 +124,16 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     const { client } = host;
     const servers = await until(`all is settled ${when}`, async () => {
       const all = await client.listServers();
-      const actions = await Promise.all(all.map(({ ID: id }) => client.listActions({ path: { id } })));
-      const isDone = actions.flat().every(({ EndDate }) => EndDate !== null);
+      // One that was listed may be gone by now: then it is asked again.
+      const actions = await Promise.all(
+        all.map(({ ID: id }) =>
+          client.listActions({ path: { id } }).catch((error: unknown) => {
+            if (error instanceof ApiError && error.code === "server_not_found") return null;
+            throw error;
+          }),
+        ),
+      );
+      const isDone = actions.every((list) => list?.every(({ EndDate }) => EndDate !== null) ?? false);
       return isDone && all.every(({ State }) => State === "Active" || State === "Failed") && all;
     });
     const alive = servers.filter(({ State }) => State === "Active");

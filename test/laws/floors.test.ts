@@ -69,7 +69,7 @@ const truths = under(
   ...["verdict", "openings", "closed", "peerconfig", "peertext", "wireguardkey"].map(
     (room) => `${s}/drivers/router/${room}.ts`,
   ),
-  ...["seedfiles", "password", "userdata"].map((room) => `${s}/drivers/machine/${room}.ts`),
+  ...["seedfiles", "password", "userdata", "cloudconfig"].map((room) => `${s}/drivers/machine/${room}.ts`),
 );
 
 /** Rooms of other features that a feature may enter. */

@@ -17,6 +17,8 @@ export interface StockImage {
   readonly hdd: number;
   /** Where its disk is, among all images of the host; null: it can be fetched. */
   readonly folder: string | null;
+  /** What carries out user data in its guests; null: not known. */
+  readonly guest?: "tiny" | "cloud-init" | null;
 }
 
 /** Makes the table say what there is. On a fresh database the first image gets id 1. */
@@ -24,7 +26,7 @@ export async function syncStock(store: Store, images: readonly StockImage[], now
   await store.write(async (tx) => {
     await lockStock(tx);
     const known = new Map((await listStock(tx)).map((row) => [row.name, row]));
-    for (const { name, title, family, os, minRam, hdd, folder } of images) {
+    for (const { name, title, family, os, minRam, hdd, folder, guest = null } of images) {
       const row = known.get(name);
       known.delete(name);
       // One that is being fetched just now goes on.
@@ -36,6 +38,7 @@ export async function syncStock(store: Store, images: readonly StockImage[], now
         min_ram: minRam,
         hdd,
         folder,
+        guest,
         state,
         progress: folder !== null ? 100 : row?.state === "New" ? row.progress : 0,
       } as const;

@@ -26,7 +26,7 @@ test("a copy is what its source will be, under another name and without what gua
     fast: true,
     hddType: "SSD",
     location: "Local",
-    image: { id: 99, name: "brume-tiny", family: "Linux" },
+    image: { id: 99, name: "brume-tiny", family: "Linux", guest: "tiny" },
     keys: [keyRow(7, { title: "as it was" })],
     network: null,
     bandwidth: null,

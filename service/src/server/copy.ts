@@ -32,6 +32,7 @@ export interface Source {
 /** Throws `validation_failed` with all that is not there; then, alone, `location_mismatch`, `network_deleting`. */
 export function planCopy(body: ServerCopy, source: Source, stock: Pick<Stock, "networks" | "keys">): ServerSpec {
   const { server, sizes } = source;
+  const image = { id: server.image_id, name: server.image_name, family: server.family, guest: server.guest };
   const faults = checkCopy(body);
   const network = body.NetworkId === undefined ? null : (stock.networks.get(body.NetworkId) ?? null);
   if (body.NetworkId !== undefined && network === null)
@@ -43,7 +44,7 @@ export function planCopy(body: ServerCopy, source: Source, stock: Pick<Stock, "n
       ),
     );
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, stock.keys, server.family, "/SshKeys");
-  faults.push(...(chosen?.faults ?? []), ...checkUserData(server.image_name, body.UserData, "/UserData"));
+  faults.push(...(chosen?.faults ?? []), ...checkUserData(image, body.UserData, "/UserData"));
   if (faults.length > 0) throw invalidFields(faults);
   if (network !== null && network.location !== server.location)
     throw faultAt(
@@ -59,7 +60,7 @@ export function planCopy(body: ServerCopy, source: Source, stock: Pick<Stock, "n
     ...sizes,
     hddType: server.hdd_type,
     location: server.location,
-    image: { id: server.image_id, name: server.image_name, family: server.family },
+    image,
     keys: chosen?.keys ?? source.keys,
     network,
     bandwidth: body.NetworkBandwidth ?? null,

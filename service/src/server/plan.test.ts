@@ -117,20 +117,27 @@ test("all that is not there is told at once, each where it stands", () => {
 });
 
 test("what an image without cloud-init would ignore is refused by name", () => {
-  const config = "#cloud-config\nusers:\n  - name: ann\nruncmd: [id]\n";
+  const config = "#cloud-config\nusers:\n  - name: ann\n    sudo: true\npackages: [vim]\ntimezone: UTC\nruncmd: [id]\n";
   const refused = (UserData: string) =>
     faultOf({ UserData })
       .errors.map(({ pointer, code, detail }) => `${pointer} ${code} ${detail}`)
       .join();
   const must =
-    "/UserData value_not_allowed UserData must be a script that begins with #! for image brume-tiny, which has";
-  assert.equal(refused(config), `${must} no cloud-init: not #cloud-config (users, runcmd).`);
+    "/UserData value_not_allowed UserData must be a script that begins with #!, or #cloud-config of what image brume-tiny does";
+  assert.equal(refused(config), `${must} without cloud-init: not users[0].sudo (must be false), packages, timezone.`);
   const packed = gzipSync(config).toString("base64");
-  assert.equal(refused(packed), `${must} no cloud-init: not #cloud-config (users, runcmd).`);
+  assert.equal(refused(packed), `${must} without cloud-init: not users[0].sudo (must be false), packages, timezone.`);
   assert.match(refused("MIME-Version: 1.0\n\n"), /not a MIME message/);
   assert.match(refused(" #!/bin/sh\n"), /begins otherwise/);
   assert.equal(plan({ UserData: "#!/bin/sh\nid: x\n" }).userData, "#!/bin/sh\nid: x\n");
   assert.equal(plan({ ImageID: "debian-12", UserData: config }).userData, config);
+  const done = "#cloud-config\nusers: [ann]\nruncmd: [id]\n";
+  assert.equal(plan({ UserData: done }).userData, done);
+  const own = imageRow(12, { name: "mine", guest: "tiny" });
+  assert.throws(
+    () => planServer(single({ Name: "web", ImageID: "12", UserData: config }), stock({ images: [own] })),
+    Fault,
+  );
 });
 
 test("memory is held against the image, keys against its family", () => {

@@ -11,7 +11,7 @@ import ipaddr from "ipaddr.js";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
 import { chooseImage, chooseLocation, holdUsable } from "../catalog/rules.ts";
 import type { ImageRow, SshKeyRow } from "../catalog/table.ts";
-import { whyNotScript } from "../drivers/machine/userdata.ts";
+import { whyNotTiny } from "../drivers/machine/userdata.ts";
 import type { NetworkRow } from "../network/table.ts";
 import { hostNameOf } from "./hostname.ts";
 
@@ -45,7 +45,7 @@ export interface ServerSpec {
   readonly fast: boolean;
   readonly hddType: HddType;
   readonly location: string;
-  readonly image: Pick<ImageRow, "id" | "name" | "family">;
+  readonly image: Pick<ImageRow, "id" | "name" | "family" | "guest">;
   /** Each once. */
   readonly keys: readonly SshKeyRow[];
   /** Null: the shared one of the location. */
@@ -87,19 +87,16 @@ export function checkWish({ wish, at }: Pick<Member, "wish" | "at">): FieldFault
   return faults;
 }
 
-/** The image without cloud-init. */
-const scriptsOnly = "brume-tiny";
-
-/** What the image's guests would not do of user data. Images made of its servers have names of their own and are not known here. */
+/** What the image's guests would not do of user data, which they otherwise leave out unseen. */
 export function checkUserData(
-  image: string | null,
+  image: Pick<ImageRow, "name" | "guest"> | null,
   userData: string | null | undefined,
   pointer: string,
 ): FieldFault[] {
-  if (image !== scriptsOnly || !userData) return [];
-  const why = whyNotScript(userData);
+  if (image?.guest !== "tiny" || !userData) return [];
+  const why = whyNotTiny(userData);
   if (why === null) return [];
-  const detail = `UserData must be a script that begins with #! for image ${image}, which has no cloud-init: ${why}.`;
+  const detail = `UserData must be a script that begins with #!, or #cloud-config of what image ${image.name} does without cloud-init: ${why}.`;
   return [fieldFault(pointer, "value_not_allowed", detail)];
 }
 
@@ -169,7 +166,7 @@ export function planServer(member: Member, stock: Stock): ServerSpec {
   const location = chooseLocation(stock.locations, title, at("DCLocation"));
   if (typeof location !== "string") faults.push(location);
   const chosen = chooseKeys(wish.SshKeys ?? [], stock.keys, image?.family ?? null, at("SshKeys"));
-  faults.push(...chosen.faults, ...checkUserData(image?.name ?? null, wish.UserData, at("UserData")));
+  faults.push(...chosen.faults, ...checkUserData(image, wish.UserData, at("UserData")));
   const least = upTo(sizes.RAM.step, image?.min_ram ?? 0);
   const ram = wish.RAM ?? Math.max(sizes.RAM.default, least);
   if (image !== null && ram < image.min_ram)

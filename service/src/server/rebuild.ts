@@ -39,7 +39,7 @@ export function planRebuild(
   const image = "pointer" in found ? null : found;
   if ("pointer" in found) faults.push(found);
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, stock.keys, image?.family ?? null, "/SshKeys");
-  faults.push(...(chosen?.faults ?? []), ...checkUserData(image?.name ?? null, body.UserData, "/UserData"));
+  faults.push(...(chosen?.faults ?? []), ...checkUserData(image, body.UserData, "/UserData"));
   if (image !== null && sizes.ram < image.min_ram)
     faults.push(
       fieldFault(

@@ -1,10 +1,11 @@
 /** Servers and their groups in SQL. Rows as they are stored; what they mean is in the rules, what they look like in `show`. */
 import { type Insertable, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
-import type { LinkTable, ServerBatchTable, ServerKeyTable, ServerTable, SshKeyTable } from "../store/schema.ts";
+import type { LinkTable, ServerKeyTable, ServerTable, SshKeyTable, Tables } from "../store/schema.ts";
 
 export type ServerRow = Selectable<ServerTable>;
 export type NewServer = Insertable<ServerTable>;
+type ServerBatchTable = Tables["server_batch"];
 export type BatchRow = Selectable<ServerBatchTable>;
 type KeyRow = Selectable<SshKeyTable>;
 

@@ -4,7 +4,7 @@
  */
 import type { Generated } from "kysely";
 import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
-import type { OrphanTable, RetiredTable, SampleTable } from "./serverschema.ts";
+import type { OrphanTable, RetiredTable, SampleTable, ServerBatchTable } from "./serverschema.ts";
 import type { WebhookDeliveryTable, WebhookTable } from "./webhookschema.ts";
 
 export interface EventTable {
@@ -288,16 +288,8 @@ export interface ImageTable {
   version: number;
   /** Of one that was made of a server, as in the port of machines; JSON. */
   identity: string | null;
-}
-
-export interface ServerBatchTable {
-  id: Generated<number>;
-  project_id: number;
-  policy: "Atomic" | "BestEffort";
-  state: "New" | "Active" | "Failed" | "Deleting";
-  /** JSON list of `{Index, Error}`. */
-  errors: string;
-  created: number;
+  /** What carries out user data in its guests, and in those of images made of them; null: not known. */
+  guest: "tiny" | "cloud-init" | null;
 }
 
 export interface ServerTable {
@@ -322,6 +314,8 @@ export interface ServerTable {
   image_id: number;
   image_name: string;
   family: "Linux" | "Windows" | "Bsd";
+  /** As of its image. */
+  guest: "tiny" | "cloud-init" | null;
   /** Sealed, as is `user_data`. */
   admin_password: Uint8Array;
   user_data: Uint8Array | null;

@@ -1,6 +1,17 @@
 /** Tables beside those of servers: what is on the host and in no row, what the database saw deleted, and how busy servers were. */
 import type { Generated } from "kysely";
 
+/** Servers that were ordered together. */
+export interface ServerBatchTable {
+  id: Generated<number>;
+  project_id: number;
+  policy: "Atomic" | "BestEffort";
+  state: "New" | "Active" | "Failed" | "Deleting";
+  /** JSON list of `{Index, Error}`. */
+  errors: string;
+  created: number;
+}
+
 /** Found on the host and in no row. */
 export interface OrphanTable {
   id: Generated<number>;

@@ -92,6 +92,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     version: "1",
     source: "",
     made: 0,
+    guest: null,
   };
   const io = (disk: string, ...commands: string[]) =>
     exec.run(["qemu-io", "-f", "qcow2", ...commands.flatMap((command) => ["-c", command]), layerName(topOf(disk))], {

@@ -25,6 +25,7 @@ const image: Image = {
   version: "1",
   source: "a test",
   made: 1_795_000_000_000,
+  guest: "cloud-init",
 };
 /** The first bytes of an empty qcow2 of a gigabyte. */
 const qcow2 = Buffer.alloc(104);

@@ -14,6 +14,9 @@ export type Boot = "kernel" | "disk" | "uefi";
 
 export type Family = "Linux" | "Windows" | "Bsd";
 
+/** Our small Linux, or cloud-init. */
+export type Renewal = "tiny" | "cloud-init";
+
 export interface Image {
   /** The folder's name. */
   readonly name: string;
@@ -38,6 +41,8 @@ export interface Image {
   readonly made: number;
   /** Of one that was made of a server. */
   readonly identity?: Identity;
+  /** What carries out user data and makes a guest anew for an instance id, also in images made of it; null: not known. */
+  readonly guest: Renewal | null;
 }
 
 /**
@@ -116,6 +121,7 @@ export function parseImage(text: string, name: string): Image {
     source: readText("source", /^[^\p{Cc}]{0,2048}$/u),
     made: readNumber("made", 0, Number.MAX_SAFE_INTEGER),
     ...readIdentity(fields["identity"]),
+    guest: readGuest(fields),
   };
 }
 
@@ -123,6 +129,10 @@ function readIdentity(value: unknown): Pick<Image, "identity"> {
   const removed = pick(value, "removed");
   return typeof removed === "boolean" ? { identity: { removed, detail: textAt(value, "detail") } } : {};
 }
+
+/** Tiny Linux that was built before images had this is known by its name. */
+const readGuest = ({ guest, name }: Readonly<Record<string, unknown>>): Renewal | null =>
+  guest === "tiny" || guest === "cloud-init" ? guest : guest === undefined && name === "brume-tiny" ? "tiny" : null;
 
 export const printImage = (image: Image): string => `${JSON.stringify(image, null, 2)}\n`;
 

@@ -17,6 +17,7 @@ export interface CatalogueEntry {
   /** The file of checksums, relative to `url`. */
   readonly sums: string;
   readonly hash: "sha256" | "sha512";
+  readonly guest: "cloud-init";
 }
 
 const entry = (
@@ -27,7 +28,7 @@ const entry = (
   url: string,
   sums: string,
   hash: CatalogueEntry["hash"] = "sha256",
-): CatalogueEntry => ({ name, title, family: "Linux", os, minRam, hdd, url, sums, hash });
+): CatalogueEntry => ({ name, title, family: "Linux", os, minRam, hdd, url, sums, hash, guest: "cloud-init" });
 
 const debian = "https://cloud.debian.org/images/cloud";
 const ubuntu = "https://cloud-images.ubuntu.com";

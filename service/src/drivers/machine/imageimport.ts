@@ -8,7 +8,7 @@ import { chmod, lstat, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Exec } from "../exec.ts";
-import { type Family, type Image, ImageError, isMissing, judgeDisk } from "./image.ts";
+import { type Family, type Image, ImageError, isMissing, judgeDisk, type Renewal } from "./image.ts";
 import { convertDisk, findBoot } from "./imageconvert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./imagedownload.ts";
 import { downloadPrefix, openDraft, placeImage } from "./imagefolder.ts";
@@ -24,6 +24,8 @@ export interface ImageWish {
   readonly minRam: number;
   /** GB; more when the disk is larger. */
   readonly hdd: number;
+  /** Absent: not known. */
+  readonly guest?: Renewal | null;
 }
 
 export interface MakeOptions extends DownloadOptions {
@@ -97,6 +99,7 @@ async function finish(
     version,
     source,
     made: options.now,
+    guest: wish.guest ?? null,
   };
   options.signal?.throwIfAborted();
   await placeImage(images, draft, image);

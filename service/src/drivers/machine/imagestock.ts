@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
-import { type Family, ImageError, type ImageTrouble } from "./image.ts";
+import { type Family, ImageError, type ImageTrouble, type Renewal } from "./image.ts";
 import { sweepImages } from "./imagefolder.ts";
 import { createImageStore, type ImageOrigin, type WorkOptions } from "./imagestore.ts";
 
@@ -19,6 +19,7 @@ export interface Offer {
   readonly minRam: number;
   readonly hdd: number;
   readonly folder: string | null;
+  readonly guest: Renewal | null;
 }
 
 export interface StockOptions {
@@ -46,6 +47,7 @@ const first: Offer = {
   minRam: 128,
   hdd: 1,
   folder: "brume-tiny",
+  guest: "tiny",
 };
 
 /** What no second try would mend. */
@@ -74,7 +76,16 @@ export async function openStock({ exec, dataFolder, backups = null, built, simul
   const offers: Offer[] = [
     ...here.map((image) => ({ ...image, folder: image.name })),
     ...store.catalogue.filter(({ name }) => !names.has(name)).map((entry) => ({ ...entry, folder: null })),
-  ].map(({ name, title, family, os, minRam, hdd, folder }) => ({ name, title, family, os, minRam, hdd, folder }));
+  ].map(({ name, title, family, os, minRam, hdd, folder, guest }) => ({
+    name,
+    title,
+    family,
+    os,
+    minRam,
+    hdd,
+    folder,
+    guest,
+  }));
 
   return {
     /** The default first. `kind: "sim"`: guests are simulated, and so is their image. */

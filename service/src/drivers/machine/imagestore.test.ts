@@ -41,6 +41,7 @@ const entry = (file: string, sums: string, hash: CatalogueEntry["hash"] = "sha25
   url: `${origin}/${file}`,
   sums,
   hash,
+  guest: "cloud-init",
 });
 const storeWith = (...entries: CatalogueEntry[]) =>
   createImageStore({ exec, images, imports, now: () => now, allows, catalogue: entries });

@@ -152,12 +152,16 @@ test("a customer's part comes first and whole, ours adds to it", () => {
   }
 });
 
-test("only a script is handed to the small Linux", () => {
+test("a script is handed to the small Linux, and a config that can become one", () => {
   const script = "#!/bin/sh\nid\n";
   const packed = gzipSync(script);
   for (const userData of [script, Buffer.from(script), packed, packed.toString("base64")])
     assert.equal(files({ userData }).get("user-script"), script);
-  for (const userData of ["#cloud-config\n{}\n", "  #!/bin/sh\n"])
+  assert.match(
+    files({ userData: "#cloud-config\nhostname: h\n" }).get("user-script") ?? "",
+    /^#!.*^set_host_name 'h'/ms,
+  );
+  for (const userData of ["#cloud-config\npackages: [x]\n", "  #!/bin/sh\n"])
     assert.equal(files({ userData }).has("user-script"), false);
 });
 

@@ -5,7 +5,7 @@
  */
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import type { SeedFile } from "./port.ts";
-import { joinUserData, readUserData } from "./userdata.ts";
+import { joinUserData, readUserData, scriptOf } from "./userdata.ts";
 
 export interface GuestCard {
   /** Six pairs of lower-case hexadecimal digits with colons. */
@@ -41,13 +41,14 @@ export const readyMark = (instanceId: string): string => `BRUME-READY instance=$
 export function renderSeed(guest: Guest): SeedFile[] {
   check(guest);
   const data = guest.userData === null ? null : readUserData(guest.userData);
+  const script = data === null ? null : scriptOf(data);
   const config = `#cloud-config\n${JSON.stringify(cloudConfig(guest, data !== null), null, 1)}\n`;
   return [
     { name: "meta-data", content: print({ "instance-id": guest.instanceId, "local-hostname": guest.hostName }) },
     { name: "network-config", content: print(networkConfig(guest)) },
     { name: "user-data", content: data === null ? config : joinUserData(data, config) },
     { name: "seed.env", content: environment(guest) },
-    ...(data?.kind === "script" ? [{ name: "user-script", content: data.content }] : []),
+    ...(script === null ? [] : [{ name: "user-script", content: script }]),
   ];
 }
 

@@ -138,6 +138,7 @@ export async function startMachine(
   } catch (error) {
     qmp?.close();
     if (child !== null) await endProcess(exec, child);
+    await groups.remove(id);
     await taps.remove(id);
     const exit = { reason: "died", at: now(), detail: (error as Error).message } as const;
     if (written !== null) await writeState(folder, { ...written, exit });

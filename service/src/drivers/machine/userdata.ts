@@ -1,13 +1,14 @@
 /**
  * What a customer wants done in a guest at its first boot: a script, `#cloud-config`, a MIME message of several, any of them
- * compressed. cloud-init takes one document, so ours and the customer's go in as parts of a MIME message (RFC 2046); the guests that
- * have no cloud-init take a script only, and anything else is refused for them.
+ * compressed. cloud-init takes one document, so ours and the customer's go in as parts of a MIME message (RFC 2046); Tiny Linux, which
+ * has no cloud-init, takes a script or a `#cloud-config` that can become one, and anything else is refused for it.
  */
 import { createHash } from "node:crypto";
 import { gunzipSync } from "node:zlib";
+import { readCloudConfig } from "./cloudconfig.ts";
 
 export interface UserData {
-  readonly kind: "script" | "mime" | "other";
+  readonly kind: "script" | "mime" | "config" | "other";
   /** Unpacked. */
   readonly content: Buffer;
 }
@@ -42,19 +43,18 @@ function unpack(bytes: Buffer): Buffer {
 function classify(content: Buffer): UserData["kind"] {
   const head = content.toString("latin1", 0, 4096);
   if (head.startsWith("#!")) return "script";
-  // The same question as cloud-init asks.
-  return head.toLowerCase().includes("mime-version:") ? "mime" : "other";
+  // The same questions as cloud-init asks.
+  if (head.toLowerCase().includes("mime-version:")) return "mime";
+  return head.startsWith("#cloud-config") ? "config" : "other";
 }
 
-/** Top-level keys of YAML, for people. */
-const keysOf = (content: Buffer): string =>
-  [...content.toString().matchAll(/^["']?([A-Za-z][\w-]*)["']?[ \t]*:/gm)].map(([, key]) => key).join(", ");
+/** What Tiny Linux runs at its first boot; null when it would not do all of it. */
+export function scriptOf({ kind, content }: UserData): string | Buffer | null {
+  return kind === "script" ? content : kind === "config" ? readCloudConfig(content).script : null;
+}
 
-/**
- * Why a guest without cloud-init, which runs a script and nothing else, would not do what this says, as the end of a sentence; null when
- * it would.
- */
-export function whyNotScript(given: string | Uint8Array): string | null {
+/** What Tiny Linux would not do of this, as the end of a sentence; null when it does everything. */
+export function whyNotTiny(given: string | Uint8Array): string | null {
   let data: UserData | null;
   try {
     data = readUserData(given);
@@ -62,11 +62,10 @@ export function whyNotScript(given: string | Uint8Array): string | null {
     return (error as Error).message;
   }
   if (data === null || data.kind === "script") return null;
-  const head = data.content.toString("latin1", 0, 80).split("\n")[0]?.trim() ?? "";
   if (data.kind === "mime") return "not a MIME message";
-  if (!head.startsWith("#cloud-config")) return "not a text that begins otherwise";
-  const keys = keysOf(data.content);
-  return keys === "" ? "not #cloud-config" : `not #cloud-config (${keys})`;
+  if (data.kind === "other") return "not a text that begins otherwise";
+  const { refused } = readCloudConfig(data.content);
+  return refused === "" ? null : `not ${refused}`;
 }
 
 const lines = (content: Buffer): string => content.toString("base64").replaceAll(/.{76}(?=.)/g, "$&\n");

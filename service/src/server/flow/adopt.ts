@@ -37,7 +37,8 @@ export async function adoptServer(
   const id = numberOf(orphan);
   if (id === null) throw new Error(`${orphan.name} is no server`);
   const stock = await listStock(tx);
-  const image = stock.find(({ folder, name: own }) => [folder, own].includes(orphan.image)) ?? stock[0];
+  const origin = stock.find(({ folder, name: own }) => [folder, own].includes(orphan.image));
+  const image = origin ?? stock[0];
   if (image === undefined) throw new Error("there is no image in the stock");
   const home = await findShared(tx, location);
   if (home === undefined) throw new Error(`${location} has no shared network`);
@@ -66,6 +67,7 @@ export async function adoptServer(
     image_id: image.id,
     image_name: orphan.image || image.name,
     family: image.family,
+    guest: origin?.guest ?? null,
     admin_password: sealer.seal(createPassword(random)),
     user_data: null,
     disk_version: orphan.disk_version,

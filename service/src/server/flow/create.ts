@@ -181,6 +181,7 @@ async function insert(tools: FlowTools, tx: Tx, project: number, batch: number |
     image_id: spec.image.id,
     image_name: spec.image.name,
     family: spec.image.family,
+    guest: spec.image.guest,
     admin_password: sealer.seal(createPassword(random)),
     user_data: spec.userData === null ? null : sealer.seal(spec.userData),
     disk_version: 1,

@@ -109,7 +109,7 @@ export async function orderImage(
   { type, name, techName, labels }: ImageWish,
   by: Cause | null,
 ): Promise<{ readonly image: ImageRow; readonly task: Task }> {
-  const { id, project_id, hdd, family, location } = server;
+  const { id, project_id, hdd, family, guest, location } = server;
   const origin = await findImage(tx, project_id, server.image_id);
   const image = await insertImage(tx, {
     project_id,
@@ -119,6 +119,7 @@ export async function orderImage(
     location,
     hdd,
     family,
+    guest,
     min_ram: origin?.min_ram ?? 128,
     os: origin?.os ?? family,
     tech_name: techName,

@@ -10,11 +10,11 @@ import { listServerKeys, type ServerRow } from "../table.ts";
 
 export const rebuildName = flowName("Rebuild");
 
-type Fields = Pick<ServerRow, "image_id" | "image_name" | "family" | "admin_password" | "user_data">;
+type Fields = Pick<ServerRow, "image_id" | "image_name" | "family" | "guest" | "admin_password" | "user_data">;
 type Keys = Awaited<ReturnType<typeof listServerKeys>>;
 
 /** Sealed things as base64, as they were stored. */
-export type Kept = Pick<Fields, "image_id" | "image_name" | "family"> & {
+export type Kept = Pick<Fields, "image_id" | "image_name" | "family" | "guest"> & {
   readonly password: string;
   readonly userData: string | null;
   readonly keys: Keys;
@@ -28,10 +28,10 @@ export interface RebuildInput {
 }
 
 export function keep(server: ServerRow, keys: Keys): Kept {
-  const { image_id, image_name, family, admin_password, user_data } = server;
+  const { image_id, image_name, family, guest, admin_password, user_data } = server;
   const text = (sealed: Uint8Array): string => Buffer.from(sealed).toString("base64");
   const userData = user_data === null ? null : text(user_data);
-  return { image_id, image_name, family, password: text(admin_password), userData, keys };
+  return { image_id, image_name, family, guest, password: text(admin_password), userData, keys };
 }
 
 /** It has come to something: also when only the guest was not ready in time. */

@@ -102,6 +102,7 @@ export async function orderRebuild(
       image_id: image.id,
       image_name: image.name,
       family: image.family,
+      guest: image.guest,
       admin_password: sealer.seal(createPassword(random)),
       ...(userData !== undefined && { user_data: userData === null ? null : sealer.seal(userData) }),
     },
