@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { test } from "node:test";
+import { createContext, runInContext } from "node:vm";
 import { verifySignature } from "./signature.ts";
 
 /** Made with `printf '1795165200.{"ID":1}' | openssl dgst -sha256 -hmac secret`. */
@@ -27,4 +30,14 @@ test("a delivery is genuine only with its body, secret and time", async () => {
     { signature: undefined },
   ])
     assert.equal(await verifySignature({ ...known, ...change }), false, JSON.stringify(change));
+});
+
+test("it needs nothing but WebCrypto and what every runtime of JavaScript has", async () => {
+  const source = stripTypeScriptTypes(readFileSync(new URL("signature.ts", import.meta.url), "utf8"));
+  assert.doesNotMatch(source, /\bimport\b/);
+  const context = createContext({ crypto: globalThis.crypto, TextEncoder, Uint8Array });
+  runInContext(source.replaceAll(/^export /gm, ""), context);
+  const check = context as unknown as { verifySignature: typeof verifySignature };
+  assert.equal(await check.verifySignature(known), true);
+  assert.equal(await check.verifySignature({ ...known, secret: "Secret" }), false);
 });

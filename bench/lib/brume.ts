@@ -31,7 +31,10 @@ export async function freePort(): Promise<number> {
 const root = resolve(import.meta.dirname, "../..");
 
 /** `folder`: data of an earlier run. */
-export async function startBrume(folder = mkdtempSync(join(tmpdir(), "brume-bench-"))): Promise<Brume> {
+export async function startBrume(
+  folder = mkdtempSync(join(tmpdir(), "brume-bench-")),
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Brume> {
   mkdirSync(folder, { recursive: true });
   const [port, dnsPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
@@ -45,6 +48,7 @@ export async function startBrume(folder = mkdtempSync(join(tmpdir(), "brume-benc
     BRUME_LOG: "warn",
     // What networks cost is measured by benches of their own.
     BRUME_SIMULATE: "1",
+    ...settings,
   });
   await untilReady(`${url}/readyz`);
   const startMs = performance.now() - begun;

@@ -33,6 +33,14 @@ async function openStream(stage: Stage, target: string, headers: Record<string, 
   };
 }
 
+/** The next frame that is no ping: those come whenever the machine is slow. */
+async function nextEvent(stream: { next(): Promise<string | null> }): Promise<string | null> {
+  for (;;) {
+    const frame = await stream.next();
+    if (!frame?.startsWith(":")) return frame;
+  }
+}
+
 const idOf = (frame: string | null) => Number(/^id: (\d+)$/m.exec(frame ?? "")?.[1]);
 
 onEveryDatabase(
@@ -199,7 +207,7 @@ onEveryDatabase(
         assert.equal(stream.response.headers.get("content-length"), null);
         assert.equal(await stream.next(), "retry: 2000");
         const record = await make("first");
-        const frame = await stream.next();
+        const frame = await nextEvent(stream);
         const [event] = await stage.client.listEvents({ query: { resource: `record:${record}` } });
         assert.equal(frame, `id: ${event?.ID}\nevent: record.created\ndata: ${JSON.stringify(event)}`);
         stream.close();
@@ -225,7 +233,7 @@ onEveryDatabase(
         ] as const) {
           const stream = await openStream(stage, target, headers);
           await stream.next();
-          for (const id of wanted.slice(from)) assert.equal(idOf(await stream.next()), id);
+          for (const id of wanted.slice(from)) assert.equal(idOf(await nextEvent(stream)), id);
           stream.close();
         }
         const bad = await fetch(`${stage.world.url}/event`, {
@@ -295,11 +303,11 @@ onEveryDatabase(
         const stream = await openStream(stage, `/event?after=${newest - 1}`);
         await stream.next();
         assert.equal(await stream.next(), `event: reset\ndata: {"Oldest":${oldest}}`);
-        assert.equal(idOf(await stream.next()), oldest);
+        assert.equal(idOf(await nextEvent(stream)), oldest);
         stream.close();
         const fits = await openStream(stage, `/event?after=${newest}`);
         await fits.next();
-        assert.equal(idOf(await fits.next()), oldest);
+        assert.equal(idOf(await nextEvent(fits)), oldest);
         fits.close();
       });
 

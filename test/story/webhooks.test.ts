@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto";
 import { describe, test } from "node:test";
 import { verifySignature } from "@brume/api/signature.ts";
 import type { Delivery, Webhook } from "@brume/api/webhook.ts";
+import { mostWaiting } from "../../service/src/webhook/rules.ts";
 import { openEndpoint } from "../endpoint.ts";
 import { onEveryDatabase, refused, type Voice } from "./stage.ts";
 
@@ -167,6 +168,52 @@ onEveryDatabase(
         .where("webhook_id", "=", ID)
         .execute();
       assert.ok(rows.length <= 101, `${rows.length} rows`);
+      await endpoint.close();
+    });
+
+    test("go on with other resources where an endpoint rejects more than may wait", async () => {
+      const voice = await stage.neighbour({ RecordsPerDomain: 5000 });
+      const { ID: rejected } = await domain(voice);
+      const { ID: taken } = await domain(voice);
+      const endpoint = await openEndpoint(({ event }) => (event.ParentID === rejected ? 400 : 200));
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
+      // As if it had rejected them for a while: attempts one at a time would take minutes.
+      const due = clock.now() + hour;
+      const row = {
+        webhook_id: ID,
+        event_id: 1,
+        type: "record.created",
+        resource: "record",
+        state: "Waiting",
+      } as const;
+      const full = Array.from({ length: mostWaiting }, (_, i) => ({ ...row, resource_id: 1_000_000 + i }));
+      for (let at = 0; at < full.length; at += 100)
+        await stage.world.store.write((tx) =>
+          tx
+            .insertInto("webhook_delivery")
+            .values(full.slice(at, at + 100).map((one) => ({ ...one, attempts: 3, created: clock.now(), due })))
+            .execute(),
+        );
+      await stage.world.restart();
+      const make = (DomainId: number, Name: string) =>
+        voice.client.createRecordA({ body: { DomainId, Name, IP: "192.0.2.1" } });
+      for (let i = 0; i < 5; i++) await make(rejected, `r${i}`);
+      const others: number[] = [];
+      for (let i = 0; i < 5; i++) others.push((await make(taken, `t${i}`)).ID);
+      await deliveriesOf(voice, ID, (all) =>
+        others.every((id) => all.some((one) => one.ResourceID === id && one.State === "Delivered")),
+      );
+      const rows = await stage.world.store.read
+        .selectFrom("webhook_delivery")
+        .select(["state", "due", "error", "resource_id"])
+        .where("webhook_id", "=", ID)
+        .orderBy("id")
+        .execute();
+      const waiting = rows.filter((one) => one.due !== null);
+      assert.ok(waiting.length <= mostWaiting, `${waiting.length} rows wait`);
+      const [oldest] = rows.filter((one) => one.state === "Failed");
+      assert.equal(oldest?.resource_id, 1_000_000, "the oldest is given up");
+      assert.match(oldest?.error ?? "", /^Given up: more than 1000 deliveries waited/);
       await endpoint.close();
     });
 

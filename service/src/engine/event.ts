@@ -198,7 +198,7 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
 function conditions(row: ExpressionBuilder<Tables, "event">, filter: EventFilter): Expression<SqlBool>[] {
   const { types, resources, kinds, domain } = filter;
   const all: Expression<SqlBool>[] = [];
-  if (types !== undefined) all.push(row.or(types.filter(isName).map((type) => typeFits(row, type))));
+  if (types !== undefined) all.push(typesFit(row, types));
   if (resources !== undefined) {
     all.push(row.or(resources.map((each) => row.and({ resource: each.resource, resource_id: each.id }))));
   }
@@ -212,6 +212,10 @@ function conditions(row: ExpressionBuilder<Tables, "event">, filter: EventFilter
 
 /** Anything else names no event, and some of it no database takes as text. */
 const isName = (type: string): boolean => /^[a-z.]*\*?$/.test(type);
+
+/** One of the names fits the type of the event; a name may end in `*`. */
+export const typesFit = (row: ExpressionBuilder<Tables, "event">, types: readonly string[]): Expression<SqlBool> =>
+  row.or(types.filter(isName).map((type) => typeFits(row, type)));
 
 function typeFits(row: ExpressionBuilder<Tables, "event">, type: string): Expression<SqlBool> {
   if (!type.endsWith("*")) return row("type", "=", type);

@@ -1,23 +1,26 @@
 /**
  * Delivers events to webhooks. One worker for all of them runs as long as there is one: a lease makes it the only one, also where
- * processes share a database. It keeps nothing in memory that is not in rows but what is under way, so a crash repeats at most that.
+ * processes share a database. What it holds in memory is in rows as well but for what is under way, so a crash repeats at most that.
  *
  * Each webhook takes events behind its cursor into rows, a few at a time. Of each resource the oldest row is sent first; those behind it
- * wait until it was taken or given up. An endpoint that fails gets one attempt at a time, and failing ones together half of all places,
- * so a dead one delays no other. The number of sendings a second is limited, so that requests to the API are answered meanwhile.
+ * wait until its result is stored. An endpoint that fails gets one attempt at a time, and failing ones together half of all places,
+ * so a dead one delays no other. All that a round writes is one transaction, and the number of sendings a second is limited, so that
+ * requests to the API are answered meanwhile.
  */
 import { createHmac } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Clock } from "../base/clock.ts";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Answer, Sender } from "../drivers/webhook/port.ts";
 import { type HeardStore, hide } from "../engine/commit.ts";
 import type { EventRow, Feed } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
-import { type Result, record } from "./outcome.ts";
-import { everyType } from "./rules.ts";
+import { type Recorded, type Report, type Result, record } from "./outcome.ts";
+import { createQueue, findDue, type Queue } from "./queue.ts";
+import { everyType, mostWaiting } from "./rules.ts";
 import * as table from "./table.ts";
+import { type EventRange, findEvents, insertDeliveries } from "./take.ts";
 
 export interface WebhookTools {
   readonly store: HeardStore;
@@ -34,40 +37,42 @@ export interface WebhookTools {
 
 export interface Webhooks {
   readonly keeper: Keeper;
-  /** There is something new. */
-  wake(): void;
+  /** Rows of this webhook were changed by others. */
+  wake(webhook: number): void;
   /** Ends the work; what is under way gets `graceMs` milliseconds. */
   stop(graceMs: number): Promise<void>;
 }
 
-const places = { all: 64, failing: 32, ofOne: 4 };
-/** Rows of one webhook that wait; the other events wait in their table. */
-const mostWaiting = 300;
-/** Events taken at once, and rows not yet tried below which more are taken. */
+const places = { all: 64, failing: 32, ofOne: 16 };
+/** Events taken at once, and deliveries not yet tried below which more are taken. */
 const batch = 100;
 const fewFresh = 50;
+/** Events looked at in one query, and those that were not wanted after which the cursor is stored. */
+const mostLooked = 5000;
 /** Milliseconds between two rounds, and sendings begun in one. */
-const round = 50;
-const mostBegun = 25;
+const round = 100;
+const mostBegun = 50;
 /** Milliseconds between looks for what other processes did. */
 const poll = 5000;
 const retry = 1000;
 const day = 24 * 3_600_000;
 
-const laneOf = (row: table.DeliveryRow): string =>
-  row.is_resend === 1 ? `#${row.id}` : `${row.resource}:${row.resource_id}`;
+/** Events that a webhook takes in this round: those of the range, none if it is null. */
+interface Take {
+  readonly webhook: number;
+  readonly range: EventRange | null;
+  readonly cursor: number;
+}
 
 export function createWebhooks(tools: WebhookTools): Webhooks {
   const { store, feed, clock, log, sealer, sender } = tools;
   /** By delivery, until its result is stored. */
   const underWay = new Map<number, { readonly webhook: number; readonly isFailing: boolean }>();
-  /** Events behind the stored cursor that a webhook does not want. */
-  const skipped = new Map<number, number>();
-  /** When a webhook whose endpoint fails has something to send next: its rows need not be read before. */
-  const quiet = new Map<number, number>();
+  const queues = new Map<number, Queue>();
   let results: Result[] = [];
   let stopped = false;
   let news = false;
+  let looked = 0;
   let ring = (): void => {};
   let ended: Promise<void> = Promise.resolve();
   const stopping = new AbortController();
@@ -84,23 +89,27 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     ring();
   }
 
-  async function takeEvents(webhook: table.WebhookRow, most: number): Promise<boolean> {
-    const newest = await feed.newest();
-    const after = Math.max(webhook.cursor, skipped.get(webhook.id) ?? 0);
-    if (newest <= after) return false;
+  const roomOf = (queue: Queue): number => Math.min(batch, mostWaiting + batch - queue.rows.size);
+  const canTake = (webhook: table.WebhookRow, queue: Queue, newest: number): boolean =>
+    webhook.state === "Active" &&
+    newest > Math.max(webhook.cursor, queue.after) &&
+    queue.fresh < fewFresh &&
+    roomOf(queue) > 0;
+
+  /** The events that the webhook takes now, if it can and wants any. */
+  async function findTake(webhook: table.WebhookRow, queue: Queue, newest: number): Promise<Take | null> {
+    if (!canTake(webhook, queue, newest)) return null;
+    const after = Math.max(webhook.cursor, queue.after);
+    const room = roomOf(queue);
     const types = JSON.parse(webhook.types) as string[];
-    const filter = { project: webhook.project_id, ...(!types.includes(everyType) && { types }) };
-    const events = await feed.after(filter, after, most);
-    const last = events.at(-1)?.id ?? 0;
-    const cursor = events.length === most ? last : Math.max(newest, last);
-    skipped.set(webhook.id, cursor);
-    if (events.length === 0) return false;
-    const now = clock.now();
-    await write(async (tx) => {
-      await table.insertDeliveries(tx, webhook.id, events, now);
-      await table.updateWebhook(tx, webhook.id, { cursor });
-    });
-    return true;
+    const until = Math.min(newest, after + mostLooked);
+    const range = { project: webhook.project_id, types: types.includes(everyType) ? null : types, after, until };
+    const ids = await findEvents(store.read, range, room);
+    const last = ids.at(-1);
+    const cursor = ids.length === room && last !== undefined ? last : until;
+    if (last !== undefined) return { webhook: webhook.id, range: { ...range, until: last }, cursor };
+    queue.after = cursor;
+    return cursor - webhook.cursor > mostLooked ? { webhook: webhook.id, range: null, cursor } : null;
   }
 
   async function send(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<Answer> {
@@ -132,28 +141,71 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     wake();
   }
 
-  async function storeResults(): Promise<void> {
-    if (results.length === 0) return;
-    const some = results;
-    await record({ write, clock, random: tools.random }, some);
-    results = results.slice(some.length);
-    for (const { row } of some) underWay.delete(row.id);
+  function reportsOf(webhooks: readonly table.WebhookRow[], some: readonly Result[]): Report[] {
+    const byWebhook = Map.groupBy(some, ({ row }) => row.webhook_id);
+    return webhooks.flatMap((webhook) => {
+      const own = byWebhook.get(webhook.id);
+      if (own === undefined) return [];
+      const waiting = [...(queues.get(webhook.id)?.rows.values() ?? [])];
+      const idle = waiting.filter((row) => row.is_resend === 0 && !underWay.has(row.id));
+      const surplus = idle.slice(0, Math.max(0, waiting.length - mostWaiting)).map(({ id }) => id);
+      return [{ webhook, results: own, surplus }];
+    });
   }
 
-  /** What of the webhook can be sent now, and when the next can. */
-  function dueOf(webhook: table.WebhookRow, waiting: readonly table.DeliveryRow[], now: number) {
-    const lanes = new Set<string>();
-    const due: table.DeliveryRow[] = [];
-    let next = Number.POSITIVE_INFINITY;
-    for (const row of waiting) {
-      const lane = laneOf(row);
-      if (lanes.has(lane)) continue;
-      lanes.add(lane);
-      if (underWay.has(row.id) || (webhook.state === "Failed" && row.is_resend === 0)) continue;
-      if ((row.due ?? 0) <= now) due.push(row);
-      else next = Math.min(next, row.due ?? next);
+  /** Writes all that this round has: results, and the events that are taken. False: there was nothing. */
+  async function storeRound(webhooks: readonly table.WebhookRow[], takes: readonly Take[]): Promise<boolean> {
+    const some = results;
+    if (some.length === 0 && takes.length === 0) return false;
+    const now = clock.now();
+    const reports = reportsOf(webhooks, some);
+    const { recorded, taken } = await write(async (tx) => {
+      const recorded: [number, Recorded][] = [];
+      for (const report of reports) recorded.push([report.webhook.id, await record(tx, report, now, tools.random)]);
+      const taken: [Take, table.DeliveryRow[]][] = [];
+      for (const take of takes) {
+        const { webhook, range, cursor } = take;
+        taken.push([take, range === null ? [] : await insertDeliveries(tx, webhook, range, now)]);
+        await table.updateWebhook(tx, webhook, { cursor });
+      }
+      return { recorded, taken };
+    });
+    results = results.slice(some.length);
+    for (const { row } of some) underWay.delete(row.id);
+    for (const [id, { ended, again }] of recorded) {
+      const queue = queues.get(id);
+      if (queue === undefined) continue;
+      for (const delivery of ended) queue.rows.delete(delivery);
+      for (const row of again) queue.rows.set(row.id, row);
+      queue.quietUntil = 0;
     }
-    return { webhook, due, next };
+    for (const [{ webhook, cursor }, rows] of taken) {
+      const queue = queues.get(webhook);
+      if (queue === undefined) continue;
+      for (const row of rows) queue.rows.set(row.id, row);
+      queue.after = cursor;
+      if (rows.length > 0) queue.quietUntil = 0;
+    }
+    return true;
+  }
+
+  /** The queues of these webhooks and no others, as their rows are. */
+  async function readQueues(webhooks: readonly table.WebhookRow[]): Promise<void> {
+    if (!store.alone && clock.now() >= looked + poll) {
+      looked = clock.now();
+      for (const queue of queues.values()) queue.isStale = true;
+    }
+    const ids = new Set(webhooks.map(({ id }) => id));
+    for (const id of queues.keys()) if (!ids.has(id)) queues.delete(id);
+    for (const id of ids) {
+      const queue = queues.get(id) ?? createQueue();
+      queues.set(id, queue);
+      if (!queue.isStale) continue;
+      queue.isStale = false;
+      queue.rows.clear();
+      queue.quietUntil = 0;
+      for (const row of await table.listWaiting.all(store.read, { webhook: id })) queue.rows.set(row.id, row);
+    }
   }
 
   const count = (fits: (one: { readonly webhook: number; readonly isFailing: boolean }) => boolean): number =>
@@ -169,46 +221,59 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
   /** One turn of all webhooks. Milliseconds until the next, null: there is no webhook. */
   async function turn(): Promise<number | null> {
     news = false;
-    await storeResults();
-    const webhooks = await table.listAllWebhooks(store.read);
+    const newest = await feed.newest();
+    const webhooks = await table.listAllWebhooks.all(store.read, {});
+    await readQueues(webhooks);
     if (webhooks.length === 0 && underWay.size === 0) return null;
-    const queues: ReturnType<typeof dueOf>[] = [];
+    const takes: Take[] = [];
     for (const webhook of webhooks) {
-      const until = webhook.failing_since === null ? 0 : (quiet.get(webhook.id) ?? 0);
-      if (clock.now() < until) queues.push({ webhook, due: [], next: until });
-      if (clock.now() < until || !hasPlace(webhook)) continue;
-      const read = () => table.listWaiting.all(store.read, { webhook: webhook.id, limit: mostWaiting });
-      let waiting = await read();
-      const fresh = waiting.filter(({ attempts }) => attempts === 0).length;
-      const room = Math.min(batch, mostWaiting - waiting.length);
-      if (webhook.state === "Active" && fresh < fewFresh && room > 0 && (await takeEvents(webhook, room)))
-        waiting = await read();
-      const queue = dueOf(webhook, waiting, clock.now());
-      if (queue.due.length === 0) quiet.set(webhook.id, Math.min(queue.next, clock.now() + poll));
-      queues.push(queue);
+      const take = await findTake(webhook, queues.get(webhook.id) as Queue, newest);
+      if (take !== null) takes.push(take);
     }
+    const isChanged = await storeRound(webhooks, takes);
+    return beginSome(isChanged ? await table.listAllWebhooks.all(store.read, {}) : webhooks, newest);
+  }
+
+  /** Begins what has a place. Milliseconds until there is more to do. */
+  async function beginSome(webhooks: readonly table.WebhookRow[], newest: number): Promise<number> {
+    const now = clock.now();
+    const waiting = webhooks.flatMap((webhook) => {
+      const queue = queues.get(webhook.id);
+      if (queue === undefined || now < queue.quietUntil || !hasPlace(webhook)) return [];
+      return [{ webhook, queue, due: findDue(queue, webhook.state, ({ id }) => underWay.has(id), now) }];
+    });
     let begun = 0;
     // In rounds, each webhook one, so that none takes the places of the others.
     for (let isMore = true; isMore && begun < mostBegun; ) {
       isMore = false;
-      for (const { webhook, due } of queues) {
+      for (const { webhook, queue, due } of waiting) {
         if (begun >= mostBegun || due.length === 0 || !hasPlace(webhook)) continue;
-        void begin(webhook, due.shift() as table.DeliveryRow);
+        const row = due.shift() as table.DeliveryRow;
+        if (row.attempts === 0) queue.fresh -= 1;
+        void begin(webhook, row);
         begun += 1;
         isMore = true;
+        // Requests come in between.
+        await nextTurn();
       }
     }
-    const isLeft = queues.some(({ webhook, due }) => due.length > 0 && hasPlace(webhook));
-    const next = Math.min(...queues.map((queue) => queue.next)) - clock.now();
-    return isLeft ? round : Math.max(round, Math.min(poll, next));
+    if (waiting.some(({ webhook, due }) => due.length > 0 && hasPlace(webhook))) return round;
+    const isHungry = (webhook: table.WebhookRow): boolean => {
+      const queue = queues.get(webhook.id);
+      return queue !== undefined && canTake(webhook, queue, newest);
+    };
+    if (webhooks.some(isHungry)) return round;
+    // What has no place now is looked at when a result comes.
+    const times = [...queues.values()].map(({ quietUntil }) => quietUntil).filter((time) => time > now);
+    return Math.max(round, Math.min(poll, ...times.map((time) => time - now)));
   }
 
-  /** Resolves after `ms` milliseconds, or when there is something new, but not before the end of a round. */
-  async function wait(ms: number, signal: AbortSignal): Promise<void> {
-    await sleep(round);
-    if (news || ms <= round || stopped || signal.aborted) return;
+  /** Resolves after `ms` milliseconds, or when there is something new, but not before `least`. */
+  async function wait(ms: number, least: number, signal: AbortSignal): Promise<void> {
+    await sleep(least);
+    if (news || ms <= least || stopped || signal.aborted) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms - round);
+      const timer = setTimeout(resolve, ms - least);
       ring = () => {
         clearTimeout(timer);
         resolve();
@@ -219,14 +284,18 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
   async function work(signal: AbortSignal): Promise<void> {
     const unsubscribe = feed.subscribe(wake);
     signal.addEventListener("abort", wake, { once: true });
+    // Another process may have had the lease.
+    queues.clear();
     try {
       while (!stopped && !signal.aborted) {
+        const begun = steadyOf(clock);
         const next = await turn().catch((error: unknown) => {
           log("warn", "Webhooks wait for the database.", { error });
           return retry;
         });
         if (next === null) return;
-        await wait(next, signal);
+        // Where a round takes long, requests wait as well: they get half of the time.
+        await wait(next, Math.max(round, steadyOf(clock) - begun), signal);
       }
     } finally {
       unsubscribe();
@@ -246,8 +315,9 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
         await ended;
       },
     }),
-    wake() {
-      quiet.clear();
+    wake(webhook) {
+      const queue = queues.get(webhook);
+      if (queue !== undefined) queue.isStale = true;
       wake();
     },
     async stop(graceMs) {
@@ -257,7 +327,8 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       const end = clock.now() + graceMs;
       while (underWay.size > results.length && clock.now() < end) await sleep(20);
       stopping.abort();
-      await storeResults().catch((error: unknown) =>
+      const storeLast = async () => storeRound(await table.listAllWebhooks.all(store.read, {}), []);
+      await storeLast().catch((error: unknown) =>
         log("warn", "Some webhooks were sent, which was not stored: they are sent again.", { error }),
       );
       sender.close();

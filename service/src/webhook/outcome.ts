@@ -1,10 +1,8 @@
 /** What came of deliveries, written down: taken, to be tried again, or given up; and what that says of the endpoint. */
-import { webhookLimits } from "@brume/api/webhook.ts";
-import type { Clock } from "../base/clock.ts";
 import type { Answer } from "../drivers/webhook/port.ts";
 import { append } from "../engine/event.ts";
-import type { Store, Tx } from "../store/db.ts";
-import { isOver, pauseAfter } from "./rules.ts";
+import type { Tx } from "../store/db.ts";
+import { isOver, mostWaiting, pauseAfter } from "./rules.ts";
 import { showWebhook } from "./show.ts";
 import * as table from "./table.ts";
 
@@ -13,27 +11,24 @@ export interface Result {
   readonly answer: Answer;
 }
 
-interface RecordTools {
-  readonly write: Store["write"];
-  readonly clock: Clock;
-  readonly random: () => number;
-}
-
 /** The endpoint says that it wants nothing any more. */
 const gone = 410;
+const given = `Given up: more than ${mostWaiting} deliveries waited while the endpoint took others.`;
 
-async function writeDelivery(tx: Tx, { row, answer }: Result, now: number, random: number): Promise<void> {
+/** What becomes of a delivery that the endpoint did not take. */
+function afterFailure({ row, answer }: Result, now: number, random: number): table.DeliveryRow {
   const { status, error } = answer;
   const attempts = row.attempts + 1;
-  const isLast = error === null || row.is_resend === 1 || status === gone || isOver(row.created, now);
-  await table.updateDelivery(tx, row.id, {
-    state: error === null ? "Delivered" : isLast ? "Failed" : "Waiting",
+  const isLast = row.is_resend === 1 || status === gone || isOver(row.created, now);
+  return {
+    ...row,
+    state: isLast ? "Failed" : "Waiting",
     attempts,
     status,
     error,
     due: isLast ? null : now + pauseAfter(attempts, random),
     ended: isLast ? now : null,
-  });
+  };
 }
 
 /** The webhook as the results leave it. */
@@ -46,30 +41,68 @@ function judge(webhook: table.WebhookRow, results: readonly Result[], now: numbe
   }, webhook);
 }
 
-/** One transaction for all. */
-export async function record({ write, clock, random }: RecordTools, results: readonly Result[]): Promise<void> {
-  await write(async (tx) => {
-    const now = clock.now();
-    for (const [id, own] of Map.groupBy(results, ({ row }) => row.webhook_id)) {
-      for (const result of own) await writeDelivery(tx, result, now, random());
-      await table.pruneDeliveries(tx, id, webhookLimits.shown);
-      const webhook = await table.findWebhookById(tx, id);
-      if (webhook === undefined) continue;
-      const after = judge(webhook, own, now);
-      const { state, failing_since, error } = after;
-      if (state !== webhook.state || failing_since !== webhook.failing_since || error !== webhook.error)
-        await table.updateWebhook(tx, id, { state, failing_since, error });
-      if (state === webhook.state) continue;
-      await append(tx, [
-        {
-          type: "webhook.changed",
-          date: now,
-          project: webhook.project_id,
-          resource: "webhook",
-          id,
-          data: JSON.stringify(showWebhook(after)),
-        },
-      ]);
-    }
-  });
+/** What is known of one webhook when its results are written. */
+export interface Report {
+  readonly webhook: table.WebhookRow;
+  readonly results: readonly Result[];
+  /** Deliveries that wait beyond what is allowed, the oldest first. */
+  readonly surplus: readonly number[];
+}
+
+export interface Recorded {
+  /** Deliveries that wait no longer. */
+  readonly ended: readonly number[];
+  /** Deliveries that are tried again. */
+  readonly again: readonly table.DeliveryRow[];
+}
+
+/** Writes the results of one webhook. */
+export async function record(
+  tx: Tx,
+  { webhook, results, surplus }: Report,
+  now: number,
+  random: () => number,
+): Promise<Recorded> {
+  const [taken, failed] = [true, false].map((isTaken) =>
+    results.filter(({ answer }) => (answer.error === null) === isTaken),
+  ) as [Result[], Result[]];
+  const ended: number[] = [];
+  const again: table.DeliveryRow[] = [];
+  for (const [status, same] of Map.groupBy(taken, ({ answer }) => answer.status)) {
+    const ids = same.map(({ row }) => row.id);
+    await table.endDelivered(tx, ids, status, now);
+    ended.push(...ids);
+  }
+  for (const result of failed) {
+    const after = afterFailure(result, now, random());
+    const { state, attempts, status, error, due, ended: end } = after;
+    await table.updateDelivery(tx, after.id, { state, attempts, status, error, due, ended: end });
+    if (due === null) ended.push(after.id);
+    else again.push(after);
+  }
+  if (taken.length > 0 && surplus.length > 0) {
+    await table.giveUp(tx, surplus, given, now);
+    ended.push(...surplus);
+  }
+  if (ended.length > 0) await table.pruneDeliveries.run(tx, { webhook: webhook.id });
+  await noteEndpoint(tx, webhook, judge(webhook, results, now), now);
+  return { ended, again };
+}
+
+async function noteEndpoint(tx: Tx, before: table.WebhookRow, after: table.WebhookRow, now: number): Promise<void> {
+  const { id, state, failing_since, error } = after;
+  if (state === before.state && failing_since === before.failing_since && error === before.error) return;
+  await table.updateWebhook(tx, id, { state, failing_since, error });
+  // A webhook that was deleted meanwhile has no events behind that.
+  if (state === before.state || (await table.findWebhookById.first(tx, { id })) === undefined) return;
+  await append(tx, [
+    {
+      type: "webhook.changed",
+      date: now,
+      project: before.project_id,
+      resource: "webhook",
+      id,
+      data: JSON.stringify(showWebhook(after)),
+    },
+  ]);
 }

@@ -26,8 +26,8 @@ export interface WebhookContext {
   readonly randomBytes: (bytes: number) => Uint8Array;
   /** What delivers. */
   readonly keeper: Keeper;
-  /** Says to what delivers that there is something new. */
-  readonly wake: () => void;
+  /** Says to what delivers that rows of this webhook have changed. */
+  readonly wake: (webhook: number) => void;
 }
 
 const secretBytes = 32;
@@ -40,8 +40,8 @@ async function getWebhook(db: Reader, project: number, id: number): Promise<tabl
 
 export function webhookRoutes(context: WebhookContext): Handlers<Names> {
   const { clock, sealer, sender, keeper } = context;
-  const settle = async (): Promise<undefined> => {
-    context.wake();
+  const settleOf = (webhook: number) => async (): Promise<undefined> => {
+    context.wake(webhook);
     return undefined;
   };
 
@@ -93,7 +93,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
           answer: { ...after, Secret: dryRun || body.Secret !== undefined ? "" : made },
           tag: webhookTag(shown),
           happenings: [{ type: "webhook.created", id: row.id, parent: null, before: null, after }],
-          settle,
+          settle: settleOf(row.id),
         };
       },
     },
@@ -106,7 +106,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         return {
           answer: undefined,
           happenings: [{ type: "webhook.deleted", id: row.id, parent: null, before: showWebhook(row), after: null }],
-          settle,
+          settle: settleOf(row.id),
         };
       },
     },
@@ -144,7 +144,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         } as const;
         await table.updateDelivery(tx, row.id, change);
         await nudge(tx, keeper, 0);
-        return { answer: showDelivery({ ...row, ...change }), happenings: [], settle };
+        return { answer: showDelivery({ ...row, ...change }), happenings: [], settle: settleOf(webhook.id) };
       },
     },
   };

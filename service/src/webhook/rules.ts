@@ -51,3 +51,9 @@ export function pauseAfter(attempts: number, random: number): number {
 
 /** Whether a delivery from then, or an endpoint that has failed since then, is given up. */
 export const isOver = (since: number, now: number): boolean => now - since >= webhookLimits.patience;
+
+/**
+ * Rows of one webhook that wait at most, but for a batch: the other events wait in their table. An endpoint that takes some and rejects
+ * others has the oldest beyond this given up, so that other resources go on; one that takes nothing loses nothing for a day.
+ */
+export const mostWaiting = 1000;

@@ -1,7 +1,8 @@
 /** Webhooks and their deliveries in SQL. */
+import { webhookLimits } from "@brume/api/webhook.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { prepare, type Reader, type Tx } from "../store/db.ts";
-import type { EventTable, Tables } from "../store/schema.ts";
+import type { Tables } from "../store/schema.ts";
 
 type WebhookTable = Tables["webhook"];
 type WebhookDeliveryTable = Tables["webhook_delivery"];
@@ -9,8 +10,7 @@ type WebhookDeliveryTable = Tables["webhook_delivery"];
 export type WebhookRow = Selectable<WebhookTable>;
 export type DeliveryRow = Selectable<WebhookDeliveryTable>;
 
-export const listAllWebhooks = (db: Reader): Promise<WebhookRow[]> =>
-  db.selectFrom("webhook").selectAll().orderBy("id").execute();
+export const listAllWebhooks = prepare<object>()((db) => db.selectFrom("webhook").selectAll().orderBy("id"));
 
 export const listWebhooks = (db: Reader, project: number): Promise<WebhookRow[]> =>
   db.selectFrom("webhook").selectAll().where("project_id", "=", project).orderBy("id").execute();
@@ -18,8 +18,9 @@ export const listWebhooks = (db: Reader, project: number): Promise<WebhookRow[]>
 export const findWebhook = (db: Reader, project: number, id: number): Promise<WebhookRow | undefined> =>
   db.selectFrom("webhook").selectAll().where("project_id", "=", project).where("id", "=", id).executeTakeFirst();
 
-export const findWebhookById = (db: Reader, id: number): Promise<WebhookRow | undefined> =>
-  db.selectFrom("webhook").selectAll().where("id", "=", id).executeTakeFirst();
+export const findWebhookById = prepare<{ id: number }>()((db, p) =>
+  db.selectFrom("webhook").selectAll().where("id", "=", p("id")),
+);
 
 export async function countWebhooks(db: Reader, project: number): Promise<number> {
   const row = await db
@@ -51,35 +52,37 @@ export const findEvent = prepare<{ id: number }>()((db, p) =>
 );
 
 /** What waits, the oldest first. */
-export const listWaiting = prepare<{ webhook: number; limit: number }>()((db, p) =>
+export const listWaiting = prepare<{ webhook: number }>()((db, p) =>
   db
     .selectFrom("webhook_delivery")
     .selectAll()
     .where("webhook_id", "=", p("webhook"))
     .where("due", "is not", null)
-    .orderBy("id")
-    .limit(p("limit")),
+    .orderBy("id"),
 );
 
-export async function insertDeliveries(
-  tx: Tx,
-  webhook: number,
-  events: readonly Selectable<EventTable>[],
-  now: number,
-): Promise<void> {
-  if (events.length === 0) return;
-  const rows = events.map((event) => ({
-    webhook_id: webhook,
-    event_id: event.id,
-    type: event.type,
-    resource: event.resource,
-    resource_id: event.resource_id,
-    state: "Waiting" as const,
-    created: now,
-    due: now,
-  }));
-  await tx.insertInto("webhook_delivery").values(rows).execute();
-}
+/** Notes that the endpoint took them, all with one status. */
+export const endDelivered = (tx: Tx, ids: readonly number[], status: number | null, now: number): Promise<unknown> =>
+  tx
+    .updateTable("webhook_delivery")
+    .set((row) => ({
+      state: "Delivered",
+      attempts: row("attempts", "+", 1),
+      status,
+      error: null,
+      due: null,
+      ended: now,
+    }))
+    .where("id", "in", ids)
+    .execute();
+
+/** Notes that they are given up, as they are. */
+export const giveUp = (tx: Tx, ids: readonly number[], error: string, now: number): Promise<unknown> =>
+  tx
+    .updateTable("webhook_delivery")
+    .set({ state: "Failed", error, due: null, ended: now })
+    .where("id", "in", ids)
+    .execute();
 
 export const updateDelivery = (tx: Tx, id: number, change: Updateable<WebhookDeliveryTable>): Promise<unknown> =>
   tx.updateTable("webhook_delivery").set(change).where("id", "=", id).execute();
@@ -102,20 +105,20 @@ export const listDeliveries = (db: Reader, webhook: number, limit: number): Prom
     .limit(limit)
     .execute();
 
-/** Deletes those that have ended but for the newest `keep`. */
-export async function pruneDeliveries(tx: Tx, webhook: number, keep: number): Promise<void> {
-  const ended = tx
-    .selectFrom("webhook_delivery as kept")
-    .select("kept.id")
-    .where("kept.webhook_id", "=", webhook)
-    .where("kept.due", "is", null)
-    .orderBy("kept.id", "desc")
-    .offset(keep)
-    .limit(1);
-  await tx
+/** Deletes those that have ended but for the newest that are shown. */
+export const pruneDeliveries = prepare<{ webhook: number }>()((db, p) =>
+  db
     .deleteFrom("webhook_delivery")
-    .where("webhook_id", "=", webhook)
+    .where("webhook_id", "=", p("webhook"))
     .where("due", "is", null)
-    .where("id", "<=", ended)
-    .execute();
-}
+    .where("id", "<=", (row) =>
+      row
+        .selectFrom("webhook_delivery as kept")
+        .select("kept.id")
+        .where("kept.webhook_id", "=", p("webhook"))
+        .where("kept.due", "is", null)
+        .orderBy("kept.id", "desc")
+        .offset(webhookLimits.shown)
+        .limit(1),
+    ),
+);

@@ -1,0 +1,116 @@
+/**
+ * What webhooks cost the requests: the same load, about 1,000 events a second, with ten webhooks of which three are dead and without any,
+ * in turns on the same service. `npm run bench -- webhook`
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { Agent, request as send } from "node:http";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startBrume } from "./lib/brume.ts";
+import { pinned } from "./lib/process.ts";
+
+const eventsInOne = 10;
+const pause = 10;
+const seconds = 8;
+const rounds = 3;
+
+// In a process of their own: what measures is not to wait for them.
+const [command = "", ...rest] = pinned(1, [process.execPath, join(import.meta.dirname, "lib/endpoints.ts")]);
+const endpoints = spawn(command, rest, { stdio: ["ignore", "pipe", "inherit"] });
+const [printed] = (await once(endpoints.stdout, "data")) as [Buffer];
+const urls = JSON.parse(printed.toString()) as string[];
+const countTaken = async (): Promise<number> => Number(await (await fetch(urls[0] ?? "")).text());
+
+const brume = await startBrume(undefined, { BRUME_WEBHOOK_ALLOW: "127.0.0.1" });
+const { client, url, token } = brume;
+await client.updateProject({ path: { id: 1 }, body: { Quotas: { RecordsPerDomain: 1_000_000, Webhooks: 20 } } });
+const { ID: domain } = await client.createDomain({ body: { Name: "hooks.example" } });
+
+let names = 0;
+const percentile = (sorted: readonly number[], part: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+
+interface Measured {
+  readonly p50: number;
+  readonly p99: number;
+  readonly events: number;
+  readonly deliveries: number;
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+const post = (path: string, body: string): Promise<void> =>
+  new Promise((done, failed) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const request = send(url + path, { method: "POST", agent, headers }, (response) => {
+      if (response.statusCode !== 200) failed(new Error(`a change was answered ${response.statusCode}`));
+      response.resume().on("end", done);
+    });
+    request.on("error", failed).end(body);
+  });
+
+/** Changes of ten records each at a fixed pace; measures how long each takes from the moment that it is sent. */
+async function load(time: number): Promise<Measured> {
+  const before = await countTaken();
+  const end = performance.now() + time * 1000;
+  const took: number[] = [];
+  let events = 0;
+  const under = new Set<Promise<unknown>>();
+  const change = async (): Promise<void> => {
+    const Changes = Array.from({ length: eventsInOne }, () => ({
+      Op: "Create",
+      TypeRecord: "A",
+      Name: `n${++names}`,
+      IP: "192.0.2.1",
+    }));
+    const begun = performance.now();
+    await post(`/dns/${domain}/changeset`, JSON.stringify({ Changes }));
+    took.push(performance.now() - begun);
+    events += eventsInOne;
+  };
+  for (let next = performance.now(); next < end; next += pause) {
+    await sleep(Math.max(0, next - performance.now()));
+    const one: Promise<void> = change().finally(() => under.delete(one));
+    under.add(one);
+  }
+  await Promise.all(under);
+  took.sort((a, b) => a - b);
+  return {
+    p50: percentile(took, 0.5),
+    p99: percentile(took, 0.99),
+    events: events / time,
+    deliveries: ((await countTaken()) - before) / time,
+  };
+}
+
+await load(3);
+const without: Measured[] = [];
+const having: Measured[] = [];
+for (let round = 0; round < rounds; round++) {
+  without.push(await load(seconds));
+  const made: number[] = [];
+  for (const Url of urls) made.push((await client.createWebhook({ body: { Url } })).ID);
+  await load(1);
+  having.push(await load(seconds));
+  for (const id of made) await client.deleteWebhook({ path: { id } });
+}
+const middle = (all: readonly Measured[], name: keyof Measured): number =>
+  all.map((one) => one[name]).sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0;
+const show = (all: readonly Measured[]) => ({
+  "events/s": Math.round(middle(all, "events")),
+  "deliveries/s": Math.round(middle(all, "deliveries")),
+  "p50 ms": middle(all, "p50").toFixed(1),
+  "p99 ms": middle(all, "p99").toFixed(1),
+});
+console.table({
+  "without webhooks": show(without),
+  "with ten, three of them dead": show(having),
+  ratio: {
+    "p50 ms": (middle(having, "p50") / middle(without, "p50")).toFixed(2),
+    "p99 ms": (middle(having, "p99") / middle(without, "p99")).toFixed(2),
+  },
+});
+endpoints.kill();
+agent.destroy();
+await brume.stop();
+brume.remove();
