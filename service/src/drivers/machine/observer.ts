@@ -32,7 +32,6 @@ export interface ObserverOptions {
   readonly accelerator: Accelerator;
   readonly runs: Runs;
   readonly taps: Taps;
-  readonly now: () => number;
   readonly silent: Silence;
 }
 
@@ -44,12 +43,12 @@ export interface Silence {
 }
 
 /** `adopt` rejects as long as the process does not answer. */
-export function createSilence(now: () => number, adopt: (id: number) => Promise<unknown>): Silence {
+export function createSilence(adopt: (id: number) => Promise<unknown>): Silence {
   const since = new Map<number, number>();
   const asking = new Set<number>();
   return {
     ask(id) {
-      const start = since.get(id) ?? now();
+      const start = since.get(id) ?? performance.now();
       since.set(id, start);
       if (!asking.has(id)) {
         asking.add(id);
@@ -57,7 +56,7 @@ export function createSilence(now: () => number, adopt: (id: number) => Promise<
           .catch(() => {})
           .finally(() => asking.delete(id));
       }
-      return now() - start;
+      return performance.now() - start;
     },
     forget: (id) => void since.delete(id),
   };
@@ -119,7 +118,7 @@ async function sizesOf({ state, qmp }: Run) {
 async function runningStatus(
   run: Run,
   disks: readonly DiskStatus[],
-  { now, servers }: ObserverOptions,
+  { servers }: ObserverOptions,
 ): Promise<MachineStatus> {
   const { id, state, qmp } = run;
   trimLog(run.folder.console);
@@ -128,7 +127,7 @@ async function runningStatus(
   try {
     const status = await runState(qmp, patience);
     const [sizes, usage] = await Promise.all([sizesOf(run), usageNow(run)]);
-    run.heardAt = now();
+    run.heardAt = performance.now();
     const trouble = troubleOf(status);
     return {
       ...known,
@@ -144,7 +143,7 @@ async function runningStatus(
     return {
       ...known,
       power: "running",
-      trouble: now() - run.heardAt >= mostSilence ? "NotResponding" : null,
+      trouble: performance.now() - run.heardAt >= mostSilence ? "NotResponding" : null,
       canResume: false,
       cpus: 0,
       memory: 0,

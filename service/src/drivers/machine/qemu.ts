@@ -72,7 +72,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   const disks = createDisks(exec, placeOf);
   const taps = createTaps(exec, tag);
   const groups = createGroups(tag);
-  const queue = createQueue(options.boots, now);
+  const queue = createQueue(options.boots, () => performance.now());
   const turns = createTurns();
   const imageTurns = createTurns();
   const listeners = new Set<(event: PowerEvent) => void>();
@@ -122,7 +122,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     return child === undefined ? null : adopt(id, child);
   }
 
-  const silent = createSilence(now, (id) => turns.take([id], () => find(id)));
+  const silent = createSilence((id) => turns.take([id], () => find(id)));
 
   async function cut(id: number): Promise<void> {
     const run = await find(id).catch(() => null);
@@ -142,8 +142,8 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   /** Gives the place in the queue on when the guest stands, or nobody can say why it does not. */
   async function watchBoot(run: Run, leave: () => void): Promise<void> {
     places.set(run, leave);
-    const until = now() + bootLimit[accelerator];
-    while (run.ending === null && runs.all.has(run.id) && run.log.stage() === "starting" && now() < until)
+    const until = performance.now() + bootLimit[accelerator];
+    while (run.ending === null && runs.all.has(run.id) && run.log.stage() === "starting" && performance.now() < until)
       await sleep(200, undefined, { ref: false });
     places.delete(run);
     leave();

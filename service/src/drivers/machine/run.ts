@@ -117,7 +117,7 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
       state,
       written: Promise.resolve(),
       log,
-      heardAt: now(),
+      heardAt: performance.now(),
       over,
       ending: null,
     };

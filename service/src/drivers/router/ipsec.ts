@@ -104,9 +104,10 @@ export function createIpsec(options: IpsecOptions): Ipsec {
   };
 
   const schedule = (net: Net, after: number): void => {
-    if (nets.get(net.edge.namespace) !== net || (net.timer !== undefined && net.due <= now() + after)) return;
+    if (nets.get(net.edge.namespace) !== net || (net.timer !== undefined && net.due <= performance.now() + after))
+      return;
     clearTimeout(net.timer);
-    net.due = now() + after;
+    net.due = performance.now() + after;
     net.timer = setTimeout(() => {
       net.timer = undefined;
       inTurn(net, () => tend(net)).catch((error: unknown) =>
