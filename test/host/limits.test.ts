@@ -9,13 +9,15 @@ import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
 
 if (hindrance !== null) console.log(`limits of guests: not tried, ${hindrance}`);
 
+const TCP = 6;
 const UDP = 17;
 const one = port(1, "10.63.0.10");
 const two = port(2, "10.63.0.11");
+const three = port(3, "10.63.0.12");
 const network = image({
   kind: "shared",
   v4: { cidr: "10.63.0.0/16", gateway: "10.63.0.1" },
-  ports: [one, two],
+  ports: [one, two, three],
   nat: "always",
 });
 const limits = { network: 160, server: 64, packets: 200_000 };
@@ -23,7 +25,7 @@ const limits = { network: 160, server: 64, packets: 200_000 };
 describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, () => {
   let lab: Lab;
   let router: Router;
-  let [greedy, modest]: Guest[] = [];
+  let [greedy, modest, other]: Guest[] = [];
   let generation = 0;
   const apply = () => router.apply({ ...network, generation: ++generation });
   const edge = () => `brume-${lab.tag}-7`;
@@ -66,6 +68,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     await apply();
     greedy = await lab.guest(network, one);
     modest = await lab.guest(network, two);
+    other = await lab.guest(network, three);
     await apply();
   });
   after(() => lab?.close());
@@ -82,6 +85,25 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     const [, table = ""] = /table inet (flows\d)/.exec(listing) ?? [];
     await lab.run(edge(), ["nft", "flush", "set", "inet", table, "pace_ip"]);
     assert.ok((await arriving(at(greedy), 500)) + most <= limits.server + 2);
+  });
+
+  test("TCP counts like UDP", async () => {
+    const { space } = at(other);
+    await lab.run(space, ["ping", "-c", "1", "-W", "5", "198.18.0.2"]);
+    await lab.seen(lab.internet);
+    const before = await crowded();
+    const packets = Array.from({ length: 200 }, (_, index) => ({
+      protocol: TCP,
+      source: "10.63.0.12",
+      sourcePort: 6000 + index,
+      destination: "198.18.0.2",
+      destinationPort: fresh++,
+    }));
+    await lab.send(space, packets);
+    const seen = new Set([...(await lab.seen(lab.internet))].map((key) => Number(key.split(" ")[4])));
+    const came = packets.filter(({ destinationPort }) => seen.has(destinationPort)).length;
+    assert.ok(came > limits.server / 4 && came <= limits.server, `${came} connections`);
+    assert.ok((await crowded()) > before);
   });
 
   test("what packets put into the tables is no change from outside", async () => {

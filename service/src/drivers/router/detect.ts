@@ -3,6 +3,7 @@
  * or a version says nothing. Start-up prints the answers, and the drivers choose by them.
  */
 import type { CommandError, Exec } from "../exec.ts";
+import { flowsText } from "./flows.ts";
 import type { Trial } from "./port.ts";
 
 export interface Capabilities {
@@ -104,6 +105,9 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
     );
     const wishes = {
       firewall: attempt("firewall (nftables inet)", simulated, () => inside(["nft", "-f", "-"], filter)),
+      limits: attempt("limits of connections (nftables sets of limited size)", simulated, () =>
+        inside(["nft", "-f", "-"], flowsText({ network: 160, server: 64, packets: 100 }, true)),
+      ),
       lock: attempt("source lock (nftables bridge)", simulated, () => inside(["nft", "-f", "-"], lock)),
       nat: attempt("address translation", "Networks of private addresses do not reach the internet", () =>
         inside(["nft", "-f", "-"], nat),
@@ -145,10 +149,10 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
       keyof typeof wishes,
       boolean
     >;
-    const { firewall, lock: locks, ...rest } = works;
+    const { firewall, lock: locks, limits, ...rest } = works;
     return {
       ...rest,
-      router: (await links) && firewall && locks,
+      router: (await links) && firewall && limits && locks,
       bandwidth: await bandwidth,
       vxlan: await vxlan,
       trials: trials.sort((a, b) => (a.name < b.name ? -1 : 1)),
