@@ -19,6 +19,7 @@ const network = image({
   v4: { cidr: "10.63.0.0/16", gateway: "10.63.0.1" },
   ports: [one, two, three],
   nat: "always",
+  dnsForwarders: ["198.18.0.2"],
 });
 const limits = { network: 160, server: 64, packets: 200_000 };
 
@@ -141,6 +142,23 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     const listing = await exec.run(["bridge", "-n", edge(), "fdb", "show", "br", "br0"]);
     assert.doesNotMatch(listing, /02:99:/);
     await lab.ip(space, [`link set eth0 address ${own.mac}`, "route replace default via 10.63.0.1"]);
+  });
+
+  test("questions of one guest leave the name server to others", async () => {
+    const tally =
+      "table inet tally {\n counter c { }\n chain i {\n type filter hook input priority 30; policy accept;\n udp dport 53 counter name c\n }\n}\n";
+    await lab.run(edge(), ["nft", "-f", "-"], tally);
+    const sent = 1500;
+    const script = `const s=require("dgram").createSocket("udp4");(async()=>{for(let i=0;i<${sent};i++)await new Promise(r=>s.send("x",53,"10.63.0.1",r));s.close()})()`;
+    const ask = async (guest: Guest): Promise<number> => {
+      await lab.run(guest.space, [process.execPath, "-e", script]);
+      const listing = await lab.run(edge(), ["nft", "reset", "counters", "table", "inet", "tally"]);
+      return Number(/packets (\d+)/.exec(listing)?.[1]);
+    };
+    const came = await ask(at(greedy));
+    assert.ok(came >= 200 && came < sent, `${came} of ${sent}`);
+    assert.ok((await ask(at(other))) >= 200, "another guest has its own share");
+    await lab.run(edge(), ["nft", "delete", "table", "inet", "tally"]);
   });
 
   test("small packets are counted too", async () => {

@@ -44,7 +44,10 @@ export function dnsmasqArguments(image: Image, folder: string): string[] | null 
     `--log-facility=${join(folder, "dnsmasq.log")}`,
     `--pid-file=${join(folder, "dnsmasq.pid")}`,
     forwards ? "--port=53" : "--port=0",
-    ...(forwards ? image.dnsForwarders.map((server) => `--server=${checked(server)}`) : []),
+    // One server may have 1200 that wait (see flows.ts): the rest is for the others.
+    ...(forwards
+      ? ["--dns-forward-max=2000", ...image.dnsForwarders.map((server) => `--server=${checked(server)}`)]
+      : []),
     ...(image.dhcp.enabled
       ? [
           `--dhcp-range=${block},static,${mask(image.v4.cidr)},1h`,

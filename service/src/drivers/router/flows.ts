@@ -24,6 +24,9 @@ const groups = 16;
 /** Seconds that the kernel remembers a connection that has ended. */
 const memory = 120;
 
+/** Questions to the DNS of the edge that a server may ask, a second and at once: dnsmasq keeps one that has no answer for 10 seconds, and takes 2000 of all servers together. */
+const asked = "limit rate over 100/second burst 200 packets";
+
 const pace = (limit: number): string =>
   `limit rate over ${Math.max(1, Math.floor(limit / memory))}/second burst ${limit} packets`;
 
@@ -56,6 +59,9 @@ export function flowsText({ network, server }: Limits, v6: boolean): string {
   return tableText("inet", "flows", [
     "counter crowded { }",
     ...families.map((family) => `set pace_${family} { type ${typeOf(family)}; size 65535; flags dynamic; }`),
+    ...families.map(
+      (family) => `set asked_${family} { type ${typeOf(family)}; size 4096; timeout 10s; flags dynamic,timeout; }`,
+    ),
     set("whole", network),
     ...numbers.map((number) => set(`group${number}`, server)),
     "chain full {",
@@ -104,7 +110,14 @@ export function flowsText({ network, server }: Limits, v6: boolean): string {
     "}",
     ...hook("forward", ["goto fresh"]),
     // Questions that the edge answers or asks on are connections too.
-    ...hook("input", [`iifname "${BRIDGE}" goto fresh`]),
+    ...hook("input", [
+      ...families.flatMap((family) =>
+        ["udp dport 53", "tcp dport 53 tcp flags & (syn | ack) == syn"].map(
+          (question) => `iifname "${BRIDGE}" ${question} update @asked_${family} { ${family} saddr ${asked} } drop`,
+        ),
+      ),
+      `iifname "${BRIDGE}" goto fresh`,
+    ]),
     ...hook("output", [`oifname "${UPLINK}" meta l4proto { tcp, udp } th dport 53 goto fresh`]),
   ]);
 }

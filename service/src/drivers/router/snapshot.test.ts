@@ -104,6 +104,7 @@ test("dnsmasq is told just what the image says", () => {
   const forwarding = dnsmasqArguments({ ...image, dnsForwarders: ["1.1.1.1", "8.8.8.8"] }, "/run/x/7") ?? [];
   for (const argument of [
     "--port=53",
+    "--dns-forward-max=2000",
     "--server=1.1.1.1",
     "--server=8.8.8.8",
     "--dhcp-option=option:dns-server,10.64.0.9",
