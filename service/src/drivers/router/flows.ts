@@ -99,6 +99,8 @@ export function flowsText({ network, server }: Limits, v6: boolean): string {
     "  goto short",
     "}",
     "chain fresh {",
+    // Neighbours that IPv6 looks for: they have no connection, and so no element below.
+    "  ct state untracked accept",
     "  ct status confirmed goto keep",
     ...families.flatMap((family) => [
       `  iifname "${BRIDGE}" update @pace_${family} { ${family} saddr ${pace(server)} } goto full`,
