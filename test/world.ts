@@ -26,7 +26,7 @@ import type { Router } from "../service/src/drivers/router/port.ts";
 import { createSim, type SimulatedRouter } from "../service/src/drivers/router/sim.ts";
 import { createSender } from "../service/src/drivers/webhook/sender.ts";
 import type { HttpLimits } from "../service/src/http/server.ts";
-import { createService, type ImageSettings, type Service } from "../service/src/service.ts";
+import { createService, type ImageSettings, type Service, type ServiceOptions } from "../service/src/service.ts";
 import type { Store } from "../service/src/store/db.ts";
 import { type Database, type Kind, startDatabase } from "./postgres.ts";
 
@@ -78,6 +78,7 @@ interface WorldOptions {
   /** PEM texts. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
+  readonly keep?: NonNullable<ServiceOptions["keep"]>;
   /** Who may transfer zones and is told of changes; nobody if absent. */
   readonly transfer?: BuiltinOptions["transfer"];
 }
@@ -174,6 +175,7 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
       lenientHttp: false,
       tls: options.tls ?? null,
       ...(options.limits !== undefined && { limits: options.limits }),
+      ...(options.keep !== undefined && { keep: options.keep }),
     });
     const url = `http${options.tls ? "s" : ""}://${await service.listen("127.0.0.1", 0)}`;
     const dns = (await nameserver.observe()).address;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigError, loadConfig } from "./config.ts";
+import { ConfigError, defaultKeep, loadConfig } from "./config.ts";
 
 const sharedOf = (environment: Readonly<Record<string, string>>) => loadConfig(environment).network.sharedPools;
 
@@ -28,6 +28,29 @@ test("pools say whether they were chosen", () => {
       ["BRUME_PUBLIC_POOL6", true],
     ],
   );
+});
+
+test("what is kept is set by name", () => {
+  assert.deepEqual(loadConfig({}).keep, defaultKeep);
+  const { audit, task, event } = loadConfig({ BRUME_KEEP: "audit:730/5000000,task:30/20000" }).keep;
+  assert.deepEqual(
+    [audit, task],
+    [
+      { days: 730, count: 5_000_000 },
+      { days: 30, count: 20_000 },
+    ],
+  );
+  assert.deepEqual(event, defaultKeep.event);
+  for (const BRUME_KEEP of [
+    "audit",
+    "audit:0/1",
+    "audit:1/0",
+    "audit:1",
+    "nothing:1/1",
+    "constructor:1/1",
+    "audit:-1/5",
+  ])
+    assert.throws(() => loadConfig({ BRUME_KEEP }), /^ConfigError: BRUME_KEEP must be NAME:DAYS/, BRUME_KEEP);
 });
 
 const transferOf = (environment: Record<string, string>) => loadConfig(environment).dns.transfer;

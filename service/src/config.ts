@@ -90,6 +90,8 @@ export interface Config {
   };
   /** MB that are to be free on the disk of the data. */
   readonly diskLow: number;
+  /** How much is kept of what grows with use. */
+  readonly keep: Keep;
   /** No machine runs and no packet flows, on purpose. */
   readonly simulate: boolean;
   /** Settings that start with `BRUME_` and that nobody reads. */
@@ -106,6 +108,38 @@ export class ConfigError extends Error {
     super(`${name} must be ${expected}, not "${came}".`);
     this.name = "ConfigError";
   }
+}
+
+/** What is kept of each thing that grows with use, unless `BRUME_KEEP` says otherwise. */
+export const defaultKeep = {
+  event: { days: 30, count: 1_000_000 },
+  audit: { days: 365, count: 1_000_000 },
+  refusal: { days: 90, count: 100_000 },
+  key: { days: 1, count: 1_000_000 },
+  task: { days: 90, count: 100_000 },
+  version: { days: 90, count: 10_000 },
+  zone: { days: 1, count: 1_000_000 },
+  claim: { days: 90, count: 10_000 },
+  withdrawn: { days: 365, count: 10_000 },
+  delivery: { days: 30, count: 100_000 },
+  deleted: { days: 3650, count: 100_000 },
+} as const satisfies Record<string, { readonly days: number; readonly count: number }>;
+
+export type Keep = Readonly<Record<keyof typeof defaultKeep, { readonly days: number; readonly count: number }>>;
+
+function parseKeep(value: string): Keep {
+  const keep: Record<string, Keep[keyof Keep]> = { ...defaultKeep };
+  for (const item of parseList(value)) {
+    const [, name = "", days, count] = /^([a-z]+):([1-9]\d{0,4})\/([1-9]\d{0,8})$/.exec(item) ?? [];
+    if (!Object.hasOwn(defaultKeep, name))
+      throw new ConfigError(
+        "BRUME_KEEP",
+        `NAME:DAYS/COUNT with commas, NAME one of ${Object.keys(defaultKeep).join(", ")}`,
+        item,
+      );
+    keep[name] = { days: Number(days), count: Number(count) };
+  }
+  return keep as unknown as Keep;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -355,6 +389,7 @@ export function loadConfig(environment: Environment): Config {
       bandwidth: readInteger("BRUME_DISK_BANDWIDTH", 1000, 1_000_000),
     },
     diskLow: readInteger("BRUME_DISK_LOW", 1000, 100_000_000),
+    keep: parseKeep(read("BRUME_KEEP") ?? ""),
     simulate: readInteger("BRUME_SIMULATE", 0, 1) === 1,
     unknown: Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
   };

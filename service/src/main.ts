@@ -125,6 +125,7 @@ async function start(config: Config): Promise<void> {
       forwarders,
       closed: closedExcept(opened),
     },
+    keep: { caps: config.keep },
     disk: { folder: dataFolder, low: config.diskLow * 1e6 },
     dnsNames: config.dns.names,
     resolvers: config.dns.resolvers,

@@ -11,19 +11,22 @@ import { describeApi } from "@brume/api/openapi.ts";
 import { sql } from "kysely";
 import { auditTable } from "./account/audit.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
-import { auditKeeper } from "./account/keeper.ts";
 import { accountRoutes } from "./account/routes.ts";
+import { auditRows } from "./account/table.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
 import { catalogRoutes } from "./catalog/routes.ts";
 import { type StockImage, syncStock } from "./catalog/stock.ts";
+import { defaultKeep, type Keep } from "./config.ts";
 import { claimKeeper } from "./dns/claimkeeper.ts";
+import { pastClaims } from "./dns/claimtable.ts";
 import { createZones, delegationKeeper, historyKeeper } from "./dns/keeper.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
 import { type FetchZone, fetchZone } from "./dns/migrate.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { veil } from "./dns/sight.ts";
+import { retiredZones } from "./dns/table.ts";
 import type { Machines } from "./drivers/machine/port.ts";
 import type { Nameserver } from "./drivers/nameserver/port.ts";
 import type { Router } from "./drivers/router/port.ts";
@@ -31,11 +34,12 @@ import type { Sender } from "./drivers/webhook/port.ts";
 import { hearCommits } from "./engine/commit.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
 import { createFeed, eventKeeper } from "./engine/event.ts";
-import { keeper } from "./engine/flow.ts";
+import { endedTasks, pruneKeeper } from "./engine/prune.ts";
+import { createPruneTime } from "./engine/prunetime.ts";
 import { endedWithin } from "./engine/task.ts";
 import { createDiskWatch, type DiskSettings, type DiskState, describeDisk } from "./http/disk.ts";
 import { printEvent } from "./http/events.ts";
-import { moveKeyTimes } from "./http/idempotency.ts";
+import { moveKeyTimes, storedKeys } from "./http/idempotency.ts";
 import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
 import { createTickets } from "./http/tickets.ts";
@@ -43,7 +47,7 @@ import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { type ImportImage, importFlow } from "./server/flow/import.ts";
 import type { Importing } from "./server/imageroutes.ts";
 import { addServerMetrics } from "./server/metrics.ts";
-import { countOrphans } from "./server/orphantable.ts";
+import { countOrphans, retiredRows } from "./server/orphantable.ts";
 import { capacityOf } from "./server/room.ts";
 import { allServerRoutes } from "./server/routes.ts";
 import { createSampler } from "./server/sampler.ts";
@@ -52,6 +56,7 @@ import { sumAll } from "./server/table.ts";
 import { StorageError, type Store } from "./store/db.ts";
 import { createWebhooks } from "./webhook/keeper.ts";
 import { webhookRoutes } from "./webhook/routes.ts";
+import { endedDeliveries } from "./webhook/table.ts";
 
 export interface ServiceOptions {
   readonly store: Store;
@@ -85,6 +90,8 @@ export interface ServiceOptions {
   readonly fetchZone?: FetchZone;
   /** Where the data is, and how many bytes may be free before that is worth a warning; without it the disk is not watched. */
   readonly disk?: DiskSettings;
+  /** How much is kept of what grows with use, and milliseconds from one look at it to the next. */
+  readonly keep?: { readonly caps?: Partial<Keep>; readonly period?: number };
   readonly lenientHttp: boolean;
   /** PEM texts. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
@@ -108,7 +115,7 @@ export interface Service {
   close(graceMs: number): Promise<void>;
 }
 
-const hour = 3_600_000;
+const minute = 60_000;
 /** Milliseconds between looks at the name server for `/readyz` and figures, and writes of when tokens were last used. */
 const beat = 5000;
 const sshPort = 22;
@@ -121,7 +128,11 @@ export function createService(options: ServiceOptions): Service {
   const { nameserver, machines, clock, random, sealer, dnsNames, resolvers } = options;
   const log = withoutStorage(options.log);
   const store = hearCommits(options.store);
-  const feed = createFeed({ store, clock, log });
+  const caps = { ...defaultKeep, ...options.keep?.caps };
+  const { period = minute } = options.keep ?? {};
+  const { days, count } = caps.event;
+  const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count });
+  const pruneTime = createPruneTime(store, clock);
   const authenticator = createAuthenticator(store, clock);
   const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
   const figures = dnsMetrics(nameserver);
@@ -136,6 +147,7 @@ export function createService(options: ServiceOptions): Service {
   const servers = createServers({
     store,
     clock,
+    pruneTime,
     log,
     sealer,
     machines,
@@ -146,7 +158,7 @@ export function createService(options: ServiceOptions): Service {
       (await options.router.greeting(network, address, sshPort))?.startsWith("SSH-") === true,
     fetchImage: options.images.fetch,
   });
-  const sampler = createSampler({ store, clock, machines: servers.sight, networks: networks.live });
+  const sampler = createSampler({ store, clock, pruneTime, machines: servers.sight, networks: networks.live });
   addServerMetrics(figures.registry, store, sampler);
   const importing = { store, clock, machines, importImage: options.images.import, judge: options.images.judge };
   const importer = importFlow(importing);
@@ -289,26 +301,19 @@ export function createService(options: ServiceOptions): Service {
     tls: options.tls,
     ...(options.limits !== undefined && { limits: options.limits }),
   });
-  const keyKeeper = keeper({
-    name: "http.keys",
-    subject: "service",
-    single: true,
-    period: hour,
-    run: async () => void (await http.pruneKeys()),
-  });
+  const prunables = [...auditRows, storedKeys, endedTasks, retiredZones, ...pastClaims, endedDeliveries, retiredRows];
   const engine = createEngine({
     store,
     flows: [...servers.flows, importer],
     keepers: [
       delegation,
       claims,
-      historyKeeper(store, clock),
+      historyKeeper(store, { time: pruneTime, cap: caps.version, period }),
       ...networks.keepers,
       ...servers.keepers,
       sampler.keeper,
-      eventKeeper(feed, clock),
-      auditKeeper(store, clock),
-      keyKeeper,
+      eventKeeper(feed, pruneTime, period),
+      pruneKeeper({ store, time: pruneTime, prunables, caps, period }),
       webhooks.keeper,
     ],
     clock,

@@ -232,7 +232,9 @@ law("many old events go in small transactions, by a keeper", async (store) => {
   };
   const feed = createFeed({ store: counting, clock: alarm, alarm, log: () => {} });
   await add(store, ...Array.from({ length: 4_500 }, () => event()), event({ date: alarm.now() }));
-  const engine = createToyEngine(store, alarm, { keepers: [eventKeeper(feed, alarm)] });
+  const engine = createToyEngine(store, alarm, {
+    keepers: [eventKeeper(feed, { read: async () => alarm.now() }, 60_000)],
+  });
   engine.run();
   await engine.idle();
   assert.equal(writes, 3);

@@ -14,7 +14,7 @@ import { databases, startDatabase } from "../postgres.ts";
 async function readTypes(): Promise<Map<string, Column[]>> {
   const read = (file: string) => readFile(new URL(`../../service/src/store/${file}`, import.meta.url), "utf8");
   const text = (
-    await Promise.all(["schema.ts", "claimschema.ts", "serverschema.ts", "webhookschema.ts"].map(read))
+    await Promise.all(["schema.ts", "claimschema.ts", "ownschema.ts", "serverschema.ts", "webhookschema.ts"].map(read))
   ).join("\n");
   const interfaces = new Map<string, Map<string, string>>();
   for (const [, name = "", body = ""] of text.matchAll(/^export interface (\w+) \{\n(.*?)^\}/gms)) {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ensureFirst } from "../../service/src/account/first.ts";
-import { auditKeeper } from "../../service/src/account/keeper.ts";
+import { auditRows } from "../../service/src/account/table.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { claimKeeper } from "../../service/src/dns/claimkeeper.ts";
 import { createZones, delegationKeeper, historyKeeper } from "../../service/src/dns/keeper.ts";
@@ -10,6 +10,7 @@ import { automaticSoa } from "../../service/src/dns/served.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
 import type { Keeper } from "../../service/src/engine/flow.ts";
+import { pruneKeeper } from "../../service/src/engine/prune.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { proveKeeper } from "./keeper-laws.ts";
 
@@ -180,6 +181,9 @@ proveKeeper("dns.claim", async (store) => {
   };
 });
 
+const time = { read: async () => clock.now(), save: async () => {} };
+const caps = { audit: { days: 365, count: 1000 }, refusal: { days: 90, count: 1000 } };
+
 proveKeeper("dns.history", async (store) => {
   const domain = await insertDomain(store);
   const left = async (): Promise<number[]> => {
@@ -194,7 +198,7 @@ proveKeeper("dns.history", async (store) => {
   const total = 1010;
   let present = total;
   let changes = 0;
-  const own = historyKeeper(store, clock);
+  const own = historyKeeper(store, { time, cap: { days: 90, count: 10_000 }, period: 60_000 });
   return {
     keeper: {
       ...own,
@@ -229,7 +233,7 @@ proveKeeper("dns.history", async (store) => {
   };
 });
 
-proveKeeper("account.audit", async (store) => {
+proveKeeper("service.prune", async (store) => {
   const subject = 0;
   const token = ++names;
   // Rows come in the order of time, so those of the stage before must not stand in front of the old ones of this one.
@@ -243,7 +247,7 @@ proveKeeper("account.audit", async (store) => {
     return row.count;
   };
   let changes = 0;
-  const own = auditKeeper(store, clock);
+  const own = pruneKeeper({ store, time, prunables: auditRows, caps, period: 60_000 });
   return {
     keeper: {
       ...own,
@@ -280,11 +284,11 @@ test("names of keepers never change", () => {
   const store = {} as Store;
   const keepers = [
     delegationKeeper(store, clock, { nameServers: [], resolvers: [] }),
-    historyKeeper(store, clock),
-    auditKeeper(store, clock),
+    historyKeeper(store, { time, cap: { days: 90, count: 1 }, period: 1 }),
+    pruneKeeper({ store, time, prunables: auditRows, caps, period: 1 }),
   ];
   assert.deepEqual(
     keepers.map(({ name, subject }) => `${subject} ${name}`),
-    ["domain dns.delegation", "history dns.history", "service account.audit"],
+    ["domain dns.delegation", "history dns.history", "service service.prune"],
   );
 });

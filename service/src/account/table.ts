@@ -265,16 +265,10 @@ export async function countAudit(db: Reader, filter: AuditFilter): Promise<numbe
   return sum;
 }
 
-/** Forgets all rows before the first one that is younger than `before`: ids are in order of time. */
-export async function pruneAudit(tx: Tx, before: number): Promise<void> {
-  const kept = await tx
-    .selectFrom("audit")
-    .select("id")
-    .where("date", ">=", before)
-    .orderBy("id")
-    .limit(1)
-    .executeTakeFirst();
-  let gone = tx.deleteFrom("audit").where("date", "<", before);
-  if (kept !== undefined) gone = gone.where("id", "<", kept.id);
-  await gone.execute();
-}
+const audit = { table: "audit", key: ["id"], date: "date" } as const;
+
+/** The audit as what grows with use: refusals apart, so that a flood of them pushes no change out. */
+export const auditRows = [
+  { ...audit, name: "audit", where: "status < 400" },
+  { ...audit, name: "refusal", where: "status >= 400" },
+] as const;

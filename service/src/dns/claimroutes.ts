@@ -38,7 +38,6 @@ type Names =
 
 const day = 86_400_000;
 /** Days for which an ended claim is kept at least. */
-const keptDays = 90;
 const secretBytes = 16;
 
 function readName(text: string): DomainName {
@@ -111,7 +110,6 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
               "quota_exceeded",
               `The project has ${pending.length} pending claims, the most there may be.`,
             );
-          await claims.pruneClaims(tx, project, now - keptDays * day);
         }
         const row =
           same ??

@@ -32,15 +32,11 @@ export async function deleteClaim(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("domain_claim").where("id", "=", id).execute();
 }
 
-/** Forgets claims of a project that have ended and were made before a time. */
-export async function pruneClaims(tx: Tx, project: number, before: number): Promise<void> {
-  await tx
-    .deleteFrom("domain_claim")
-    .where("project_id", "=", project)
-    .where("state", "!=", "Pending")
-    .where("created", "<", before)
-    .execute();
-}
+/** Claims that have ended, and domains that were withdrawn, as what grows with use. */
+export const pastClaims = [
+  { name: "claim", table: "domain_claim", key: ["id"], date: "created", where: "state <> 'Pending'" },
+  { name: "withdrawn", table: "withdrawn_domain", key: ["id"], date: "date" },
+] as const;
 
 export const listWithdrawn = (db: Reader, project: number): Promise<Omit<WithdrawnRow, "zone_file">[]> =>
   db

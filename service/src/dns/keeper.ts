@@ -8,6 +8,8 @@ import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/port.ts";
 import { append } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
+import type { Cap } from "../engine/prune.ts";
+import type { PruneTime } from "../engine/prunetime.ts";
 import { StorageError, type Store, type Tx } from "../store/db.ts";
 import { wholeZone } from "./apply.ts";
 import { type Delegation, type DelegationOptions, findDelegation } from "./delegation.ts";
@@ -291,24 +293,38 @@ export function delegationKeeper(
   });
 }
 
-/** Versions kept of a domain: the newest, and all younger than this many days. */
-const keptVersions = { count: 1000, days: 90 } as const;
+/** Newest versions that every domain keeps, however old, unless fewer are allowed. */
+const leastVersions = 1000;
+/** Versions deleted in one transaction: each may have thousands of records. */
+const sliceVersions = 50;
 
-/** Forgets old versions. */
-export function historyKeeper(store: Store, clock: Clock): Keeper {
+export interface HistoryOptions {
+  /** The time that ages are counted up to. */
+  readonly time: PruneTime;
+  /** Of one domain. */
+  readonly cap: Cap;
+  readonly period: number;
+}
+
+/** Deletes old versions, and those beyond what one domain may have. */
+export function historyKeeper(store: Store, { time, cap, period }: HistoryOptions): Keeper {
   return keeper({
     name: "dns.history",
     subject: "history",
     single: true,
-    period: hour,
+    period,
     async run({ signal }) {
-      const before = clock.now() - keptVersions.days * day;
-      for (const id of await table.listDomainsWithOldVersions(store.read, before)) {
-        if (signal.aborted) return;
-        await store.write((tx) => table.pruneVersions(tx, id, before, keptVersions.count));
-      }
-      // A serial in the past is below what a new domain begins with anyway.
-      await store.write((tx) => table.pruneRetired(tx, Math.floor((clock.now() - day) / 1000)));
+      const before = (await time.read()) - cap.days * day;
+      const prune = async (id: number, place: number, date: number): Promise<void> => {
+        const kept = await table.findNewest(store.read, id, place);
+        if (kept === undefined) return;
+        const some = (tx: Tx) => table.pruneVersions(tx, id, kept.serial, date, sliceVersions);
+        while (!signal.aborted && (await store.write(some)) === sliceVersions);
+      };
+      for (const id of await table.listDomainsWithOldVersions(store.read, before))
+        await prune(id, Math.min(leastVersions, cap.count), before);
+      for (const id of await table.listDomainsWithManyVersions(store.read, cap.count))
+        await prune(id, cap.count, Number.MAX_SAFE_INTEGER);
     },
   });
 }

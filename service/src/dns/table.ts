@@ -287,26 +287,57 @@ export async function listDomainsWithOldVersions(db: Reader, before: number): Pr
   return rows.map((row) => row.domain_id);
 }
 
-/** Forgets serials of deleted domains below `before`. */
-export async function pruneRetired(tx: Tx, before: number): Promise<void> {
-  await tx.deleteFrom("retired_zone").where("serial", "<", before).execute();
+/** Serials of deleted domains as what grows with use: one in the past is below what a new domain begins with anyway. */
+export const retiredZones = {
+  name: "zone",
+  table: "retired_zone",
+  key: ["ascii"],
+  date: "serial",
+  unit: 1000,
+} as const;
+
+/** Domains with more than `count` versions. */
+export async function listDomainsWithManyVersions(db: Reader, count: number): Promise<number[]> {
+  const rows = await db
+    .selectFrom("domain_version")
+    .select("domain_id")
+    .groupBy("domain_id")
+    .having((e) => e.fn.countAll<number>(), ">", count)
+    .execute();
+  return rows.map((row) => row.domain_id);
 }
 
-/** Forgets versions of a domain that are older than `before` and not among its newest `keep`. */
-export async function pruneVersions(tx: Tx, domain: number, before: number, keep: number): Promise<void> {
-  const last = await tx
+/** The `place`th newest version of a domain; undefined: there are not that many. */
+export const findNewest = (db: Reader, domain: number, place: number): Promise<{ serial: number } | undefined> =>
+  db
     .selectFrom("domain_version")
     .select("serial")
     .where("domain_id", "=", domain)
     .orderBy("serial", "desc")
-    .offset(keep - 1)
+    .offset(place - 1)
     .limit(1)
     .executeTakeFirst();
-  if (last === undefined) return;
-  await tx
+
+/** Deletes at most `limit` versions below a serial, those older than `before` only. Resolves to how many they were. */
+export async function pruneVersions(
+  tx: Tx,
+  domain: number,
+  below: number,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const oldest = tx
+    .selectFrom("domain_version as old")
+    .select("old.serial")
+    .where("old.domain_id", "=", domain)
+    .where("old.serial", "<", below)
+    .where("old.date", "<", before)
+    .orderBy("old.serial")
+    .limit(limit);
+  const { numDeletedRows } = await tx
     .deleteFrom("domain_version")
     .where("domain_id", "=", domain)
-    .where("serial", "<", last.serial)
-    .where("date", "<", before)
-    .execute();
+    .where("serial", "in", oldest)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -15,6 +15,7 @@ import type { HeardStore } from "./commit.ts";
 import { touch } from "./commit.ts";
 import type { Keeper } from "./flow.ts";
 import { keeper } from "./flow.ts";
+import type { PruneTime } from "./prunetime.ts";
 
 export type EventRow = Selectable<EventTable>;
 
@@ -223,15 +224,15 @@ function typeFits(row: ExpressionBuilder<Tables, "event">, type: string): Expres
   return sql<SqlBool>`substr(type, 1, ${sql.lit(beginning.length)}) = ${beginning}`;
 }
 
-/** Prunes once an hour. */
-export function eventKeeper(feed: Feed, clock: Clock): Keeper {
+/** `time`: the one that ages are counted up to. */
+export function eventKeeper(feed: Feed, time: Pick<PruneTime, "read">, period: number): Keeper {
   return keeper({
     name: "event.prune",
     subject: "service",
     single: true,
-    period: day / 24,
+    period,
     async run() {
-      await feed.prune(clock.now());
+      await feed.prune(await time.read());
     },
   });
 }

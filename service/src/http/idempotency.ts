@@ -14,6 +14,9 @@ import type { Reply } from "./reply.ts";
 /** How long a key is known, in milliseconds. */
 export const keyLife = 24 * 60 * 60 * 1000;
 
+/** Keys as what grows with use. */
+export const storedKeys = { name: "key", table: "idempotency", key: ["project_id", "key"], date: "date" } as const;
+
 /** A key that this request holds until it lets go. */
 export interface Claim {
   /** In the transaction of the change. Throws `idempotency_key_busy` when another process was first. */
@@ -26,8 +29,6 @@ export interface Claim {
 export interface IdempotencyKeys {
   /** Either the stored answer of the same request, or the right to be the first. Throws `idempotency_key_busy` and `idempotency_key_conflict`. */
   claim(project: number, key: string, fingerprint: string, now: number): Promise<Claim | Kept>;
-  /** Forgets what is older than a day; resolves to how many keys. */
-  prune(now: number): Promise<number>;
 }
 
 /** What is known of a request that was answered. */
@@ -77,8 +78,6 @@ const replace = prepare<{ project: number; key: string; sealed: Uint8Array }>()(
     .where("project_id", "=", p("project"))
     .where("key", "=", p("key")),
 );
-
-const removeOld = prepare<{ since: number }>()((db, p) => db.deleteFrom("idempotency").where("date", "<=", p("since")));
 
 /** The clock was set forward, and no key is forgotten early for that. Set back, it only makes them known for longer. */
 export async function moveKeyTimes(tx: Tx, step: ClockStep): Promise<void> {
@@ -150,9 +149,6 @@ export function createIdempotencyKeys(store: Store, sealer: Sealer): Idempotency
         running.delete(name);
         throw error;
       }
-    },
-    async prune(now) {
-      return store.write((tx) => removeOld.run(tx, { since: now - keyLife }));
     },
   };
 }

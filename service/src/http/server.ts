@@ -98,8 +98,6 @@ export interface Http {
   listen(host: string, port: number): Promise<string>;
   /** Takes no new connection, lets what has begun finish within `graceMs`, then cuts the rest. Resolves when all is stored. */
   close(graceMs: number): Promise<void>;
-  /** Forgets idempotency keys older than a day; resolves to how many. */
-  pruneKeys(): Promise<number>;
 }
 
 /** Connections that do nothing get this long to bring their request when the service stops, in milliseconds. */
@@ -233,7 +231,6 @@ export function createHttp(options: HttpOptions): Http {
 
   return {
     server,
-    pruneKeys: () => keys.prune(clock.now()),
     listen: (host, port) =>
       new Promise((resolve, reject) => {
         server.once("error", reject);

@@ -5,6 +5,7 @@ import { serverLimits } from "@brume/api/server.ts";
 import { techNameOf } from "../catalog/rules.ts";
 import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
+import type { PruneTime } from "../engine/prunetime.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
 import { type ImageFlows, orderImage, orderImageRemoval } from "./flow/image.ts";
@@ -30,7 +31,11 @@ const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow,
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
   created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
 
-export function backupKeeper(tools: FlowTools, flows: ImageFlows & { readonly turn: TurnFlow }): Keeper {
+export function backupKeeper(
+  tools: FlowTools,
+  flows: ImageFlows & { readonly turn: TurnFlow },
+  pruneTime: PruneTime,
+): Keeper {
   const { store, clock } = tools;
 
   async function begin(tx: Tx, id: number, now: number): Promise<void> {
@@ -55,9 +60,10 @@ export function backupKeeper(tools: FlowTools, flows: ImageFlows & { readonly tu
       const now = clock.now();
       const servers = await listAllServers(store.read);
       for (const server of servers) if (isDue(server, now)) await store.write((tx) => begin(tx, server.id, now));
+      const old = await pruneTime.read();
       const byId = new Map(servers.map((server) => [server.id, server]));
       for (const { id } of (await listBackups(store.read)).filter((image) =>
-        isOld(image, byId.get(image.server_id ?? 0), now),
+        isOld(image, byId.get(image.server_id ?? 0), old),
       ))
         await store.write(async (tx) => {
           await lockImage(tx, id);

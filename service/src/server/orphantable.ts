@@ -126,3 +126,6 @@ export async function tellOrphan(
     },
   ]);
 }
+
+/** What grows with every delete. What is found on the host and no longer remembered here is kept, as an orphan. */
+export const retiredRows = { name: "deleted", table: "retired", key: ["kind", "name"], date: "date" } as const;

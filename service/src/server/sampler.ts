@@ -7,6 +7,7 @@ import { type Clock, steadyOf } from "../base/clock.ts";
 import type { MachineStatus, MachinesStatus } from "../drivers/machine/port.ts";
 import type { NetworkStatus, RouterStatus } from "../drivers/router/port.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
+import type { PruneTime } from "../engine/prunetime.ts";
 import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
 import {
   type Counters,
@@ -28,6 +29,8 @@ import {
 export interface SamplerOptions {
   readonly store: Store;
   readonly clock: Clock;
+  /** What ages are counted up to. */
+  readonly pruneTime: PruneTime;
   /** How the machines, and the networks, stand now. */
   readonly machines: { look(): Promise<MachinesStatus> };
   readonly networks: { look(): Promise<RouterStatus> };
@@ -54,7 +57,7 @@ interface Present {
   readonly figures: Figures;
 }
 
-export function createSampler({ store, clock, machines, networks }: SamplerOptions): Sampler {
+export function createSampler({ store, clock, pruneTime, machines, networks }: SamplerOptions): Sampler {
   let seen: ReadonlyMap<number, Seen> = new Map();
   let present = new Map<number, Present>();
 
@@ -92,7 +95,7 @@ export function createSampler({ store, clock, machines, networks }: SamplerOptio
     if (present.size === 0) return;
     const rows = present;
     present = new Map();
-    const now = clock.now();
+    const now = await pruneTime.read();
     await store.write(async (tx) => {
       const servers = new Set((await tx.selectFrom("server").select("id").execute()).map(({ id }) => id));
       for (const [server, { start, figures }] of rows) if (servers.has(server)) await save(tx, server, start, figures);
@@ -160,10 +163,10 @@ async function save(tx: Tx, server: number, start: number, figures: Figures): Pr
 const mostThinned = 1000;
 
 async function thin(tx: Tx, now: number): Promise<void> {
-  await tx
-    .deleteFrom("sample")
-    .where("start", "<", now - rowLife)
-    .execute();
+  await sql`delete from sample where (server_id, start) in
+    (select server_id, start from sample where start < ${now - rowLife} order by start limit ${sql.lit(mostThinned)})`.execute(
+    tx,
+  );
   const old = await tx
     .selectFrom("sample")
     .select(["server_id", "start", "figures"])

@@ -9,6 +9,7 @@ import type { Sealer } from "../base/secret.ts";
 import type { ImageRow } from "../catalog/table.ts";
 import type { Machines } from "../drivers/machine/port.ts";
 import type { Flow, Keeper } from "../engine/flow.ts";
+import { createPruneTime, type PruneTime } from "../engine/prunetime.ts";
 import { nudge, type Only, type TaskError } from "../engine/task.ts";
 import type { Surroundings } from "../network/image.ts";
 import type { Live } from "../network/live.ts";
@@ -41,6 +42,8 @@ import type { BatchRow, ServerRow } from "./table.ts";
 export interface ServersOptions {
   readonly store: Store;
   readonly clock: Clock;
+  /** What the age of backups is counted up to. */
+  readonly pruneTime?: PruneTime;
   readonly log: Log;
   readonly sealer: Sealer;
   /** Random bytes, of passwords. */
@@ -66,7 +69,7 @@ export interface Making {
 type PowerOrder = Pick<Order, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor };
 
 export function createServers(options: ServersOptions) {
-  const { store, log, machines } = options;
+  const { store, log, machines, pruneTime = createPruneTime(store, options.clock) } = options;
   const byName = new Map<string, Flow>();
   const sight = createSight(machines, options.clock, () => {
     store
@@ -105,7 +108,7 @@ export function createServers(options: ServersOptions) {
 
   return {
     flows,
-    keepers: [watch, backupKeeper(tools, imaging), orphans.keeper] satisfies readonly Keeper[],
+    keepers: [watch, backupKeeper(tools, imaging, pruneTime), orphans.keeper] satisfies readonly Keeper[],
     /** Before the first request: what is on the host and in no row keeps its number. */
     noteOrphans: () => orphans.note(),
     /** Whether the server is on, as observed. */

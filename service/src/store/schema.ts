@@ -4,6 +4,7 @@
  */
 import type { Generated } from "kysely";
 import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
+import type { IdempotencyTable, ProbeTable, PruneTimeTable } from "./ownschema.ts";
 import type { OrphanTable, RetiredTable, SampleTable, ServerBatchTable } from "./serverschema.ts";
 import type { WebhookDeliveryTable, WebhookTable } from "./webhookschema.ts";
 
@@ -347,20 +348,6 @@ export interface ServerKeyTable {
   sshkey: string;
 }
 
-export interface IdempotencyTable {
-  project_id: number;
-  key: string;
-  date: number;
-  /** Fingerprint of the request and its answer, as JSON under the house's key. */
-  sealed: Uint8Array;
-}
-
-/** One row: a known text under the key of this installation. */
-export interface ProbeTable {
-  id: Generated<number>;
-  sealed: Uint8Array;
-}
-
 export interface Tables {
   migration: MigrationTable;
   event: EventTable;
@@ -387,6 +374,7 @@ export interface Tables {
   server_key: ServerKeyTable;
   sample: SampleTable;
   probe: ProbeTable;
+  prune_time: PruneTimeTable;
   orphan: OrphanTable;
   retired: RetiredTable;
   webhook: WebhookTable;

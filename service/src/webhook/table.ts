@@ -122,3 +122,12 @@ export const pruneDeliveries = prepare<{ webhook: number }>()((db, p) =>
         .limit(1),
     ),
 );
+
+/** Deliveries that have ended as what grows with use, beside the newest of each webhook that are kept. */
+export const endedDeliveries = {
+  name: "delivery",
+  table: "webhook_delivery",
+  key: ["id"],
+  date: "ended",
+  where: "due is null",
+} as const;
