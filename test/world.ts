@@ -78,6 +78,7 @@ interface WorldOptions {
   /** PEM texts. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
+  readonly disk?: ServiceOptions["disk"];
   readonly keep?: NonNullable<ServiceOptions["keep"]>;
   /** Who may transfer zones and is told of changes; nobody if absent. */
   readonly transfer?: BuiltinOptions["transfer"];
@@ -175,6 +176,7 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
       lenientHttp: false,
       tls: options.tls ?? null,
       ...(options.limits !== undefined && { limits: options.limits }),
+      ...(options.disk !== undefined && { disk: options.disk }),
       ...(options.keep !== undefined && { keep: options.keep }),
     });
     const url = `http${options.tls ? "s" : ""}://${await service.listen("127.0.0.1", 0)}`;

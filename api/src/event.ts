@@ -28,6 +28,7 @@ export const eventResources = {
   project: { scope: "account:admin", types: ["project.created", "project.changed", "project.deleted"] },
   token: { scope: "account:admin", types: ["token.created", "token.deleted"] },
   orphan: { scope: "account:admin", types: ["orphan.created", "orphan.changed", "orphan.deleted"] },
+  disk: { scope: "account:admin", types: ["disk.low", "disk.recovered"] },
   webhook: { scope: "account:admin", types: ["webhook.created", "webhook.changed", "webhook.deleted"] },
 } as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;
 

@@ -37,7 +37,8 @@ import { createFeed, eventKeeper } from "./engine/event.ts";
 import { endedTasks, pruneKeeper } from "./engine/prune.ts";
 import { createPruneTime } from "./engine/prunetime.ts";
 import { endedWithin } from "./engine/task.ts";
-import { createDiskWatch, type DiskSettings, type DiskState, describeDisk } from "./http/disk.ts";
+import { createDiskWatch, type DiskSettings, type DiskState, describeDisk, withoutStorage } from "./http/disk.ts";
+import { createDiskNews } from "./http/disknews.ts";
 import { printEvent } from "./http/events.ts";
 import { moveKeyTimes, storedKeys } from "./http/idempotency.ts";
 import type { Readiness } from "./http/own.ts";
@@ -116,6 +117,7 @@ export interface Service {
 }
 
 const minute = 60_000;
+const prunables = [...auditRows, storedKeys, endedTasks, retiredZones, ...pastClaims, endedDeliveries, retiredRows];
 /** Milliseconds between looks at the name server for `/readyz` and figures, and writes of when tokens were last used. */
 const beat = 5000;
 const sshPort = 22;
@@ -192,6 +194,7 @@ export function createService(options: ServiceOptions): Service {
   let state: "starting" | "running" | "stopping" = "starting";
   let databaseAnswers = true;
   const diskWatch = createDiskWatch({ ...options.disk, log, registry: figures.registry });
+  const diskNews = createDiskNews(store);
   let disk: DiskState | null = null;
   let machineState = { ready: true, detail: "not asked yet" };
   let orphans = 0;
@@ -211,6 +214,7 @@ export function createService(options: ServiceOptions): Service {
       () => ({ ready: false, detail: "the machines do not answer" }),
     );
     disk = await diskWatch.look();
+    await diskNews.tell(disk, clock.now()).catch(store.trouble);
     await figures.look();
     machineState = await machine;
     orphans = await countOrphans(store.read).catch(() => orphans);
@@ -301,7 +305,6 @@ export function createService(options: ServiceOptions): Service {
     tls: options.tls,
     ...(options.limits !== undefined && { limits: options.limits }),
   });
-  const prunables = [...auditRows, storedKeys, endedTasks, retiredZones, ...pastClaims, endedDeliveries, retiredRows];
   const engine = createEngine({
     store,
     flows: [...servers.flows, importer],
@@ -382,15 +385,6 @@ export function createService(options: ServiceOptions): Service {
 
 const tellOrphans = (count: number): string =>
   count === 0 ? "" : `; ${count} on the host that the database does not know: GET /orphan`;
-
-/** The store says itself, once, that it cannot work: what fails because of it is worth no line of its own. */
-const withoutStorage =
-  (log: Log): Log =>
-  (level, message, detail) =>
-    log(isStorageError(detail) ? "debug" : level, message, detail);
-
-const isStorageError = (detail: object | undefined): boolean =>
-  detail !== undefined && "error" in detail && detail.error instanceof StorageError;
 
 /** Makes a text when it is first wanted, and never again. */
 function once(make: () => string): () => string {

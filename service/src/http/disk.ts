@@ -2,6 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { Gauge, type Registry } from "prom-client";
 import type { Log } from "../base/log.ts";
+import { StorageError } from "../store/db.ts";
 
 export interface DiskSettings {
   readonly folder: string;
@@ -58,3 +59,12 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
     },
   };
 }
+
+/** The store says itself, once, that it cannot work: what fails because of it is worth no line of its own. */
+export const withoutStorage =
+  (log: Log): Log =>
+  (level, message, detail) =>
+    log(isStorageError(detail) ? "debug" : level, message, detail);
+
+const isStorageError = (detail: object | undefined): boolean =>
+  detail !== undefined && "error" in detail && detail.error instanceof StorageError;
