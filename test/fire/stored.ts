@@ -60,7 +60,7 @@ function checkRows(domain: DomainRow, rows: readonly RecordRow[]): void {
     assert.match(name, /^(?=.{1,253}$)(\*\.)?([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/, `the name of record ${row.id}`);
     assert.equal(row.node, sortKey(servedOwner(record)));
     assert.ok(row.serial <= domain.serial, `record ${row.id} is newer than its domain`);
-    assert.ok(row.ttl >= 1 && row.ttl <= 2 ** 31 - 1);
+    assert.ok(row.ttl >= 0 && row.ttl <= 2 ** 31 - 1);
     assert.equal(typeof JSON.parse(row.labels), "object");
   }
 }

@@ -196,8 +196,19 @@ onEveryDatabase("truth", (stage) => {
     };
     let restoreTo = 0;
 
-    // Where an action waits to be canceled the database is never calm: that one is tried in the stories.
-    const tried = operationNames.filter((each) => isChange(contract[each] as Operation) && each !== "cancelAction");
+    // Not tried here: what needs an action that waits, something on the host without a row, or a webhook, since the database is never
+    // calm beside them.
+    const untried: readonly OperationName[] = [
+      "cancelAction",
+      "adoptOrphan",
+      "deleteOrphan",
+      "createDiskCopy",
+      "deleteDiskCopies",
+      "createWebhook",
+      "deleteWebhook",
+      "resendDelivery",
+    ];
+    const tried = operationNames.filter((each) => isChange(contract[each] as Operation) && !untried.includes(each));
     for (const name of tried)
       test(`of ${name} changes no row, and answers what comes`, async () => {
         const [oldest] = (await stage.client.listVersions({ path: { id: ids.domain } })).slice(-3);

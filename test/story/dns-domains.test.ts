@@ -54,20 +54,7 @@ onEveryDatabase("domains", (stage) => {
       });
 
     test("that are none are refused", async () => {
-      for (const Name of [
-        "a..b",
-        ".",
-        ".a",
-        "-a.b",
-        "a-.b",
-        "a b",
-        "*.a",
-        "a/b",
-        "192.0.2.1",
-        "xn--a.b",
-        "a@b",
-        "a.b..",
-      ])
+      for (const Name of ["a..b", ".", ".a", "-a.b", "a-.b", "a b", "*.a", "192.0.2.1", "xn--a.b", "a@b", "a.b.."])
         await refused(create({ Name }), "validation_failed", { "/Name": "format_invalid" });
       for (const Name of [`${"a".repeat(64)}.b`, `${"a.".repeat(127)}b`, `${"ж".repeat(63)}.example`])
         await refused(create({ Name }), "validation_failed", { "/Name": "too_long" });
@@ -156,7 +143,7 @@ onEveryDatabase("domains", (stage) => {
         "host-2.file.example. 3600 IN A 192.0.2.2",
         "host-3.file.example. 3600 IN A 192.0.2.3",
         "sub.file.example. 3600 IN NS ns.other.",
-        'txt.file.example. 3600 IN TXT "ab;c"',
+        'txt.file.example. 3600 IN TXT "a" "b;c"',
         "www.file.example. 3600 IN CNAME @",
       ]);
       assert.deepEqual(await stage.lookUp("host-2.file.example", "A"), ["192.0.2.2"]);
@@ -347,7 +334,7 @@ onEveryDatabase("domains", (stage) => {
       for (const records of ["false", "0", "No"])
         assert.deepEqual((await reader.ask(`GET /dns?RECORDS=${records}`)).json, bare);
       assert.deepEqual((await reader.ask("GET /dns?records=true")).json, made);
-      assert.equal((await reader.ask("GET /dns?records=maybe")).code, "validation_failed");
+      assert.equal((await reader.ask("GET /dns?records=maybe")).code, "query_invalid");
     });
 
     const filters: [object, string[]][] = [

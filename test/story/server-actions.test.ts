@@ -110,7 +110,7 @@ onEveryDatabase(
         const made = await stage.client.createServer({ body: { Name: "long queue", WaitFor: "Ssh" } });
         for (let waiting = 0; waiting < 20; waiting++) await scene.order(made.ID, { Type: "PowerReboot" });
         const edit = (body: object) => stage.client.updateServer({ path: path(made), body });
-        await refused(scene.order(made.ID, { Type: "PowerOff" }), "queue_full");
+        await refused(scene.order(made.ID, { Type: "PowerReboot" }), "queue_full");
         await refused(edit({ CPU: 2 }), "queue_full");
         const renamed = await edit({ Name: "renamed", CPU: made.CPU });
         assert.deepEqual([renamed.State, renamed.Steps], ["Completed", []]);

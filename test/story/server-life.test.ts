@@ -67,6 +67,8 @@ onEveryDatabase(
           IsProtected: false,
           Error: null,
           isBackupActive: false,
+          Condition: "Normal",
+          Crashes: 0,
           BackupPeriod: 7,
           Labels: { env: "prod" },
         });

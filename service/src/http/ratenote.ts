@@ -3,7 +3,7 @@
  * limit sees its figures on each of its answers; nothing is taken from its bucket here. Only `/healthz` and `/readyz` look at no token, for
  * they answer when the database does not.
  */
-import type { Clock } from "../base/clock.ts";
+import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Caller } from "./handler.ts";
 import { readBearer } from "./head.ts";
@@ -24,7 +24,7 @@ export function createRateNote({ authenticate, limiter, clock }: RateTools): Not
     if (token === null) return;
     try {
       const { tokenId, rateLimit } = await authenticate(token, address);
-      if (rateLimit !== null) limiter.take(tokenId, rateLimit, clock.now(), false, headers);
+      if (rateLimit !== null) limiter.take(tokenId, rateLimit, steadyOf(clock), false, headers);
     } catch {
       // The answer is about something else.
     }
