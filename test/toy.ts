@@ -79,6 +79,7 @@ export function createMortal(store: Store): MortalStore {
   }
   const inner: Store = {
     kind: store.kind,
+    processes: store.processes,
     alone: store.alone,
     read: store.read,
     trouble: () => store.trouble(),

@@ -169,6 +169,7 @@ export const catalogOperations = operations({
     method: "GET",
     path: "/dcLocation",
     access: "any",
+    observes: true,
     summary: "List locations with what is free in them",
     description: "The first is the default. With engines `sim` every answer is the same, but no machine runs.",
     query: listQuery({ name: nameFilter }),

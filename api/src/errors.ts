@@ -6,11 +6,17 @@
 interface FaultRow {
   readonly status: number;
   readonly message: string;
+  /** What is missing, as sentences and the audit name it. */
+  readonly noun?: string;
 }
 
 const invalid = (message: string): FaultRow => ({ status: 400, message });
 const denied: FaultRow = { status: 401, message: "Authorization has been denied for this request." };
-const missing = (what: string): FaultRow => ({ status: 404, message: `${what} not found` });
+const missing = <Noun extends string>(what: string, noun: Noun) => ({
+  status: 404,
+  message: `${what} not found`,
+  noun,
+});
 const conflict = (message: string): FaultRow => ({ status: 409, message });
 
 /** Whole-answer codes: `code` of an error object (docs/spec.md#errors). */
@@ -48,24 +54,24 @@ export const faults = {
   domain_public_suffix: { status: 403, message: "The name is a public suffix." },
   domain_reserved: { status: 403, message: "The name is reserved." },
   path_not_found: { status: 404, message: "There is no such address." },
-  server_not_found: missing("Server"),
-  action_not_found: missing("Action"),
-  batch_not_found: missing("Server group"),
-  domain_not_found: missing("Domain"),
-  record_not_found: missing("Record"),
-  claim_not_found: missing("Claim"),
-  withdrawn_domain_not_found: missing("Withdrawn domain"),
-  reservation_not_found: missing("Reservation"),
-  public_network_not_found: missing("Public network"),
-  network_not_found: missing("Network"),
-  tunnel_not_found: missing("Tunnel"),
-  image_not_found: missing("Image"),
-  sshkey_not_found: missing("SSH key"),
-  orphan_not_found: missing("Orphan"),
-  token_not_found: missing("Token"),
-  project_not_found: missing("Project"),
-  webhook_not_found: missing("Webhook"),
-  delivery_not_found: missing("Delivery"),
+  server_not_found: missing("Server", "server"),
+  action_not_found: missing("Action", "action"),
+  batch_not_found: missing("Server group", "batch"),
+  domain_not_found: missing("Domain", "domain"),
+  record_not_found: missing("Record", "record"),
+  claim_not_found: missing("Claim", "claim"),
+  withdrawn_domain_not_found: missing("Withdrawn domain", "withdrawn domain"),
+  reservation_not_found: missing("Reservation", "reservation"),
+  public_network_not_found: missing("Public network", "public network"),
+  network_not_found: missing("Network", "network"),
+  tunnel_not_found: missing("Tunnel", "tunnel"),
+  image_not_found: missing("Image", "image"),
+  sshkey_not_found: missing("SSH key", "sshkey"),
+  orphan_not_found: missing("Orphan", "orphan"),
+  token_not_found: missing("Token", "token"),
+  project_not_found: missing("Project", "project"),
+  webhook_not_found: missing("Webhook", "webhook"),
+  delivery_not_found: missing("Delivery", "delivery"),
   method_not_allowed: { status: 405, message: "The method is not allowed here." },
   request_timeout: { status: 408, message: "The request did not arrive in time." },
   idempotency_key_conflict: conflict("The idempotency key was used with another request."),
@@ -104,6 +110,11 @@ export const faults = {
 } as const satisfies Record<string, FaultRow>;
 
 export type FaultCode = keyof typeof faults;
+
+/** Codes that say of an object that it is not there. */
+export type MissingCode = {
+  [C in FaultCode]: (typeof faults)[C] extends { readonly noun: string } ? C : never;
+}[FaultCode];
 
 /** Codes of single fields, only inside `errors`. */
 export const fieldCodes = [

@@ -62,6 +62,8 @@ export const eventOperations = operations({
     method: "GET",
     path: "/event",
     access: "any",
+    unlimited: true,
+    observes: true,
     summary: "List events, oldest first, or stream them",
     description:
       "With `Accept: text/event-stream` it is a stream that `Last-Event-ID` or `after` resumes without gap or double. Else an array, at most 100 unless `limit` says otherwise.",

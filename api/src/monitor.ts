@@ -30,6 +30,7 @@ export const monitorOperations = operations({
     method: "GET",
     path: "/server/{id}/log",
     access: "server:read",
+    observes: true,
     summary: "Read what a server said on its serial console since it was started",
     params: serverParam,
     query: Type.Object({
@@ -55,6 +56,7 @@ export const monitorOperations = operations({
     method: "GET",
     path: "/server/{id}/metrics",
     access: "server:read",
+    observes: true,
     summary: "Read how busy a server was",
     description: "24 hours at 10 s, 30 days at 5 min. Default: the last hour at 60 s.",
     params: serverParam,

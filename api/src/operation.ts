@@ -3,7 +3,7 @@
  * Nothing here runs; whoever wants to know what the API promises reads values of this type.
  */
 import { type Static, type TObject, type TSchema } from "typebox";
-import type { FaultCode } from "./errors.ts";
+import type { FaultCode, MissingCode } from "./errors.ts";
 
 export const scopes = [
   "server:read",
@@ -38,7 +38,7 @@ export interface Operation {
   readonly summary: string;
   readonly description?: string;
   /** Per parameter of the path the fault that an id without an object gets. */
-  readonly params?: Readonly<Record<string, FaultCode>>;
+  readonly params?: Readonly<Record<string, MissingCode>>;
   /** Filters and options of the query; paging and `dryRun` are added where they belong. */
   readonly query?: TObject;
   readonly body?: TObject;
@@ -60,6 +60,15 @@ export interface Operation {
   readonly repeatable?: boolean;
   /** A change that stays possible in a blocked project. */
   readonly whenBlocked?: boolean;
+  /**
+   * Of a read: the answer shows more than committed rows (the state of machines, counters, the time), or rows that reads of this kind
+   * alone show and whose commits are not counted. The answer of any other read may be repeated until the next commit.
+   */
+  readonly observes?: boolean;
+  /** It does not draw from the token's rate limit. */
+  readonly unlimited?: boolean;
+  /** It answers also before the service is ready, and while it stops. */
+  readonly alwaysAnswers?: boolean;
   /** What it can answer besides the faults that every operation of its kind can. */
   readonly faults?: readonly FaultCode[];
 }
@@ -78,6 +87,11 @@ export type Params<Op extends Operation> = { readonly [Name in ParamNames<Op["pa
 export type Body<Op extends Operation> = Op["body"] extends TObject ? Static<Op["body"]> : undefined;
 export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
 export type Answer<Op extends Operation> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
+
+/** Whether the answer to a read depends on nothing but what is committed, and so may be repeated until the next commit. */
+export function isStored(op: Operation): boolean {
+  return op.method === "GET" && op.access !== "open" && op.observes !== true;
+}
 
 /** Changes are all but GET and what only asks: they take `Idempotency-Key`, `Prefer: wait`, `dryRun` and are audited. */
 export function isChange(op: Operation): boolean {

@@ -228,6 +228,7 @@ export const serverOperations = operations({
     method: "GET",
     path: "/server",
     access: "server:read",
+    observes: true,
     summary: "List servers, those that are being deleted or have failed too",
     query: listQuery({
       name: nameFilter,
@@ -257,6 +258,7 @@ export const serverOperations = operations({
     method: "GET",
     path: "/server/{id}",
     access: "server:read",
+    observes: true,
     summary: "Read a server",
     params: serverParam,
     answer: Server,
@@ -364,6 +366,7 @@ export const serverOperations = operations({
     method: "GET",
     path: "/server/{id}/action/{actionID}",
     access: "server:read",
+    unlimited: true,
     summary: "Read an action",
     params: actionParams,
     answer: Action,

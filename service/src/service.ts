@@ -292,7 +292,7 @@ export function createService(options: ServiceOptions): Service {
     readiness,
     look,
     documents,
-    freshness: () => (store.kind === "sqlite" ? store.commits() + zones.steps() : null),
+    freshness: () => (store.processes === "one" ? store.commits() + zones.steps() : null),
     veil,
     ended: (tasks, ms) =>
       endedWithin(

@@ -92,6 +92,7 @@ export const toyContract = {
       method: "GET",
       path: "/book/{id}/action/{actionID}",
       access: "dns:read",
+      unlimited: true,
       summary: "",
       params: { id: "domain_not_found", actionID: "record_not_found" },
       answer: Type.Unknown(),
@@ -250,7 +251,7 @@ export async function openLibrary(options: Partial<HttpOptions> = {}, kind: Kind
       async add() {},
     },
     readiness: () => ({ Status: library.status, Checks: [] }),
-    freshness: () => (kind === "sqlite" ? store.commits() : null),
+    freshness: () => (store.processes === "one" ? store.commits() : null),
     documents: { openapi: () => '{"openapi":"3.1.0"}', docs: () => "<!doctype html>" },
     ...options,
   });
@@ -289,7 +290,6 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
   ];
   return {
     listBooks: {
-      stable: true,
       async list({ query, caller }, db) {
         const { rows } = await sql<BookRow>`SELECT * FROM book WHERE project = ${caller.projectId} ORDER BY id`.execute(
           db,
@@ -299,28 +299,27 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
       },
     },
     createBook: {
-      async prepare() {
+      async prepare({ body, caller, dryRun }) {
         await library.prepare?.();
-      },
-      async change({ body, caller, dryRun }, tx) {
-        const { Name, Pages = 100 } = body as unknown as { Name: string; Pages?: number };
-        if (Name === "forbidden") throw faultAt("cname_conflict", "/Name", "This book cannot be.");
-        const { rows } = await sql<BookRow>`
-          INSERT INTO book (project, name, pages, version) VALUES (${caller.projectId}, ${Name}, ${Pages}, 1)
-          RETURNING id, project, name, pages, version`.execute(tx);
-        const row = rows[0] as BookRow;
-        if (Name === "explosive") throw new Error("the secret inside");
-        const answer = show(dryRun ? { ...row, id: 0 } : row, library.settle === null ? "Active" : "New");
-        return {
-          answer,
-          tag: tagOf(row),
-          happenings: told("domain.created", row.id, null, answer),
-          settle: settled(row),
+        return async (tx) => {
+          const { Name, Pages = 100 } = body as unknown as { Name: string; Pages?: number };
+          if (Name === "forbidden") throw faultAt("cname_conflict", "/Name", "This book cannot be.");
+          const { rows } = await sql<BookRow>`
+            INSERT INTO book (project, name, pages, version) VALUES (${caller.projectId}, ${Name}, ${Pages}, 1)
+            RETURNING id, project, name, pages, version`.execute(tx);
+          const row = rows[0] as BookRow;
+          if (Name === "explosive") throw new Error("the secret inside");
+          const answer = show(dryRun ? { ...row, id: 0 } : row, library.settle === null ? "Active" : "New");
+          return {
+            answer,
+            tag: tagOf(row),
+            happenings: told("domain.created", row.id, null, answer),
+            settle: settled(row),
+          };
         };
       },
     },
     readBook: {
-      stable: true,
       async read(request, db) {
         const row = await find(db, request);
         if (request.otherMedia) return { answer: null, text: { type: "text/dns", body: row.name } };

@@ -224,6 +224,21 @@ test("only config reads the environment, only exec starts processes", () => {
   );
 });
 
+test("outside the store, no decision depends on which database it is", () => {
+  // Whether others write too is `store.processes`. Only the claim of tasks differs, in its SQL.
+  const allowed = ["service/src/engine/lease.ts"];
+  const asks = rooms.filter(
+    (room) =>
+      room.startsWith("service/src/") &&
+      !room.startsWith("service/src/store/") &&
+      /"(?:sqlite|postgres)"/.test(readFileSync(join(root, room), "utf8")),
+  );
+  assert.deepEqual(
+    asks.filter((room) => !allowed.includes(room)),
+    [],
+  );
+});
+
 test("no room is longer than 400 lines", () => {
   const long = globSync("{api,service,cli,console,test,bench,scripts}/**/*.{ts,tsx}", {
     cwd: root,

@@ -1,5 +1,6 @@
 /** What `GET /audit` is asked about: kinds of things and names of operations, of which an unknown one is refused instead of matching nothing. */
 import { contract, operationNames } from "@brume/api/contract.ts";
+import { faults } from "@brume/api/errors.ts";
 import { eventResourceNames } from "@brume/api/event.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import { faultAt } from "../base/fault.ts";
@@ -9,9 +10,7 @@ const kinds = [
   ...new Set([
     ...eventResourceNames,
     ...operationNames.flatMap((name) =>
-      Object.values((contract[name] as Operation).params ?? {}).map((code) =>
-        code.replace("_not_found", "").replaceAll("_", ""),
-      ),
+      Object.values((contract[name] as Operation).params ?? {}).map((code) => faults[code].noun.replaceAll(" ", "")),
     ),
   ]),
 ];

@@ -34,7 +34,7 @@ const resolution = 30_000;
 const mostKnown = 10_000;
 
 export function createAuthenticator(store: Store, clock: Clock): Authenticator {
-  const keeps = store.kind === "sqlite";
+  const keeps = store.processes === "one";
   const known = new Map<string, Known>();
   const used = new Map<number, number>();
   /** A row read before the last `forget` must not be kept after it. */

@@ -126,7 +126,6 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
 
   return {
     readAccount: {
-      stable: true,
       async read({ caller }, db) {
         const own = await getProject(db, caller.projectId);
         const projects = isAdmin(caller) ? await table.listProjects(db) : [own];
@@ -151,14 +150,12 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
     },
     readBalance: { read: async () => ({ answer: 0 }) },
     readOwnProject: {
-      stable: true,
       async read({ caller }, db) {
         const row = await getProject(db, caller.projectId);
         return { answer: await showProject(db, row), tag: projectTag(row) };
       },
     },
     readProject: {
-      stable: true,
       async read({ params }, db) {
         const row = await getProject(db, params.id);
         return { answer: await showProject(db, row), tag: projectTag(row) };
@@ -237,7 +234,6 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
       },
     },
     listTokens: {
-      stable: true,
       async list({ query, caller }, db) {
         const project = query.project ?? caller.projectId;
         await getProject(db, project);
@@ -250,7 +246,6 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
       },
     },
     readToken: {
-      stable: true,
       async read({ params }, db) {
         const row = await getToken(db, params.id);
         return { answer: showToken(row), tag: tokenTag(row) };
@@ -317,7 +312,6 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
       },
     },
     listAudit: {
-      stable: true,
       async list({ query, caller }, db) {
         const filter: table.AuditFilter = {
           project: caller.projectId,

@@ -29,7 +29,6 @@ async function getSshKey(db: Reader, project: number, id: number): Promise<table
 export function keyRoutes(clock: Clock): Handlers<Names> {
   return {
     listSshKeys: {
-      stable: true,
       async list({ query, caller }, db) {
         const page = takePage(await table.listSshKeys(db, caller.projectId), query, {
           id: (row) => row.id,
@@ -40,7 +39,6 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
       },
     },
     readSshKey: {
-      stable: true,
       async read({ params, caller }, db) {
         const row = await getSshKey(db, caller.projectId, params.id);
         return { answer: showSshKey(row), tag: sshKeyTag(row) };

@@ -24,7 +24,6 @@ export function catalogRoutes(tools: CatalogTools): Handlers<Names> & ReturnType
   return {
     ...keyRoutes(tools.clock),
     listImages: {
-      stable: true,
       async list({ query, caller }, db) {
         const wanted = query.location?.split(",").map((title) => findLocation(tools.locations, title.trim()));
         const images = await table.listImages(db, caller.projectId);
@@ -42,7 +41,6 @@ export function catalogRoutes(tools: CatalogTools): Handlers<Names> & ReturnType
       },
     },
     readImage: {
-      stable: true,
       async read({ params, caller }, db) {
         const row = await table.findImage(db, caller.projectId, params.id);
         if (row === undefined) throw new Fault("image_not_found", `There is no image ${params.id} in this project.`);

@@ -78,7 +78,6 @@ const facetsOf = <T extends Named>(): Facets<T> => ({
 export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools): Handlers<Names> {
   return {
     listClaims: {
-      stable: true,
       async list({ query, caller }, db) {
         const rows = seesAll(caller) ? await claims.listClaims(db, caller.projectId) : [];
         const page = takePage(rows, query, { ...facetsOf<claims.ClaimRow>(), state: (row) => row.state });
@@ -86,7 +85,6 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
       },
     },
     readClaim: {
-      stable: true,
       async read({ params, caller }, db) {
         const row = await getClaim(db, caller, params.id);
         return { answer: showClaim(row), tag: claimTag(row) };
@@ -160,7 +158,6 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
       },
     },
     listWithdrawnDomains: {
-      stable: true,
       async list({ query, caller }, db) {
         const rows = seesAll(caller) ? await claims.listWithdrawn(db, caller.projectId) : [];
         const page = takePage(rows, query, facetsOf());
@@ -168,7 +165,6 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
       },
     },
     readWithdrawnDomain: {
-      stable: true,
       async read({ params, caller }, db) {
         const row = await getWithdrawn(db, caller, params.id);
         return { answer: showWithdrawn(row, row.zone_file), tag: `withdrawn-${row.id}-1` };
@@ -184,7 +180,6 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
       },
     },
     listReservations: {
-      stable: true,
       async list({ query }, db) {
         const page = takePage(await claims.listReserved(db), query, facetsOf());
         return { ...page, items: page.items.map(showReservation) };

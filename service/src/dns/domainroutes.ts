@@ -6,7 +6,7 @@ import { findProject, lockProject } from "../account/table.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
-import type { Caller, Handlers, Happening } from "../http/handler.ts";
+import { afterPreparing, type Caller, type Handlers, type Happening } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
 import { readAddress } from "./address.ts";
@@ -123,7 +123,6 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
 
   return {
     listDomains: {
-      stable: true,
       async list({ query, caller }, db) {
         const rows = await table.listDomains(db, caller.projectId);
         const seen = rows.filter((row) => caller.restriction === null || caller.restriction.domainId === row.id);
@@ -145,7 +144,6 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
       },
     },
     readDomain: {
-      stable: true,
       async read({ params, caller, otherMedia }, db) {
         const { row, records } = await readTogether(db, caller, params.id);
         const found = {
@@ -158,7 +156,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         return { ...found, text: { type: "text/dns; charset=us-ascii", body } };
       },
     },
-    createDomain: {
+    createDomain: afterPreparing({
       check: checkDomain,
       async prepare({ body, caller }) {
         const name = readDomainName(body.Name);
@@ -181,7 +179,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
         const most = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const { records, labels, report } = collect(body, first, domain, fetched as Fetched | undefined, most);
+        const { records, labels, report } = collect(body, first, domain, fetched, most);
         holdQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
@@ -230,7 +228,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
           },
         };
       },
-    },
+    }),
     updateDomain: {
       async change({ params, body, caller, expect }, tx) {
         await table.lockDomain(tx, params.id);

@@ -43,7 +43,7 @@ export interface ZonesOptions {
 /** Records read at once while loading: enough to be quick, few enough to let requests in between. */
 const pageRecords = 5000;
 /** Milliseconds between looks for zones that differ; other processes write to PostgreSQL too. */
-const period = { sqlite: 30_000, postgres: 1000 } as const;
+const period = { one: 30_000, many: 1000 } as const;
 const retryAfter = 1000;
 /** Ids tried one by one on damaged pages. */
 const mostSkipped = 1000;
@@ -70,7 +70,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     if (isClosed) return;
     timer = setTimeout(() => {
       zones.reconcile().then(
-        () => plan(period[store.kind]),
+        () => plan(period[store.processes]),
         (error: unknown) => {
           log("error", "The name server could not be compared with the database; trying again.", { error });
           plan(retryAfter);
@@ -200,7 +200,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     await publishAll();
     await nameserver.loaded();
     missing = null;
-    plan(period[store.kind]);
+    plan(period[store.processes]);
     tellLoaded();
   }
 

@@ -151,7 +151,6 @@ export function recordRoutes(tools: DnsTools): Handlers<Names> {
     createRecordTXT: createOf("TXT", tools),
     updateRecordTXT: updateOf("TXT", tools),
     readRecord: {
-      stable: true,
       async read({ params, caller }, db) {
         const row = await getRecord(db, caller, params.id);
         return { answer: showRow(row, row, tools.zones.served(row.ascii)), tag: recordTag(row) };

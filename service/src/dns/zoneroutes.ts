@@ -211,7 +211,6 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
       },
     },
     listVersions: {
-      stable: true,
       async list({ params, query, caller }, db) {
         const domain = await getDomain(db, caller, params.id);
         const limit = query.limit ?? (query.cursor === undefined ? Infinity : defaultLimit);

@@ -34,6 +34,7 @@ export function hearCommits(store: Store): HeardStore {
   return {
     commits: () => commits,
     kind: store.kind,
+    processes: store.processes,
     alone: store.alone,
     read: store.read,
     trouble: () => store.trouble(),

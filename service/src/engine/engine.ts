@@ -60,7 +60,7 @@ export interface Engine {
 
 export function createEngine(options: EngineOptions): Engine {
   const { store, keepers, clock, random, log, lanes = 128, lease = 9_000, alone = false } = options;
-  const { poll = store.kind === "sqlite" ? 10_000 : 1_000, alarm = createAlarm(clock) } = options;
+  const { poll = store.processes === "one" ? 10_000 : 1_000, alarm = createAlarm(clock) } = options;
   const flows = new Map(options.flows.map((flow) => [flow.name, flow]));
   const keeperOf = new Map(keepers.map((keeper) => [keeper.name, keeper]));
   const names = [...new Set([...flows.keys(), ...keeperOf.keys()])];

@@ -114,7 +114,7 @@ const day = 24 * 3600 * 1000;
 const pruned = 2_000;
 
 export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...options }: FeedOptions): Feed {
-  const { poll = store.kind === "sqlite" ? null : 1_000, age = 30 * day, count = 1_000_000 } = options;
+  const { poll = store.processes === "one" ? null : 1_000, age = 30 * day, count = 1_000_000 } = options;
   const listeners = new Set<() => void>();
   let told = false;
   let last = 0;

@@ -2,8 +2,8 @@
  * The contract and its handlers, brought together once when the service starts: per operation what the pipeline would
  * otherwise have to work out for every request.
  */
-import type { FaultCode, FieldFault } from "@brume/api/errors.ts";
-import { isChange, type Operation } from "@brume/api/operation.ts";
+import { type FieldFault, faults, type MissingCode } from "@brume/api/errors.ts";
+import { isChange, isStored, type Operation } from "@brume/api/operation.ts";
 import { type TObject, Type } from "typebox";
 import { Fault } from "../base/fault.ts";
 import type { Reader, Tx } from "../store/db.ts";
@@ -13,19 +13,18 @@ import { parseId } from "./path.ts";
 
 /** A handler as the pipeline sees it, which knows operations only as data. `Handlers` fits. */
 export interface AnyHandler {
-  readonly stable?: boolean;
   read?(request: Request, db: Reader): Promise<Found<unknown>>;
   list?(request: Request, db: Reader): Promise<Listed<unknown>>;
   check?(body: object): readonly FieldFault[];
   alsoCheck?(body: object): readonly FieldFault[];
   spares?(body: object, fault: FieldFault): boolean;
-  prepare?(request: Request): Promise<unknown>;
-  change?(request: Request, tx: Tx, prepared: unknown): Promise<Outcome<unknown>>;
+  prepare?(request: Request): Promise<(tx: Tx) => Promise<Outcome<unknown>>>;
+  change?(request: Request, tx: Tx): Promise<Outcome<unknown>>;
 }
 
 interface Parameter {
   readonly name: string;
-  readonly missing: FaultCode;
+  readonly missing: MissingCode;
   /** `domain`, `public network`. */
   readonly noun: string;
 }
@@ -39,6 +38,8 @@ export interface Bound {
   readonly fields: TObject | null;
   /** Fields that only answers have, its own and that of reading the same object: ignored in a body, in strict mode too. */
   readonly answered: ReadonlySet<string>;
+  /** Whether its answer is remembered until the next commit. */
+  readonly remembered: boolean;
   /** Whether it draws from the token's rate limit. */
   readonly counted: boolean;
   /** Whether it answers before the service is ready, and while it stops. */
@@ -53,9 +54,6 @@ export interface Bound {
 
 const noFields = Type.Object({});
 
-/** `domain_not_found` → `domain`. */
-const nounOf = (missing: FaultCode): string => missing.replace("_not_found", "").replaceAll("_", " ");
-
 const keysOf = (operation: Operation | undefined): string[] =>
   Object.keys((operation?.answer as TObject | null | undefined)?.properties ?? {});
 
@@ -68,7 +66,13 @@ export function bindOperation(
   read?: Operation,
 ): Bound {
   const change = isChange(operation);
-  const verb = change ? "change" : operation.list === true ? "list" : "read";
+  const verb = change
+    ? handler.prepare === undefined
+      ? "change"
+      : "prepare"
+    : operation.list === true
+      ? "list"
+      : "read";
   if (handler[verb] === undefined) throw new Error(`operation ${name} has no handler with ${verb}()`);
   const streams = operation.media === "text/event-stream";
   return {
@@ -78,13 +82,13 @@ export function bindOperation(
     change,
     fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
     answered: new Set([...keysOf(operation), ...keysOf(read)]),
-    // Waiting for work by asking again and again is what these are for (docs/spec.md#limits-on-requests).
-    counted: !streams && !(operation.method === "GET" && /\/action\/\{[^/]+\}$/.test(operation.path)),
-    alwaysAnswers: operation.path === "/healthz" || operation.path === "/readyz",
+    remembered: isStored(operation),
+    counted: operation.unlimited !== true,
+    alwaysAnswers: operation.alwaysAnswers === true,
     parameters: [...operation.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = ""]) => {
       const missing = operation.params?.[parameter];
       if (missing === undefined) throw new Error(`operation ${name} does not say what a missing ${parameter} is`);
-      return { name: parameter, missing, noun: nounOf(missing) };
+      return { name: parameter, missing, noun: faults[missing].noun };
     }),
     otherMedia: operation.media ?? null,
     streams,

@@ -124,11 +124,11 @@ export async function carryOut(
   const { store, clock, log, audit } = tools;
   const { handler } = bound;
   const { caller } = request;
-  const prepared = handler.prepare === undefined ? undefined : await handler.prepare(request);
+  const change = await handler.prepare?.(request);
   const print = createPrint();
   let reply: Reply | undefined;
   const write = store.write(async (tx) => {
-    const outcome = (await handler.change?.(request, tx, prepared)) as Outcome<unknown>;
+    const outcome = (await (change === undefined ? handler.change?.(request, tx) : change(tx))) as Outcome<unknown>;
     if (request.dryRun) throw new DryRunEnd(outcome);
     const now = clock.now();
     await append(tx, tell(outcome.happenings, caller, exchange.id, now, print));

@@ -99,18 +99,15 @@ export interface Outcome<A> extends Found<A> {
 export interface ReadHandler<Op extends Operation> {
   /** As of a change: what a schema cannot say of the fields of a question. */
   check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
-  /** The answer shows nothing but what is stored, and what the service counts beside it: it may be kept until the next commit. */
-  readonly stable?: boolean;
   read(request: Request<Op>, db: Reader): Promise<Found<Answer<Op>>>;
 }
 
 export interface ListHandler<Op extends Operation> {
-  /** The answer shows nothing but what is stored, and what the service counts beside it: it may be kept until the next commit. */
-  readonly stable?: boolean;
   list(request: Request<Op>, db: Reader): Promise<Listed<Answer<Op> extends readonly (infer T)[] ? T : never>>;
 }
 
-export interface ChangeHandler<Op extends Operation> {
+/** What of the fields of a change is checked besides its schema. */
+interface FieldChecks<Op extends Operation> {
   /**
    * What a schema cannot say of the fields and no stored object is needed for. Told together with what the schema found, so fields
    * may be missing that were refused already; a second fault of the same field is left out.
@@ -120,9 +117,37 @@ export interface ChangeHandler<Op extends Operation> {
   alsoCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
   /** Whether a fault of a field refuses less than the request. Then `change` is told of it. */
   spares?(body: Body<Op> extends object ? Partial<Body<Op>> : object, fault: FieldFault): boolean;
-  /** Slow look-ups before the transaction; its result comes as the third parameter of `change`. */
-  prepare?(request: Request<Op>): Promise<unknown>;
-  change(request: Request<Op>, tx: Tx, prepared: unknown): Promise<Outcome<Answer<Op>>>;
+}
+
+export interface DirectChange<Op extends Operation> extends FieldChecks<Op> {
+  change(request: Request<Op>, tx: Tx): Promise<Outcome<Answer<Op>>>;
+}
+
+/** A change that looks things up before its transaction begins, because that is slow. Made by `afterPreparing`. */
+export interface PreparedChange<Op extends Operation> extends FieldChecks<Op> {
+  /** Resolves to the change itself. */
+  prepare(request: Request<Op>): Promise<(tx: Tx) => Promise<Outcome<Answer<Op>>>>;
+}
+
+export type ChangeHandler<Op extends Operation> = DirectChange<Op> | PreparedChange<Op>;
+
+interface ChangeAfter<Op extends Operation, Found> extends FieldChecks<Op> {
+  /** Slow look-ups before the transaction. */
+  prepare(request: Request<Op>): Promise<Found>;
+  /** Gets what `prepare` found. May run again, as every transaction. */
+  change(request: Request<Op>, tx: Tx, found: NoInfer<Found>): Promise<Outcome<Answer<Op>>>;
+}
+
+/** A change that uses what its `prepare` found; the type goes from one to the other. */
+export function afterPreparing<Op extends Operation, Found>(handler: ChangeAfter<Op, Found>): PreparedChange<Op> {
+  const { prepare, change, ...checks } = handler;
+  return {
+    ...checks,
+    async prepare(request) {
+      const found = await prepare(request);
+      return (tx) => change(request, tx, found);
+    },
+  };
 }
 
 export type Handler<Op extends Operation> = Op["list"] extends true

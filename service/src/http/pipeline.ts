@@ -158,7 +158,7 @@ export function createPipeline(tools: PipelineTools): Answer {
       }
       const moment = tools.memory.moment();
       const reply = await readAnswer(bound, request, store.read, route);
-      if (bound.handler.stable !== true) return reply;
+      if (!bound.remembered) return reply;
       const counted = { ...reply, length: Buffer.byteLength(reply.body) };
       tools.memory.keep(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
       return counted;

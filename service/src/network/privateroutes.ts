@@ -35,7 +35,6 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
 
   return {
     listNetworks: {
-      stable: true,
       async list({ query, caller }, db) {
         const rows = await table.listNetworksOf(db, caller.projectId, "private");
         const page = takePage(rows.filter(inLocation(query.location)), query, {
@@ -50,7 +49,6 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
       },
     },
     readNetwork: {
-      stable: true,
       async read({ params, caller }, db) {
         const row = await getPrivate(db, caller, params.id);
         return { answer: showNetwork(row, await table.listLinks(db, row.id)), tag: privateTag(row) };

@@ -84,7 +84,6 @@ export function actionRoutes(desk: Desk): Handlers<Names> {
       },
     },
     listActions: {
-      stable: true,
       async list({ params, query, caller }, db) {
         await getServer(db, caller, params.id);
         const tasks = await list(db, { kind: "server", id: params.id }, maxId);
@@ -95,7 +94,6 @@ export function actionRoutes(desk: Desk): Handlers<Names> {
       },
     },
     readAction: {
-      stable: true,
       async read({ params, caller }, db) {
         await getServer(db, caller, params.id);
         return { answer: actionOf(await getAction(db, params.id, params.actionID)) };

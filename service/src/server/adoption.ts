@@ -68,13 +68,11 @@ export function adoptionRoutes(desk: Desk): Handlers<Names> {
 
   return {
     listOrphans: {
-      stable: true,
       async list({ query }, db) {
         return takePage((await listOrphans(db)).map(showOrphan), query, { id: ({ ID }) => ID });
       },
     },
     readOrphan: {
-      stable: true,
       read: async ({ params }, db) => ({ answer: showOrphan(await getOrphan(db, params.id)) }),
     },
     adoptOrphan: {

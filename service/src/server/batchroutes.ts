@@ -4,7 +4,7 @@ import { describeProblem } from "@brume/api/errors.ts";
 import type { ProjectRow } from "../account/table.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Task } from "../engine/task.ts";
-import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
+import { afterPreparing, type Caller, type Handlers, type Outcome, type Request } from "../http/handler.ts";
 import { holdSeats } from "../network/link.ts";
 import { findShared, lockNetwork, type NetworkRow } from "../network/table.ts";
 import type { Tx } from "../store/db.ts";
@@ -139,7 +139,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
   }
 
   return {
-    createBatch: {
+    createBatch: afterPreparing({
       check: checkBatch,
       spares: sparesFault,
       prepare: () => askForRoom(desk),
@@ -159,7 +159,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
           errors: "[]",
           created: clock.now(),
         });
-        const making = { tx, project, host: host as Host, batch: row.id, request };
+        const making = { tx, project, host, batch: row.id, request };
         const { made, errors } =
           together === null
             ? await makeSome(making, planEach(members, stock, request.spared))
@@ -184,7 +184,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
             ),
         };
       },
-    },
+    }),
     deleteBatch: {
       async change(request, tx) {
         const { caller } = request;

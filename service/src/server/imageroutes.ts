@@ -12,7 +12,7 @@ import { techNameOf } from "../catalog/rules.ts";
 import { imageTag, showImage } from "../catalog/show.ts";
 import { countImages, findImage, type ImageRow, lockImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
-import type { Caller, Handlers, Request } from "../http/handler.ts";
+import { afterPreparing, type Caller, type Handlers, type Request } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
 import {
   askForRoom,
@@ -122,7 +122,7 @@ export function imageRoutes(desk: Desk, importing: Importing, importer: ImportFl
     };
 
   return {
-    createImage: {
+    createImage: afterPreparing({
       check: checkImage,
       async prepare({ body }) {
         await holdOrigin(body, importing.judge);
@@ -132,7 +132,7 @@ export function imageRoutes(desk: Desk, importing: Importing, importer: ImportFl
         const { body, caller, dryRun } = request;
         const project = await openProject(tx, caller);
         holdQuota(project.quotas, "Images", await countImages(tx, project.id), 1);
-        const { image, task } = await order(tx, request, body, host as Host);
+        const { image, task } = await order(tx, request, body, host);
         const row = dryRun ? { ...image, id: 0 } : image;
         const answer = showImage(row);
         return {
@@ -142,7 +142,7 @@ export function imageRoutes(desk: Desk, importing: Importing, importer: ImportFl
           settle: settle(caller, image, task),
         };
       },
-    },
+    }),
     deleteImage: {
       async change(request, tx) {
         const { params, caller, expect } = request;

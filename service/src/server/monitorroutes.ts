@@ -2,7 +2,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { Fault, fieldFault, invalidQuery } from "../base/fault.ts";
-import type { Handlers } from "../http/handler.ts";
+import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { ticketLife } from "../http/tickets.ts";
 import { type Desk, getServer, lookAtHost } from "./desk.ts";
 import type { Sampler } from "./sampler.ts";
@@ -31,7 +31,7 @@ export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
         return { answer: "", text: { type: "text/plain; charset=utf-8", body: said ?? "" } };
       },
     },
-    openConsole: {
+    openConsole: afterPreparing({
       prepare: () => lookAtHost(desk),
       async change({ params, body, caller, dryRun, origin, expect }, tx) {
         const server = await getServer(tx, caller, params.id);
@@ -45,7 +45,7 @@ export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
         const Url = `${origin().replace(/^http/, "ws")}${path}`;
         return { answer: { Url, ExpiresAt: formatDate(expires) }, happenings: [] };
       },
-    },
+    }),
     readServerMetrics: {
       async read({ params, query, caller }, db) {
         const { id } = await getServer(db, caller, params.id);

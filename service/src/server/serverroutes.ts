@@ -2,7 +2,7 @@
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { findImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
-import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
+import { afterPreparing, type Caller, type Handlers, type Outcome, type Request } from "../http/handler.ts";
 import { defaultLimit, type ListQuery, takePage } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import type { Tx } from "../store/db.ts";
@@ -13,7 +13,6 @@ import {
   causeOf,
   type Desk,
   getServer,
-  type Host,
   holdDemand,
   lookAtHost,
   noted,
@@ -111,19 +110,19 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
         return { answer: await viewServer(desk, db, caller, row), tag: serverTag(row) };
       },
     },
-    createServer: {
+    createServer: afterPreparing({
       check: (body) => checkWish(single(body)),
       prepare: () => askForRoom(desk),
       async change(request, tx, host) {
         const { body, caller } = request;
         const project = await openProject(tx, caller);
         const spec = planServer(single(body), await readStock(desk, tx, caller, [body.NetworkID]));
-        await holdDemand(tx, project, host as Host, demandOf([spec]));
+        await holdDemand(tx, project, host, demandOf([spec]));
         const wish = { project: project.id, batch: null, spec, by: causeOf(request) };
         return made(tx, request, await servers.order.create(tx, wish));
       },
-    },
-    copyServer: {
+    }),
+    copyServer: afterPreparing({
       check: checkCopy,
       prepare: () => askForRoom(desk),
       async change(request, tx, host) {
@@ -139,15 +138,14 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
           keys: await listServerKeys(tx, server.id),
         };
         const spec = planCopy(body, source, await readStock(desk, tx, caller, [body.NetworkId]));
-        await holdDemand(tx, project, host as Host, demandOf([spec]));
+        await holdDemand(tx, project, host, demandOf([spec]));
         return made(tx, request, await servers.order.copy(tx, { source: server, spec, by: causeOf(request) }));
       },
-    },
-    updateServer: {
+    }),
+    updateServer: afterPreparing({
       prepare: () => lookAtHost(desk),
-      async change(request, tx, prepared) {
+      async change(request, tx, host) {
         const { params, body, caller, dryRun, expect } = request;
-        const host = prepared as Host;
         const project = await openProject(tx, caller);
         const before = await queueOf(tx, params.id);
         const row = await getServer(tx, caller, params.id);
@@ -180,7 +178,7 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
           settle: (ms) => settleAction(desk, task, ms),
         };
       },
-    },
+    }),
     rebuildServer: {
       check: checkRebuild,
       async change(request, tx) {

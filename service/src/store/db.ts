@@ -14,8 +14,15 @@ export type Reader = Kysely<Tables>;
 /** A running write transaction. Nothing but the database may be awaited inside one. */
 export type Tx = Kysely<Tables> & { readonly isWrite: true };
 
+export type Processes = "one" | "many";
+
 export interface Store {
   readonly kind: Kind;
+  /**
+   * How many processes can write to this database while it is open here. `one`: only this one, so what is kept in memory is exact
+   * until the next commit of this store. `many`: others can commit at any moment without a sign, so look again and keep nothing.
+   */
+  readonly processes: Processes;
   /** No other service has this database: what is held in it by one that is not this one is held by a dead one. */
   readonly alone: boolean;
   readonly read: Reader;

@@ -283,6 +283,7 @@ export async function openPostgres(
   }
   return {
     kind: "postgres",
+    processes: "many",
     alone: exclusive,
     read: face(createSession(ask)),
     write,

@@ -256,6 +256,7 @@ export async function openSqlite(
     const close = (): Promise<void> => (closing ??= end());
     return {
       kind: "sqlite",
+      processes: "one",
       alone: true,
       read: face(readSession(reading, health.note)),
       write: writer.write,

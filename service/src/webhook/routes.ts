@@ -9,7 +9,7 @@ import type { Sealer } from "../base/secret.ts";
 import type { Sender } from "../drivers/webhook/port.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { nudge } from "../engine/task.ts";
-import type { Handlers } from "../http/handler.ts";
+import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { stateMatcher } from "../http/read/selector.ts";
 import type { Reader } from "../store/db.ts";
@@ -62,12 +62,11 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         return { answer: showWebhook(row), tag: webhookTag(row) };
       },
     },
-    createWebhook: {
+    createWebhook: afterPreparing({
       check: checkWebhook,
       prepare: ({ body }) => sender.judge(body.Url),
       async change({ body, caller, dryRun }, tx, refusal) {
-        if (typeof refusal === "string")
-          throw invalidFields([fieldFault("/Url", "value_not_allowed", `Url ${refusal}.`)]);
+        if (refusal !== null) throw invalidFields([fieldFault("/Url", "value_not_allowed", `Url ${refusal}.`)]);
         await lockProject(tx, caller.projectId);
         const project = await findProject.first(tx, { id: caller.projectId });
         if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
@@ -96,7 +95,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
           settle: settleOf(row.id),
         };
       },
-    },
+    }),
     deleteWebhook: {
       async change({ params, caller, expect }, tx) {
         await lockProject(tx, caller.projectId);
