@@ -1,6 +1,6 @@
 /**
  * `npm run backup -- FOLDER --with-disks`: a folder in FOLDER with the database, all images and all servers' disks, laid out as in the
- * data folder. What the copy before has already gets one more name there. Disks are closed by the service while it runs, else by this.
+ * data folder. Files that did not change since the last backup are hard links. The running service closes the disk layers; if it is stopped, this command does.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
@@ -92,7 +92,7 @@ export async function backUpAll(folder: string): Promise<void> {
   try {
     await mkdir(part, { mode: 0o700 });
     if (databaseUrl === null) await backup(join(dataFolder, databaseName), join(part, databaseName));
-    else say("The database is PostgreSQL, and not in this copy: run pg_dump --format=custom before this.");
+    else say("The database is PostgreSQL and is not in this backup: run pg_dump --format=custom first.");
     const sums = await copyDisks({
       dataFolder: resolve(dataFolder),
       backupFolder: backupFolder === null ? null : resolve(backupFolder),
@@ -102,10 +102,13 @@ export async function backUpAll(folder: string): Promise<void> {
     });
     await rename(part, join(folder, name));
     say(
-      `Backed up ${sums.servers} servers and ${sums.images} images to ${join(folder, name)}: copied ${megabytes(sums.copied)}, ${megabytes(sums.kept)} were there already.`,
+      `Backed up ${sums.servers} servers and ${sums.images} images to ${join(folder, name)}: copied ${megabytes(sums.copied)}, linked ${megabytes(sums.kept)} that did not change.`,
     );
-    if (existsSync(join(dataFolder, "machines.json"))) say("Simulated servers have no disks: they are not in it.");
-    say("The key of its secrets is not in it: keep the file key of BRUME_DATA (or BRUME_KEY) too, in another place.");
+    if (existsSync(join(dataFolder, "machines.json")))
+      say("Simulated servers have no disks, so the backup does not contain them.");
+    say(
+      "The backup does not contain the key of the secrets: keep the file key of BRUME_DATA (or BRUME_KEY) in another place.",
+    );
   } catch (error) {
     await rm(part, { recursive: true, force: true });
     throw error;

@@ -5,9 +5,9 @@ import { locate, megabytes, requireFile, run, say, show } from "./database.ts";
 
 const usage = `npm run backup -- FILE [--from DATABASE] [--replace]
 npm run backup -- FOLDER --with-disks
-  FILE        where the copy goes; one that is there is kept unless --replace is given
-  --from      the database file; default: that of BRUME_DATA
-  --with-disks  images and disks too, in a new folder in FOLDER; what is unchanged since the last one is not copied again`;
+  FILE        path of the copy; an existing file is kept unless --replace is given
+  --from      the database file; default: the one in BRUME_DATA
+  --with-disks  also images and disks, in a new folder in FOLDER; files that did not change since the last backup are hard links`;
 
 const options = { from: { type: "string" }, replace: { type: "boolean" }, "with-disks": { type: "boolean" } } as const;
 
@@ -22,7 +22,7 @@ await run(usage, options, async (file, { from, replace, "with-disks": withDisks 
   const location = locate(from as string | undefined);
   if (location.isPostgres) {
     throw new Error(
-      `${location.shown} is PostgreSQL, which backs up by itself: pg_dump --format=custom --file=FILE URL`,
+      `${location.shown} is PostgreSQL, which has its own backup: pg_dump --format=custom --file=FILE URL`,
     );
   }
   requireFile(location);
@@ -33,6 +33,8 @@ await run(usage, options, async (file, { from, replace, "with-disks": withDisks 
   });
   show("");
   say(`Backed up ${location.shown} to ${file} (${megabytes(size)}), checked.`);
-  say("The key of its secrets is not in it: keep the file key of BRUME_DATA (or BRUME_KEY) too, in another place.");
+  say(
+    "The backup does not contain the key of the secrets: keep the file key of BRUME_DATA (or BRUME_KEY) in another place.",
+  );
   say(`To restore: stop the service, delete ${location.shown} and its -wal and -shm, and copy the backup there.`);
 });

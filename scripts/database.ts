@@ -1,4 +1,4 @@
-/** What backup, export and import share: which database is meant, how it is opened, and how they talk to whoever runs them. */
+/** Shared by backup, export and import: selects and opens the database, and prints messages. */
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ParseArgsOptionsConfig } from "node:util";
@@ -10,7 +10,7 @@ import { databaseName, openSqlite, openSqliteSnapshot } from "../service/src/sto
 
 const isUrl = (address: string): boolean => /^postgres(ql)?:\/\//.test(address);
 
-/** The database that is meant: the one given, else the one of the environment, as for the service. */
+/** The selected database: the given one, otherwise the one of the environment, as for the service. */
 export interface Location {
   readonly address: string;
   readonly isPostgres: boolean;
@@ -25,7 +25,7 @@ export function locate(given: string | undefined): Location {
   return { address, isPostgres: isUrl(address), shown };
 }
 
-/** Stops with a sentence when a SQLite database that shall be read is not there, before SQLite complains in its words. */
+/** Throws if the SQLite database to be read does not exist. SQLite's own message would be less clear. */
 export function requireFile({ address, isPostgres }: Location): void {
   if (isPostgres || existsSync(address)) return;
   throw new Error(`there is no database ${address}: give one with --from, or set BRUME_DATA or BRUME_DATABASE`);
@@ -50,7 +50,7 @@ export const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
-/** A line that is written over while it goes on; on a terminal only, for nobody reads it in a log. */
+/** Prints a progress line that the next one replaces; on a terminal only. */
 export const show = (line: string): void => {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${line}`);
 };
@@ -60,7 +60,7 @@ export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)}
 
 type Values = ReturnType<typeof parseArgs>["values"];
 
-/** Reads FILE and the options, runs `work`, and turns what goes wrong into a sentence and exit code 1. */
+/** Parses FILE and the options and runs `work`. Prints the message of an error and sets exit code 1. */
 export async function run(
   usage: string,
   options: ParseArgsOptionsConfig,
@@ -71,7 +71,7 @@ export async function run(
   let values: Values;
   try {
     const parsed = parseArgs({ allowPositionals: true, options });
-    if (parsed.positionals.length !== 1) throw new Error("exactly one FILE is wanted");
+    if (parsed.positionals.length !== 1) throw new Error("exactly one FILE is required");
     file = parsed.positionals[0] as string;
     values = parsed.values;
   } catch (error) {

@@ -1,7 +1,7 @@
 /**
- * `npm run down`: takes away whatever this installation runs on the machine (servers, networks with their rules and tunnels), and leaves
- * its data alone: disks, addresses and the database. The next start makes it all again, and servers that were on are on again. For moving
- * house, and for the end of a trial.
+ * `npm run down`: powers off the servers of this installation and removes its networks with their rules and tunnels from the host. It keeps
+ * the data: disks, addresses and the database. The next start creates everything again and starts the servers that were on. Use it before
+ * you move an installation, or at the end of a trial.
  */
 import { rmSync } from "node:fs";
 import { connect } from "node:net";
@@ -27,7 +27,7 @@ const answers = await new Promise<boolean>((done) => {
 });
 if (answers) {
   process.stderr.write(
-    `Something answers at ${listen.host}:${listen.port}. Stop the service first, or it makes all again.\n`,
+    `A program listens on ${listen.host}:${listen.port}. Stop the service first: it would create everything again.\n`,
   );
   process.exit(1);
 }
@@ -46,14 +46,14 @@ const surroundings = {
   now: systemClock.now,
 };
 
-// What has these names on the host may be another installation's.
+// Resources with these names may belong to another installation.
 holdNames(surroundings, true);
 const { machines, kind: guests } = await chooseMachines(surroundings);
 if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)
     if (power !== "off") {
       await machines.ensureStopped(id, "cut");
-      say(`server ${id}: off`);
+      say(`server ${id}: powered off`);
     }
 await machines.close();
 
@@ -61,9 +61,9 @@ const { router, kind, runFolder } = await startRouter(surroundings);
 if (kind === "host") {
   for (const { id } of (await router.observe()).networks) {
     await router.remove(id);
-    say(`network ${id}: gone`);
+    say(`network ${id}: removed`);
   }
   rmSync(runFolder, { recursive: true, force: true });
 }
 await router.close();
-say(`Nothing of it runs any more. The data in ${dataFolder} is as it was.`);
+say(`All servers and networks of this installation are removed from the host. The data in ${dataFolder} is unchanged.`);

@@ -3,8 +3,8 @@ import { exportFile } from "../service/src/store/export.ts";
 import { locate, openSnapshot, run, say, show } from "./database.ts";
 
 const usage = `npm run export -- FILE [--from DATABASE] [--replace]
-  FILE        where the rows go; a file that is there is kept unless --replace is given
-  --from      a database file or a postgresql:// URL; default: that of BRUME_DATABASE or BRUME_DATA`;
+  FILE        path of the export; an existing file is kept unless --replace is given
+  --from      a database file or a postgresql:// URL; default: the one of BRUME_DATABASE or BRUME_DATA`;
 
 await run(usage, { from: { type: "string" }, replace: { type: "boolean" } }, async (file, { from, replace }) => {
   const location = locate(from as string | undefined);
@@ -16,7 +16,7 @@ await run(usage, { from: { type: "string" }, replace: { type: "boolean" } }, asy
     });
     show("");
     say(`Exported ${rows} rows of ${location.shown} to ${file}.`);
-    say("Next: npm run import -- FILE --to DATABASE. The key of its secrets (file key of BRUME_DATA) moves by hand.");
+    say("Next: npm run import -- FILE --to DATABASE. Copy the key of the secrets (file key of BRUME_DATA) yourself.");
   } finally {
     await snapshot.close();
   }

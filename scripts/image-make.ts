@@ -11,13 +11,13 @@ import { openDraft, placeImage, sweepImages } from "../service/src/drivers/machi
 import { createImageStore } from "../service/src/drivers/machine/imagestore.ts";
 
 const usage = `npm run image -- NAME [--images FOLDER]
-  (nothing)        lists what is here and what there could be
-  tiny             builds the small Linux; done by the set-up, --again takes newer packages
-  debian-12, -13   builds Debian from this machine's own package source, as root; --fetch takes the official one
-  NAME             fetches an official image of the catalogue
+  (nothing)        lists installed and available images
+  tiny             builds the small Linux; the set-up runs this; --again uses newer packages
+  debian-12, -13   builds Debian from the package source of the host, as root; --fetch downloads the official image
+  NAME             downloads an official image of the catalogue
   FILE or URL      imports a qcow2 or raw disk: --name NAME [--sha256 SUM] [--title TEXT] [--os TEXT]
                    [--family Linux|Windows|Bsd] [--min-ram MB] [--hdd GB]
-  --images         the folder of images; default: images of BRUME_DATA`;
+  --images         the folder of images; default: images in BRUME_DATA`;
 
 /** Where the small Linux is kept for all data folders, which take it over when the service starts. */
 const shared = resolve(".engines/images");
@@ -54,7 +54,7 @@ function readArguments() {
   }
 }
 
-// Whoever reads may have seen enough.
+// The reader of a pipe may close it early.
 process.stdout.on("error", () => process.exit());
 const { values, positionals } = readArguments();
 const images =
@@ -145,8 +145,8 @@ async function bringIn(origin: string): Promise<Image> {
   const { name } = values;
   if (name === undefined) throw new Error("an import needs a --name");
   const isUrl = /^https?:\/\//.test(origin);
-  if (isUrl && values.sha256 === undefined) throw new Error("an import from an address needs its --sha256");
-  const wish = {
+  if (isUrl && values.sha256 === undefined) throw new Error("an import from a URL needs --sha256");
+  const about = {
     name,
     title: values.title ?? name,
     family: (values.family ?? "Linux") as Family,
@@ -157,13 +157,13 @@ async function bringIn(origin: string): Promise<Image> {
   const from = isUrl
     ? { url: origin, sha256: values.sha256 ?? "" }
     : { file: basename(origin), sha256: values.sha256 ?? null };
-  return storeFor(dirname(resolve(origin))).import(wish, from, work);
+  return storeFor(dirname(resolve(origin))).import(about, from, work);
 }
 
 async function list(): Promise<void> {
   const store = storeFor("");
   const { images: present, broken } = await store.list();
-  for (const image of present) say(`${image.name.padEnd(16)} here       ${image.title}, version ${image.version}`);
+  for (const image of present) say(`${image.name.padEnd(16)} installed  ${image.title}, version ${image.version}`);
   for (const { name, reason } of broken) say(`${name.padEnd(16)} broken     ${reason}`);
   for (const { name, title, url } of store.catalogue.filter(
     ({ name }) => !present.some((image) => image.name === name),
@@ -177,7 +177,7 @@ function make(what: string): Promise<Image> {
     return debian(what === "debian-12" ? "12" : "13");
   if (storeFor("").catalogue.some(({ name }) => name === what)) return storeFor("").fetch(what, work);
   if (/^https?:\/\//.test(what) || existsSync(what)) return bringIn(what);
-  throw new Error(`there is no image, file or address "${what}"\n${usage}`);
+  throw new Error(`there is no image, file or URL "${what}"\n${usage}`);
 }
 
 const [what] = positionals;
@@ -188,8 +188,8 @@ try {
   else {
     const { name, version } = await make(what);
     show("");
-    say(`Image ${name} is there, version ${version}, after ${((Date.now() - start) / 1000).toFixed(1)} s.`);
-    say("A running service offers it from its next start on.");
+    say(`Image ${name}, version ${version}, is installed after ${((Date.now() - start) / 1000).toFixed(1)} s.`);
+    say("A running service offers it after its next start.");
   }
 } catch (error) {
   show("");

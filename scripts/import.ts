@@ -1,12 +1,12 @@
-/** `npm run import -- FILE`: fills a new database from an export; makes the tables first. */
+/** `npm run import -- FILE`: creates the tables of a new database and fills them from an export. */
 import { existsSync } from "node:fs";
 import { importFile } from "../service/src/store/import.ts";
 import { migrate } from "../service/src/store/migrate.ts";
 import { locate, openStore, run, say, show } from "./database.ts";
 
 const usage = `npm run import -- FILE [--to DATABASE]
-  FILE        what npm run export wrote, with the same version of Brume
-  --to        a database file or a postgresql:// URL, without rows; default: that of BRUME_DATABASE or BRUME_DATA`;
+  FILE        a file from npm run export of the same version of Brume
+  --to        a database file or a postgresql:// URL, without rows; default: the one of BRUME_DATABASE or BRUME_DATA`;
 
 await run(usage, { to: { type: "string" } }, async (file, { to }) => {
   if (!existsSync(file)) throw new Error(`there is no file ${file}`);
@@ -19,7 +19,7 @@ await run(usage, { to: { type: "string" } }, async (file, { to }) => {
     });
     show("");
     say(`Imported ${rows} rows into ${location.shown}.`);
-    say("Next: put the file key of the old BRUME_DATA into the new one, then start the service.");
+    say("Next: copy the file key of the old BRUME_DATA into the new one, then start the service.");
   } finally {
     await store.close();
   }

@@ -1,7 +1,7 @@
 /**
- * `npm run tour`: the main job from end to end, shown step by step as a client sees it. It has a service of its own, on free ports and
- * free addresses and in a data folder that goes with it, so it may run beside an installation. Where real servers or networks cannot be,
- * it says so, goes on with simulated ones and leaves out what would need a guest. Whatever happens, nothing of it stays.
+ * `npm run tour`: demonstrates the main features step by step, as a client uses them. It runs its own service, on free ports and
+ * free addresses and in a temporary data folder, so it can run beside an installation. Where real servers or networks are not possible,
+ * it prints this, continues with simulated ones, and skips the steps that need a guest. It removes everything at the end, also after an error.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -61,7 +61,7 @@ function freePools(): { readonly open: string; readonly shared: string } {
   );
   const [open, shared] = free;
   if (open === undefined || shared === undefined)
-    throw new Error("no two blocks of 10.64.0.0 to 10.191.0.0 are free here");
+    throw new Error("no two /16 blocks from 10.64.0.0 to 10.191.0.0 are free on this host");
   return { open, shared };
 }
 
@@ -92,7 +92,7 @@ async function startService(folder: string): Promise<Service> {
     stdio: ["ignore", "pipe", "pipe"],
   });
   running = child;
-  passing("starts, and tries what this machine can do");
+  passing("starts, and tries the engines of this host");
   const said: string[] = [];
   createInterface({ input: child.stdout }).on("line", (line) => {
     if (line.startsWith("engines: ")) came(line.slice("engines: ".length));
@@ -160,7 +160,7 @@ const answers = (host: string, port: number): Promise<boolean> =>
 
 async function untilAnswers(host: string, port: number): Promise<void> {
   for (const end = Date.now() + 60_000; !(await answers(host, port)); await sleep(200, undefined, { signal }))
-    if (Date.now() > end) throw new Error(`${host} does not answer at port ${port}`);
+    if (Date.now() > end) throw new Error(`${host} does not accept connections on port ${port}`);
 }
 
 /** Shows the steps of a server's newest action until it has ended well. */
@@ -182,18 +182,19 @@ async function follow(client: Client, server: Server, before = ""): Promise<Acti
 }
 
 async function tour(folder: string): Promise<void> {
-  title("A service of its own");
+  title("Start a service for the tour");
   const { client, dns } = await startService(folder);
   const call = caller(client);
   const [location] = await client.listLocations();
   const isReal = location?.Engines.Machine === "host" && location.Engines.Router === "host";
-  if (!isReal) came(paint("33", "Servers or networks are simulated here: what needs a guest that runs is left out."));
+  if (!isReal)
+    came(paint("33", "Servers or networks are simulated here: steps that need a running guest are skipped."));
 
-  title("A public network, with room for five servers");
+  title("Create a public network for five servers");
   const network = await call("createPublicNetwork", { body: { Name: "tour" } }, { wait: 30 });
   came(`${network.CIDR} behind ${network.EdgeExternalIp}, ${network.State}`);
 
-  title("A server in it, with my key and a first task");
+  title("Create a server in it, with an SSH key and a start-up script");
   const key = join(folder, "tour-key");
   const canLogIn = isReal && isInstalled("ssh") && isInstalled("ssh-keygen");
   const SshKeys: number[] = [];
@@ -203,10 +204,10 @@ async function tour(folder: string): Promise<void> {
     SshKeys.push((await call("createSshKey", { body: { Title: "tour", PublicKey } })).ID);
   }
   const size = { CPU: 1, RAM: 128, HDD: 1 } as const;
-  const UserData = "#!/bin/sh\nmkdir /www && echo 'Good day from '$(hostname) >/www/index.html && httpd -h /www";
-  const wish = { Name: "web", ...size, NetworkID: network.Id, SshKeys, UserData };
+  const UserData = "#!/bin/sh\nmkdir /www && echo 'Hello from '$(hostname) >/www/index.html && httpd -h /www";
+  const spec = { Name: "web", ...size, NetworkID: network.Id, SshKeys, UserData };
   const WaitFor = isReal ? "Ssh" : "Power";
-  const web = await call("createServer", { body: { ...wish, WaitFor } });
+  const web = await call("createServer", { body: { ...spec, WaitFor } });
   came(`server ${web.ID}, ${web.IP}, ${web.State}`);
   await follow(client, web);
   const now = await call("readServer", { path: { id: web.ID } });
@@ -216,16 +217,16 @@ async function tour(folder: string): Promise<void> {
   const login = (server: Server, task: string) =>
     run(["ssh", "-i", key, ...options.flatMap((option) => ["-o", option]), `root@${server.IP}`, task]);
   if (canLogIn) {
-    title("Into it by ssh");
+    title("Log in with ssh");
     await login(web, "uname -sr; nproc; free -m | sed -n 2p; df -h / | tail -n 1");
   }
 
-  title("A name that leads there");
+  title("Create a DNS name for it");
   const domain = await call("createDomain", { body: { Name: "tour.example" } });
   await call("createRecordA", { body: { DomainId: domain.ID, Name: "www", IP: web.IP, TTL: 60 } });
   const [address = "", port = ""] = dns.split(":");
   if (isInstalled("dig")) await run(["dig", "+noall", "+answer", `@${address}`, "-p", port, "www.tour.example"]);
-  else came("dig is not installed: left out");
+  else came("dig is not installed: skipped");
   if (isReal) {
     await untilAnswers(web.IP, 80);
     const page = await fetch(`http://${web.IP}/`, { signal });
@@ -233,7 +234,7 @@ async function tour(folder: string): Promise<void> {
     came((await page.text()).trim());
   }
 
-  title("Its firewall, closed but for ssh and opened for the web");
+  title("Set its firewall: ssh only, then ssh and http");
   const allow = (port: string) => ({
     ...({ Name: `port ${port}`, Action: "Allow", Protocol: "Tcp", Source: "external", DestinationPort: port } as const),
     Destination: "internal",
@@ -245,30 +246,31 @@ async function tour(folder: string): Promise<void> {
     const { Verdict, Reason } = await call("checkFirewall", { path: { id: network.Id }, body: packet });
     came(`${Verdict}: ${Reason}`);
     const expected = open.includes(80);
-    if ((Verdict === "Allow") !== expected) throw new Error("the firewall does not say what its rules do");
+    if ((Verdict === "Allow") !== expected) throw new Error("the packet check does not match the rules");
     if (!isReal) continue;
-    passing(`knocks at ${web.IP}:80`);
-    if ((await answers(web.IP, 80)) !== expected) throw new Error("packets do not meet the firewall as it is said");
-    came(`${web.IP}:80 ${expected ? "answers" : "is silent"}`);
+    passing(`connects to ${web.IP}:80`);
+    if ((await answers(web.IP, 80)) !== expected)
+      throw new Error("packets are not treated as the packet check predicts");
+    came(`${web.IP}:80 ${expected ? "accepts connections" : "does not respond"}`);
   }
 
-  title("A group of three, made and deleted as one");
+  title("Create and delete a group of three servers");
   const group = { Name: "node-{n}", Count: 3, ...size, NetworkID: network.Id, SshKeys, WaitFor } as const;
   const batch = await call("createBatch", { body: group });
   await Promise.all(batch.Servers.map((server) => follow(client, server, `${server.Name} `)));
   if (canLogIn) await login(web, batch.Servers.map(({ IP }) => `ping -c 1 -q ${IP} | tail -n 1`).join("; "));
   await call("deleteBatch", { body: { ID: batch.ID } }, { wait: 60 });
   const left = await call("listServers");
-  came(`left: ${left.map(({ Name }) => Name).join(", ")}`);
-  if (left.length !== 1) throw new Error("the group is not gone");
+  came(`remaining: ${left.map(({ Name }) => Name).join(", ")}`);
+  if (left.length !== 1) throw new Error("the group was not deleted");
 
-  title("And all of it goes");
+  title("Delete everything");
   await call("deleteServer", { path: { id: web.ID } }, { wait: 60 });
   await call("deleteDomain", { path: { id: domain.ID } });
   await call("deletePublicNetwork", { path: { id: network.Id } }, { wait: 30 });
   const counts = [await client.listServers(), await client.listDomains(), await client.listPublicNetworks()];
-  came(`servers, domains and networks that are left: ${counts.map(({ length }) => length).join(", ")}`);
-  if (counts.some(({ length }) => length > 0)) throw new Error("something is left");
+  came(`remaining servers, domains and networks: ${counts.map(({ length }) => length).join(", ")}`);
+  if (counts.some(({ length }) => length > 0)) throw new Error("some objects were not deleted");
 }
 
 /** What runs of it on the machine, however far it came. */
@@ -303,14 +305,14 @@ try {
 } catch (error) {
   process.exitCode = 1;
   const why = signal.aborted ? "stopped" : error instanceof Error ? error.message : String(error);
-  came(paint("31", `The tour ends here: ${why}`));
+  came(paint("31", `The tour failed: ${why}`));
 }
 try {
   passing("cleans up");
   await cleanUp(folder);
-  came("Nothing of it is left on this machine.");
+  came("Everything of the tour is removed from this host.");
 } catch (error) {
   process.exitCode = 1;
-  came(paint("31", `Not all of it could be taken away: ${error instanceof Error ? error.message : String(error)}`));
+  came(paint("31", `Some of it could not be removed: ${error instanceof Error ? error.message : String(error)}`));
 }
-if (process.exitCode !== 1) write(`\n${elapsed()}  ${paint("32", "All of it went well.")}`);
+if (process.exitCode !== 1) write(`\n${elapsed()}  ${paint("32", "The tour completed.")}`);

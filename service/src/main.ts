@@ -48,7 +48,7 @@ const graceSeconds = 10;
 
 async function start(config: Config): Promise<void> {
   const log = createLog(config.logLevel);
-  for (const name of config.unknown) log("warn", `${name} is set, but Brume knows no such setting.`);
+  for (const name of config.unknown) log("warn", `${name} is set, but Brume has no such setting.`);
   const tls = config.tls && (await readTls(config.tls));
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(blame("BRUME_DATA"));
   const kept = config.token === null ? keepSecret(config.dataFolder, "token") : null;
@@ -90,7 +90,7 @@ async function start(config: Config): Promise<void> {
   const own = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
   const resolvers = resolversFor(getServers(), own, opened);
   if (resolvers.told.length === 0 && resolvers.closed.length > 0 && forwarders.length === 0)
-    log("warn", "Guests get no name server, since they do not reach the host's. Set BRUME_GUEST_DNS.", {
+    log("warn", "Guests get no name server, because they cannot reach the host's. Set BRUME_GUEST_DNS.", {
       closed: resolvers.closed,
     });
   const service = createService({
@@ -138,7 +138,7 @@ async function start(config: Config): Promise<void> {
     // Ctrl-C reaches a child of npm twice at once: only a later signal means "now".
     if (stoppingSince !== null) return Date.now() - stoppingSince < 1000 ? undefined : process.exit(1);
     stoppingSince = Date.now();
-    log("info", `${signal}: finishing what has begun.`);
+    log("info", `${signal}: finishing the running requests.`);
     service
       .close(graceSeconds * 1000)
       .then(() => Promise.all([nameserver.close(), found.router.close(), machines.close()]))
@@ -162,7 +162,7 @@ async function start(config: Config): Promise<void> {
   const url = `${config.tls ? "https" : "http"}://${address}`;
   const place = tokenInForce
     ? placeOfToken(config, kept)
-    : { line: "token 1 was deleted; use one of yours", shell: "YOUR-TOKEN" };
+    : { line: "token 1 was deleted; use another token", shell: "YOUR-TOKEN" };
   process.stdout.write(greet(url, place, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
@@ -213,9 +213,9 @@ async function readTls(files: NonNullable<Config["tls"]>): Promise<NonNullable<C
 /** Why the API cannot listen, and what to do. */
 function explain(error: NodeJS.ErrnoException, { host, port }: Config["listen"]): Error {
   const why: Partial<Record<string, string>> = {
-    EADDRINUSE: "is in use by another program: stop it (who it is: ss -lntp) or choose another with BRUME_LISTEN",
-    EACCES: "needs more rights: a port below 1024 needs CAP_NET_BIND_SERVICE",
-    EADDRNOTAVAIL: "is no address of this machine: choose another with BRUME_LISTEN",
+    EADDRINUSE: "is in use by another program: stop it (ss -lntp shows it) or choose another address with BRUME_LISTEN",
+    EACCES: "needs more privileges: a port below 1024 needs CAP_NET_BIND_SERVICE",
+    EADDRNOTAVAIL: "is no address of this host: choose another with BRUME_LISTEN",
   };
   const sentence = why[error.code ?? ""];
   return sentence === undefined ? error : new Error(`${host}:${port} ${sentence}.`);
@@ -233,8 +233,8 @@ function placeOfToken({ dataFolder }: Config, kept: KeptSecret | null): TokenPla
   const path = join(dataFolder, "token");
   const shell = `$(cat '${path.replaceAll("'", "'\\''")}')`;
   if (!kept.isNew) return { line: `in ${path}`, shell };
-  if (!process.stdout.isTTY) return { line: `made now, in ${path}`, shell };
-  return { line: `${kept.value}\n         (shown only now; it is in ${path})`, shell };
+  if (!process.stdout.isTTY) return { line: `created now, in ${path}`, shell };
+  return { line: `${kept.value}\n         (shown only once; it is in ${path})`, shell };
 }
 
 /** What a person at the terminal needs to go on, with lines that can be pasted. `domain`: one that is served already. */
@@ -245,13 +245,13 @@ function greet(url: string, token: TokenPlace, dns: string, domain: string | nul
   const lines =
     domain === null
       ? [
-          "A domain with an address, and its answer:",
+          "Create a domain with an address and query it:",
           "",
           `  ${curl}/dns -d '{"Name":"example.com","Ip":"192.0.2.10"}'`,
           `  dig +short ${server} example.com`,
         ]
       : [
-          "The domains, and an answer of the first:",
+          "List the domains and query the first one:",
           "",
           `  ${curl}/dns`,
           `  dig +noall +answer ${server} ${domain} SOA`,
@@ -266,11 +266,11 @@ function greet(url: string, token: TokenPlace, dns: string, domain: string | nul
     "",
     ...lines,
     "",
-    "A server, when one can log into it (its password is in the answer):",
+    "Create a server and wait until SSH works (the response contains the password):",
     "",
     `  ${curl}/server -H 'Prefer: wait=60' -d '{"Name":"web-1","RAM":256,"HDD":1,"WaitFor":"Ssh"}'`,
     "",
-    "Ctrl-C stops the service; servers and networks run on, and what was answered is kept. To take them off this machine: npm run down",
+    "Ctrl-C stops the service. Servers and networks continue, and all confirmed changes are stored. To remove them from this host: npm run down",
     "",
     "",
   ].join("\n");

@@ -61,7 +61,7 @@ function paste(printed: string, env: NodeJS.ProcessEnv): string {
 test("without a terminal no start prints the token, and the printed lines work", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "brume-start-")), "it's data");
   try {
-    for (const place of ["made now, in ", "in "]) {
+    for (const place of ["created now, in ", "in "]) {
       const run = await start(folder);
       const answer = paste(run.printed(), run.env);
       const printed = await run.end();

@@ -101,7 +101,7 @@ async function readCache(path: string, key: string): Promise<AcceleratorAnswer |
 function answerOf(accelerator: Accelerator | null, troubles: string): AcceleratorAnswer {
   const works = accelerator === "kvm";
   const cost =
-    accelerator === null ? "Servers are simulated" : "Servers are emulated, about 20 times slower than this machine";
+    accelerator === null ? "Servers are simulated" : "Servers are emulated, about 20 times slower than this host";
   const detail = works ? "" : `${cost} (${troubles})`;
   return { accelerator, troubles, trial: { name: virtualisation, works, detail } };
 }
