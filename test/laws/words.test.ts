@@ -147,6 +147,7 @@ test("banned words are found in strings of code", () => {
   assert.equal(messages('log("info", `The old wish of ${id}`, { id });'), 1);
   assert.equal(messages('throw new Fault("internal", "The old wish");'), 1);
   assert.equal(messages('const a = "The old wish"; /** The old wish. */'), 0);
+  assert.equal(messages("const detail = `${a} is the old wish.`;"), 1);
   assert.equal(messages('throw new Error(a(["The old wish"].join()));'), 1);
   const { length } = globSync("service/src/**/*.ts", { cwd: root }).flatMap((file) => readMessages(read(file)));
   assert.ok(length > 200, `only ${length} messages found in the service`);

@@ -108,8 +108,12 @@ export const readTexts = (code: string): Passage[] => tokenize(code).filter(({ t
 /** Calls whose strings people read: log lines, and errors that are made or thrown. */
 const spoken = /^log$|fault|error|trouble/i;
 
-/** Prose in log lines and messages of errors. */
+/** A whole sentence, which is a message also where it is first kept in a variable. */
+const isSentence = (text: string): boolean => /^[A-Z…][^]*[.!?]$/.test(text);
+
+/** Prose in log lines, messages of errors, and other whole sentences. */
 export const readMessages = (code: string): Passage[] =>
   tokenize(code).filter(
-    ({ kind, text, calls }) => kind === "string" && isProse(text) && calls.some((name) => spoken.test(name)),
+    ({ kind, text, calls }) =>
+      kind === "string" && isProse(text) && (isSentence(text) || calls.some((name) => spoken.test(name))),
   );
