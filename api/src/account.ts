@@ -1,4 +1,4 @@
-/** Account, projects, tokens and the audit of every change asked for. */
+/** Account, projects, tokens and the audit log. */
 import { type Static, Type } from "typebox";
 import {
   boolean,
@@ -22,7 +22,7 @@ import { recordTypes } from "./dns.ts";
 import { firewallLimits } from "./firewall.ts";
 import { operations, scopes } from "./operation.ts";
 
-/** What a project may own: name, default, and the highest that can be set. */
+/** Quotas of a project: name, default, and the highest value that can be set. RAM in MB, HDD in GB. */
 export const quotas = {
   Servers: { default: 100, maximum: maxId },
   CPU: { default: 200, maximum: maxId },
@@ -43,7 +43,7 @@ export const quotas = {
 export type Quota = keyof typeof quotas;
 export const quotaNames = Object.keys(quotas) as Quota[];
 
-/** Quotas that are counted over the whole project; the others hold within one domain or network. */
+/** Quotas that count over the whole project; the others apply to each domain or network. */
 export const usageNames = [
   "Servers",
   "CPU",
@@ -72,7 +72,9 @@ export const Project = Type.Object(
   {
     ID: id(),
     Name: name(),
-    IsBlocked: boolean(),
+    IsBlocked: boolean({
+      description: "`true`: changes are rejected and servers are powered off. Objects can be read and deleted.",
+    }),
     Balances,
     Quotas,
     Usage,
@@ -90,7 +92,7 @@ export const Token = Type.Object(
   {
     ID: id(),
     Name: name(),
-    Token: text({ description: "64 hexadecimal characters in the answer that made it, else empty." }),
+    Token: text({ description: "64 hexadecimal characters in the response to the creation, else empty." }),
     Scopes: list(word(scopes)),
     ProjectID: id(),
     DomainID: nullable(id()),
@@ -127,21 +129,22 @@ export const AuditEntry = Type.Object(
   {
     ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
     Date: date(),
-    TokenID: nullable(id({ description: "Null: there was none, or an unknown one." })),
+    TokenID: nullable(id({ description: "`null`: the request had no token, or an unknown one." })),
     TokenName: text(),
-    Address: text({ description: "Where the request came from. Empty: from many addresses, with unknown tokens." }),
-    Operation: text({ description: "Name of the operation in the contract." }),
+    Address: text({
+      description: "Address of the client. Empty if an entry counts requests with unknown tokens from many addresses.",
+    }),
+    Operation: text({ description: "Operation id." }),
     Resource: nullable(text()),
     ResourceID: nullable(id()),
     Status: integer(100, 599),
     RequestID: text(),
-    Before: Type.Unknown({ description: "The object before, secrets empty; null if there was none." }),
-    After: Type.Unknown({ description: "The object after, secrets empty; null if there is none." }),
+    Before: Type.Unknown({ description: "The object before the change, without secrets. `null` if there was none." }),
+    After: Type.Unknown({ description: "The object after the change, without secrets. `null` if there is none." }),
     Count: integer(1, Number.MAX_SAFE_INTEGER, {
-      description:
-        "Equal requests that were refused and that the entry stands for; the other fields are those of the first one.",
+      description: "Number of identical rejected requests in this entry. The other fields describe the first one.",
     }),
-    LastDate: date({ description: "Of the last of them." }),
+    LastDate: date({ description: "Time of the last of these requests." }),
   },
   { title: "AuditEntry" },
 );
@@ -155,22 +158,22 @@ export const accountOperations = operations({
     method: "GET",
     path: "/account",
     access: "any",
-    summary: "Read the account, its projects and the token in use",
+    summary: "Get the account, its projects and the current token",
     answer: Account,
   },
   readBalance: {
     method: "GET",
     path: "/customer/balance",
     access: "any",
-    summary: "Read the balance",
-    description: "Always the bare number 0: nothing costs anything.",
+    summary: "Get the balance",
+    description: "Always the number 0, because nothing is billed.",
     answer: integer(0, 0),
   },
   readOwnProject: {
     method: "GET",
     path: "/project",
     access: "any",
-    summary: "Read the token's project",
+    summary: "Get the project of the token",
     answer: Project,
     tagged: true,
   },
@@ -191,7 +194,7 @@ export const accountOperations = operations({
     path: "/project/{id}",
     access: "account:admin",
     own: "project",
-    summary: "Read a project",
+    summary: "Get a project",
     params: projectParam,
     answer: Project,
     tagged: true,
@@ -200,8 +203,8 @@ export const accountOperations = operations({
     method: "PUT",
     path: "/project/{id}",
     access: "account:admin",
-    summary: "Edit a project",
-    description: "Lower quotas than in use are allowed; they only stop new objects.",
+    summary: "Update a project",
+    description: "A quota may be lower than its current use; then new objects are rejected.",
     params: projectParam,
     body: Type.Object({
       Name: optional(name()),
@@ -220,7 +223,7 @@ export const accountOperations = operations({
     method: "DELETE",
     path: "/project/{id}",
     access: "account:admin",
-    summary: "Delete a project that owns nothing but tokens",
+    summary: "Delete a project that owns no objects but tokens",
     params: projectParam,
     answer: null,
     faults: ["project_in_use"],
@@ -233,7 +236,7 @@ export const accountOperations = operations({
     query: listQuery({
       name: nameFilter,
       label: labelFilter,
-      project: optionalId({ description: "Another project than the token's own." }),
+      project: optionalId({ description: "List the tokens of this project. Default: the project of the token." }),
     }),
     answer: list(Token),
     list: true,
@@ -244,7 +247,7 @@ export const accountOperations = operations({
     path: "/token",
     access: "account:admin",
     summary: "Create a token",
-    description: "Its value is shown in this answer and never again.",
+    description: "The response contains the token. It cannot be read again.",
     body: Type.Object({
       Name: name(),
       Scopes: list(word(scopes), { minItems: 1 }),
@@ -258,7 +261,7 @@ export const accountOperations = operations({
         list(text(), {
           minItems: 1,
           maxItems: 64,
-          description: "Addresses and blocks that the token may be used from.",
+          description: "Addresses and CIDR blocks from which the token may be used. Default: any.",
         }),
       ),
       Labels: optional(Labels),
@@ -274,7 +277,7 @@ export const accountOperations = operations({
     path: "/token/{id}",
     access: "account:admin",
     own: "token",
-    summary: "Read a token",
+    summary: "Get a token",
     params: tokenParam,
     answer: Token,
     tagged: true,
@@ -285,7 +288,7 @@ export const accountOperations = operations({
     access: "account:admin",
     own: "token",
     summary: "Delete a token",
-    description: "It is refused from the next request on.",
+    description: "Requests with the token are rejected at once.",
     params: tokenParam,
     answer: null,
     faults: ["last_admin_token"],
@@ -294,13 +297,13 @@ export const accountOperations = operations({
     method: "GET",
     path: "/audit",
     access: "account:admin",
-    summary: "List every change asked for, refused ones too, newest first",
+    summary: "List the audit log, newest first",
     description:
-      "Also every request with an expired or unknown token; those with unknown ones are in the audit of every project. Refusals that repeat are counted in one entry.",
+      "Every requested change, accepted or rejected, and every request with an expired or unknown token. Requests with unknown tokens are in the audit log of every project. Repeated rejections are counted in one entry.",
     query: listQuery({
       token: optionalId(),
-      resource: optional(text({ description: "`domain`, or `domain:3`." })),
-      operation: optional(text({ description: "Name of an operation, `*` at the end." })),
+      resource: optional(text({ description: "Kind of resource, or one object: `domain`, `domain:3`." })),
+      operation: optional(text({ description: "Operation id; `*` at the end matches any ending." })),
       from: optional(date()),
       to: optional(date()),
     }),

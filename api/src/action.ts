@@ -1,16 +1,16 @@
 /**
- * Actions of servers: what can be ordered, what each does step by step, and in which state of a server. One table, read by the
- * rules (conflict), the flows, the console (which button lives), the CLI and the page of documentation (docs/spec.md#action, #server-states).
+ * Actions of servers: their types, the steps of each, and the server states in which each is allowed (docs/spec.md#action,
+ * #server-states). The rules, the flows and the API reference read these tables.
  */
 import { type Static, Type } from "typebox";
 import { boolean, date, id, integer, list, nullable, optional, optionalId, text, word } from "./common.ts";
 import { MachineError } from "./work.ts";
 
-/** `NeedMoney` is a word of the field that is never used, since nothing is billed. */
+/** `NeedMoney` is part of the original API and never used, because nothing is billed. */
 export const serverStates = ["New", "Active", "Blocked", "NeedMoney", "Deleting", "Failed"] as const;
 export type ServerState = (typeof serverStates)[number];
 
-/** By `POST …/action`. */
+/** Types that `POST …/action` accepts. */
 export const orderTypes = [
   "PowerOn",
   "PowerOff",
@@ -28,7 +28,9 @@ export type ActionType = (typeof actionTypes)[number];
 
 export const actionStates = ["Postponed", "InProgress", "Completed", "Failed", "Canceled"] as const;
 
-/** In order; `Resize` has those that are needed. Whoever waits for the guest has `Ssh` or `Guest` behind them. */
+/**
+ * Steps of each type, in order. `Resize` has only those that the change needs. With `WaitFor`, a last step `Ssh` or `Guest` follows.
+ */
 export const actionSteps = {
   PowerOn: ["Boot"],
   PowerOff: ["Stop"],
@@ -45,28 +47,28 @@ export const actionSteps = {
   Delete: ["Stop", "Network", "Disk", "Release"],
 } as const satisfies Readonly<Record<ActionType, readonly string[]>>;
 
-/** When a start counts as done: the machine runs, port 22 has greeted, the guest has reported the end of its first boot. */
+/** When a boot counts as complete: the VM runs, port 22 sends an SSH banner, or the guest reports the end of its first boot. */
 export const waitFors = ["Power", "Ssh", "Guest"] as const;
 export type WaitFor = (typeof waitFors)[number];
 
-/** Actions that end with a running guest, and so can wait for it. */
+/** Actions that end with a running guest and accept `WaitFor`. */
 export const waitingTypes = ["Create", "Copy", "Rebuild", "PowerOn", "PowerReboot", "RebootGuestOS"] as const;
 
-/** A server as far as orders care: `Active`, on or off, or one of the other states. */
+/** Server state as the rules see it: `Active` as on or off, or one of the other states. */
 export type Standing = "on" | "off" | "Blocked" | "Deleting" | "Failed";
 
 /**
- * `run`: done in its turn; `same`: `Completed` in its turn without a change; `no`: refused; `now`: jumps the queue; `done`: taken
- * without anything more to do.
+ * What happens to an action in a state. `run`: it is queued and runs; `same`: it is queued and completes without a change; `no`: it is
+ * rejected; `now`: it runs before the queue; `done`: it is accepted and has no effect.
  */
 export type Verdict = "run" | "same" | "no" | "now" | "done";
 
-/** What can be asked of a server: its actions, and to be the source of an image. */
+/** Requests to a server that the state table decides: its actions, and `Image`, the creation of an image from it. */
 export type Ask = Exclude<ActionType, "Create"> | "Image";
 
 const onlyActive = { on: "run", off: "run", Blocked: "no", Deleting: "no", Failed: "no" } as const;
 
-/** By the state that the server will have when its turn comes; `New` counts as on. */
+/** By request and by the state that the server will have when the action starts; `New` counts as on. */
 export const verdicts: Readonly<Record<Ask, Readonly<Record<Standing, Verdict>>>> = {
   PowerOn: { ...onlyActive, on: "same" },
   PowerOff: { ...onlyActive, off: "same" },
@@ -83,7 +85,7 @@ export const verdicts: Readonly<Record<Ask, Readonly<Record<Standing, Verdict>>>
   Delete: { on: "now", off: "now", Blocked: "now", Deleting: "done", Failed: "now" },
 };
 
-/** Running actions that can be canceled at their next step and undone; the others are over in a moment, or cannot go back. */
+/** Types that can be canceled while they run. The others end at once or cannot be undone. */
 export const cancelable: readonly ActionType[] = [
   "Create",
   "Copy",
@@ -94,7 +96,7 @@ export const cancelable: readonly ActionType[] = [
   "RebootGuestOS",
 ];
 
-/** How a server stands after what was ordered has been done; what is not named leaves it as it was. */
+/** State of the server after a completed action. A type that is absent leaves the state unchanged. */
 export const outcomes: Readonly<Partial<Record<ActionType, Standing>>> = {
   Create: "on",
   Copy: "on",
@@ -108,14 +110,14 @@ export const outcomes: Readonly<Partial<Record<ActionType, Standing>>> = {
 };
 
 export const actionLimits = {
-  /** Waiting actions of one server. */
+  /** Most queued actions of one server. */
   waiting: 20,
-  /** Ended ones that are kept. */
+  /** Ended actions that are stored for each server. */
   kept: 1000,
-  /** Seconds for the guest to shut down: by default, and inside a resize. */
+  /** Seconds for the guest to shut down: default of `Timeout`, and inside a resize. */
   shutdown: 120,
   resizeShutdown: 60,
-  /** Seconds for `WaitFor`. */
+  /** Longest wait for `WaitFor`, in seconds. */
   waitFor: 600,
 } as const;
 
@@ -125,7 +127,7 @@ const Step = Type.Object(
     State: word(["Pending", "InProgress", "Completed", "Failed", "Undone"]),
     StartDate: nullable(date()),
     EndDate: nullable(date()),
-    Detail: text({ description: "One sentence, or empty." }),
+    Detail: text({ description: "One sentence about the progress or the reason of a failure; may be empty." }),
   },
   { title: "Step" },
 );
@@ -135,10 +137,12 @@ export const Action = Type.Object(
     ID: id(),
     Type: word(actionTypes),
     State: word(actionStates),
-    StartDate: date({ description: "When it was accepted." }),
+    StartDate: date({ description: "When the action was accepted." }),
     EndDate: nullable(date()),
     ServerID: id(),
-    Progress: integer(0, 100, { description: "Never falls; 100 exactly when `Completed`." }),
+    Progress: integer(0, 100, {
+      description: "Percent. It never decreases and is 100 exactly when `State` is `Completed`.",
+    }),
     Steps: list(Step),
     Error: nullable(MachineError),
   },
@@ -149,21 +153,25 @@ export type Action = Static<typeof Action>;
 export const waitForField = optional(
   word(waitFors, {
     description:
-      "When it counts as done: the machine runs (`Power`, default), port 22 has sent an SSH greeting, or the guest has reported the end of its first boot; at most 600 s.",
+      "When the action completes. `Power` (default): the VM runs. `Ssh`: port 22 sends an SSH banner. `Guest`: the guest reports the end of its first boot. At most 600 s.",
   }),
 );
 
 export const Order = Type.Object({
   Type: word(orderTypes),
-  NetworkID: optionalId({ description: "Network of the server's location, the shared one included." }),
-  NetworkLinkID: optionalId({ description: "The link, instead of `NetworkID`." }),
-  Bandwidth: optional(integer(1, 10_000, { description: "Mbit/s, each direction by itself." })),
-  IP: optional(text({ maxLength: 64, description: "Free address of the network. Default: the lowest." })),
+  NetworkID: optionalId({ description: "A network in the location of the server, or the shared network." }),
+  NetworkLinkID: optionalId({ description: "Id of the link, instead of `NetworkID`." }),
+  Bandwidth: optional(integer(1, 10_000, { description: "Mbit/s in each direction." })),
+  IP: optional(
+    text({ maxLength: 64, description: "A free address of the network. Default: the lowest free address." }),
+  ),
   Timeout: optional(integer(1, 600, { description: "Seconds to wait for the guest. Default 120." })),
-  Force: optional(boolean({ description: "Switch off when they are over, instead of failing. Default `false`." })),
+  Force: optional(boolean({ description: "`true`: power off when `Timeout` has passed. `false` (default): fail." })),
   WaitFor: waitForField,
   OnBusy: optional(
-    word(["Queue", "Fail"], { description: "Wait behind the running action (default), or 409 `server_busy`." }),
+    word(["Queue", "Fail"], {
+      description: "`Queue` (default): wait behind the running action. `Fail`: respond 409 `server_busy`.",
+    }),
   ),
 });
 export type Order = Static<typeof Order>;

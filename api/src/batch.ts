@@ -1,4 +1,4 @@
-/** Groups: servers that are made, and can be deleted, as a unit. They are read one by one (`GET /server?batch=`). */
+/** Server groups: servers that are created and deleted as a unit. `GET /server?batch=ID` lists the servers of a group. */
 import { type Static, Type } from "typebox";
 import { id, integer, list, name, optional, optionalId, word } from "./common.ts";
 import { operations } from "./operation.ts";
@@ -8,14 +8,20 @@ export const mostMembers = 100;
 export const policies = ["Atomic", "BestEffort"] as const;
 export const batchStates = ["New", "Active", "Failed", "Deleting"] as const;
 
-/** Of a group: `{n}` counts in names, and what all have in common may stand beside `Servers`. */
+/** One server of a group. Fields beside `Servers` are defaults for all of them; `{n}` in a name is the number of the server. */
 const BatchMember = Type.Object({ Name: optional(name()), HostName: hostNameField({ maxLength: 128 }), ...wishFields });
 export const BatchWish = Type.Object({
   ...BatchMember.properties,
-  Count: optional(integer(1, mostMembers, { description: "`{n}` in names becomes 1 to `Count`." })),
+  Count: optional(
+    integer(1, mostMembers, { description: "Number of servers. `{n}` in names is replaced by 1 to `Count`." }),
+  ),
   Names: optional(list(name(), { minItems: 1, maxItems: mostMembers })),
   Servers: optional(list(BatchMember, { minItems: 1, maxItems: mostMembers })),
-  Policy: optional(word(policies, { description: "All servers come to be or none (default), or each for itself." })),
+  Policy: optional(
+    word(policies, {
+      description: "`Atomic` (default): all servers or none. `BestEffort`: each server succeeds or fails on its own.",
+    }),
+  ),
 });
 export type BatchWish = Static<typeof BatchWish>;
 
@@ -28,7 +34,7 @@ export const Batch = Type.Object(
     Errors: list(
       Type.Object({
         Index: integer(0, mostMembers - 1),
-        Error: Type.Unknown({ description: "A full error object." }),
+        Error: Type.Unknown({ description: "Error object, as in an error response." }),
       }),
     ),
   },
@@ -43,7 +49,7 @@ export const batchOperations = operations({
     access: "server:write",
     summary: "Create a group of servers",
     description:
-      "Exactly one of `Count`, `Names` and `Servers`. Quotas and room are checked for the sum, faults name the element (`/Servers/2/CPU`).",
+      "Send exactly one of `Count`, `Names` and `Servers`. Quotas and capacity are checked for the sum. Errors name the element, such as `/Servers/2/CPU`.",
     body: BatchWish,
     answer: Batch,
     faults: ["batch_form_invalid", ...planFaults],
@@ -52,12 +58,14 @@ export const batchOperations = operations({
     method: "DELETE",
     path: "/server-batch",
     access: "server:write",
-    summary: "Delete a group of servers, or several, as a unit",
-    description: "`ID` or `ServerIDs`, in the body or, if it has neither, in the query. All or none.",
+    summary: "Delete a group of servers",
+    description: "Send `ID` or `ServerIDs`, in the body or in the query. Atomic: all servers are deleted or none.",
     query: Type.Object({ ID: optionalId(), ServerIDs: optional(list(id(), { maxItems: mostMembers })) }),
     body: Type.Object({
-      ID: optionalId({ description: "The group with all its servers." }),
-      ServerIDs: optional(list(id(), { maxItems: mostMembers, description: "Servers of any origin." })),
+      ID: optionalId({ description: "Id of a group; all its servers are deleted." }),
+      ServerIDs: optional(
+        list(id(), { maxItems: mostMembers, description: "Ids of servers, with or without a group." }),
+      ),
     }),
     answer: null,
     repeatable: true,

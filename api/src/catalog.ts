@@ -1,4 +1,4 @@
-/** What servers are made from: images, the locations they stand in, and the SSH keys put into them. */
+/** Images, locations and SSH keys: what servers are created from. */
 import { type Static, Type } from "typebox";
 import {
   boolean,
@@ -25,15 +25,15 @@ import { WorkError } from "./work.ts";
 export const families = ["Linux", "Windows", "Bsd"] as const;
 export type Family = (typeof families)[number];
 
-/** `GoldServer`: the operator's; `Client`: the project's own; `Backup`: made by itself, once a day. */
+/** `GoldServer`: image of the operator; `Client`: image of the project; `Backup`: daily backup of a server. */
 export const imageTypes = ["GoldServer", "Client", "Backup"] as const;
 export type ImageType = (typeof imageTypes)[number];
 
-/** `Available`: known, and fetched when the first server is made from it. */
+/** `Available`: in the catalog, and downloaded when the first server is created from it. */
 export const imageStates = ["Available", "New", "Active", "Failed"] as const;
 export type ImageState = (typeof imageStates)[number];
 
-/** Types of OpenSSH (`ssh-keygen(1)`); the last two are keys in hardware. */
+/** Key types of OpenSSH (`ssh-keygen(1)`). The last two are hardware keys. */
 export const sshKeyTypes = [
   "ssh-ed25519",
   "ssh-rsa",
@@ -49,11 +49,11 @@ export const SshKey = Type.Object(
   {
     ID: id(),
     Title: name(),
-    PublicKey: text({ description: "The base64 part alone." }),
+    PublicKey: text({ description: "The base64 part of the OpenSSH line." }),
     IsActive: boolean(),
     Type: word(sshKeyTypes),
     Comment: text(),
-    Fingerprint: text({ description: "`SHA256:` as `ssh-keygen -l` prints it." }),
+    Fingerprint: text({ description: "`SHA256:` fingerprint as printed by `ssh-keygen -l`." }),
     DateCreate: date(),
     Labels,
   },
@@ -66,8 +66,8 @@ export const Image = Type.Object(
     ID: id(),
     Name: name(),
     DisplayName: text(),
-    DCLocation: nullable(text({ description: "`TechTitle`; null: every location." })),
-    Hdd: integer(1, 4096, { description: "GB a server needs at least." }),
+    DCLocation: nullable(text({ description: "`TechTitle` of the location. `null`: every location." })),
+    Hdd: integer(1, 4096, { description: "Smallest disk of a server, in GB." }),
     Family: word(families),
     IsAvailableISP: boolean(),
     IsISPLiteEnabled: boolean(),
@@ -77,21 +77,21 @@ export const Image = Type.Object(
     OperatingSystemType: text(),
     TechName: text(),
     State: word(imageStates),
-    MinRAM: integer(1, 1_048_576, { description: "MB a server needs at least." }),
+    MinRAM: integer(1, 1_048_576, { description: "Smallest memory of a server, in MB." }),
     DateCreate: date(),
     Error: nullable(WorkError),
-    ServerID: nullable(id({ description: "The server it was made of, which may be gone." })),
-    Progress: integer(0, 100, { description: "How much of it is there." }),
+    ServerID: nullable(id({ description: "Server from which the image was created; it may be deleted." })),
+    Progress: integer(0, 100, { description: "Percent of the image that is stored." }),
     Identity: nullable(
       Type.Object(
         {
           Removed: boolean({
             description:
-              "The image no longer holds what identified the server: host keys, machine id, password hashes, authorized keys, logs, DHCP and cloud-init state. In backups it is kept.",
+              "`true`: SSH host keys, machine id, password hashes, authorized keys, logs, DHCP and cloud-init state are removed. Backups keep them.",
           }),
-          Detail: text({ description: "Why it was not, or not everywhere; else empty." }),
+          Detail: text({ description: "Why nothing or not everything was removed; otherwise empty." }),
         },
-        { description: "Null: the image was not made of a server, or is not ready." },
+        { description: "`null`: the image was not created from a server, or is not ready." },
       ),
     ),
     Labels,
@@ -131,7 +131,7 @@ export const Location = Type.Object(
         FreeRAM: amount(),
         FreeHDD: amount(),
       },
-      { description: "Cores, MB and GB after over-commitment. Servers that are off keep their share." },
+      { description: "Virtual CPUs, MB and GB, overcommit included. A powered-off server keeps its share." },
     ),
   },
   { title: "Location" },
@@ -146,12 +146,12 @@ export const catalogOperations = operations({
     method: "GET",
     path: "/image",
     access: "server:read",
-    summary: "List images, the operator's and the project's own",
+    summary: "List images of the operator and of the project",
     query: listQuery({
       name: nameFilter,
       state: wordsFilter(imageStates),
       label: labelFilter,
-      location: optional(text({ description: "What can be used there: one name or several with commas." })),
+      location: optional(text({ description: "Images usable in these locations: names, separated by commas." })),
     }),
     answer: list(Image),
     list: true,
@@ -160,7 +160,7 @@ export const catalogOperations = operations({
     method: "GET",
     path: "/image/{id}",
     access: "server:read",
-    summary: "Read an image",
+    summary: "Get an image",
     params: imageParam,
     answer: Image,
     tagged: true,
@@ -170,8 +170,8 @@ export const catalogOperations = operations({
     path: "/dcLocation",
     access: "any",
     observes: true,
-    summary: "List locations with what is free in them",
-    description: "The first is the default. With engines `sim` every answer is the same, but no machine runs.",
+    summary: "List locations and their free capacity",
+    description: "The first location is the default. Engine `sim`: the responses are the same, but no VM runs.",
     query: listQuery({ name: nameFilter }),
     answer: list(Location),
     list: true,
@@ -189,8 +189,8 @@ export const catalogOperations = operations({
     method: "POST",
     path: "/sshkey",
     access: "server:write",
-    summary: "Add an SSH key",
-    description: "The same title with the same key again answers the key that is there.",
+    summary: "Create an SSH key",
+    description: "Idempotent: the same title and key return the existing object.",
     body: Type.Object({
       Title: name({ "x-also": ["Name"] }),
       PublicKey: text({
@@ -210,7 +210,7 @@ export const catalogOperations = operations({
     method: "GET",
     path: "/sshkey/{id}",
     access: "server:read",
-    summary: "Read an SSH key",
+    summary: "Get an SSH key",
     params: keyParam,
     answer: SshKey,
     tagged: true,
@@ -220,38 +220,44 @@ export const catalogOperations = operations({
     path: "/sshkey/{id}",
     access: "server:write",
     summary: "Delete an SSH key",
-    description: "Servers keep what was put into them.",
+    description: "The key is not removed from existing servers.",
     params: keyParam,
     answer: null,
   },
 });
 
-/** Operations that need the machines: they join the contract together with the flows that carry them out. */
+/** Operations on images that need the machine driver. */
 export const imageOperations = operations({
   createImage: {
     method: "POST",
     path: "/image",
     access: "server:write",
-    summary: "Make an image from a server's disk, or import one",
+    summary: "Create an image from a server, or import one",
     description:
-      "Exactly one of `ServerID`, `Url` and `File`. From a server: a snapshot in the server's turn, from which the guest's identity is removed. An import is qcow2 or raw, checked and converted.",
+      "Send exactly one of `ServerID`, `Url` and `File`. From a server: the snapshot is queued behind the running actions of the server, and the identity of the guest is removed. An import is a qcow2 or raw file, which is checked and converted.",
     body: Type.Object({
       Name: name(),
-      ServerID: optionalId({ description: "Server whose disk becomes the image." }),
-      Url: optional(text({ maxLength: 2048, description: "http or https, not at a private address." })),
+      ServerID: optionalId({ description: "Server to create the image from." }),
+      Url: optional(
+        text({ maxLength: 2048, description: "HTTP or HTTPS URL of the image, not at a private address." }),
+      ),
       File: optional(text({ minLength: 1, maxLength: 255, description: "Name of a file in the import folder." })),
       Sha256: optional(
-        text({ pattern: "^[0-9A-Fa-f]{64}$", "x-says": "64 hexadecimal digits", description: "Required with `Url`." }),
+        text({
+          pattern: "^[0-9A-Fa-f]{64}$",
+          "x-says": "64 hexadecimal digits",
+          description: "SHA-256 of the file. Required with `Url`.",
+        }),
       ),
-      Family: optional(word(families, { description: "For an import. Default `Linux`." })),
-      MinRAM: optional(integer(1, 1_048_576, { description: "MB, for an import. Default 128." })),
+      Family: optional(word(families, { description: "Family of an import. Default `Linux`." })),
+      MinRAM: optional(integer(1, 1_048_576, { description: "Smallest memory for an import, in MB. Default 128." })),
       TechName: optional(
         text({
           minLength: 1,
           maxLength: 64,
           pattern: "^[A-Za-z0-9._-]*$",
           "x-says": "letters, digits, dots, underscores and hyphens",
-          description: "Default: `Name` with hyphens for all other characters.",
+          description: "Default: `Name`, other characters replaced by hyphens.",
         }),
       ),
       Labels: optional(Labels),
@@ -265,8 +271,8 @@ export const imageOperations = operations({
     method: "DELETE",
     path: "/image/{id}",
     access: "server:write",
-    summary: "Delete an own image",
-    description: "Servers made from it go on.",
+    summary: "Delete an image of the project",
+    description: "Servers created from the image are not affected.",
     params: imageParam,
     answer: null,
     faults: ["stock_image"],

@@ -1,6 +1,6 @@
 /**
- * Whose a domain is, where several projects want it: a claim is proven by a TXT record, a domain that was lost stays readable, and the
- * operator reserves names. How names of projects exclude each other is in the service's `dns/names`.
+ * Ownership of domains. A project proves a claim by a TXT record; a withdrawn domain stays readable; the operator reserves names. The
+ * service's `dns/names` decides which names of different projects exclude each other.
  */
 import { type Static, Type } from "typebox";
 import {
@@ -21,19 +21,19 @@ import {
 } from "./common.ts";
 import { operations } from "./operation.ts";
 
-/** The first label of the name at which a claim looks for its record. */
+/** First label of the owner name of the TXT record that proves a claim. */
 export const challengeLabel = "_brume-challenge";
 
 export const claimLimits = {
-  /** Days until a claim that is not proven fails. */
+  /** Days until an unproven claim fails. */
   days: 7,
-  /** Pending claims of a project. */
+  /** Most pending claims of a project. */
   pending: 100,
 } as const;
 
-/** Names that a project can neither have nor claim. */
+/** Errors for names that a project can neither create nor claim. */
 const nameFaults = ["domain_public_suffix", "domain_reserved"] as const;
-/** Why a project cannot have a new domain of some name. */
+/** Errors that reject the name of a new domain. */
 export const newDomainFaults = ["domain_exists", "domain_not_available", ...nameFaults] as const;
 
 export const claimStates = ["Pending", "Completed", "Failed"] as const;
@@ -44,13 +44,13 @@ export const Claim = Type.Object(
     Name: text(),
     NamePunyCode: text(),
     State: word(claimStates),
-    RecordName: text({ description: "Owner of the TXT record that proves the claim." }),
-    RecordText: text({ description: "Text of that record." }),
-    Detail: text({ description: "What the last check found." }),
-    DomainID: nullable(id({ description: "The domain that the project got." })),
+    RecordName: text({ description: "Owner name of the TXT record that proves the claim." }),
+    RecordText: text({ description: "Text of the TXT record." }),
+    Detail: text({ description: "Result of the last check." }),
+    DomainID: nullable(id({ description: "Domain that the completed claim created." })),
     DateCreate: date(),
-    DateCheck: nullable(date({ description: "When the record was looked up last." })),
-    DateExpire: date({ description: "When a claim that is not proven fails." }),
+    DateCheck: nullable(date({ description: "Time of the last check." })),
+    DateExpire: date({ description: "When the claim fails unless it is proven." }),
     Labels,
   },
   { title: "Claim" },
@@ -59,13 +59,13 @@ export type Claim = Static<typeof Claim>;
 
 export const WithdrawnDomain = Type.Object(
   {
-    ID: id({ description: "The id that the domain had." }),
+    ID: id({ description: "Former id of the domain." }),
     Name: text(),
     NamePunyCode: text(),
     Date: date(),
     Records: integer(0, 1_000_000),
     Reason: text(),
-    ZoneFile: text({ description: "All records of the domain, for import elsewhere; empty in lists." }),
+    ZoneFile: text({ description: "All records of the domain as a zone file; empty in lists." }),
     Labels,
   },
   { title: "WithdrawnDomain" },
@@ -77,7 +77,9 @@ export const Reservation = Type.Object(
     ID: id(),
     Name: text(),
     NamePunyCode: text(),
-    ProjectID: nullable(id({ description: "The only project that may have domains here; `null`: none may." })),
+    ProjectID: nullable(
+      id({ description: "The only project that may create domains at and below the name. `null`: none." }),
+    ),
     DateCreate: date(),
     Labels,
   },
@@ -103,9 +105,9 @@ export const claimOperations = operations({
     method: "POST",
     path: "/dns/claim",
     access: "dns:write",
-    summary: "Claim a domain that another project has",
+    summary: "Claim a domain of another project",
     description:
-      "Publish a TXT record with `RecordText` at `RecordName`: at the present name servers of the name, or, with the consent of the project that has the name or one above it, in that project's domain. The record is looked up now, then again and again for 7 days. When it is found the domain is this project's, empty; domains of other projects at and below the name are withdrawn. The same name again: the pending claim, checked now.",
+      "Publish a TXT record with `RecordText` at `RecordName`, on the current name servers of the name or in the domain of the other project. The service looks the record up now and repeatedly for 7 days. When the record exists, this project gets the domain without records, and domains of other projects at and below the name are withdrawn. Idempotent: the same name returns the pending claim and checks it again.",
     body: Type.Object({ Name: host, Labels: optional(Labels) }),
     answer: Claim,
     tagged: true,
@@ -118,7 +120,7 @@ export const claimOperations = operations({
     method: "GET",
     path: "/dns/claim/{id}",
     access: "dns:read",
-    summary: "Read a claim",
+    summary: "Get a claim",
     params: claimParam,
     answer: Claim,
     tagged: true,
@@ -128,7 +130,7 @@ export const claimOperations = operations({
     path: "/dns/claim/{id}",
     access: "dns:write",
     summary: "Delete a claim",
-    description: "A pending claim ends. A domain that a completed one brought stays.",
+    description: "Ends a pending claim. A domain from a completed claim is kept.",
     params: claimParam,
     answer: null,
     faults: ["token_restricted"],
@@ -137,8 +139,9 @@ export const claimOperations = operations({
     method: "GET",
     path: "/dns/withdrawn",
     access: "dns:read",
-    summary: "List domains that another project proved to own",
-    description: "They are no longer served. Their records are kept until the project deletes them.",
+    summary: "List withdrawn domains",
+    description:
+      "Domains whose ownership another project has proven. They are not served. Their records are stored until the project deletes them.",
     query: listQuery({ name: nameFilter, label: labelFilter }),
     answer: list(WithdrawnDomain),
     list: true,
@@ -147,7 +150,7 @@ export const claimOperations = operations({
     method: "GET",
     path: "/dns/withdrawn/{id}",
     access: "dns:read",
-    summary: "Read a withdrawn domain with its records as a zone file",
+    summary: "Get a withdrawn domain with its zone file",
     params: withdrawnParam,
     answer: WithdrawnDomain,
     tagged: true,
@@ -156,7 +159,7 @@ export const claimOperations = operations({
     method: "DELETE",
     path: "/dns/withdrawn/{id}",
     access: "dns:write",
-    summary: "Delete the records of a withdrawn domain",
+    summary: "Delete a withdrawn domain",
     params: withdrawnParam,
     answer: null,
     faults: ["token_restricted"],
@@ -176,7 +179,7 @@ export const claimOperations = operations({
     access: "account:admin",
     summary: "Reserve a name and all names below it",
     description:
-      "For one project, or without `ProjectID` for none. The deepest reservation counts. Domains that exist stay. A reservation for a project proves its claims, and permits a public suffix.",
+      "Reserves the name for one project, or without `ProjectID` for none. The most specific reservation applies. Existing domains are kept. A reservation for a project also proves its claims and allows a public suffix.",
     body: Type.Object({ Name: host, ProjectID: optionalId(), Labels: optional(Labels) }),
     answer: Reservation,
     tagged: true,

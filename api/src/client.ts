@@ -1,7 +1,6 @@
 /**
- * The SDK: one method per operation of the contract, typed from the contract itself. There is no generated code and no method
- * written by hand, so a new operation is in the client the moment it is in the contract. What goes beyond single calls is here
- * too: pages, the stream of events, and waiting for a state.
+ * The SDK: one method for each operation of the contract, with types derived from the contract. No code is generated. Beyond single
+ * calls it reads lists page by page, streams events, and waits for a state.
  */
 import { contract as brume, type Contract } from "./contract.ts";
 import type { Event } from "./event.ts";
@@ -15,11 +14,11 @@ export { ApiError, ConnectionError } from "./transport.ts";
 
 export interface ClientOptions<C extends Table = Contract> extends TransportOptions {
   readonly contract?: C;
-  /** Ask the service to take requests as written and refuse what it would otherwise mend (`Prefer: handling=strict`). */
+  /** Requests strict reading: the service rejects unknown fields and converts no types (`Prefer: handling=strict`). */
   readonly strict?: boolean;
-  /** Milliseconds, as `Date.now`. */
+  /** Returns the time in milliseconds. Default: `Date.now`. */
   readonly now?: () => number;
-  /** Makes `Idempotency-Key`s; as `crypto.randomUUID`. */
+  /** Returns a new `Idempotency-Key`. Default: `crypto.randomUUID`. */
   readonly newKey?: () => string;
 }
 
@@ -31,7 +30,7 @@ type Given<Key extends string, Part> = keyof Part extends never
     ? { readonly [K in Key]?: Part }
     : { readonly [K in Key]: Part };
 
-/** What an operation is called with: ids of the path, filters of the query, fields of the body. */
+/** Input of an operation: ids of the path, filters of the query, fields of the body. */
 export type Input<Op extends Operation> = Given<"path", Params<Op>> &
   Given<"query", Query<Op>> &
   (Body<Op> extends undefined ? unknown : { readonly body: Body<Op> });
@@ -41,13 +40,13 @@ export interface ReadOptions {
 }
 
 export interface ChangeOptions extends ReadOptions {
-  /** Seconds, at most 60, that the answer may be held until the change has taken effect (`Prefer: wait`). */
+  /** Seconds (at most 60) to wait until the change has taken effect (`Prefer: wait`). */
   readonly wait?: number;
-  /** Only if the object still has this entity tag (`etag` of a reply), else `etag_mismatch`. */
+  /** Entity tag (`etag` of a reply) that the object must still have; otherwise the call throws `etag_mismatch`. */
   readonly ifMatch?: string;
-  /** Name the request yourself if it shall happen once even across restarts of your program. */
+  /** Key of the request. Set it to keep the request idempotent across restarts of the program. */
   readonly idempotencyKey?: string;
-  /** Check everything, change nothing, answer what would have come. */
+  /** Validate only: nothing is changed, and the response is the one that the request would produce. */
   readonly dryRun?: boolean;
 }
 
@@ -58,12 +57,12 @@ type Args<Op extends Operation, Options> =
     : [input: Input<Op>, options?: Options];
 type Call<Op extends Operation, Result> = (...args: Args<Op, OptionsOf<Op>>) => Promise<Result>;
 
-/** An answer with what stands around it. */
+/** A response with its status and headers. */
 export interface Reply<A> {
   readonly answer: A;
   readonly status: number;
   readonly headers: Headers;
-  /** For `ifMatch`. */
+  /** Entity tag of the object, for `ifMatch`. */
   readonly etag: string | null;
   readonly requestId: string;
 }
@@ -76,29 +75,29 @@ export type TextName<C extends Table> = Exclude<
   Names<C, { readonly media: "text/event-stream" }>
 >;
 type Item<Op extends Operation> = Answer<Op> extends readonly (infer T)[] ? T : never;
-/** By operation, so that the compiler works each one out once and not anew for every call. */
+/** A table by operation: the compiler resolves each type once instead of once per call. */
 type Items<C extends Table> = { readonly [N in keyof C]: Item<C[N]> };
 type Readings<C extends Table> = { readonly [N in keyof C]: Args<C[N], ReadOptions> };
 
 export interface WaitOptions<A> extends ReadOptions {
-  /** Default: `isSettled` of `work.ts`. */
+  /** Returns true when the wait is over. Default: `isSettled`. */
   readonly until?: (answer: A) => boolean;
-  /** Milliseconds. Default 60,000. */
+  /** Longest wait in milliseconds. Default 60,000. */
   readonly timeout?: number;
 }
 
 export interface Helpers<C extends Table> {
-  /** The same methods, with the headers around the answer. */
+  /** The same methods; they return the response with status and headers. */
   readonly raw: { readonly [N in keyof C]: Call<C[N], Reply<Answer<C[N]>>> };
-  /** An answer in the operation's other form, as text: `text("readDomain", { path: { id: 3 } })` is a zone file. */
+  /** Returns the second form of a response as text: `text("readDomain", { path: { id: 3 } })` returns a zone file. */
   text<N extends TextName<C>>(name: N, ...args: Args<C[N], ReadOptions>): Promise<string>;
-  /** A list page by page, 100 objects each unless `limit` says otherwise. */
+  /** Iterates over a list page by page, with 100 objects a page by default (`limit`). */
   pages<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N][], void>;
-  /** A list object by object, fetched page by page. */
+  /** Iterates over the objects of a list, which is read page by page. */
   items<N extends ListName<C>>(name: N, ...args: Readings<C>[N]): AsyncGenerator<Items<C>[N], void>;
-  /** Events as they happen. Comes back by itself where a connection breaks, without gap or double; ends with `signal`. */
+  /** Streams events. Reconnects without gaps or duplicates; ends when `signal` aborts. */
   events(options?: StreamOptions): AsyncGenerator<Event | Reset, void>;
-  /** Reads an object again and again until it is as wished. Throws `WaitError` when the time is over. */
+  /** Reads an object repeatedly until `until` returns true, and returns it. Throws `WaitError` after `timeout`. */
   waitFor<N extends ReadName<C>>(
     name: N,
     input: Input<C[N]>,
@@ -108,13 +107,13 @@ export interface Helpers<C extends Table> {
 
 export type Client<C extends Table = Contract> = { readonly [N in keyof C]: Call<C[N], Answer<C[N]>> } & Helpers<C>;
 
-/** The object was not as wished in time; `last` is how it was. */
+/** Thrown by `waitFor` after `timeout`. `last` is the object as it was read last. */
 export class WaitError extends Error {
   override readonly name = "WaitError";
   readonly last: unknown;
 
   constructor(what: string, ms: number, last: unknown) {
-    super(`${what}: not as wished after ${ms} ms`);
+    super(`${what}: timed out after ${ms} ms`);
     this.last = last;
   }
 }
@@ -125,7 +124,7 @@ interface AnyInput {
   readonly body?: unknown;
 }
 
-/** `/dns/{id}` with its ids, and the query: `/dns/3?records=false`. */
+/** Returns path and query with all ids filled in: `/dns/3?records=false`. */
 function writeTarget(path: string, input: AnyInput, extra: Readonly<Record<string, string | undefined>> = {}): string {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const id = input.path?.[name];
@@ -139,12 +138,19 @@ function writeTarget(path: string, input: AnyInput, extra: Readonly<Record<strin
   return query.size > 0 ? `${filled}?${query}` : filled;
 }
 
-/** The cursor of the next page in a `Link` header (RFC 8288); null: this was the last. */
+/** Returns the cursor of the next page from a `Link` header (RFC 8288); null: this is the last page. */
 function readCursor(link: string | null): string | null {
   const target = /<([^>]*)>[^,]*;\s*rel="?next"?/.exec(link ?? "")?.[1];
   return target === undefined ? null : new URL(target, "http://any").searchParams.get("cursor");
 }
 
+/**
+ * Creates a client: one method for each operation, and the helpers. Network errors, 429 and 503 are retried, with the same
+ * `Idempotency-Key` for a change. Methods throw `ApiError` for an error response and `ConnectionError` if there is no response.
+ *
+ *     const brume = createClient({ url: "http://127.0.0.1:8080", token });
+ *     const domain = await brume.createDomain({ body: { Name: "example.org" } });
+ */
 export function createClient<const C extends Table = Contract>(options: ClientOptions<C>): Client<C> {
   const table: Table = options.contract ?? brume;
   const { strict = false, now = Date.now, newKey = () => crypto.randomUUID() } = options;
@@ -164,7 +170,7 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
   ): Promise<Reply<unknown>> {
     const { wait, ifMatch, dryRun, signal } = options;
     const prefer = [strict && "handling=strict", wait !== undefined && `wait=${wait}`].filter((part) => part !== false);
-    // A dry run neither reads nor writes keys.
+    // A dry run uses no idempotency key.
     const key = isChange(op) && !dryRun ? (options.idempotencyKey ?? newKey()) : undefined;
     const { status, headers, text } = await transport.send({
       method: op.method,

@@ -1,58 +1,65 @@
 /**
- * Words that every resource uses: ids, names, labels, dates, lists. Schemas are JSON Schema 2020-12; what reading needs
- * to know beyond it stands in `x-` keywords: `x-also` (other names of the field), `x-verbatim` (text that is kept as it came),
- * `x-word` (letter case is free, answers show this spelling), `x-labels` (a map of labels), `x-either` and `x-shown` (what may come
- * back as answers show it), `x-ignored` (nobody looks at the value), `x-words` (a filter's words).
+ * Schemas that all resources share: ids, names, labels, dates, lists. They are JSON Schema 2020-12 with `x-` keywords for the request
+ * reader: `x-also` (other names of the field), `x-verbatim` (text is stored unchanged), `x-word` (letter case is ignored, responses use
+ * this spelling), `x-labels` (a map of labels), `x-either` and `x-shown` (a field may be sent as responses show it), `x-ignored` (the
+ * value is ignored), `x-words` (values of a filter).
  */
 import { type Static, type TObject, type TSchema, type TSchemaOptions, Type } from "typebox";
 
 export const maxId = 2_147_483_647;
 
 interface FieldOptions extends TSchemaOptions {
-  /** Other names under which the field is taken, after its own. */
+  /** Other accepted names of the field. */
   readonly "x-also"?: readonly string[];
-  /** A number may come as text and a text as a number, in strict mode too, because answers show it so. */
+  /** Accepts a number as text and a text as a number, in strict mode too, because responses contain both forms. */
   readonly "x-either"?: boolean;
-  /** An id: 0 counts as absent (docs/spec.md#coercion). */
+  /** The field is an id: 0 counts as absent (docs/spec.md#coercion). */
   readonly "x-id"?: boolean;
-  /** Never said back in an error. */
+  /** The value never appears in an error message. */
   readonly "x-secret"?: boolean;
-  /** A list drops elements that are not of its kind. */
+  /** Invalid elements of the list are dropped. */
   readonly "x-skip"?: boolean;
-  /** The words that a filter knows, and whether a beginning with `*` will do. */
+  /** Values of a filter; `x-prefix`: a prefix followed by `*` is accepted too. */
   readonly "x-words"?: readonly string[];
   readonly "x-prefix"?: boolean;
-  /** Blanks at the ends and Unicode form are kept (docs/spec.md#reading-the-request-body, rule 12). */
+  /** Leading and trailing blanks and the Unicode form are kept (docs/spec.md#reading-the-request-body, rule 12). */
   readonly "x-verbatim"?: boolean;
 }
 
+/** Schema of an object id: 1 to `maxId`. */
 export const id = (options: FieldOptions = {}) => Type.Integer({ minimum: 1, maximum: maxId, ...options });
-/** An id that may be left out, also by 0. */
+/** Schema of an optional id; 0 counts as absent. */
 export const optionalId = (options: FieldOptions = {}) => Type.Optional(id({ "x-id": true, ...options }));
+/** Schema of an integer from `minimum` to `maximum`. */
 export const integer = (minimum: number, maximum: number, options: FieldOptions = {}) =>
   Type.Integer({ minimum, maximum, ...options });
+/** Schema of a boolean. */
 export const boolean = (options: FieldOptions = {}) => Type.Boolean({ ...options });
+/** Schema of a text. Lengths in characters. */
 export const text = (options: FieldOptions & { minLength?: number; maxLength?: number; pattern?: string } = {}) =>
   Type.String(options);
-/** RFC 3339 in UTC with milliseconds, `2026-11-20T09:15:00.120Z`. */
+/** Schema of a date: RFC 3339 in UTC with milliseconds, `2026-11-20T09:15:00.120Z`. */
 export const date = (options: FieldOptions = {}) => Type.String({ format: "date-time", ...options });
+/** Schema of an array. */
 export const list = <T extends TSchema>(
   items: T,
   options: FieldOptions & { minItems?: number; maxItems?: number } = {},
 ) => Type.Array(items, options);
+/** Schema of a value or `null`. */
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+/** Marks a field of an object as optional. */
 export const optional = Type.Optional;
-/** Of a body, for clients that send it: known, and never looked at. */
+/** Schema of a field that is accepted and ignored. */
 export const ignored = (options: FieldOptions = {}) => Type.Unknown({ "x-ignored": true, ...options });
 
-/** Option of an object in a body: keys that only `answer` has may stand in it, in strict mode too, so that what was read can be sent back. */
+/** Option of a request object: fields that only `answer` has are accepted, in strict mode too, so that a client can send back a response. */
 export const shownAs = (answer: TObject) => ({ "x-shown": Object.keys(answer.properties) });
 
-/** One of a few words; requests may use any letter case. */
+/** Schema of an enumeration. Requests may use any letter case. */
 export const word = <const W extends string>(words: readonly W[], options: FieldOptions = {}) =>
   Type.Unsafe<W>({ type: "string", enum: [...words], "x-word": true, ...options });
 
-/** `Name` and `Title`: 1-64 characters, no control characters, no angle brackets. */
+/** Schema of `Name` and `Title`: 1-64 characters, no control characters, no angle brackets. */
 export const name = (options: FieldOptions = {}) =>
   Type.String({
     minLength: 1,
@@ -63,7 +70,7 @@ export const name = (options: FieldOptions = {}) =>
   });
 
 export const maxLabels = 32;
-/** Optional prefix and slash, then 1-63 characters with alphanumeric ends. */
+/** Key of a label: optional prefix and slash, then 1-63 characters that begin and end alphanumerically. */
 export const labelKey = /^(?:[A-Za-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
 export const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
@@ -76,22 +83,26 @@ export const Labels = Type.Unsafe<Record<string, string>>({
 });
 export type Labels = Static<typeof Labels>;
 
-/** Query of a list: filters as text, paging beside them. */
+/** Query schema of a list: its filters, `limit` and `cursor`. */
 export const listQuery = <T extends Record<string, TSchema>>(filters: T) =>
   Type.Object({ ...filters, limit: optional(integer(1, 1000)), cursor: optional(text()) });
 
 export const nameFilter = optional(
-  text({ description: "Whole name in any letter case; `*` is any run of characters." }),
+  text({ description: "Complete name in any letter case; `*` matches any characters." }),
 );
-/** One word or several with commas; with `x-prefix` also beginnings of words, `*` at the end. Any other word is refused. */
+/** Filter by one or several of `words`, separated by commas; with `x-prefix` also prefixes that end in `*`. Other words are rejected. */
 export const wordsFilter = (words: readonly string[], options: FieldOptions = {}) =>
   optional(
-    text({ "x-words": words, description: `One word or several with commas: ${words.join(", ")}.`, ...options }),
+    text({
+      "x-words": words,
+      description: `One or several of these, separated by commas: ${words.join(", ")}.`,
+      ...options,
+    }),
   );
 export const labelFilter = optional(
   text({
     description:
-      "Label selector: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, joined by commas.",
+      "Label selector: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, separated by commas.",
   }),
 );
 

@@ -1,6 +1,6 @@
 /**
- * The parts of the OpenAPI document that are the same for every contract: its shapes as far as they are written here, parameters and
- * headers that belong to a kind of operation instead of one (docs/spec.md#errors, #lists, #headers-and-queries-for-changes), and the error object.
+ * The parts of the OpenAPI document that do not depend on the contract: the TypeScript types of the document, the tags, the parameters
+ * and headers that belong to a kind of operation (docs/spec.md#errors, #lists, #headers-and-queries-for-changes), and the error object.
  */
 import { type FaultCode, faults, fieldCodes } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -29,7 +29,7 @@ export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;
   readonly content?: Readonly<Record<string, Media | { schema: Reference; examples: Record<string, Reference> }>>;
-  /** Codes of the error object that this status comes with. */
+  /** Error codes that this status can carry. */
   readonly "x-codes"?: readonly FaultCode[];
 }
 
@@ -64,17 +64,24 @@ export interface OpenApi {
   };
 }
 
-/** By the first word of the path. */
+/** The groups of the API reference, by key. */
 export const tags: Readonly<Record<string, { readonly name: string; readonly description: string }>> = {
-  dns: { name: "DNS", description: "Domains and their records, served by the name server when the answer leaves." },
+  dns: {
+    name: "DNS",
+    description: "Domains and their records. A change is served by the name server before the API responds.",
+  },
   network: {
     name: "Networks",
-    description: "Public networks with router, firewall and VPN; private networks.",
+    description: "Public networks with a router, firewall and VPN. Private networks.",
   },
-  server: { name: "Servers", description: "Servers, their images, keys and locations." },
-  account: { name: "Account", description: "Account, projects, tokens, and the audit of every change asked for." },
-  event: { name: "Events", description: "What happened, told once, in order; and webhooks, to which it is sent." },
-  service: { name: "Service", description: "The service about itself." },
+  server: { name: "Servers", description: "Servers, groups of servers, images, SSH keys and locations." },
+  account: { name: "Account", description: "Account, projects, tokens and the audit log." },
+  event: {
+    name: "Events",
+    description:
+      "A log of changes, delivered in order and exactly once per stream. Webhooks send the same events to an HTTP endpoint.",
+  },
+  service: { name: "Service", description: "Health, readiness, metrics and this reference." },
 };
 export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   dns: "dns",
@@ -97,69 +104,73 @@ export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
 };
 
 export const description =
-  `Every success is status 200. Answers are compact JSON with all keys always there, in the order of the schemas; new keys may
-come at the end of any object. Requests may be JSON or a form, field names in any letter case, numbers as text. Every \`GET\` also
-takes \`HEAD\`, every path \`OPTIONS\`. In a dry run a new id is \`0\`.`.replaceAll("\n", " ");
+  `Every successful response has status 200. Responses are compact JSON. Every key of the schema is present, in the order of
+the schema; later versions may add keys at the end of any object. A request body is JSON or a form. Field names are not case-sensitive,
+and numbers may be sent as text. Every \`GET\` also accepts \`HEAD\`, and every path \`OPTIONS\`. In a dry run a new id is \`0\`.`.replaceAll(
+    "\n",
+    " ",
+  );
 
 export const parameters: Readonly<Record<string, Parameter>> = {
   dryRun: {
     name: "dryRun",
     in: "query",
     description:
-      "Check everything, change nothing, answer what would have come: with new ids `0` and new secrets empty.",
+      "Validate only. Returns the response that the request would produce; new ids are `0`, new secrets are empty.",
     schema: { type: "boolean", default: false },
   },
   IdempotencyKey: {
     name: "Idempotency-Key",
     in: "header",
-    description: "Makes the request happen once: a repeat with this key gets the first answer. Kept 24 hours.",
+    description:
+      "Makes the request idempotent: a repeated request with the same key returns the first response. Stored for 24 hours.",
     schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
   },
   Prefer: {
     name: "Prefer",
     in: "header",
     description:
-      "`wait=N`: hold the answer until the change has taken effect, at most N (60) seconds. `handling=strict`: take the request as written and refuse unknown names and every coercion.",
+      "`wait=N`: respond when the change has taken effect, or after N seconds (at most 60). `handling=strict`: reject unknown fields and convert no types.",
     schema: { type: "string", examples: ["wait=10", "handling=strict"] },
   },
   IfMatch: {
     name: "If-Match",
     in: "header",
-    description: "Only if the object still has this `ETag`, or `*`.",
+    description: "Change the object only if it still has this `ETag`. `*` matches any.",
     schema: { type: "string", examples: ['"domain-3-7"'] },
   },
   limit: {
     name: "limit",
     in: "query",
     description:
-      "Cut pages of this many objects. Absent: everything; with `cursor` 100. A page of domains or versions ends before it shows more than 100,000 records.",
+      "Page size, 1 to 1000. Without `limit` and `cursor` all objects are returned; with `cursor` the default is 100. A page of domains or versions ends early rather than exceed 100,000 records.",
     schema: { type: "integer", minimum: 1, maximum: 1000 },
   },
   cursor: {
     name: "cursor",
     in: "query",
-    description: "Where the page begins: opaque, from the `Link` of the page before.",
+    description: "Start of the page: an opaque value from the `Link` header of the previous page.",
     schema: { type: "string" },
   },
   LastEventId: {
     name: "Last-Event-ID",
     in: "header",
-    description: "The stream begins with the first event after this one.",
+    description: "Start the stream with the first event after this event id.",
     schema: { type: "string", pattern: "^[0-9]+$" },
   },
 };
 
 const header = (description: string, schema: Json = { type: "string" }) => ({ description, schema });
 export const headers: Readonly<Record<string, Json>> = {
-  "X-Request-Id": header("The client's own if it sent one, else a new one."),
-  ETag: header("Changes when, and only when, something a client can set was changed."),
-  Link: header('`<path?...&cursor=...>; rel="next"` if more objects follow.'),
-  "X-Total-Count": header("How many objects match the filters, on all pages.", { type: "integer", minimum: 0 }),
-  "Preference-Applied": header("What of `Prefer` was followed."),
-  "Idempotency-Replayed": header("`true`: this is the stored answer of the first request.", { const: "true" }),
+  "X-Request-Id": header("Id of the request: the client's own value if it sent one, else a new one."),
+  ETag: header("Version of the object. It changes exactly when a field that a client can set changes."),
+  Link: header('`<path?...&cursor=...>; rel="next"`: the next page. Absent on the last page.'),
+  "X-Total-Count": header("Number of objects that match the filters, on all pages.", { type: "integer", minimum: 0 }),
+  "Preference-Applied": header("The preferences of `Prefer` that were applied."),
+  "Idempotency-Replayed": header("`true`: this is the stored response to the first request.", { const: "true" }),
   "X-Dry-Run": header("`true`: nothing was changed.", { const: "true" }),
-  "Retry-After": header("Seconds until it is worth trying again.", { type: "integer", minimum: 0 }),
-  "WWW-Authenticate": header("`Bearer`, and `invalid_token` if one was sent."),
+  "Retry-After": header("Seconds to wait before the next attempt.", { type: "integer", minimum: 0 }),
+  "WWW-Authenticate": header("`Bearer`, with `invalid_token` if a token was sent."),
 };
 
 export const codes = Object.keys(faults) as FaultCode[];
@@ -167,20 +178,19 @@ export const text = { type: "string" } as const;
 export const problem: Json = {
   title: "Problem",
   type: "object",
-  description:
-    "Problem details (RFC 9457) and the older `Message` and `ModelState` in one. `code` is what programs compare.",
+  description: "Problem details (RFC 9457) with the older `Message` and `ModelState`. Programs compare `code`.",
   required: ["Message", "type", "title", "status", "detail", "instance", "code", "errors"],
   properties: {
-    Message: { ...text, description: "The sentence of the code, always the same." },
+    Message: { ...text, description: "The fixed sentence of this code." },
     ModelState: {
       type: "object",
-      description: "Sentences by field path, `Rules[0].Source`; only there if `errors` is not empty.",
+      description: "Sentences by field path, such as `Rules[0].Source`. Present only if `errors` is not empty.",
       additionalProperties: { type: "array", items: text },
     },
-    type: { ...text, format: "uri-reference", description: "`/docs#<code>`" },
+    type: { ...text, format: "uri-reference", description: "Reference page of the error: `/docs#<code>`." },
     title: { ...text, description: "Same as `Message`." },
     status: { type: "integer", minimum: 400, maximum: 599 },
-    detail: { ...text, description: "One sentence with names and numbers." },
+    detail: { ...text, description: "One sentence with the names and numbers of this case." },
     instance: { ...text, format: "uri", description: "`urn:brume:request:<X-Request-Id>`" },
     code: { ...text, enum: codes },
     errors: {
@@ -189,7 +199,7 @@ export const problem: Json = {
         type: "object",
         required: ["pointer", "code", "detail"],
         properties: {
-          pointer: { ...text, description: "Into the body (RFC 6901), or `?name` for a query parameter." },
+          pointer: { ...text, description: "JSON Pointer into the body (RFC 6901), or `?name` for a query parameter." },
           code: { ...text, enum: [...fieldCodes, ...codes] },
           detail: text,
         },

@@ -1,4 +1,4 @@
-/** The sum of what the API promises: one object, by name of operation. */
+/** The contract of the API: all operations by operation id. Request reader, OpenAPI document and SDK are derived from it. */
 import { accountOperations } from "./account.ts";
 import { batchOperations } from "./batch.ts";
 import { catalogOperations, imageOperations } from "./catalog.ts";

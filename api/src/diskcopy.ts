@@ -1,4 +1,4 @@
-/** Copies of disks for a backup of the whole installation: `npm run backup -- FOLDER --with-disks` asks for them on the same host. */
+/** Disk copies for a backup of the whole installation. `npm run backup -- FOLDER --with-disks` uses them on the same host. */
 import { Type } from "typebox";
 import { id, nullable, text } from "./common.ts";
 import { operations } from "./operation.ts";
@@ -6,7 +6,7 @@ import { operations } from "./operation.ts";
 export const DiskCopy = Type.Object(
   {
     ServerID: id(),
-    Folder: nullable(text({ description: "On the host, readable by root; null: servers are simulated." })),
+    Folder: nullable(text({ description: "Folder on the host, readable by root. `null`: servers are simulated." })),
   },
   { title: "DiskCopy" },
 );
@@ -16,9 +16,9 @@ export const diskCopyOperations = operations({
     method: "POST",
     path: "/disk-copy",
     access: "account:admin",
-    summary: "Keep a server's disks as they are at this moment",
+    summary: "Create a disk copy of a server",
     description:
-      "For a backup on the same host. The server may be of any project, on or off, and goes on; where its guest has an agent its file systems are still for the moment. Nothing is copied: closed layers are shared. The folder stays until all disk copies are removed, or the service starts.",
+      "A consistent copy for a backup on the same host. The server may belong to any project and keeps running. If the guest has an agent, its file systems are frozen for a moment. Unchanged layers are shared, so nothing is copied. The folder exists until all disk copies are deleted or the service starts.",
     body: Type.Object({ ServerID: id() }),
     answer: DiskCopy,
     faults: ["server_not_found", "engine_unavailable"],
@@ -27,7 +27,7 @@ export const diskCopyOperations = operations({
     method: "DELETE",
     path: "/disk-copy",
     access: "account:admin",
-    summary: "Remove all disk copies",
+    summary: "Delete all disk copies",
     answer: null,
   },
 });

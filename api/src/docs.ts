@@ -1,18 +1,17 @@
 /**
- * The page of documentation: one string, made from the OpenAPI document, that needs no script, no font and no second request. Each
- * operation, each type and each error code has its name as anchor, so that the `type` of an error (`/docs#domain_exists`) leads to
- * the place that explains it.
+ * Renders the API reference as one HTML page from the OpenAPI document, without script, font or second request. The name of each
+ * operation, type and error code is an anchor, so the `type` of an error (`/docs#domain_exists`) links to its explanation.
  */
 import type { Json, Media, OpenApi, OperationObject, Parameter, Reference, Response } from "./components.ts";
 import { style } from "./docs-style.ts";
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-/** For text between tags; quotes stay, which makes the examples much smaller. */
+/** Escapes text between tags. Quotes are kept, which makes the examples smaller. */
 const escape = (text: unknown) => String(text).replaceAll(/[&<>]/g, (sign) => entities[sign] ?? sign);
-/** For values of attributes. */
+/** Quotes and escapes the value of an attribute. */
 const quote = (text: unknown) => `"${String(text).replaceAll(/[&<>"]/g, (sign) => entities[sign] ?? sign)}"`;
 const anchor = (name: string) => quote(`#${name}`);
-/** Text with `code` in backticks. */
+/** Renders text with `code` in backticks. */
 const prose = (text: unknown) => escape(text).replaceAll(/`([^`]*)`/g, "<code>$1</code>");
 const code = (text: unknown) => `<code>${escape(text)}</code>`;
 const link = (name: string) => `<a href=${anchor(name)}>${escape(name)}</a>`;
@@ -26,7 +25,7 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
 const nameOf = (reference: string) => reference.slice(reference.lastIndexOf("/") + 1);
 const asJson = (value: unknown) => (typeof value === "object" && value !== null ? (value as Json) : {});
 
-/** What a value is, in words: `list of Record`, `integer 0 to 65535`, `date or null`. */
+/** Returns the type of a value in words: `list of Record`, `integer 0 to 65535`, `date or null`. */
 function nameType(schema: Json): string {
   const { $ref, anyOf, type, format, minimum, maximum, minLength, maxLength } = schema;
   if (typeof $ref === "string") return link(nameOf($ref));
@@ -44,7 +43,7 @@ function nameType(schema: Json): string {
   return type === undefined ? "anything" : escape(type);
 }
 
-/** One row per field; fields of objects without a name of their own follow with their path, `Changes[].Op`. */
+/** Returns one row for each field. Fields of nested objects without a title follow with their path, such as `Changes[].Op`. */
 function listFields(schema: Json, path = ""): string[][] {
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
   return Object.entries(asJson(schema["properties"])).flatMap(([name, value]) => {
@@ -63,7 +62,7 @@ function listFields(schema: Json, path = ""): string[][] {
   });
 }
 
-/** The command that sends an example. */
+/** Returns the curl command that sends the example of an operation. */
 function writeCommand(
   method: string,
   path: string,
@@ -86,6 +85,7 @@ function writeCommand(
     .join(" ");
 }
 
+/** Returns the page of an OpenAPI document. */
 export function renderDocs(api: OpenApi): string {
   const { components } = api;
   const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
@@ -97,7 +97,7 @@ export function renderDocs(api: OpenApi): string {
   const codesOf = ({ responses }: OperationObject) =>
     Object.values(responses).flatMap((one) => follow<Response>(components.responses, one)?.["x-codes"] ?? []);
 
-  /** Codes that all operations of a method share, so that each operation need only say its own. */
+  /** Error codes that all operations of a method share. Each operation lists only its own. */
   const shared = new Map<string, readonly string[]>();
   for (const { method, operation } of operations) {
     if (operation.security.length === 0) continue;
@@ -129,7 +129,7 @@ export function renderDocs(api: OpenApi): string {
         ? "Needs no token."
         : operation["x-scope"] === "any"
           ? "Needs a token."
-          : `Needs ${code(operation["x-scope"])}${operation["x-own"] ? `, or is about the token's own ${escape(operation["x-own"])}` : ""}.`;
+          : `Needs ${code(operation["x-scope"])}${operation["x-own"] ? `, or access to the token's own ${escape(operation["x-own"])}` : ""}.`;
     const answers = media.map(([type, { schema }]) =>
       type === "application/json" ? nameType(asJson(schema)) : `${code(type)} text`,
     );
@@ -139,8 +139,8 @@ export function renderDocs(api: OpenApi): string {
 <p class="line"><b class="${method.toLowerCase()}">${method}</b> ${code(path)} <small>${escape(operation.operationId)}</small></p>
 <p>${prose(operation.description ?? "")} ${needs}</p>
 ${renderParameters(parameters)}${fields.length > 0 ? `<h4>Body</h4>${table(["field", "type", ""], fields)}` : ""}
-<h4>Answer</h4><p>${answers.length > 0 ? answers.join(", or ") : "Empty."}</p>
-<h4>Refusals</h4><p>${own.map(link).join(", ")}${general.length > 0 ? `${own.length > 0 ? ", and" : ""} those of <a href="#every-${method}">every ${method}</a>` : ""}.</p>
+<h4>Response</h4><p>${answers.length > 0 ? answers.join(", or ") : "Empty."}</p>
+<h4>Errors</h4><p>${own.map(link).join(", ")}${general.length > 0 ? `${own.length > 0 ? ", and" : ""} those of <a href="#every-${method}">every ${method}</a>` : ""}.</p>
 <details><summary>Example</summary><pre>${escape(writeCommand(method, path, operation, parameters))}</pre>${
       example ? `<pre>${escape(JSON.stringify(example.value, null, 2))}</pre>` : ""
     }</details>
@@ -174,15 +174,15 @@ ${groups
         .join("")}</ul>`,
   )
   .join("\n")}
-<h2>Reference</h2><ul><li><a href="#types">Types</a></li><li><a href="#headers">Headers of answers</a></li><li><a href="#errors">Errors</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul></nav>
+<h2>Reference</h2><ul><li><a href="#types">Types</a></li><li><a href="#headers">Response headers</a></li><li><a href="#errors">Errors</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul></nav>
 <main id="top"><h1>${escape(api.info.title)} API</h1><p>${prose(api.info.description)}</p>
 <pre>curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/account</pre>
 ${groups.map(({ name, description, members }) => `<section><h2>${escape(name)}</h2><p>${prose(description)}</p>\n${members.map(renderOperation).join("\n")}</section>`).join("\n")}
 <section id="types"><h2>Types</h2>
 ${types.map(([name, schema]) => `<article id=${quote(name)}><h3>${link(name)}</h3>${schema["description"] ? `<p>${prose(schema["description"])}</p>` : ""}${table(["field", "type", ""], listFields(schema))}</article>`).join("\n")}</section>
-<section id="headers"><h2>Headers of answers</h2>${table(["header", ""], headerRows)}</section>
+<section id="headers"><h2>Response headers</h2>${table(["header", ""], headerRows)}</section>
 <section id="errors"><h2>Errors</h2><p>Every error is a ${link("Problem")} as <code>application/problem+json</code>.</p>
-${[...shared].map(([method, codes]) => `<p id="every-${method}">Every <b>${method}</b> can be refused with ${codes.map(link).join(", ")}.</p>`).join("\n")}
+${[...shared].map(([method, codes]) => `<p id="every-${method}">Every <b>${method}</b> can return ${codes.map(link).join(", ")}.</p>`).join("\n")}
 <div class="wide"><table><thead><tr><th>code</th><th>status</th><th>Message</th></tr></thead><tbody>${faultRows.join("\n")}</tbody></table></div></section>
 </main></body></html>
 `;

@@ -1,6 +1,6 @@
 /**
- * The one table of faults. A code is what programs compare, the status is HTTP's, the message is the fixed sentence that
- * clients in the field compare letter by letter. Codes come in with the operations that can answer them.
+ * The table of error codes. Programs compare the code. `status` is the HTTP status; `message` is a fixed sentence that existing clients
+ * compare exactly, so it never changes.
  */
 
 interface FaultRow {
@@ -19,7 +19,7 @@ const missing = <Noun extends string>(what: string, noun: Noun) => ({
 });
 const conflict = (message: string): FaultRow => ({ status: 409, message });
 
-/** Whole-answer codes: `code` of an error object (docs/spec.md#errors). */
+/** Codes of error responses: `code` of the error object (docs/spec.md#errors). */
 export const faults = {
   validation_failed: invalid("The request is invalid."),
   body_not_readable: invalid("The request body could not be read."),
@@ -111,12 +111,12 @@ export const faults = {
 
 export type FaultCode = keyof typeof faults;
 
-/** Codes that say of an object that it is not there. */
+/** Error codes of an object that does not exist. */
 export type MissingCode = {
   [C in FaultCode]: (typeof faults)[C] extends { readonly noun: string } ? C : never;
 }[FaultCode];
 
-/** Codes of single fields, only inside `errors`. */
+/** Codes of single fields; only inside `errors`. */
 export const fieldCodes = [
   "field_required",
   "type_mismatch",
@@ -134,14 +134,14 @@ export const fieldCodes = [
 
 export type FieldCode = (typeof fieldCodes)[number];
 
-/** One entry of `errors`: a pointer into the body (RFC 6901) or `?name` for a query parameter, a code and a sentence. */
+/** One entry of `errors`. `pointer`: JSON Pointer into the body (RFC 6901), or `?name` for a query parameter. */
 export interface FieldFault {
   readonly pointer: string;
   readonly code: FieldCode | FaultCode;
   readonly detail: string;
 }
 
-/** The error object on the wire: legacy `Message`/`ModelState` and problem details (RFC 9457) in one, keys in this order. */
+/** The error object: `Message` and `ModelState` of the original API and problem details (RFC 9457). Keys have this order. */
 export interface Problem {
   readonly Message: string;
   readonly ModelState?: Readonly<Record<string, readonly string[]>>;
@@ -154,7 +154,7 @@ export interface Problem {
   readonly errors: readonly FieldFault[];
 }
 
-/** `/Rules/0/Source` as the old form writes it: `Rules[0].Source`; `?limit` becomes `limit`, the whole object `""`. */
+/** Converts a pointer to the form of `ModelState`: `/Rules/0/Source` to `Rules[0].Source`, `?limit` to `limit`, the root to `""`. */
 export function legacyPath(pointer: string): string {
   if (pointer.startsWith("?")) return pointer.slice(1);
   let path = "";
@@ -166,7 +166,7 @@ export function legacyPath(pointer: string): string {
   return path;
 }
 
-/** Builds the error object of docs/spec.md#errors. */
+/** Creates the error object (docs/spec.md#errors). */
 export function describeProblem(
   code: FaultCode,
   detail: string,
@@ -174,7 +174,7 @@ export function describeProblem(
   errors: readonly FieldFault[] = [],
 ): Problem {
   const { status, message } = faults[code];
-  // Without a prototype, so that a field may be called anything.
+  // No prototype: a field may have any name.
   const state = Object.create(null) as Record<string, string[]>;
   for (const fault of errors) (state[legacyPath(fault.pointer)] ??= []).push(fault.detail);
   return {

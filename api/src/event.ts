@@ -1,9 +1,9 @@
-/** Events: what happened, told once, in order, and kept for those who were away. */
+/** Events: a log of changes, delivered in order and exactly once per stream, and stored for clients that reconnect. */
 import { type Static, Type } from "typebox";
 import { date, id, list, listQuery, nullable, optional, text, word, wordsFilter } from "./common.ts";
 import { operations, type Scope } from "./operation.ts";
 
-/** Each kind of resource with what one must be allowed to read to hear of it, and its events. */
+/** Event types of each kind of resource, and the scope that a token needs to receive them. */
 export const eventResources = {
   server: { scope: "server:read", types: ["server.created", "server.changed", "server.crashed", "server.deleted"] },
   action: { scope: "server:read", types: ["action.created", "action.changed", "action.ended"] },
@@ -50,7 +50,7 @@ export const Event = Type.Object(
     RequestID: nullable(text()),
     Data: Type.Unknown({
       description:
-        "The object as `GET` shows it, secrets empty; null after deletion. A firewall of more than 500 rules shows those from the first to the last that changed, 500 at most, and in `Omitted` how many it leaves out.",
+        "The object as `GET` returns it, without secrets; `null` after deletion. Of more than 500 firewall rules, only the range that changed is included, at most 500; `Omitted` is the number of the others.",
     }),
   },
   { title: "Event" },
@@ -66,11 +66,16 @@ export const eventOperations = operations({
     observes: true,
     summary: "List events, oldest first, or stream them",
     description:
-      "With `Accept: text/event-stream` it is a stream that `Last-Event-ID` or `after` resumes without gap or double. Else an array, at most 100 unless `limit` says otherwise.",
+      "With `Accept: text/event-stream` the response is a stream; `Last-Event-ID` or `after` resumes it without gaps or duplicates. Otherwise it is an array of at most `limit` events (default 100).",
     query: listQuery({
-      type: wordsFilter(eventTypes, { "x-prefix": true, description: "Names with commas, `*` at the end." }),
-      resource: optional(text({ description: "`domain:3`, several with commas." })),
-      after: optional(id({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Id of an event." })),
+      type: wordsFilter(eventTypes, {
+        "x-prefix": true,
+        description: "Event types, separated by commas; `*` at the end matches any ending.",
+      }),
+      resource: optional(text({ description: "Objects such as `domain:3`, separated by commas." })),
+      after: optional(
+        id({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: "Return only events after this event id." }),
+      ),
     }),
     answer: list(Event),
     media: "text/event-stream",

@@ -1,7 +1,6 @@
 /**
- * One conversation per operation: what is sent and what comes back. They stand in the OpenAPI document and on the page of
- * documentation, are checked against their schemas by a law, and are written as the schemas want them (the service also takes
- * `"3"` for `3`). All tell of one small installation, so that ids mean the same thing from one example to the next.
+ * One example of request and response for each operation, for the OpenAPI document and the API reference. An invariant test checks them
+ * against their schemas. All describe one small installation, so an id means the same object in every example.
  */
 
 import { accountExamples } from "./examples/account.ts";

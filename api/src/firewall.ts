@@ -1,6 +1,6 @@
 /**
- * The firewall of a public network: its rules as requests write them and as answers show them, and the check that asks what would
- * become of a packet. What texts of addresses and ports may say is read in the service's `network/firewall`.
+ * The firewall of a public network: rules as input and as output, and the test of a packet. The service parses the texts of addresses
+ * and ports in `network/firewall`.
  */
 import { type Static, Type } from "typebox";
 import { boolean, date, integer, list, name, nullable, optional, shownAs, text, word } from "./common.ts";
@@ -10,14 +10,14 @@ export type RuleAction = (typeof ruleActions)[number];
 export const ruleProtocols = ["Any", "Tcp", "Udp", "TcpAndUdp", "Icmp"] as const;
 export type RuleProtocol = (typeof ruleProtocols)[number];
 
-/** Limits (docs/spec.md#defaults-and-limits). `rules` is the highest quota that can be set; the usual one is 500. */
+/** Limits (docs/spec.md#defaults-and-limits). `rules` is the maximum of the quota, whose default is 500. */
 export const firewallLimits = { rules: 10_000, items: 64, confirmSeconds: { minimum: 10, maximum: 3600 } } as const;
 
 const counter = (description: string) => nullable(integer(0, Number.MAX_SAFE_INTEGER, { description }));
 
 export const FirewallRule = Type.Object(
   {
-    Number: integer(1, firewallLimits.rules, { description: "Position, from 1." }),
+    Number: integer(1, firewallLimits.rules, { description: "Position of the rule, from 1." }),
     Name: text(),
     Action: word(ruleActions),
     Protocol: word(ruleProtocols),
@@ -25,11 +25,12 @@ export const FirewallRule = Type.Object(
     SourcePort: text(),
     Destination: text(),
     DestinationPort: text(),
-    Packets: counter("Since the set came into force; `null` in lists."),
-    Bytes: counter("Since the set came into force; `null` in lists."),
+    Packets: counter("Since the rules were applied; `null` in lists."),
+    Bytes: counter("Since the rules were applied; `null` in lists."),
     LastHit: nullable(
       date({
-        description: "To some seconds, and forgotten by a restart of the service; `null`: none was seen, or in lists.",
+        description:
+          "Time of the last matching packet, accurate to a few seconds and reset when the service restarts. `null`: no match, or in lists.",
       }),
     ),
   },
@@ -39,22 +40,24 @@ export type FirewallRule = Static<typeof FirewallRule>;
 
 export const Firewall = Type.Object(
   {
-    Enabled: boolean({ description: "`false`: everything passes." }),
+    Enabled: boolean({ description: "`false`: all packets pass." }),
     DefaultRuleAction: word(ruleActions),
     Rules: list(FirewallRule),
-    ConfirmBy: nullable(date({ description: "Until when the set waits for confirmation." })),
+    ConfirmBy: nullable(
+      date({ description: "When an unconfirmed rule set expires. `null`: the rule set is confirmed." }),
+    ),
   },
   { title: "Firewall" },
 );
 export type Firewall = Static<typeof Firewall>;
 
-/** Longer than 64 ranges of IPv6 addresses with blanks between them. */
+/** 8192 characters hold 64 ranges of IPv6 addresses with blanks. */
 const place = (description: string) => optional(text({ maxLength: 8192, default: "any", description }));
 const addresses =
-  "`any`, `internal` (the network), `external` (all else), or up to 64 addresses, blocks and ranges with commas.";
-const ports = "`any`, or up to 64 ports and ranges such as `8000-8100` with commas; only with TCP and UDP.";
+  "`any`, `internal` (the network), `external` (all other addresses), or up to 64 addresses, CIDR blocks and ranges, separated by commas.";
+const ports = "`any`, or up to 64 ports and ranges such as `8000-8100`, separated by commas. Only with TCP and UDP.";
 
-/** A rule as requests write it; a default stands here so that an absent field is told apart from one that was refused. */
+/** One rule of a request. Defaults are part of the schema, so that an absent field differs from a rejected one. */
 export const RuleWish = Type.Object(
   {
     Name: optional(name({ minLength: 0, default: "" })),
@@ -70,20 +73,23 @@ export const RuleWish = Type.Object(
 export type RuleWish = Static<typeof RuleWish>;
 
 const Rules = optional(
-  list(RuleWish, { maxItems: firewallLimits.rules, description: "Tried in this order; the first that fits decides." }),
+  list(RuleWish, {
+    maxItems: firewallLimits.rules,
+    description: "Evaluated in this order; the first matching rule decides.",
+  }),
 );
 
 export const FirewallWish = Type.Object(
   {
-    Enabled: optional(boolean({ description: "Default `true`." })),
-    DefaultRuleAction: optional(word(ruleActions, { description: "What happens if no rule fits. Default `Deny`." })),
+    Enabled: optional(boolean({ description: "`false`: all packets pass. Default `true`." })),
+    DefaultRuleAction: optional(word(ruleActions, { description: "Verdict if no rule matches. Default `Deny`." })),
     Rules,
     ConfirmWithin: optional(
       integer(firewallLimits.confirmSeconds.minimum, firewallLimits.confirmSeconds.maximum, {
-        description: "Seconds: unless the new set is confirmed in time, the last confirmed one comes back.",
+        description: "Seconds until the last confirmed rule set returns, unless the new one is confirmed.",
       }),
     ),
-    Confirm: optional(boolean({ description: "`true`, alone in the body: keep the set that waits." })),
+    Confirm: optional(boolean({ description: "`true`, as the only field: confirm the applied rule set." })),
   },
   shownAs(Firewall),
 );
@@ -91,18 +97,18 @@ export type FirewallWish = Static<typeof FirewallWish>;
 
 export const packetProtocols = ["Tcp", "Udp", "Icmp"] as const;
 
-/** What a client has no way to choose, and rules seldom look at: the first port of RFC 6335's dynamic range. */
+/** Default source port of the test: the first port of the dynamic range (RFC 6335). */
 export const dynamicPort = 49_152;
 
 export const PacketWish = Type.Object({
   Protocol: word(packetProtocols),
-  Source: text({ maxLength: 64, description: "One address." }),
-  SourcePort: optional(integer(1, 65_535, { description: `With TCP and UDP. Default ${dynamicPort}.` })),
-  Destination: text({ maxLength: 64, description: "One address." }),
+  Source: text({ maxLength: 64, description: "One IP address." }),
+  SourcePort: optional(integer(1, 65_535, { description: `Only with TCP and UDP. Default ${dynamicPort}.` })),
+  Destination: text({ maxLength: 64, description: "One IP address." }),
   DestinationPort: optional(integer(1, 65_535, { description: "Required with TCP and UDP." })),
   Rules,
   DefaultRuleAction: optional(
-    word(ruleActions, { description: "Of the given `Rules`, if none fits. Default: as stored." }),
+    word(ruleActions, { description: "Verdict if no rule of `Rules` matches. Default: the stored one." }),
   ),
 });
 export type PacketWish = Static<typeof PacketWish>;
@@ -110,7 +116,11 @@ export type PacketWish = Static<typeof PacketWish>;
 export const FirewallVerdict = Type.Object(
   {
     Verdict: word(ruleActions),
-    Rule: nullable(integer(1, firewallLimits.rules, { description: "`Number` of the rule that decided." })),
+    Rule: nullable(
+      integer(1, firewallLimits.rules, {
+        description: "`Number` of the deciding rule. `null`: the default rule action decided.",
+      }),
+    ),
     Reason: text(),
   },
   { title: "FirewallVerdict" },

@@ -1,4 +1,4 @@
-/** Seeing a server: what it says, how busy it is, and its console. Nothing of this needs an agent in the guest. */
+/** Serial log, console and metrics of a server. None of them needs an agent in the guest. */
 import { type Static, Type } from "typebox";
 import { boolean, date, integer, list, nullable, optional, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
@@ -7,7 +7,7 @@ import { serverParam } from "./server.ts";
 const series = () => list(nullable(Type.Number()));
 export const ServerMetrics = Type.Object(
   {
-    Step: integer(1, 86_400, { description: "Seconds from one value to the next." }),
+    Step: integer(1, 86_400, { description: "Seconds between two values." }),
     Times: list(date()),
     Series: Type.Object(
       {
@@ -18,7 +18,10 @@ export const ServerMetrics = Type.Object(
         NetIn: series(),
         NetOut: series(),
       },
-      { description: "Percent of one core, MB, and bytes per second; null where nothing was measured." },
+      {
+        description:
+          "`Cpu` in percent of one core, `MemoryUsed` in MB, the others in bytes per second. `null`: no measurement.",
+      },
     ),
   },
   { title: "ServerMetrics" },
@@ -31,11 +34,11 @@ export const monitorOperations = operations({
     path: "/server/{id}/log",
     access: "server:read",
     observes: true,
-    summary: "Read what a server said on its serial console since it was started",
+    summary: "Get the serial console log",
     params: serverParam,
     query: Type.Object({
-      tail: optional(integer(1, 1_000_000, { description: "Last lines only." })),
-      previous: optional(boolean({ description: "The start before." })),
+      tail: optional(integer(1, 1_000_000, { description: "Return only this many last lines." })),
+      previous: optional(boolean({ description: "`true`: log of the previous boot. Default: of the current boot." })),
     }),
     answer: text(),
     media: "text/plain",
@@ -45,8 +48,9 @@ export const monitorOperations = operations({
     method: "POST",
     path: "/server/{id}/console",
     access: "server:write",
-    summary: "Open the console of a server",
-    description: "A WebSocket address that works once within 60 s: raw serial bytes, or RFB for `Vnc`.",
+    summary: "Open a console",
+    description:
+      "Returns a WebSocket URL that is valid once, for 60 s. `Serial` carries raw bytes, `Vnc` the RFB protocol.",
     params: serverParam,
     body: Type.Object({ Type: word(["Serial", "Vnc"]) }),
     answer: Type.Object({ Url: text(), ExpiresAt: date() }, { title: "Console" }),
@@ -57,13 +61,13 @@ export const monitorOperations = operations({
     path: "/server/{id}/metrics",
     access: "server:read",
     observes: true,
-    summary: "Read how busy a server was",
-    description: "24 hours at 10 s, 30 days at 5 min. Default: the last hour at 60 s.",
+    summary: "Get the metrics of a server",
+    description: "Stored for 24 hours at 10 s and for 30 days at 5 min. Default: the last hour at 60 s.",
     params: serverParam,
     query: Type.Object({
       from: optional(date()),
       to: optional(date()),
-      step: optional(integer(1, 86_400, { description: "Seconds." })),
+      step: optional(integer(1, 86_400, { description: "Seconds between two values. Default 60." })),
     }),
     answer: ServerMetrics,
   },

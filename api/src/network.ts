@@ -1,6 +1,6 @@
 /**
- * Networks: public ones with an edge of their own (router, firewall, tunnels), and private ones, which are a switch and nothing
- * more. A public network is one object: its firewall and its tunnels are set by calls of their own, and shown within it.
+ * Networks. A public network has an edge: a router with firewall and VPN tunnels. A private network is a switch without a router.
+ * Firewall and tunnels are set by operations of their own and returned as part of the public network.
  */
 import { type Static, Type } from "typebox";
 import {
@@ -41,7 +41,7 @@ export const NetworkLink = Type.Object(
     MAC: text(),
     ServerID: id(),
     LinkID: id(),
-    IP6: text({ description: "Empty where the network has no IPv6." }),
+    IP6: text({ description: "IPv6 address. Empty if the network has no IPv6." }),
   },
   { title: "NetworkLink" },
 );
@@ -53,22 +53,25 @@ export const PublicNetwork = Type.Object(
     Name: name(),
     State: word(publicStates),
     Mask: text(),
-    Gateway: text({ description: "First usable address of the block; the edge router's." }),
+    Gateway: text({ description: "Address of the edge router inside the block: its first usable address." }),
     CIDR: text(),
-    EdgeExternalIp: text({ description: "The edge router's own address; end point of tunnels." }),
+    EdgeExternalIp: text({ description: "External address of the edge router; the endpoint of tunnels." }),
     LinkedServers: list(NetworkLink),
     IsDHCP: boolean(),
     DCLocation: text(),
     NetworkCapacity: text({ description: "Prefix length." }),
     Type: word(["PublicClient"]),
-    Bandwidth: bandwidth("Mbit/s of what crosses the edge, each direction by itself."),
+    Bandwidth: bandwidth("Mbit/s across the edge, in each direction."),
     Firewall,
     Vpn: Type.Object({ Tunnels: list(Tunnel) }),
     DateCreate: date(),
-    Generation: generation(1, "Counts every change of what the network should be."),
-    AppliedGeneration: generation(0, "What packets obey now. Less than `Generation`: a change is on its way."),
+    Generation: generation(1, "Number of the desired state. Every change of the network increases it."),
+    AppliedGeneration: generation(
+      0,
+      "Generation that the edge applies to packets now. Less than `Generation`: a change is being applied.",
+    ),
     Error: nullable(WorkError),
-    CIDR6: nullable(text({ description: "The /64; `null` where there is no IPv6." })),
+    CIDR6: nullable(text({ description: "IPv6 block, a /64. `null`: no IPv6." })),
     Gateway6: nullable(text()),
     Labels,
   },
@@ -82,8 +85,10 @@ export const Network = Type.Object(
     Name: name(),
     State: word(privateStates),
     Mask: text(),
-    Gateway: text({ description: "Default route of the servers; empty: none." }),
-    Bandwidth: integer(bandwidths.private, bandwidths.private, { description: "Default of a new link, Mbit/s." }),
+    Gateway: text({ description: "Default route of the servers. Empty: none." }),
+    Bandwidth: integer(bandwidths.private, bandwidths.private, {
+      description: "Default bandwidth of a new link, in Mbit/s.",
+    }),
     LinkedServers: list(NetworkLink),
     IsDHCP: boolean(),
     DCLocation: text(),
@@ -100,7 +105,7 @@ export type Network = Static<typeof Network>;
 
 const peerQuery = Type.Object({
   peer: optional(
-    word(peerDialectWords, { description: "In whose words. Default `strongswan`, for WireGuard `wg-quick`." }),
+    word(peerDialectWords, { description: "Output format (vendor). Default `strongswan`, for WireGuard `wg-quick`." }),
   ),
 });
 
@@ -111,7 +116,7 @@ const filters = (states: readonly string[]) =>
     name: nameFilter,
     state: wordsFilter(states),
     label: labelFilter,
-    location: optional(text({ description: "One name or several with commas." })),
+    location: optional(text({ description: "Names of locations, separated by commas." })),
   });
 const dhcp = optional(boolean({ description: "DHCP for linked servers. Default `true`." }));
 const location = optional(text({ maxLength: 64, description: "Default: the first location." }));
@@ -123,7 +128,7 @@ export const networkOperations = operations({
     access: "network:read",
     observes: true,
     summary: "List public networks",
-    description: "With their firewalls and tunnels; counters are `null`.",
+    description: "Includes firewalls and tunnels. Counters are `null`.",
     query: filters(publicStates),
     answer: list(PublicNetwork),
     list: true,
@@ -132,8 +137,9 @@ export const networkOperations = operations({
     method: "POST",
     path: "/publicnetwork",
     access: "network:write",
-    summary: "Order a public network",
-    description: "Takes a block and an edge address from the pool, then the edge is built. `Active`: it works.",
+    summary: "Create a public network",
+    description:
+      "Allocates an address block and an edge address from the pool, then creates the edge. `State` is `Active` when the edge works.",
     body: Type.Object({
       Name: name(),
       IsDHCP: dhcp,
@@ -145,7 +151,7 @@ export const networkOperations = operations({
             "Prefix length 24 to 30, with or without `/`, or 8, 16, 32, 64, 128, 256 addresses. Default `29`.",
         }),
       ),
-      Bandwidth: optional(bandwidth("Mbit/s, each direction by itself. Default 100.")),
+      Bandwidth: optional(bandwidth("Mbit/s in each direction. Default 100.")),
       Labels: optional(Labels),
     }),
     answer: PublicNetwork,
@@ -159,7 +165,7 @@ export const networkOperations = operations({
     path: "/publicnetwork/{id}",
     access: "network:read",
     observes: true,
-    summary: "Read a public network with firewall, counters and tunnels",
+    summary: "Get a public network with firewall, counters and tunnels",
     params: publicParam,
     query: peerQuery,
     answer: PublicNetwork,
@@ -169,12 +175,12 @@ export const networkOperations = operations({
     method: "PUT",
     path: "/publicnetwork/{id}",
     access: "network:write",
-    summary: "Edit name, bandwidth and labels of a public network",
-    description: "Bandwidth changes live; connections go on.",
+    summary: "Update a public network",
+    description: "A new bandwidth applies at once; connections continue.",
     params: publicParam,
     body: Type.Object({
       Name: optional(name()),
-      Bandwidth: optional(bandwidth("Mbit/s, each direction by itself.")),
+      Bandwidth: optional(bandwidth("Mbit/s in each direction.")),
       Labels: optional(Labels),
     }),
     answer: PublicNetwork,
@@ -188,8 +194,8 @@ export const networkOperations = operations({
     method: "DELETE",
     path: "/publicnetwork/{id}",
     access: "network:write",
-    summary: "Delete a public network with its firewall and tunnels",
-    description: "Only without linked servers. Its addresses are not given out again for 60 seconds.",
+    summary: "Delete a public network, its firewall and tunnels",
+    description: "Rejected while servers are linked. The addresses are not allocated again for 60 seconds.",
     params: publicParam,
     answer: null,
     shows: "readPublicNetwork",
@@ -202,7 +208,7 @@ export const networkOperations = operations({
     access: "network:write",
     summary: "Configure the tunnels of a public network",
     description:
-      "The whole list: items with `Id` are kept and changed, items without are made, tunnels that are not in it are removed. The answer means that the edge has the configuration, not that a peer has answered.",
+      "Replaces the list of tunnels: items with `Id` are updated, items without are created, and other tunnels are deleted. A success response means that the edge is configured. It does not mean that the peer is connected; see `GET …/vpn/status`.",
     params: publicParam,
     body: Vpn,
     answer: PublicNetwork,
@@ -216,8 +222,8 @@ export const networkOperations = operations({
     path: "/publicnetwork/{id}/vpn/status",
     access: "network:read",
     observes: true,
-    summary: "Read the status of the tunnels",
-    description: "One item per tunnel, asked from the engine at this moment.",
+    summary: "Get the status of the tunnels",
+    description: "One item for each tunnel, read from the VPN engine now.",
     params: publicParam,
     answer: list(TunnelStatus),
   },
@@ -225,8 +231,9 @@ export const networkOperations = operations({
     method: "GET",
     path: "/publicnetwork/{id}/vpn/{tunnelId}/peer",
     access: "network:read",
-    summary: "Read a ready configuration for the far end of a tunnel",
-    description: "With `<SharedKey>` and `<private key>` in place of secrets; of WireGuard also as a QR code.",
+    summary: "Get the peer configuration of a tunnel",
+    description:
+      "Contains the placeholders `<SharedKey>` and `<private key>` instead of secrets. For WireGuard also as a QR code.",
     params: { ...publicParam, tunnelId: "tunnel_not_found" },
     query: peerQuery,
     answer: TunnelPeer,
@@ -235,9 +242,9 @@ export const networkOperations = operations({
     method: "POST",
     path: "/publicnetwork/{id}/vpn/{tunnelId}/peer",
     access: "network:write",
-    summary: "Issue a complete configuration for the far end of a tunnel",
+    summary: "Issue a peer configuration with secrets",
     description:
-      "With all secrets, ready to be imported. Of WireGuard each call makes a new key pair for the peer: `PeerPublicKey` changes, whoever has the key before is cut off, and the private half is in this answer only, also as a QR code.",
+      "Complete and ready to import. For WireGuard, each call creates a new key pair for the peer. `PeerPublicKey` changes, and a peer with the previous key is disconnected. Only this response contains the private key, also as a QR code.",
     params: { ...publicParam, tunnelId: "tunnel_not_found" },
     query: peerQuery,
     answer: TunnelPeer,
@@ -250,7 +257,7 @@ export const networkOperations = operations({
     access: "network:write",
     summary: "Set the firewall of a public network",
     description:
-      'The whole rule set, in one step: every packet meets the old set or the new one. Connections that the new set admits go on, others are cut. With `ConfirmWithin` the last confirmed set comes back unless `{"Confirm":true}`, or the set again without `ConfirmWithin`, follows in time.',
+      'Replaces all rules atomically: every packet is judged by the old set or by the new one. Connections that the new set allows continue; others are closed. With `ConfirmWithin`, the last confirmed set returns unless a request confirms the new one in time: `{"Confirm":true}`, or the same set without `ConfirmWithin`.',
     params: publicParam,
     body: FirewallWish,
     answer: PublicNetwork,
@@ -264,9 +271,9 @@ export const networkOperations = operations({
     method: "POST",
     path: "/publicnetwork/{id}/firewall/check",
     access: "network:read",
-    summary: "Ask the firewall about a packet",
+    summary: "Test a packet against the firewall",
     description:
-      "What would happen to the first packet of such a connection, by the stored rules or by those given. Changes nothing.",
+      "Returns the verdict on the first packet of a connection, by the stored rules or by the given ones. Changes nothing.",
     params: publicParam,
     body: PacketWish,
     answer: FirewallVerdict,
@@ -285,7 +292,7 @@ export const networkOperations = operations({
     method: "GET",
     path: "/network/{id}",
     access: "network:read",
-    summary: "Read a private network",
+    summary: "Get a private network",
     params: privateParam,
     answer: Network,
     tagged: true,
@@ -295,13 +302,14 @@ export const networkOperations = operations({
     path: "/network",
     access: "network:write",
     summary: "Create a private network",
-    description: "A switch of its own: no router, no way in or out.",
+    description: "A separate switch without a router: packets neither enter nor leave it.",
     body: Type.Object({
       Name: name(),
       Gateway: optional(
         text({
           maxLength: 64,
-          description: "Told to servers as default route. Without `CIDR` the network is the /24 around it.",
+          description:
+            "Default route that DHCP gives to servers. Without `CIDR`, the network is the /24 that contains it.",
         }),
       ),
       IsDHCP: dhcp,
@@ -324,7 +332,7 @@ export const networkOperations = operations({
     method: "PUT",
     path: "/network/{id}",
     access: "network:write",
-    summary: "Edit name and labels of a private network",
+    summary: "Update a private network",
     params: privateParam,
     body: Type.Object({ Name: optional(name()), Labels: optional(Labels) }),
     answer: Network,
@@ -337,7 +345,7 @@ export const networkOperations = operations({
     path: "/network/{id}",
     access: "network:write",
     summary: "Delete a private network",
-    description: "Only without linked servers.",
+    description: "Rejected while servers are linked.",
     params: privateParam,
     answer: null,
     faults: ["network_in_use"],

@@ -1,7 +1,6 @@
 /**
- * The contract as an OpenAPI 3.1 document, made when the service starts. Schemas are JSON Schema 2020-12 on both sides, so they go
- * in as they are; only those with a title move to the components, where each stands once. What OpenAPI has no word for is kept
- * under `x-`: the scope, the codes of a refusal, and how a field is read.
+ * Creates the OpenAPI 3.1 document from the contract when the service starts. Schemas are JSON Schema 2020-12 and are copied unchanged;
+ * schemas with a title move to the components. Keywords beyond OpenAPI begin with `x-`: scope, error codes, and how a field is read.
  */
 import { maxId } from "./common.ts";
 import {
@@ -35,7 +34,7 @@ const refer = (kind: keyof OpenApi["components"], name: string): Reference => ({
 const referAll = (kind: keyof OpenApi["components"], names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, refer(kind, name)]));
 
-/** Collects what stands under a name, and refuses two things under one. */
+/** Collects values by name. Throws if one name gets two different values. */
 function createShelf() {
   const named: Record<string, Json> = {};
   function put(name: string, value: Json): void {
@@ -43,7 +42,7 @@ function createShelf() {
     if (known && JSON.stringify(known) !== JSON.stringify(value)) throw new Error(`two schemas are titled ${name}`);
     named[name] = value;
   }
-  /** The schema with every titled one inside it, itself too, moved to the shelf. */
+  /** Moves every titled schema inside `schema`, and the schema itself, to the components. Returns the schema with references. */
   function describe(schema: Json): Json {
     const copy = Object.fromEntries(
       Object.entries(schema).map(([key, value]) => [
@@ -62,17 +61,18 @@ function createShelf() {
   return { named, describe };
 }
 
-/** In answers an id can be 0, in a dry run; in requests never. */
+/** Allows id 0 in responses, for dry runs. */
 function allowZeroIds(schema: unknown, name = ""): unknown {
   if (Array.isArray(schema)) return schema.map((item) => allowZeroIds(item, name));
   if (!isObject(schema)) return schema;
-  // An id that may be null is one of two forms.
+  // A nullable id is a union.
   const below = (key: string): string => (key === "anyOf" ? name : key);
   const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, allowZeroIds(value, below(key))]));
   const isId = /(^|[a-z])I[Dd]$/.test(name) && schema["type"] === "integer" && schema["minimum"] === 1;
   return isId ? { ...copy, minimum: 0 } : copy;
 }
 
+/** Returns the OpenAPI document of a contract. Throws if two schemas have one title. */
 export function describeApi(table: Readonly<Record<string, Operation>>, { version }: { version: string }): OpenApi {
   const schemas = createShelf();
   const responses: Record<string, Response> = {};
@@ -80,7 +80,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
   const paths: Record<string, Record<string, OperationObject>> = {};
   schemas.describe(problem);
 
-  /** One status with its codes; many operations share it, so it stands in the components. */
+  /** One error status with its codes. Operations share it, so it is a component. */
   function describeRefusal(status: number, own: readonly FaultCode[]): Reference {
     const response: Response = {
       description: own.map((code) => `\`${code}\`: ${faults[code].message}`).join("\n\n"),

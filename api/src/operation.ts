@@ -1,6 +1,6 @@
 /**
- * What an operation is: plain data, from which reading, handler types, OpenAPI, SDK, CLI and the access laws are derived.
- * Nothing here runs; whoever wants to know what the API promises reads values of this type.
+ * The type of an operation: plain data from which the request reader, the handler types, OpenAPI, the SDK and the invariant tests are
+ * derived. The contract (`contract.ts`) is a table of such values.
  */
 import { type Static, type TObject, type TSchema } from "typebox";
 import type { FaultCode, MissingCode } from "./errors.ts";
@@ -18,7 +18,7 @@ export const scopes = [
 
 export type Scope = (typeof scopes)[number];
 
-/** Does a token with `held` scopes have `wanted`? `x:write` includes `x:read`; `account:admin` includes `metrics:read` and no other. */
+/** Returns true if a token with the scopes `held` has `wanted`. `x:write` includes `x:read`; `account:admin` includes only `metrics:read`. */
 export function grants(held: readonly string[], wanted: Scope): boolean {
   if (held.includes(wanted)) return true;
   if (wanted === "metrics:read") return held.includes("account:admin");
@@ -31,49 +31,49 @@ export interface Operation {
   readonly method: Method;
   /** Literal segments and `{parameters}`; a parameter is an id. */
   readonly path: string;
-  /** What the token needs: a scope, any token, or nothing at all. */
+  /** Required access: a scope, `any` token, or `open` (no token). */
   readonly access: Scope | "any" | "open";
-  /** Which of the caller's own things (by the path's `id`) it may use without the scope. */
+  /** The token may use this object of its own (by the `id` of the path) without the scope. */
   readonly own?: "project" | "token";
   readonly summary: string;
   readonly description?: string;
-  /** Per parameter of the path the fault that an id without an object gets. */
+  /** For each path parameter, the error code if no object has this id. */
   readonly params?: Readonly<Record<string, MissingCode>>;
-  /** Filters and options of the query; paging and `dryRun` are added where they belong. */
+  /** Filters and options of the query. Paging and `dryRun` are added by kind of operation. */
   readonly query?: TObject;
   readonly body?: TObject;
-  /** Schema of the JSON answer; null for an empty one. */
+  /** Schema of the JSON response; `null`: the response is empty. */
   readonly answer: TSchema | null;
-  /** Media type, where the answer is not JSON; or a second form that `Accept` chooses. */
+  /** Media type of a response that is not JSON, or of a second form that `Accept` selects. */
   readonly media?: string;
-  /** A list is an array with paging, filters and `X-Total-Count`. */
+  /** The response is an array with paging, filters and `X-Total-Count`. */
   readonly list?: boolean;
-  /** The answer is one object that carries an `ETag`. */
+  /** The response is one object with an `ETag`. */
   readonly tagged?: boolean;
-  /** Seconds the answer waits by itself for the change to take effect (`Prefer: wait` asks for more). */
+  /** Seconds that the response waits by default for the change to take effect; `Prefer: wait` can extend it. */
   readonly wait?: number;
-  /** The operation that reads the object which this one answers with, or takes away in its own time, by its id. */
+  /** Name of the operation that returns the object which this one creates, changes or deletes in the background. */
   readonly shows?: string;
-  /** A `POST` that only asks, and has a body because its question is long: neither audited nor kept from blocked projects. */
+  /** A `POST` that changes nothing and has a body for its input. It is not audited and is allowed in blocked projects. */
   readonly asks?: boolean;
-  /** Sending it twice has the effect of sending it once. */
+  /** The operation is idempotent without an `Idempotency-Key`. */
   readonly repeatable?: boolean;
-  /** A change that stays possible in a blocked project. */
+  /** A change that is allowed in a blocked project. */
   readonly whenBlocked?: boolean;
   /**
-   * Of a read: the answer shows more than committed rows (the state of machines, counters, the time), or rows that reads of this kind
-   * alone show and whose commits are not counted. The answer of any other read may be repeated until the next commit.
+   * A read whose response contains more than committed rows (state of VMs, counters, time), or rows whose commits are not counted. The
+   * response of any other read may be cached until the next commit.
    */
   readonly observes?: boolean;
-  /** It does not draw from the token's rate limit. */
+  /** Requests do not count towards the rate limit of the token. */
   readonly unlimited?: boolean;
-  /** It answers also before the service is ready, and while it stops. */
+  /** The operation responds before the service is ready and while it stops. */
   readonly alwaysAnswers?: boolean;
-  /** What it can answer besides the faults that every operation of its kind can. */
+  /** Error codes besides those that every operation of its kind can return. */
   readonly faults?: readonly FaultCode[];
 }
 
-/** Gives a table of operations its exact type. */
+/** Returns the table with its exact type. */
 export function operations<const T extends Readonly<Record<string, Operation>>>(table: T): T {
   return table;
 }
@@ -82,18 +82,18 @@ type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${i
   ? Name | ParamNames<Rest>
   : never;
 
-/** Ids of the path, by the names the path gives them. */
+/** Ids of the path, by parameter name. */
 export type Params<Op extends Operation> = { readonly [Name in ParamNames<Op["path"]>]: number };
 export type Body<Op extends Operation> = Op["body"] extends TObject ? Static<Op["body"]> : undefined;
 export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
 export type Answer<Op extends Operation> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
 
-/** Whether the answer to a read depends on nothing but what is committed, and so may be repeated until the next commit. */
+/** Returns true if the response of a read depends only on committed rows and may be cached until the next commit. */
 export function isStored(op: Operation): boolean {
   return op.method === "GET" && op.access !== "open" && op.observes !== true;
 }
 
-/** Changes are all but GET and what only asks: they take `Idempotency-Key`, `Prefer: wait`, `dryRun` and are audited. */
+/** Returns true for a change: it accepts `Idempotency-Key`, `Prefer: wait` and `dryRun`, and is audited. All others only read. */
 export function isChange(op: Operation): boolean {
   return op.method !== "GET" && op.asks !== true;
 }

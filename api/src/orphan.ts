@@ -1,6 +1,6 @@
 /**
- * Orphans: servers, images and snapshots that are on the host and that the database does not know, as after a restore. They are kept,
- * switched off, until an operator adopts or removes them.
+ * Orphans: servers, images and snapshots on the host that the database does not know, for example after a restore. They stay powered
+ * off until an operator adopts or deletes them.
  */
 import { type Static, Type } from "typebox";
 import { families } from "./catalog.ts";
@@ -13,15 +13,15 @@ export const Orphan = Type.Object(
   {
     ID: id(),
     Kind: word(orphanKinds, {
-      description: "A snapshot is what an image was to be written from: it can only be removed.",
+      description: "`Snapshot`: left by an interrupted creation of an image. It can only be deleted.",
     }),
-    Number: id({ description: "Id that the server or image had, and has again when it is adopted." }),
-    Name: text({ description: "Name that it had, as far as that is known." }),
+    Number: id({ description: "Id of the server or image before it became an orphan, and again after adoption." }),
+    Name: text({ description: "Former name; empty if it is not known." }),
     Family: word(families),
-    CPU: integer(0, 64, { description: "0 where it is not known." }),
-    RAM: integer(0, 1_048_576, { description: "MB; 0 where it is not known." }),
+    CPU: integer(0, 64, { description: "Number of virtual CPUs; 0 if it is not known." }),
+    RAM: integer(0, 1_048_576, { description: "MB; 0 if it is not known." }),
     HDD: integer(0, 4096, { description: "GB." }),
-    Bytes: integer(0, Number.MAX_SAFE_INTEGER, { description: "Space that it takes on the host." }),
+    Bytes: integer(0, Number.MAX_SAFE_INTEGER, { description: "Bytes used on the host." }),
     State: word(["Held", "Removing"]),
     DateFound: date(),
   },
@@ -36,7 +36,7 @@ export const orphanOperations = operations({
     method: "GET",
     path: "/orphan",
     access: "account:admin",
-    summary: "List what is on the host and not in the database",
+    summary: "List orphans",
     query: listQuery({}),
     answer: list(Orphan),
     list: true,
@@ -45,7 +45,7 @@ export const orphanOperations = operations({
     method: "GET",
     path: "/orphan/{id}",
     access: "account:admin",
-    summary: "Read an orphan",
+    summary: "Get an orphan",
     params: orphanParam,
     answer: Orphan,
   },
@@ -53,17 +53,19 @@ export const orphanOperations = operations({
     method: "POST",
     path: "/orphan/{id}/adopt",
     access: "account:admin",
-    summary: "Take an orphan into a project",
+    summary: "Adopt an orphan",
     description:
-      "A server comes back switched off with its number, its disk, a new address and a new password; its guest is given a new identity at its next start. An image comes back as an own image.",
+      "A server returns powered off with its id, its disk, a new address and a new password. Its guest gets a new identity at the next boot. An image becomes an image of the project.",
     params: orphanParam,
     body: Type.Object({
-      Name: optional(name({ description: "Default: the name that it had, or its number." })),
-      ProjectID: optionalId({ description: "Default: the project of the token." }),
+      Name: optional(name({ description: "Default: the former name, or the id." })),
+      ProjectID: optionalId({
+        description: "Project that gets the server or image. Default: the project of the token.",
+      }),
     }),
     answer: Type.Object(
       { ServerID: nullable(id()), ImageID: nullable(id()) },
-      { title: "Adopted", description: "One of them is set." },
+      { title: "Adopted", description: "Exactly one of the two is set." },
     ),
     faults: ["action_not_allowed", "network_full"],
   },
@@ -71,9 +73,8 @@ export const orphanOperations = operations({
     method: "DELETE",
     path: "/orphan/{id}",
     access: "account:admin",
-    summary: "Remove an orphan with its disks",
-    description:
-      "It cannot be brought back. The answer leaves when that is ordered; the orphan is gone when it is done.",
+    summary: "Delete an orphan and its disks",
+    description: "This cannot be undone. The disks are deleted in the background; the orphan is listed until then.",
     params: orphanParam,
     answer: null,
   },

@@ -1,26 +1,26 @@
 /**
- * What any operation of a kind can refuse, so that the contract need not repeat it (docs/spec.md#order-of-checks): from these rules and an
- * operation's own faults comes the full list that the OpenAPI document, the page of documentation and the laws go by.
+ * Error codes of each operation (docs/spec.md#order-of-checks): those that every operation of its kind can return, and its own. The
+ * OpenAPI document, the API reference and the invariant tests use the full list.
  */
 import { type FaultCode, faults } from "./errors.ts";
 import { isChange, type Operation } from "./operation.ts";
 import { Readiness } from "./service.ts";
 
-/** Answered where no operation was reached: unknown path, unknown method. */
+/** Error codes of requests that match no operation: unknown path, unknown method. */
 export const pathFaults = ["path_not_found", "method_not_allowed"] as const satisfies readonly FaultCode[];
 
 const order = Object.keys(faults) as FaultCode[];
 
-/** Does a request of this kind have a body that is read? */
+/** Returns true if the operation reads a request body. */
 const hasBody = (op: Operation) => op.method === "POST" || op.method === "PUT" || op.body !== undefined;
 
-/** `If-Match` guards the object that the path of a change names. */
+/** Returns true if the operation accepts `If-Match`: a change of the object in its path. */
 export const takesIfMatch = (op: Operation) => isChange(op) && op.path.includes("{");
 
-/** Statuses besides 200 that come with the body of a success: a service that is not ready says so in full. */
+/** Statuses besides 200 that have the schema of a success. */
 export const alsoAnswers = (op: Operation): readonly number[] => (op.answer === Readiness ? [503] : []);
 
-/** Every code this operation can answer, in the order of the table of faults. */
+/** Returns every error code of the operation, in the order of the table of errors. */
 export function faultsOf(op: Operation): FaultCode[] {
   const isOpen = op.access === "open";
   const codes = new Set<FaultCode>([...Object.values(op.params ?? {}), ...(op.faults ?? [])]);
@@ -44,7 +44,7 @@ export function faultsOf(op: Operation): FaultCode[] {
   add(hasBody(op), "body_not_readable", "body_not_object", "media_type_not_supported");
   add(isChange(op), "idempotency_key_invalid", "idempotency_key_conflict", "idempotency_key_busy");
   add(!isOpen, "storage_unavailable");
-  // A POST that only asks takes `dryRun` too.
+  // A POST that changes nothing accepts `dryRun` too.
   add(!isChange(op) && (op.query !== undefined || op.method === "POST"), "query_invalid");
   add(takesIfMatch(op), "etag_mismatch");
   return order.filter((code) => codes.has(code));

@@ -1,4 +1,4 @@
-/** Servers: machines with a disk, addresses and a guest inside. */
+/** Servers: virtual machines with a disk, network addresses and a guest operating system. */
 import { type Static, Type } from "typebox";
 import { Action, actionStates, actionTypes, Order, serverStates, waitForField } from "./action.ts";
 import { families, SshKey } from "./catalog.ts";
@@ -40,16 +40,16 @@ export const serverLimits = {
   backupDays: 7,
 } as const;
 
-/** Kept and shown; a location has one kind of storage. */
+/** Stored and returned, without effect: a location has one kind of storage. */
 export const hddTypes = ["SSD", "SAS", "SATA"] as const;
 export type HddType = (typeof hddTypes)[number];
 
-/** How a machine is, beside on or off. */
+/** Condition of the VM, besides on and off. */
 export const serverConditions = ["Normal", "NotResponding", "IoError", "Paused"] as const;
 
 export const networkTypes = ["PublicShared", "PublicClient", "PrivateClient"] as const;
 
-/** Letters, digits and hyphens, none of them at the ends. */
+/** Letters, digits and hyphens; no hyphen at either end. */
 export const hostNamePattern = "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$";
 
 export const ServerLink = Type.Object(
@@ -63,7 +63,7 @@ export const ServerLink = Type.Object(
     MAC: text(),
     Mask: text(),
     Gateway: text(),
-    Bandwidth: integer(1, 10_000, { description: "Mbit/s, each direction by itself." }),
+    Bandwidth: integer(1, 10_000, { description: "Mbit/s in each direction." }),
     IP6: text(),
   },
   { title: "ServerLink" },
@@ -76,17 +76,17 @@ export const Server = Type.Object(
     Name: name(),
     HostName: text(),
     State: word(serverStates),
-    IsPowerOn: boolean({ description: "What is observed, at most 5 seconds old." }),
-    CPU: integer(sizes.CPU.minimum, sizes.CPU.maximum, { description: "Cores." }),
+    IsPowerOn: boolean({ description: "Whether the VM is running now (refreshed every 5 s)." }),
+    CPU: integer(sizes.CPU.minimum, sizes.CPU.maximum, { description: "Number of virtual CPUs." }),
     RAM: integer(sizes.RAM.minimum, sizes.RAM.maximum, { description: "MB." }),
     HDD: integer(sizes.HDD.minimum, sizes.HDD.maximum, { description: "GB." }),
-    IP: text({ description: "Of the first link to a shared or public network." }),
+    IP: text({ description: "Address of the first link to the shared network or a public network." }),
     AdminUserName: text(),
-    AdminPassword: text({ description: "Empty for tokens without `server:write`." }),
+    AdminPassword: text({ description: "Password of `AdminUserName`. Empty for tokens without `server:write`." }),
     Image: text(),
     IsHighPerformance: boolean(),
     HDDType: word(hddTypes),
-    PrimaryNetworkIp: text({ description: "Of the first link." }),
+    PrimaryNetworkIp: text({ description: "Address of the first link." }),
     LinkedNetworks: list(ServerLink),
     DCLocation: text(),
     ImageFamily: word(families),
@@ -97,48 +97,48 @@ export const Server = Type.Object(
     IsProtected: boolean(),
     Error: nullable(MachineError),
     isBackupActive: boolean(),
-    BackupPeriod: integer(7, 28, { description: "Days a backup is kept." }),
+    BackupPeriod: integer(7, 28, { description: "Days until a backup is deleted." }),
     Condition: word(serverConditions, {
       description:
-        "Of the running machine: `NotResponding` when QEMU has not answered for 10 s, `IoError` when its disk cannot be written (it goes on when there is room), `Paused` when it was paused otherwise.",
+        "Condition of the running VM. `NotResponding`: QEMU has not responded for 10 s. `IoError`: its disk cannot be written; it resumes when there is space. `Paused`: paused for another reason.",
     }),
-    Crashes: integer(0, Number.MAX_SAFE_INTEGER, { description: "How often the machine ended unexpectedly." }),
+    Crashes: integer(0, Number.MAX_SAFE_INTEGER, { description: "Number of times the VM ended unexpectedly." }),
     Labels,
   },
   { title: "Server" },
 );
 export type Server = Static<typeof Server>;
 
-/** What can be edited as well as wished for. */
+/** Fields that can be set at creation and updated later. */
 const editable = {
-  CPU: optional(integer(sizes.CPU.minimum, sizes.CPU.maximum, { description: "Cores. Default 1." })),
+  CPU: optional(integer(sizes.CPU.minimum, sizes.CPU.maximum, { description: "Number of virtual CPUs. Default 1." })),
   RAM: optional(
     integer(sizes.RAM.minimum, sizes.RAM.maximum, {
       multipleOf: sizes.RAM.step,
-      description: "MB. Default 512, or what the image needs if that is more.",
+      description: "MB. Default 512, or the minimum of the image if that is more.",
     }),
   ),
   HDD: optional(
     integer(sizes.HDD.minimum, sizes.HDD.maximum, {
-      description: "GB, never less than before. Default 10, or what the image needs if that is more.",
+      description: "GB. A disk can only grow. Default 10, or the minimum of the image if that is more.",
     }),
   ),
   IsHighPerformance: optional(
-    boolean({ description: "Twice the share of processor time when cores are scarce. Default `false`." }),
+    boolean({ description: "`true`: twice the CPU share when the host's CPUs are contended. Default `false`." }),
   ),
-  HDDType: optional(word([...hddTypes, "HDD"], { description: "`HDD` is taken as `SAS`. Default `SSD`." })),
-  IsProtected: optional(boolean({ description: "Refuses delete and rebuild. Default `false`." })),
-  isBackupActive: optional(boolean({ description: "A backup every day. Default `false`." })),
+  HDDType: optional(word([...hddTypes, "HDD"], { description: "`HDD` is stored as `SAS`. Default `SSD`." })),
+  IsProtected: optional(boolean({ description: "`true`: delete and rebuild are rejected. Default `false`." })),
+  isBackupActive: optional(boolean({ description: "`true`: a daily backup. Default `false`." })),
   BackupPeriod: optional(
-    integer(7, 28, { enum: [7, 14, 21, 28], "x-id": true, description: "Days a backup is kept. Default 7." }),
+    integer(7, 28, { enum: [7, 14, 21, 28], "x-id": true, description: "Days until a backup is deleted. Default 7." }),
   ),
   Labels: optional(Labels),
 };
 
 export const hostNameField = (options: object) =>
-  optional(text({ description: "Name inside the guest. Default: from `Name`.", ...options }));
+  optional(text({ description: "Host name of the guest. Default: derived from `Name`.", ...options }));
 const oneHostName = hostNameField({
-  // Nothing at all asks for the default.
+  // An empty text selects the default.
   pattern: `^$|${hostNamePattern}`,
   "x-says": "1-63 of a-z, 0-9 and -, no hyphen at the ends",
 });
@@ -146,21 +146,27 @@ const imageReference = optional(
   text({
     maxLength: 64,
     "x-either": true,
-    description: "Id or `Name` of an image. Default: the stock image with the lowest id.",
+    description: "Id or `Name` of an image. Default: the operator's image with the lowest id.",
   }),
 );
 const sshKeys = optional(
-  list(id({ "x-id": true }), { "x-skip": true, maxItems: 100, description: "Keys for `AdminUserName`." }),
+  list(id({ "x-id": true }), {
+    "x-skip": true,
+    maxItems: 100,
+    description: "Ids of SSH keys that may log in as `AdminUserName`.",
+  }),
 );
 const userData = optional(
-  text({ "x-verbatim": true, "x-secret": true, description: "cloud-init user data, at most 64 KiB. Never answered." }),
+  text({ "x-verbatim": true, "x-secret": true, description: "cloud-init user data, at most 64 KiB. Never returned." }),
 );
 const place = {
-  NetworkBandwidth: optional(integer(1, 10_000, { description: "Mbit/s of its link." })),
-  NetworkIP: optional(text({ maxLength: 64, description: "Free address of that network. Default: the lowest." })),
+  NetworkBandwidth: optional(integer(1, 10_000, { description: "Mbit/s of the link, in each direction." })),
+  NetworkIP: optional(
+    text({ maxLength: 64, description: "A free address of that network. Default: the lowest free address." }),
+  ),
 };
-const network = optionalId({ description: "Network to link instead of the shared one of the location." });
-const sysprep = optional(ignored({ description: "Taken, whatever it is, and without effect." }));
+const network = optionalId({ description: "Network to link. Default: the shared network of the location." });
+const sysprep = optional(ignored({ description: "Accepted for compatibility; ignored." }));
 
 export const wishFields = {
   ...editable,
@@ -182,12 +188,12 @@ export type ServerWish = Static<typeof ServerWish>;
 export const ServerEdit = Type.Object({
   Name: optional(name()),
   ...editable,
-  AllowRestart: optional(boolean({ description: "`false`: refuse a change that needs a restart. Default `true`." })),
+  AllowRestart: optional(boolean({ description: "`false`: reject a change that needs a restart. Default `true`." })),
 });
 export type ServerEdit = Static<typeof ServerEdit>;
 
 export const ServerCopy = Type.Object({
-  Name: optional(name({ description: "Default: the source's with `-copy` behind it." })),
+  Name: optional(name({ description: "Default: the name of the source followed by `-copy`." })),
   HostName: oneHostName,
   NetworkId: network,
   ...place,
@@ -210,7 +216,7 @@ export type ServerRebuild = Static<typeof ServerRebuild>;
 export const serverParam = { id: "server_not_found" } as const;
 const actionParams = { id: "server_not_found", actionID: "action_not_found" } as const;
 
-/** What a server that shall be made can be refused for. */
+/** Errors that reject the creation of a server. */
 export const planFaults = [
   "image_not_ready",
   "location_mismatch",
@@ -229,15 +235,15 @@ export const serverOperations = operations({
     path: "/server",
     access: "server:read",
     observes: true,
-    summary: "List servers, those that are being deleted or have failed too",
+    summary: "List servers",
     query: listQuery({
       name: nameFilter,
       state: wordsFilter(serverStates),
       label: labelFilter,
-      batch: optionalId({ description: "The group they were made in." }),
+      batch: optionalId({ description: "Id of a server group." }),
       location: optional(text()),
-      network: optional(text({ description: "Ids or names, several with commas." })),
-      ip: optional(text({ description: "An address that they have." })),
+      network: optional(text({ description: "Ids or names of networks, separated by commas." })),
+      ip: optional(text({ description: "An address of a server." })),
     }),
     answer: list(Server),
     list: true,
@@ -247,7 +253,8 @@ export const serverOperations = operations({
     path: "/server",
     access: "server:write",
     summary: "Create a server",
-    description: "The answer has its addresses; disk, network and start follow, as its action `Create` shows.",
+    description:
+      "The response contains the addresses. Disk, network and boot follow in the background; the action `Create` shows the progress.",
     body: ServerWish,
     answer: Server,
     tagged: true,
@@ -259,7 +266,7 @@ export const serverOperations = operations({
     path: "/server/{id}",
     access: "server:read",
     observes: true,
-    summary: "Read a server",
+    summary: "Get a server",
     params: serverParam,
     answer: Server,
     tagged: true,
@@ -268,9 +275,9 @@ export const serverOperations = operations({
     method: "PUT",
     path: "/server/{id}",
     access: "server:write",
-    summary: "Change the configuration of a server",
+    summary: "Update a server",
     description:
-      "Answers the action `Resize`. What can change live does; the rest needs a restart, which `AllowRestart: false` refuses.",
+      "Returns the action `Resize`. Changes that the guest supports are applied live. Others need a restart; `AllowRestart: false` rejects them.",
     params: serverParam,
     body: ServerEdit,
     answer: Action,
@@ -290,7 +297,7 @@ export const serverOperations = operations({
     path: "/server/{id}",
     access: "server:write",
     summary: "Delete a server",
-    description: "Jumps the queue of its actions.",
+    description: "Runs before all queued actions of the server.",
     params: serverParam,
     answer: null,
     shows: "readServer",
@@ -302,7 +309,8 @@ export const serverOperations = operations({
     path: "/server/{id}/copy",
     access: "server:write",
     summary: "Copy a server",
-    description: "From a snapshot of its disk, on or off, in its turn. The copy has an identity of its own.",
+    description:
+      "Copies a snapshot of the disk, powered on or off. The copy is queued behind the running actions of the server and gets its own identity.",
     params: serverParam,
     body: ServerCopy,
     answer: Server,
@@ -315,7 +323,7 @@ export const serverOperations = operations({
     path: "/server/{id}/rebuild",
     access: "server:write",
     summary: "Rebuild a server from an image",
-    description: "Name, addresses, sizes and labels stay; the disk and the guest's identity are new.",
+    description: "Name, addresses, sizes and labels are kept. The disk and the identity of the guest are new.",
     params: serverParam,
     body: ServerRebuild,
     answer: Server,
@@ -334,7 +342,7 @@ export const serverOperations = operations({
     method: "POST",
     path: "/server/{id}/action",
     access: "server:write",
-    summary: "Start an action of a server",
+    summary: "Start an action",
     params: serverParam,
     body: Order,
     answer: Action,
@@ -367,7 +375,7 @@ export const serverOperations = operations({
     path: "/server/{id}/action/{actionID}",
     access: "server:read",
     unlimited: true,
-    summary: "Read an action",
+    summary: "Get an action",
     params: actionParams,
     answer: Action,
   },
@@ -375,7 +383,8 @@ export const serverOperations = operations({
     method: "POST",
     path: "/server/{id}/action/{actionID}/cancel",
     access: "server:write",
-    summary: "Cancel an action that waits, or a running one at its next step where it can be undone",
+    summary: "Cancel an action",
+    description: "A queued action ends at once. A running action ends at its next step if that step can be undone.",
     params: actionParams,
     answer: Action,
     shows: "readAction",

@@ -1,4 +1,4 @@
-/** The service about itself: is it alive, is it ready, what does it offer, how does it do. */
+/** Health, readiness, metrics and API reference of the service. */
 import { Type } from "typebox";
 import { boolean, list, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
@@ -17,7 +17,7 @@ export const serviceOperations = operations({
     path: "/healthz",
     access: "open",
     alwaysAnswers: true,
-    summary: "Does the process answer?",
+    summary: "Check that the process responds",
     answer: Type.Object({ Status: word(["ok"]) }, { title: "Health" }),
   },
   readReadiness: {
@@ -25,22 +25,22 @@ export const serviceOperations = operations({
     path: "/readyz",
     access: "open",
     alwaysAnswers: true,
-    summary: "Is the service ready?",
-    description: "200 when it is, else 503 with the same body.",
+    summary: "Check that the service is ready",
+    description: "Responds 200 if the service is ready, otherwise 503 with the same body.",
     answer: Readiness,
   },
   readOpenapi: {
     method: "GET",
     path: "/openapi.json",
     access: "open",
-    summary: "This contract as an OpenAPI 3.1 document",
+    summary: "Get the OpenAPI 3.1 document",
     answer: Type.Unknown(),
   },
   readDocs: {
     method: "GET",
     path: "/docs",
     access: "open",
-    summary: "This contract as a page",
+    summary: "Get the API reference",
     answer: text(),
     media: "text/html",
   },
@@ -49,7 +49,7 @@ export const serviceOperations = operations({
     path: "/metrics",
     access: "metrics:read",
     observes: true,
-    summary: "Figures for Prometheus",
+    summary: "Get metrics in the Prometheus format",
     answer: text(),
     media: "text/plain",
   },

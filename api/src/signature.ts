@@ -1,23 +1,23 @@
 /**
- * The signature of webhooks: `Brume-Signature: t=SECONDS,v1=HEX`, where HEX is HMAC-SHA256 under the webhook's secret of `t`, a full stop
- * and the body as it came. Runs wherever there is WebCrypto: Node, browsers, Deno, workers.
+ * The signature of webhooks: `Brume-Signature: t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `t`, a full stop and the unparsed body; the
+ * key is the secret of the webhook. Needs WebCrypto: Node, browsers, Deno, workers.
  */
 
 export interface SignatureCheck {
-  /** The body as it came, before anything parsed it. */
+  /** The unparsed body of the request. */
   readonly body: string | Uint8Array;
-  /** The header `Brume-Signature`. */
+  /** Value of the header `Brume-Signature`. */
   readonly signature: string | null | undefined;
   readonly secret: string;
-  /** Seconds that `t` may differ from now; 300 by default. What is older may be a repetition by somebody who listened. */
+  /** Seconds that `t` may differ from `now`, against replayed requests. Default 300. */
   readonly tolerance?: number;
-  /** Milliseconds since 1970; the present by default. */
+  /** Milliseconds since 1970. Default: the current time. */
   readonly now?: number;
 }
 
 const hmac = { name: "HMAC", hash: "SHA-256" } as const;
 
-/** Whether the request comes from whoever has the secret, and is recent. Never throws for what came from outside. */
+/** Returns true if the request is signed with the secret and recent. Never throws, whatever the body and the signature contain. */
 export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const { body, signature, secret, tolerance = 300, now = Date.now() } = check;
   const [, seconds = "", hex = ""] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/.exec(signature ?? "") ?? [];

@@ -1,44 +1,43 @@
 /**
- * The stream of events from the side of its reader: bytes become frames (WHATWG HTML, section 9.2 "Server-sent events"), frames
- * become events, and a stream that breaks is opened again where it ended. Browsers have an EventSource for this, but it cannot
- * send a token, and Node has none.
+ * Reads the event stream (WHATWG HTML, section 9.2 "Server-sent events") and resumes it after a lost connection. `EventSource` of
+ * browsers cannot send a token, and Node has none.
  */
 import type { Event } from "./event.ts";
 import { ApiError, isPassing, type Transport } from "./transport.ts";
 
-/** In the stream where events after the asked one are no longer kept: read the lists again. */
+/** Returned by the stream if events after the requested one are no longer stored: read the lists again. */
 export interface Reset {
   readonly Type: "reset";
-  /** The oldest event that is still kept. */
+  /** Id of the oldest stored event. */
   readonly Oldest: number;
 }
 
 export interface StreamOptions {
-  /** Begin with the first event after this one; absent: with the next that happens. */
+  /** Start with the first event after this event id. Default: the next event. */
   readonly after?: number;
-  /** `["domain.*", "record.created"]` */
+  /** Event types: `["domain.*", "record.created"]`. Default: all. */
   readonly types?: readonly string[];
-  /** `["domain:3"]` */
+  /** Objects: `["domain:3"]`. Default: all. */
   readonly resources?: readonly string[];
   /** Ends the stream. */
   readonly signal?: AbortSignal;
 }
 
 export interface Frame {
-  /** The last id the stream gave, in this frame or before; null: none yet. */
+  /** Last event id of the stream so far; null: none. */
   readonly id: string | null;
   readonly event: string;
-  /** Empty if the frame says nothing but an id or a pause. */
+  /** Data of the frame. Empty if the frame has only an id or a retry time. */
   readonly data: string;
-  /** Milliseconds to wait before coming back after a break, if this frame says so. */
+  /** Reconnection time in milliseconds, if the frame sets it. */
   readonly retry: number | null;
 }
 
-/** The service pings every 15 s; after three missed ones the connection is dead, whatever TCP thinks. */
+/** The service sends a ping every 15 s. After three missed pings the connection counts as lost. */
 const longestSilence = 45_000;
 const longestPause = 60_000;
 
-/** The function it returns takes the next piece of text and gives the frames that are complete with it. */
+/** Returns a function that takes the next piece of text and returns the frames that it completes. */
 export function createFrameReader(): (piece: string) => Frame[] {
   let rest = "";
   let id: string | null = null;
@@ -62,7 +61,7 @@ export function createFrameReader(): (piece: string) => Frame[] {
 
   return (piece) => {
     rest += piece;
-    // A CR at the very end may be the first half of a CRLF whose other half is still on its way.
+    // A CR at the end may be the first half of a CRLF that is not complete yet.
     const lines = rest.split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop() ?? "";
     const frames: Frame[] = [];
@@ -109,8 +108,8 @@ function writeQuery({ types, resources }: StreamOptions): string {
 }
 
 /**
- * Events one by one. Ends when the signal fires. Throws what refuses for good (a token that is gone), and what keeps the stream
- * from opening at all after the transport's retries; once it was open it comes back however long the service is away.
+ * Streams events. Ends when the signal aborts. Throws an error that a retry cannot solve (a deleted token), and an error that prevents
+ * the first connection after all retries. Once connected, it reconnects without a time limit.
  */
 export async function* follow(
   path: string,

@@ -1,22 +1,22 @@
 /**
- * How one request reaches the service and its answer comes back: the address, the headers, and trying again. Every request may
- * be tried again, because reads change nothing and each change carries an `Idempotency-Key`, under which the service gives a
- * repeat the answer of the first. Nothing here knows an operation; fetch, sleep and chance come in from outside.
+ * Sends requests over HTTP and retries them. Every request can be retried: a read changes nothing, and each change carries an
+ * `Idempotency-Key`, with which the service returns the first response again. This module knows no operation; fetch, sleep and random
+ * numbers are parameters.
  */
 import type { FaultCode, FieldFault, Problem } from "./errors.ts";
 
 export interface TransportOptions {
-  /** Where the service answers, with or without a path: `http://127.0.0.1:8080`, `https://cloud.example.com/brume`. */
+  /** URL of the service, with or without a path: `http://127.0.0.1:8080`, `https://cloud.example.com/brume`. */
   readonly url: string;
   readonly token?: string | undefined;
-  /** How often a request is sent again after a lost connection, 429 or 503. Default 4. */
+  /** Number of retries after a connection error, 429 or 503. Default 4. */
   readonly retries?: number | undefined;
-  /** Milliseconds until an attempt without an answer counts as lost. Default 90,000: `wait` may hold an answer for 60 s. */
+  /** Timeout of one attempt in milliseconds. Default 90,000, because `wait` can delay a response by 60 s. */
   readonly timeout?: number | undefined;
   readonly fetch?: typeof fetch | undefined;
-  /** Resolves after `ms`, or rejects with the signal's reason. */
+  /** Resolves after `ms` milliseconds, or rejects with the reason of the signal. */
   readonly sleep?: ((ms: number, signal?: AbortSignal) => Promise<void>) | undefined;
-  /** From 0 to just below 1, as `Math.random`. */
+  /** Returns a number from 0 up to, but not including, 1. Default: `Math.random`. */
   readonly random?: (() => number) | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Outgoing {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Statuses from 400 on that are an answer of this operation all the same. */
+  /** Statuses from 400 on that count as a success of this operation. */
   readonly accepts?: readonly number[] | undefined;
 }
 
@@ -38,30 +38,30 @@ export interface Incoming {
 }
 
 export interface Transport {
-  /** Sends until there is an answer. Throws `ApiError` if it is a refusal, `ConnectionError` if there is none. */
+  /** Sends a request with retries. Throws `ApiError` for an error response and `ConnectionError` if there is no response. */
   send(request: Outgoing): Promise<Incoming>;
-  /** One attempt, the body of a success unread: for streams. Throws like `send`. */
+  /** Sends a request once and returns a success with its body unread, for streams. Throws like `send`. */
   open(request: Outgoing): Promise<Response>;
   readonly retries: number;
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Milliseconds before the attempt after `failures` failed ones: doubling from 200 ms to 20 s, half of it by chance. */
+  /** Returns the pause in milliseconds after `failures` failed attempts: doubled from 200 ms up to 20 s, half of it random. */
   pause(failures: number): number;
 }
 
 const longestPause = 20_000;
-/** Above this a `Retry-After` is the caller's business. */
+/** Longest `Retry-After` that is waited for; a longer one is left to the caller. */
 const longestRetryAfter = 60_000;
 
-/** The service refused. `code` is what programs compare; the fields are those of the error object (`problem`). */
+/** An error response. Programs compare `code`; the other fields are those of the error object (`problem`). */
 export class ApiError extends Error {
   override readonly name = "ApiError";
-  /** `unreadable`: not an error object of Brume, such as a page of a proxy in between. */
+  /** `unreadable`: the response is no error object of Brume, for example the page of a proxy. */
   readonly code: FaultCode | "unreadable";
   readonly status: number;
   readonly detail: string;
   readonly errors: readonly FieldFault[];
   readonly requestId: string;
-  /** The error object as it came. */
+  /** The error object of the response. */
   readonly problem: Problem | null;
   readonly headers: Headers;
 
@@ -79,7 +79,7 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came; `cause` is the last reason. For a change it is not known whether it happened. */
+/** No response arrived; `cause` is the last reason. The outcome of a change is unknown. */
 export class ConnectionError extends Error {
   override readonly name = "ConnectionError";
 }
@@ -113,7 +113,7 @@ function sleepFor(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** May the same request succeed a little later? */
+/** Returns true if the same request may succeed later. */
 export const isPassing = (error: ApiError) =>
   error.status === 429 ||
   error.status === 502 ||
@@ -121,7 +121,7 @@ export const isPassing = (error: ApiError) =>
   error.status === 504 ||
   error.code === "idempotency_key_busy";
 
-/** Milliseconds that the answer asks to wait (delay-seconds of RFC 9110, section 10.2.3); 0 if it does not say. */
+/** Returns `Retry-After` in milliseconds (delay-seconds of RFC 9110, section 10.2.3); 0 if it is absent. */
 function retryAfter(error: Error): number {
   const text = error instanceof ApiError ? (error.headers.get("retry-after") ?? "") : "";
   return /^\d{1,9}$/.test(text) ? Number(text) * 1000 : 0;
@@ -132,6 +132,7 @@ function keepConnectionError(error: unknown): ConnectionError {
   throw error;
 }
 
+/** Creates the transport of a client. Throws `TypeError` if the URL is not valid. */
 export function createTransport(options: TransportOptions): Transport {
   const { retries = 4, timeout = 90_000, sleep = sleepFor, random = Math.random, token } = options;
   const fetchFrom = options.fetch ?? ((input, init) => fetch(input, init));
@@ -194,7 +195,7 @@ export function createTransport(options: TransportOptions): Transport {
         const asked = retryAfter(outcome);
         const isHopeless = outcome instanceof ApiError && !isPassing(outcome);
         if (isHopeless || failures >= retries || asked > longestRetryAfter) throw outcome;
-        // Chance on top of what was asked: many clients that were refused together shall not come back together.
+        // A random part is added to `Retry-After`, so that clients that were rejected together do not retry together.
         await sleep(asked + pause(asked > 0 ? 0 : failures), request.signal);
       }
     },

@@ -1,7 +1,6 @@
 /**
- * VPN tunnels of a public network: what may be asked of one, how it is shown, how it is doing, and what the far end is to be told.
- * The operations stand with the network, which a tunnel is a part of. Both types of tunnel have one shape: what a type does not
- * have is ignored in requests and answered as `""` or `null`.
+ * VPN tunnels of a public network: input, output, status and peer configuration. The operations are in `network.ts`. IPsec and WireGuard
+ * tunnels have one schema: a field that a type does not have is ignored in requests and returned as `""` or `null`.
  */
 import { type Static, Type } from "typebox";
 import {
@@ -22,8 +21,8 @@ import {
 import { WorkError } from "./work.ts";
 
 /**
- * Defaults and limits (docs/spec.md#defaults-and-limits). How many tunnels there may be is for the quota to say, 50 usually; no list is
- * longer than `tunnels`.
+ * Defaults and limits (docs/spec.md#defaults-and-limits). `tunnels` is the longest list; the quota, 50 by default, limits a network
+ * further. `mtu` in bytes, `keepAlive` in seconds, keys in characters.
  */
 export const tunnelLimits = {
   tunnels: 10_000,
@@ -42,24 +41,28 @@ export const encryptionTypes = ["Aes", "Aes256", "TripleDes", "AesGcm"] as const
 export type EncryptionType = (typeof encryptionTypes)[number];
 export const digests = ["Sha1", "Sha256", "Sha384", "Sha512"] as const;
 export type Digest = (typeof digests)[number];
-/** IANA's numbers of Diffie-Hellman groups (IKEv2 transform type 4). */
+/** Diffie-Hellman groups by IANA number (IKEv2 transform type 4). */
 export const dhGroups = [2, 5, 14, 15, 16, 19, 20, 31] as const;
 
-const mtu = integer(tunnelLimits.minMtu, tunnelLimits.maxMtu, { description: "Largest packet inside. Default 1400." });
-const ikeVersion = integer(1, 2, { description: "Default 2; 1 is main mode." });
-const dhGroup = integer(2, 31, { enum: [...dhGroups], description: "Default 14." });
-const keepAlive = integer(0, 65_535, { description: "WireGuard: seconds, 0 is off. Default 25." });
+const mtu = integer(tunnelLimits.minMtu, tunnelLimits.maxMtu, {
+  description: "Largest packet inside the tunnel, in bytes. Default 1400.",
+});
+const ikeVersion = integer(1, 2, { description: "IKE version. Default 2; 1 uses main mode." });
+const dhGroup = integer(2, 31, { enum: [...dhGroups], description: "Diffie-Hellman group (IANA number). Default 14." });
+const keepAlive = integer(0, 65_535, {
+  description: "WireGuard: keep-alive interval in seconds; 0 is off. Default 25.",
+});
 const secret = { "x-secret": true, "x-verbatim": true } as const;
 
 export const Tunnel = Type.Object(
   {
     Id: id(),
-    State: word(["New", "Active"], { description: "`Active`: the edge has loaded it." }),
+    State: word(["New", "Active"], { description: "`Active`: the edge has loaded the tunnel." }),
     Name: text(),
     Enabled: boolean(),
     Mtu: mtu,
     EncryptionType: word([...encryptionTypes, ""]),
-    SharedKey: text({ description: "Empty for tokens that may not change it." }),
+    SharedKey: text({ description: "Empty for tokens that may not change the tunnel." }),
     PeerNetwork: text(),
     PeerEndpoint: text(),
     PeerIdentificator: text(),
@@ -71,12 +74,12 @@ export const Tunnel = Type.Object(
     Digest: word([...digests, ""]),
     PerfectForwardSecrecy: nullable(boolean()),
     PeerPublicKey: text(),
-    PublicKey: text({ description: "WireGuard: the edge's key, one per network." }),
-    ListenPort: nullable(integer(1, 65_535, { description: "WireGuard: the edge's UDP port, one per network." })),
+    PublicKey: text({ description: "WireGuard: public key of the edge, one for each network." }),
+    ListenPort: nullable(integer(1, 65_535, { description: "WireGuard: UDP port of the edge, one for each network." })),
     KeepAlive: nullable(keepAlive),
     PeerConfig: text({
       description:
-        "Ready configuration for the far end, with placeholders for secrets. Of a network that is translated it names the address that the peer sees.",
+        "Configuration for the peer, with placeholders for secrets. Behind NAT it contains the address that the peer sees.",
     }),
     Labels,
   },
@@ -84,15 +87,15 @@ export const Tunnel = Type.Object(
 );
 export type Tunnel = Static<typeof Tunnel>;
 
-/** An item with `Id` is kept and changed, one without is made. What a new one needs depends on its type, and is for the rules to say. */
+/** One tunnel of a request. With `Id` the tunnel is updated, without it is created. The required fields depend on `Type`. */
 export const TunnelWish = Type.Object(
   {
-    Id: optionalId({ description: "Of this network. Absent: a new tunnel." }),
-    // Empty is absent, as for every field that is required.
+    Id: optionalId({ description: "Id of a tunnel of this network. Absent: create a tunnel." }),
+    // An empty text counts as absent, as for every required field.
     Name: optional(name({ minLength: 0, description: "Unique in the network. Required for a new tunnel." })),
-    Enabled: optional(boolean({ description: "Default true." })),
+    Enabled: optional(boolean({ description: "`false`: the tunnel is configured and not used. Default `true`." })),
     Mtu: optional(mtu),
-    EncryptionType: optional(word(encryptionTypes, { description: "IPsec. Default Aes256." })),
+    EncryptionType: optional(word(encryptionTypes, { description: "IPsec: encryption. Default `Aes256`." })),
     SharedKey: optional(
       text({
         ...secret,
@@ -100,41 +103,47 @@ export const TunnelWish = Type.Object(
         pattern: "^[!-~]*$",
         "x-says": "visible ASCII characters only",
         description:
-          "IPsec: 16-128 visible ASCII characters, made if absent. WireGuard: optional preshared key, base64 of 32 bytes. Absent or empty for a known tunnel: stays.",
+          "IPsec: 16-128 visible ASCII characters; generated if absent. WireGuard: optional preshared key, base64 of 32 bytes. Absent or empty in an update: unchanged.",
       }),
     ),
     PeerNetwork: optional(
-      text({ maxLength: 1024, description: "1-16 blocks behind the peer, with commas. Required for a new tunnel." }),
+      text({
+        maxLength: 1024,
+        description: "1-16 CIDR blocks behind the peer, separated by commas. Required for a new tunnel.",
+      }),
     ),
     PeerEndpoint: optional(
       text({
         maxLength: 261,
         description:
-          "IPsec, required: IPv4 address or host name, or `any` (the peer calls). WireGuard: `host:port`, or empty (the peer calls).",
+          "IPsec, required: IPv4 address, host name, or `any` (only the peer initiates). WireGuard: `host:port`, or empty (only the peer initiates).",
       }),
     ),
     PeerIdentificator: optional(
       text({
         maxLength: 320,
-        description: "IPsec: IKE identity of the peer: IP, host name or `user@host`. Default `PeerEndpoint`.",
+        description: "IPsec: IKE identity of the peer (IP address, host name or `user@host`). Default: `PeerEndpoint`.",
       }),
     ),
-    Type: optional(word(tunnelTypes, { description: "Default IPsec; fixed after creation." })),
+    Type: optional(word(tunnelTypes, { description: "Default `IPsec`. It cannot be changed later." })),
     LocalNetwork: optional(
-      text({ maxLength: 1024, description: "1-16 blocks inside `CIDR` that the peer may reach. Default `CIDR`." }),
+      text({
+        maxLength: 1024,
+        description: "1-16 CIDR blocks inside `CIDR` that the peer may reach. Default: `CIDR`.",
+      }),
     ),
     LocalIdentificator: optional(
-      text({ maxLength: 320, description: "IPsec: our IKE identity. Default `EdgeExternalIp`." }),
+      text({ maxLength: 320, description: "IPsec: IKE identity of the edge. Default: `EdgeExternalIp`." }),
     ),
     IkeVersion: optional(ikeVersion),
     DhGroup: optional(dhGroup),
-    Digest: optional(word(digests, { description: "IPsec. Default Sha256, with TripleDes Sha1." })),
-    PerfectForwardSecrecy: optional(boolean({ description: "IPsec. Default true." })),
+    Digest: optional(word(digests, { description: "IPsec: digest. Default `Sha256`, with `TripleDes` `Sha1`." })),
+    PerfectForwardSecrecy: optional(boolean({ description: "IPsec: perfect forward secrecy. Default `true`." })),
     PeerPublicKey: optional(
       text({
         maxLength: 64,
         description:
-          "WireGuard: base64 of 32 bytes, unique in the network. A new tunnel without one waits until its peer has a key: `POST …/vpn/{tunnelId}/peer` makes one.",
+          "WireGuard: public key of the peer, base64 of 32 bytes, unique in the network. A new tunnel without one stays down until `POST …/vpn/{tunnelId}/peer` creates a key pair.",
       }),
     ),
     KeepAlive: optional(keepAlive),
@@ -144,7 +153,7 @@ export const TunnelWish = Type.Object(
 );
 export type TunnelWish = Static<typeof TunnelWish>;
 
-/** The whole list: tunnels that are not in it are removed. */
+/** The complete list of tunnels. A tunnel that is absent is deleted. */
 export const Vpn = Type.Object({ Tunnels: list(TunnelWish, { maxItems: tunnelLimits.tunnels }) });
 export type Vpn = Static<typeof Vpn>;
 
@@ -153,23 +162,23 @@ const bytes = integer(0, Number.MAX_SAFE_INTEGER);
 export const TunnelStatus = Type.Object(
   {
     TunnelId: id(),
-    Operational: boolean({ description: "True exactly when `State` is `Up`." }),
+    Operational: boolean({ description: "`true` exactly when `State` is `Up`." }),
     State: word(["Up", "Connecting", "Down", "Disabled", "Unknown"]),
     Error: nullable(WorkError),
-    EstablishedAt: nullable(date({ description: "IPsec: when the child came up." })),
+    EstablishedAt: nullable(date({ description: "IPsec: when the child SA was established." })),
     BytesIn: bytes,
     BytesOut: bytes,
-    LastSeen: nullable(date({ description: "Last packet in, or last WireGuard handshake." })),
-    LocalSubnets: list(text(), { description: "As negotiated; empty while down." }),
+    LastSeen: nullable(date({ description: "Time of the last packet received, or of the last WireGuard handshake." })),
+    LocalSubnets: list(text(), { description: "Negotiated local blocks; empty while down." }),
     PeerSubnets: list(text()),
     PeerAddress: text(),
-    Proposal: text({ description: "Empty while down." }),
+    Proposal: text({ description: "Negotiated algorithms; empty while down." }),
   },
   { title: "TunnelStatus" },
 );
 export type TunnelStatus = Static<typeof TunnelStatus>;
 
-/** In whose words the far end's configuration can be had; the first of each type is the one nobody asks for. */
+/** Formats of the peer configuration by tunnel type; the first one is the default. */
 export const peerDialects = {
   IPsec: ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate"],
   WireGuard: ["wg-quick", "wg", "mikrotik"],
@@ -188,8 +197,8 @@ export type PeerDialect = (typeof peerDialectWords)[number];
 export const TunnelPeer = Type.Object(
   {
     Peer: word(peerDialectWords),
-    Config: text({ description: "GET: with `<SharedKey>` and `<private key>` in place of secrets. POST: complete." }),
-    Qr: text({ description: "`wg-quick`: the same as a QR code, SVG. Else empty." }),
+    Config: text({ description: "`GET`: with the placeholders `<SharedKey>` and `<private key>`. `POST`: complete." }),
+    Qr: text({ description: "`wg-quick`: the configuration as a QR code (SVG). Otherwise empty." }),
   },
   { title: "TunnelPeer" },
 );

@@ -1,4 +1,4 @@
-/** Webhooks: events sent to an endpoint of one's own, signed, in order per resource, and tried again until they are taken. */
+/** Webhooks: signed events, sent to an HTTP endpoint in order for each resource, and repeated until the endpoint accepts them. */
 import { type Static, Type } from "typebox";
 import {
   date,
@@ -20,9 +20,9 @@ import { operations } from "./operation.ts";
 
 /** Times in milliseconds. */
 export const webhookLimits = {
-  /** Deliveries that are shown. */
+  /** Deliveries that the API returns for each webhook. */
   shown: 100,
-  /** How long a delivery is tried, and how long an endpoint may fail before its webhook is marked. */
+  /** How long a delivery is repeated, and how long an endpoint may fail before `State` becomes `Failed`. */
   patience: 24 * 3_600_000,
 } as const;
 
@@ -33,16 +33,16 @@ export const Webhook = Type.Object(
   {
     ID: id(),
     Url: text(),
-    Types: list(text(), { description: "Names of events, or beginnings of them with `*`." }),
+    Types: list(text(), { description: "Event types; `*` at the end matches any ending." }),
     Secret: text({
-      description: "Only in the answer that made it, and only if it was made by the service; else empty.",
+      description: "Only in the response to the creation, and only if the service generated it. Otherwise empty.",
     }),
     State: word(webhookStates, {
       description:
-        "`Failed`: the endpoint answered 410, or failed for 24 hours. Nothing is sent until a resend succeeds.",
+        "`Failed`: the endpoint responded 410, or failed for 24 hours. Nothing is sent until a resend succeeds.",
     }),
     FailingSince: nullable(date()),
-    Error: nullable(text({ description: "Of the last delivery, if it failed." })),
+    Error: nullable(text({ description: "Error of the last delivery. `null`: it succeeded." })),
     DateCreate: date(),
     Labels,
   },
@@ -59,10 +59,10 @@ export const Delivery = Type.Object(
     ResourceID: id(),
     State: word(deliveryStates),
     Attempts: integer(0, maxId),
-    Status: nullable(integer(100, 999, { description: "Of the endpoint's last answer; null: there was none." })),
+    Status: nullable(integer(100, 999, { description: "HTTP status of the last response. `null`: no response." })),
     Error: nullable(text()),
     DateCreate: date(),
-    NextDate: nullable(date({ description: "When it is tried next." })),
+    NextDate: nullable(date({ description: "Time of the next attempt." })),
     EndDate: nullable(date()),
   },
   { title: "Delivery" },
@@ -88,18 +88,18 @@ export const webhookOperations = operations({
     access: "account:admin",
     summary: "Create a webhook",
     description:
-      "Each event of the project from now on is sent as `POST` with the body that `GET /event` shows, and `Brume-Signature: t=SECONDS,v1=HEX`: HMAC-SHA256 under the secret of `t`, a full stop and the body. Any answer of 200 to 299 within 10 seconds takes it. An event may come more than once; those of one resource come in their order.",
+      "Sends each new event of the project as `POST`, with the body that `GET /event` returns. The header `Brume-Signature: t=SECONDS,v1=HEX` contains the HMAC-SHA256 of `t`, a full stop and the body. A response of 200 to 299 within 10 seconds accepts the event. An event can be delivered more than once. Events of one resource are delivered in order.",
     body: Type.Object({
       Url: text({
         minLength: 8,
         maxLength: 2048,
-        description: "`https://` or `http://`. Redirections are not followed.",
+        description: "`https://` or `http://` URL. Redirects are not followed.",
       }),
       Types: optional(
         list(text({ maxLength: 64 }), {
           minItems: 1,
           maxItems: 64,
-          description: "Names of events, or beginnings of them with `*`. Default: all.",
+          description: "Event types; `*` at the end matches any ending. Default: all events.",
         }),
       ),
       Secret: optional(
@@ -108,7 +108,7 @@ export const webhookOperations = operations({
           maxLength: 128,
           "x-secret": true,
           "x-verbatim": true,
-          description: "Default: a new one, shown in this answer and never again.",
+          description: "Key of the signature. Default: a generated one, which only this response contains.",
         }),
       ),
       Labels: optional(Labels),
@@ -123,7 +123,7 @@ export const webhookOperations = operations({
     path: "/webhook/{id}",
     access: "account:admin",
     observes: true,
-    summary: "Read a webhook",
+    summary: "Get a webhook",
     params: webhookParam,
     answer: Webhook,
     tagged: true,
@@ -133,7 +133,7 @@ export const webhookOperations = operations({
     path: "/webhook/{id}",
     access: "account:admin",
     summary: "Delete a webhook",
-    description: "What has not been sent is not sent any more.",
+    description: "Events that are not yet delivered are not sent.",
     params: webhookParam,
     answer: null,
   },
@@ -142,7 +142,7 @@ export const webhookOperations = operations({
     path: "/webhook/{id}/delivery",
     access: "account:admin",
     observes: true,
-    summary: "List the last 100 deliveries of a webhook, newest first",
+    summary: "List the last 100 deliveries, newest first",
     params: webhookParam,
     query: listQuery({ state: wordsFilter(deliveryStates), type: wordsFilter(eventTypes) }),
     answer: list(Delivery),
@@ -152,9 +152,9 @@ export const webhookOperations = operations({
     method: "POST",
     path: "/webhook/{id}/delivery/{deliveryID}/resend",
     access: "account:admin",
-    summary: "Send a delivery again",
+    summary: "Resend a delivery",
     description:
-      "At once and out of its order. If the webhook has failed and the endpoint takes it, the webhook goes on where it stopped.",
+      "Sends the delivery now, outside the order. If `State` is `Failed` and the endpoint accepts the delivery, the webhook continues where it stopped.",
     params: { id: "webhook_not_found", deliveryID: "delivery_not_found" },
     answer: Delivery,
     faults: ["action_not_allowed"],

@@ -1,7 +1,6 @@
 /**
- * Work that goes on behind an answer: whether it is done, as far as an object shows, and why it came to nothing, the `Error` of
- * actions, servers, images, networks and tunnels (docs/spec.md#errors). Such an error is read later by whoever looks, not answered to
- * whoever asked, so it has a title of its own and no status.
+ * Background work: whether it is complete, and the `Error` of actions, servers, images, networks and tunnels (docs/spec.md#errors). Such
+ * an error is stored in the object and not returned as an error response, so it has a title and no HTTP status.
  */
 import { type Static, Type } from "typebox";
 import { nullable, text } from "./common.ts";
@@ -9,8 +8,8 @@ import { nullable, text } from "./common.ts";
 const unsettled = new Set<unknown>(["New", "FromPool", "Deleting", "Postponed", "InProgress"]);
 
 /**
- * Is the work on this object done (docs/spec.md#headers-and-queries-for-changes)? An action has ended, a thing is in place, the last wish
- * is applied.
+ * Returns true if the background work on an object is complete (docs/spec.md#headers-and-queries-for-changes): an action has ended, an
+ * object exists, and its last desired state is applied.
  */
 export function isSettled(answer: unknown): boolean {
   if (typeof answer !== "object" || answer === null) return true;
@@ -18,7 +17,7 @@ export function isSettled(answer: unknown): boolean {
   return !unsettled.has(State) && Generation === AppliedGeneration;
 }
 
-/** Code to title. Programs compare the code. */
+/** Error codes of background work and their titles. Programs compare the code. */
 export const workFaults = {
   boot_failed: "The server did not start.",
   disk_failed: "The disk could not be prepared.",
@@ -31,7 +30,7 @@ export const workFaults = {
   ssh_not_ready: "The guest did not answer on SSH in time.",
   guest_did_not_respond: "The guest did not respond.",
   batch_undone: "Another server of the group failed.",
-  superseded: "Something else was asked for.",
+  superseded: "The action was superseded by a later request.",
   snapshot_failed: "The snapshot could not be taken.",
   apply_failed: "The change could not be applied.",
   authentication_failed: "The peer could not be authenticated.",
@@ -44,24 +43,24 @@ export const workFaults = {
 export type WorkCode = keyof typeof workFaults;
 
 const shape = {
-  type: text({ description: "`/docs#<code>`" }),
+  type: text({ description: "Reference page of the error: `/docs#<code>`." }),
   title: text(),
-  detail: text({ description: "One sentence with names and numbers." }),
+  detail: text({ description: "One sentence with the names and numbers of this case." }),
   code: text({ description: `Such as ${Object.keys(workFaults).slice(0, 3).join(", ")}.` }),
-  step: nullable(text({ description: "Name of the step to blame." })),
+  step: nullable(text({ description: "Name of the failed step." })),
 };
 
 export const WorkError = Type.Object(shape, { title: "WorkError" });
 export type WorkError = Static<typeof WorkError>;
 
-/** Of what runs on a machine, which may have said something itself. */
+/** Error of a server or of one of its actions, with the last lines of the serial console. */
 export const MachineError = Type.Object(
-  { ...shape, log: nullable(text({ description: "Last 20 lines of the serial console, of a start that failed." })) },
+  { ...shape, log: nullable(text({ description: "Last 20 lines of the serial console of a failed boot." })) },
   { title: "MachineError" },
 );
 export type MachineError = Static<typeof MachineError>;
 
-/** As stored by the work engine. */
+/** An error as the workflow engine stores it. */
 export interface StoredError {
   readonly code: string;
   readonly title: string;

@@ -1,9 +1,9 @@
-/** What an example is, and the two moments at which everything in them happens. */
+/** The type of an example, and the two dates that all examples use. */
 import type { Contract, OperationName } from "../contract.ts";
 import type { Answer, Body, Operation } from "../operation.ts";
 
 export interface Example<Op extends Operation = Operation> {
-  /** Ids of the path, in the order in which they stand there. */
+  /** Ids of the path, in order. */
   readonly path?: readonly number[];
   readonly request?: Body<Op>;
   readonly answer?: Answer<Op>;
