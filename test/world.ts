@@ -80,6 +80,8 @@ interface WorldOptions {
   readonly limits?: Partial<HttpLimits>;
   readonly disk?: ServiceOptions["disk"];
   readonly keep?: NonNullable<ServiceOptions["keep"]>;
+  /** Stands between the service and its database. */
+  readonly watch?: (store: Store) => Store;
   /** Who may transfer zones and is told of changes; nobody if absent. */
   readonly transfer?: BuiltinOptions["transfer"];
 }
@@ -150,7 +152,8 @@ export async function createWorld(kind: Kind, options: WorldOptions = {}): Promi
   const machines = simulateMachines(router, now, options.machines);
   let neighbours = 0;
 
-  const open = async (store: Store) => {
+  const open = async (opened: Store) => {
+    const store = options.watch?.(opened) ?? opened;
     await ensureFirst(store, clock, token);
     const log = options.log ?? silentLog;
     const nameserver =

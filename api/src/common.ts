@@ -106,14 +106,35 @@ export const labelFilter = optional(
   }),
 );
 
-let lastMs = 0;
-let lastText = new Date(0).toISOString();
+const day = 86_400_000;
+/** Year 10000, from which on the form is a longer one. */
+const endOfYears = Date.UTC(10_000, 0, 1);
+const digits = (value: number, count: number): string => String(value).padStart(count, "0");
+const pairs: readonly string[] = Array.from({ length: 100 }, (_, value) => digits(value, 2));
+const pair = (value: number): string => pairs[value] as string;
 
-/** Milliseconds since 1970 as answers show them. What happens together is shown together, so the last text is kept. */
+/**
+ * Milliseconds since 1970 as answers show them: what `Date.toISOString` says, at a tenth of its cost, since lists show thousands. The
+ * day of the year comes from counting days in years that begin in March, so that the leap day is the last one.
+ */
 export function formatDate(ms: number): string {
-  if (ms !== lastMs) {
-    lastText = new Date(ms).toISOString();
-    lastMs = ms;
-  }
-  return lastText;
+  if (!(ms >= 0 && ms < endOfYears)) return new Date(ms).toISOString();
+  const days = Math.floor(ms / day);
+  const time = Math.floor(ms - days * day);
+  // Days since March 1 of year 0; 400 years have 146,097 days, of which each century but the first has one less.
+  const since = days + 719_468;
+  const era = Math.floor(since / 146_097);
+  const inEra = since - era * 146_097;
+  const yearOfEra = Math.floor(
+    (inEra - Math.floor(inEra / 1460) + Math.floor(inEra / 36_524) - Math.floor(inEra / 146_096)) / 365,
+  );
+  const inYear = inEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100));
+  const fromMarch = Math.floor((5 * inYear + 2) / 153);
+  const date = inYear - Math.floor((153 * fromMarch + 2) / 5) + 1;
+  const month = fromMarch < 10 ? fromMarch + 3 : fromMarch - 9;
+  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
+  const hours = Math.floor(time / 3_600_000);
+  const minutes = Math.floor(time / 60_000) % 60;
+  const seconds = Math.floor(time / 1000) % 60;
+  return `${year}-${pair(month)}-${pair(date)}T${pair(hours)}:${pair(minutes)}:${pair(seconds)}.${digits(time % 1000, 3)}Z`;
 }

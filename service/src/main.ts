@@ -18,7 +18,7 @@ import { createLog, type Log } from "./base/log.ts";
 import { type KeptSecret, keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
-import { exec } from "./drivers/exec.ts";
+import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
 import { openStock } from "./drivers/machine/imagestock.ts";
 import { withCards } from "./drivers/machine/plugged.ts";
@@ -71,7 +71,7 @@ async function start(config: Config): Promise<void> {
   const tag = tagOf(dataFolder);
   const { opened, forwarders } = config.network;
   const { pools, limits } = config.network;
-  const surroundings = { exec, tag, dataFolder, simulate, opened, pools, limits, log, now: systemClock.now };
+  const surroundings = { exec: createExec(), tag, dataFolder, simulate, opened, pools, limits, log, now: systemClock.now };
   // Before anything looks at what has these names on the host.
   if (!simulate) holdNames(surroundings, true);
   const { backupFolder } = config;

@@ -8,7 +8,10 @@ const key = (byte: number) =>
   Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, byte)]).toString("base64");
 
 /** Makes what they are about. */
-export async function prepareRequests({ client, world }: Stage): Promise<Partial<Record<OperationName, Request>>> {
+export async function prepareRequests({
+  client,
+  world,
+}: Pick<Stage, "client" | "world">): Promise<Partial<Record<OperationName, Request>>> {
   const wait = { wait: 30 };
   const server = async (Name: string) => (await client.createServer({ body: { Name } }, wait)).ID;
   const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
@@ -32,7 +35,7 @@ export async function prepareRequests({ client, world }: Stage): Promise<Partial
       project_id: 1,
       name: "lost.example",
       ascii: "lost.example",
-      date: 1,
+      date: Date.now(),
       record_count: 0,
     };
     await tx

@@ -75,7 +75,7 @@ const truths = under(
 /** Rooms of other features that a feature may enter. */
 const below: Readonly<Record<string, readonly string[]>> = {
   server: [
-    ...["table", "link", "plan", "image", "live", "keeper"].map((room) => `${s}/network/${room}.ts`),
+    ...["table", "link", "plan", "image", "live", "keeper", "change"].map((room) => `${s}/network/${room}.ts`),
     ...["table", "rules", "show"].map((room) => `${s}/catalog/${room}.ts`),
   ],
 };
@@ -222,6 +222,56 @@ test("only config reads the environment, only exec starts processes", () => {
     spawns.filter((room) => !["service/src/drivers/exec.ts", "service/src/drivers/starter.ts"].includes(room)),
     [],
   );
+});
+
+/** Rooms that may keep something for the life of the process, and why. */
+const keeping: Readonly<Record<string, string>> = {
+  "service/src/drivers/starter.ts": "it is the main module of a process",
+  "service/src/http/read/query.ts": "what a schema compiles to",
+  "service/src/http/read/fields.ts": "what a schema compiles to",
+  "service/src/http/read/json.ts": "a mark on an object, gone with it",
+  "service/src/http/exchange.ts": "what belongs to a socket, gone with it",
+};
+
+/** Names of what a module changes for all its callers: variables, and collections that something is put into. */
+function stateOf(text: string): string[] {
+  const variables = [...text.matchAll(/^(?:export )?(?:let|var) (\w+)/gm)].map(([, name = ""]) => name);
+  const constants = [...text.matchAll(/^(?:export )?const (\w+)(?:: [^\n]*?)? = (?:new \w+[(<]|\[|\{)/gm)];
+  const written = constants.filter(([, name]) =>
+    new RegExp(
+      `\\b${name}(?:\\.(?:set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill)\\(|(?:\\.\\w+|\\[[^\\]\\n]+\\])+ ?(?:[-+*|&?]{0,2}=(?![=>])|\\+\\+|--))`,
+    ).test(text),
+  );
+  return [...variables, ...written.map(([, name = ""]) => name)];
+}
+
+test("what a module changes for all its callers is found", () => {
+  assert.deepEqual(stateOf("let a = 1;\nexport let b: string;\nconst c = 1;\n"), ["a", "b"]);
+  const kept =
+    "const map = new Map<string, A>();\nconst none: ReadonlySet<string> = new Set();\nconst list: A[] = [];\n";
+  assert.deepEqual(stateOf(`${kept}const o = {};\n`), []);
+  assert.deepEqual(stateOf(`${kept}function f() {\n  map.set(a, b);\n  list.push(none.size);\n}\n`), ["map", "list"]);
+  assert.deepEqual(stateOf("const o = { n: 0 };\nconst m = {};\n  o.n += 1;\n  m[key] ??= 1;\n"), ["o", "m"]);
+  assert.deepEqual(stateOf("const o = { n: 0 };\n  if (o.n === 1 && o.n >= 0) f((x) => o.n);\n"), []);
+});
+
+test("no module keeps what its callers change", () => {
+  const found = rooms
+    .filter((room) => /^(?:api|service)\//.test(room))
+    .map((room) => ({ room, names: stateOf(readFileSync(join(root, room), "utf8")) }))
+    .filter(({ names }) => names.length > 0);
+  const refused = found.filter(({ room }) => keeping[room] === undefined);
+  assert.deepEqual(refused, [], "make it with a factory and pass it on");
+  assert.ok(Object.keys(keeping).every((room) => rooms.includes(room)));
+});
+
+test("only one module raises the generation of a network", () => {
+  const raises = rooms.filter(
+    (room) =>
+      /^service\/src\/(network|server)\//.test(room) &&
+      /\b(?:generation|applied)\b[^;,\n]*\+ /.test(readFileSync(join(root, room), "utf8")),
+  );
+  assert.deepEqual(raises, ["service/src/network/change.ts"]);
 });
 
 test("outside the store, no decision depends on which database it is", () => {

@@ -11,17 +11,9 @@ export function mergeQuotas(stored: Partial<Quotas>): Quotas {
   return Object.fromEntries(quotaNames.map((key) => [key, stored[key] ?? quotas[key].default])) as Quotas;
 }
 
-let lastText = "{}";
-let lastQuotas: Partial<Quotas> = {};
-
-/** Quotas as stored. Many changes in a row are of one project, so what was read last is kept. */
-function readQuotas(stored: string): Partial<Quotas> {
-  if (stored !== lastText) {
-    lastQuotas = JSON.parse(stored) as Partial<Quotas>;
-    lastText = stored;
-  }
-  return lastQuotas;
-}
+/** Quotas as stored: those that were set. */
+const readQuotas = (stored: string): Partial<Quotas> =>
+  stored === "{}" ? {} : (JSON.parse(stored) as Partial<Quotas>);
 
 /** Throws `quota_exceeded` with the numbers, unless `wanted` more fit beside the `used` ones. */
 export function holdQuota(stored: string, quota: Quota, used: number, wanted: number): void {

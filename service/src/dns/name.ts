@@ -187,11 +187,9 @@ interface Idna {
 }
 
 const rules = { checkBidi: true, checkHyphens: true, checkJoiners: true };
-let loaded: Idna | undefined;
-function idna(): Idna {
-  loaded ??= createRequire(import.meta.url)("tr46") as Idna;
-  return loaded;
-}
+const load = createRequire(import.meta.url);
+/** Loaded at the first call, and kept by Node. */
+const idna = (): Idna => load("tr46") as Idna;
 
 function convertName(text: string): string | Refusal {
   // Four bytes of UTF-8 a character and more: no such text is a name, and none is worth the tables.

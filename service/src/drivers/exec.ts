@@ -87,82 +87,10 @@ interface Starter {
   readonly waiting: Map<number, (report: Report) => void>;
 }
 
-let starter: Starter | null = null;
-let orders = 0;
-
-/** The process that starts all others, itself started when there is something to start, and anew when somebody killed it. */
-function summon(): Starter {
-  if (starter !== null) return starter;
-  const cache = getCompileCacheDir();
-  const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
-    // Without the compiler in it, it is half as large.
-    env: { ...environment, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
-    serialization: "advanced",
-    // Else a Ctrl-C at our terminal would end it before we are done with it.
-    detached: true,
-  });
-  const own: Starter = { process: child, waiting: new Map() };
-  const end = () => {
-    if (starter === own) starter = null;
-    for (const [id, tell] of own.waiting) tell({ id, refused: "whoever starts processes has ended" });
-  };
-  child.on("error", end);
-  child.on("exit", end);
-  child.on("message", (report: Report) => own.waiting.get(report.id)?.(report));
-  // It keeps nobody from ending.
-  child.unref();
-  child.channel?.unref();
-  starter = own;
-  return own;
-}
-
 interface Begun {
   readonly report: Promise<Report>;
   input(stdin: string): void;
   stop(): void;
-}
-
-function begin(order: DistributiveOmit<Order, "id">): Begun {
-  const { process: child, waiting } = summon();
-  const id = ++orders;
-  const { promise: report, resolve } = Promise.withResolvers<Report>();
-  if (waiting.size === 0) child.channel?.ref();
-  waiting.set(id, (told) => {
-    waiting.delete(id);
-    if (waiting.size === 0) child.channel?.unref();
-    resolve(told);
-  });
-  // Whatever keeps it from being sent ends the starter, which tells all who wait.
-  const send = (message: Order | Input | Stop) => void child.send(message, () => {});
-  send({ ...order, id });
-  return {
-    report,
-    input: (stdin) => send({ id, kind: "input", stdin }),
-    stop: () => send({ id, kind: "stop" }),
-  };
-}
-
-async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
-  const { stdin = "", timeout: limit = 10_000 } = options;
-  const isThere = typeof stdin === "string";
-  const { report, input, stop } = begin({ kind: "run", argv, person: person(options), stdin: isThere ? stdin : null });
-  let stopped = "";
-  const end = (why: string) => {
-    stopped ||= why;
-    stop();
-  };
-  const timer = setTimeout(() => end(`took longer than ${limit} ms`), limit);
-  if (!isThere) stdin.then(input, () => end("was told nothing"));
-  const abort = () => end("was called off");
-  if (options.signal?.aborted === true) abort();
-  options.signal?.addEventListener("abort", abort, { once: true });
-  const { code = null, signal, out = "", err = "", refused } = await report;
-  clearTimeout(timer);
-  options.signal?.removeEventListener("abort", abort);
-  if (refused !== undefined) throw new CommandError(argv, null, "", stopped || refused);
-  if (stopped === "" && code !== null && (options.codes ?? [0]).includes(code)) return out;
-  throw new CommandError(argv, code, stopped === "" ? err : "", stopped || `ended with ${code ?? signal}`);
 }
 
 /** Birth and state out of /proc; the name of the program, in parentheses, may itself hold blanks and parentheses. */
@@ -183,23 +111,109 @@ function find(pid: number): Child | null {
 
 const isAlive = (child: Child): boolean => find(child.pid)?.born === child.born;
 
-export const exec: Exec = {
-  run,
-  async startDetached(argv, options) {
-    const { pid = 0, refused } = await begin({ kind: "detach", argv, person: person(options), output: options.output })
-      .report;
-    if (refused !== undefined) throw new CommandError(argv, null, "", refused);
-    return { pid, born: stat(pid)?.born ?? 0 };
-  },
-  find,
-  isAlive,
-  signal(child, signal) {
-    if (!isAlive(child)) return false;
-    try {
-      process.kill(child.pid, signal);
-      return true;
-    } catch {
-      return false;
-    }
-  },
-};
+/** The door, with a process behind it that starts all others: itself started when there is something to start, and anew when somebody killed it. */
+export function createExec(): Exec {
+  let starter: Starter | null = null;
+  let orders = 0;
+
+  function summon(): Starter {
+    if (starter !== null) return starter;
+    const cache = getCompileCacheDir();
+    const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
+      // Without the compiler in it, it is half as large.
+      env: { ...environment, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      serialization: "advanced",
+      // Else a Ctrl-C at our terminal would end it before we are done with it.
+      detached: true,
+    });
+    const own: Starter = { process: child, waiting: new Map() };
+    const end = () => {
+      if (starter === own) starter = null;
+      for (const [id, tell] of own.waiting) tell({ id, refused: "whoever starts processes has ended" });
+    };
+    child.on("error", end);
+    child.on("exit", end);
+    child.on("message", (report: Report) => own.waiting.get(report.id)?.(report));
+    // It keeps nobody from ending.
+    child.unref();
+    child.channel?.unref();
+    starter = own;
+    return own;
+  }
+
+  function begin(order: DistributiveOmit<Order, "id">): Begun {
+    const { process: child, waiting } = summon();
+    const id = ++orders;
+    const { promise: report, resolve } = Promise.withResolvers<Report>();
+    if (waiting.size === 0) child.channel?.ref();
+    waiting.set(id, (told) => {
+      waiting.delete(id);
+      if (waiting.size === 0) child.channel?.unref();
+      resolve(told);
+    });
+    // Whatever keeps it from being sent ends the starter, which tells all who wait.
+    const send = (message: Order | Input | Stop) => void child.send(message, () => {});
+    send({ ...order, id });
+    return {
+      report,
+      input: (stdin) => send({ id, kind: "input", stdin }),
+      stop: () => send({ id, kind: "stop" }),
+    };
+  }
+
+  async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
+    const { stdin = "", timeout: limit = 10_000 } = options;
+    const isThere = typeof stdin === "string";
+    const { report, input, stop } = begin({
+      kind: "run",
+      argv,
+      person: person(options),
+      stdin: isThere ? stdin : null,
+    });
+    let stopped = "";
+    const end = (why: string) => {
+      stopped ||= why;
+      stop();
+    };
+    const timer = setTimeout(() => end(`took longer than ${limit} ms`), limit);
+    if (!isThere) stdin.then(input, () => end("was told nothing"));
+    const abort = () => end("was called off");
+    if (options.signal?.aborted === true) abort();
+    options.signal?.addEventListener("abort", abort, { once: true });
+    const { code = null, signal, out = "", err = "", refused } = await report;
+    clearTimeout(timer);
+    options.signal?.removeEventListener("abort", abort);
+    if (refused !== undefined) throw new CommandError(argv, null, "", stopped || refused);
+    if (stopped === "" && code !== null && (options.codes ?? [0]).includes(code)) return out;
+    throw new CommandError(argv, code, stopped === "" ? err : "", stopped || `ended with ${code ?? signal}`);
+  }
+
+  return {
+    run,
+    async startDetached(argv, options) {
+      const { pid = 0, refused } = await begin({
+        kind: "detach",
+        argv,
+        person: person(options),
+        output: options.output,
+      }).report;
+      if (refused !== undefined) throw new CommandError(argv, null, "", refused);
+      return { pid, born: stat(pid)?.born ?? 0 };
+    },
+    find,
+    isAlive,
+    signal(child, signal) {
+      if (!isAlive(child)) return false;
+      try {
+        process.kill(child.pid, signal);
+        return true;
+      } catch {
+        return false;
+      }
+    },
+  };
+}
+
+/** For tests and scripts, which have one door each. The service makes its own. */
+export const exec: Exec = createExec();

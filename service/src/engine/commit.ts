@@ -27,6 +27,9 @@ export function hide(tx: Tx): void {
   (tx as Heard)[topicsKey]?.push("hidden");
 }
 
+/** Whether the transaction was said to be hidden. */
+export const isHidden = (tx: Tx): boolean => (tx as Heard)[topicsKey]?.includes("hidden") === true;
+
 /** Listeners must not throw. */
 export function hearCommits(store: Store): HeardStore {
   const listeners: Record<Topic, Set<() => void>> = { task: new Set(), cancel: new Set(), event: new Set() };

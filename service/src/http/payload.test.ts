@@ -4,7 +4,9 @@ import { type AddressInfo, connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { connectionOf, type Exchange } from "./exchange.ts";
 import { readHead } from "./head.ts";
-import { receive } from "./payload.ts";
+import { createTurnEnd, receive } from "./payload.ts";
+
+const turnEnd = createTurnEnd();
 
 const limits = { body: 100, bodyTime: 10_000 };
 
@@ -24,7 +26,7 @@ async function send(t: TestContext, parts: readonly string[]) {
       const on = t.mock.method(request, "on");
       const head = readHead(request.rawHeaders);
       const exchange = { request, response, head, connection: connectionOf(request.socket) } as unknown as Exchange;
-      receive(exchange, limits, true).then(
+      receive(exchange, limits, turnEnd, true).then(
         (bytes) =>
           resolve({ body: Buffer.from(bytes).toString(), events: on.mock.calls.map(({ arguments: [name] }) => name) }),
         reject,

@@ -26,10 +26,15 @@ export function tooLarge(limit: number): Fault {
 }
 
 /**
- * Reads a body that there is to its end; `keep: false` drops what comes. Rejects with `body_too_large`, `request_timeout`, `body_not_readable`
+ * Reads a body that there is to its end; `keep: false` drops what comes; `turnEnd` is that of the server. Rejects with `body_too_large`, `request_timeout`, `body_not_readable`
  * (broken chunks) or `Gone`.
  */
-export async function receive(exchange: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {
+export async function receive(
+  exchange: Exchange,
+  limits: PayloadLimits,
+  turnEnd: TurnEnd,
+  keep: boolean,
+): Promise<Uint8Array> {
   const { request, response, connection, head } = exchange;
   if (head.expect !== undefined && request.httpVersionMinor > 0 && head.expect.toLowerCase() === "100-continue")
     response.writeContinue();
@@ -56,17 +61,23 @@ export function endLate(request: IncomingMessage, ms: number): void {
 
 const nothing = new Uint8Array();
 
-let ending: Promise<void> | null = null;
+export type TurnEnd = () => Promise<void>;
 
-/** When all sockets that have something were read once. Microtasks and ticks run between a head and its body, too early. */
-function turnEnd(): Promise<void> {
-  ending ??= new Promise((resolve) => {
-    setImmediate(() => {
-      ending = null;
-      resolve();
+/**
+ * Resolves when all sockets that have something were read once, for all that wait in the same turn of the event loop together.
+ * Microtasks and ticks run between a head and its body, too early.
+ */
+export function createTurnEnd(): TurnEnd {
+  let ending: Promise<void> | null = null;
+  return () => {
+    ending ??= new Promise((resolve) => {
+      setImmediate(() => {
+        ending = null;
+        resolve();
+      });
     });
-  });
-  return ending;
+    return ending;
+  };
 }
 
 function gather({ request, connection }: Exchange, limits: PayloadLimits, keep: boolean): Promise<Uint8Array> {

@@ -26,7 +26,7 @@ import { type Claim, fingerprint, type IdempotencyKeys, type Kept } from "./idem
 import type { Limiter } from "./limit.ts";
 import type { Memory, Remembered } from "./memory.ts";
 import type { Route } from "./path.ts";
-import { type PayloadLimits, receive, tooLarge } from "./payload.ts";
+import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.ts";
 import type { NoteRate } from "./ratenote.ts";
 import { decodeBody } from "./read/body.ts";
 import { readFields } from "./read/fields.ts";
@@ -66,6 +66,7 @@ export type Answer = (exchange: Exchange) => Reply | Promise<Reply | null>;
 
 export function createPipeline(tools: PipelineTools): Answer {
   const { limits, store } = tools;
+  const turnEnd = createTurnEnd();
 
   async function answer(exchange: Exchange): Promise<Reply | null> {
     const { head } = exchange;
@@ -120,7 +121,7 @@ export function createPipeline(tools: PipelineTools): Answer {
     if (bound.operation.access !== "open") permit(bound, caller, exchange);
 
     // 8. The body is read and decoded.
-    const bytes = hasBody(head) ? await receive(exchange, limits, bound.fields !== null) : noBytes;
+    const bytes = hasBody(head) ? await receive(exchange, limits, turnEnd, bound.fields !== null) : noBytes;
     const read = bound.fields === null ? nothingRead : readBody(bound, bytes, head, strict);
 
     // 9. The idempotency key is good, and this request the first that uses it.

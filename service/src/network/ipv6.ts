@@ -5,9 +5,8 @@
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
 import type { Keeper } from "../engine/flow.ts";
-import { nudge } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
-import { tell } from "./keeper.ts";
+import { raiseGeneration } from "./change.ts";
 import { find6 } from "./plan.ts";
 import * as table from "./table.ts";
 
@@ -31,10 +30,8 @@ export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options
     if (row === undefined || !lacks(row)) return true;
     const first6 = find6(pool, (await table.listTaken(tx, now)).first6);
     if (first6 === null) return false;
-    const change = { first6, generation: row.generation + 1, version: row.version + 1 };
-    await table.updateNetwork(tx, id, change);
-    await nudge(tx, apply, id);
-    await tell(tx, { ...row, ...change }, "changed", now, row);
+    const change = { first6, version: row.version + 1 };
+    await raiseGeneration(tx, apply, row, change, { by: "service", now, before: row });
     return true;
   }
 

@@ -9,10 +9,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Image, Router } from "../drivers/router/port.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
-import { nudge } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
+import { raiseAbove, raiseGeneration, tell } from "./change.ts";
 import type { Locate } from "./outside.ts";
-import { showForEvent } from "./show.ts";
 import * as table from "./table.ts";
 import { readWhole, type Whole } from "./whole.ts";
 
@@ -97,54 +96,29 @@ export function confirmKeeper({ store, clock, apply }: ConfirmOptions): Keeper {
       return {
         gone: true,
         async save(tx) {
-          await fallBack(tx, subject, clock.now());
-          await nudge(tx, apply, subject);
+          await fallBack(tx, apply, subject, clock.now());
         },
       };
     },
   });
 }
 
-/** Tells of a network as `row` has it now; `before` is what it was where its firewall changed. Nobody hears of shared ones, since they are nobody's. */
-export async function tell(
-  tx: Tx,
-  row: table.NetworkRow,
-  what: "changed" | "applied" | "limited",
-  now: number,
-  before?: table.NetworkRow,
-): Promise<void> {
-  // Not read as a whole for nothing: all servers without a network of their own are in it.
-  if (row.project_id === null) return;
-  const whole = await readWhole(tx, row);
-  if (whole === undefined) return;
-  const { resource, data } = showForEvent(whole, before ?? whole.network);
-  const type = `${resource}.${resource === "network" ? "changed" : what}`;
-  await append(tx, [{ type, date: now, project: row.project_id, resource, id: row.id, data: JSON.stringify(data) }]);
-}
-
 /** Counts the wish on beyond what the machine has seen. */
 async function overtake(tx: Tx, id: number, applied: number): Promise<Whole | undefined> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
-  if (row !== undefined && row.generation <= applied) await table.updateNetwork(tx, id, { generation: applied + 1 });
+  if (row !== undefined) await raiseAbove(tx, row, applied);
   return readWhole(tx, await table.findNetwork(tx, id));
 }
 
 /** The last confirmed firewall comes back, as a change like any other. */
-async function fallBack(tx: Tx, id: number, now: number): Promise<void> {
+async function fallBack(tx: Tx, apply: Keeper, id: number, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row === undefined || row.confirm_by === null || row.confirm_by > now || row.fallback === null) return;
   if (row.state === "Deleting") return;
-  const change = {
-    firewall: row.fallback,
-    fallback: null,
-    confirm_by: null,
-    generation: row.generation + 1,
-    version: row.version + 1,
-  };
-  await table.updateNetwork(tx, id, change);
-  await tell(tx, { ...row, ...change }, "changed", now, row);
+  const change = { firewall: row.fallback, fallback: null, confirm_by: null, version: row.version + 1 };
+  await raiseGeneration(tx, apply, row, change, { by: "service", now, before: row });
 }
 
 async function noteApplied(tx: Tx, id: number, applied: number, now: number): Promise<void> {

@@ -6,7 +6,7 @@ import type { WorkError } from "@brume/api/work.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { NearEnd, Secrets } from "../drivers/router/peertext.ts";
 import type { NetworkStatus, TunnelSpec } from "../drivers/router/port.ts";
-import { abridge, firewallOf, showFirewall } from "./firewall/firewall.ts";
+import { abridge, createFirewallParser, firewallOf, showFirewall } from "./firewall/firewall.ts";
 import { firstWireguardPort } from "./image.ts";
 import { macOf } from "./link.ts";
 import { meetingPoint } from "./outside.ts";
@@ -68,9 +68,9 @@ function showOneTunnel(row: TunnelRow, network: NetworkRow, { secrets, peer }: V
   });
 }
 
-export function showPublicNetwork(whole: Whole, view: View): PublicNetwork {
+export function showPublicNetwork(whole: Whole, view: View, parse = firewallOf): PublicNetwork {
   const { network } = whole;
-  const Firewall = showFirewall(firewallOf(network), {
+  const Firewall = showFirewall(parse(network), {
     confirmBy: network.confirm_by,
     // What the machine counts are the rules in force, which may still be the ones before.
     counts: view.live !== null && network.applied === network.generation ? view.live.rules : null,
@@ -130,9 +130,10 @@ export function showNetwork(network: NetworkRow, links: readonly LinkRow[]): Net
 export function showForEvent(
   whole: Whole,
   other: NetworkRow | null,
+  parse = createFirewallParser(),
 ): { readonly resource: "publicnetwork" | "network"; readonly data: unknown } {
   const { network } = whole;
   if (network.kind === "private") return { resource: "network", data: showNetwork(network, whole.links) };
-  const Firewall = abridge(firewallOf(network), other && firewallOf(other), network.confirm_by);
+  const Firewall = abridge(parse(network), other && parse(other), network.confirm_by);
   return { resource: "publicnetwork", data: showWith(Firewall, whole, { live: null, secrets: null }) };
 }

@@ -11,10 +11,11 @@ import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Image, NetworkStatus, Translated } from "../drivers/router/port.ts";
 import type { Keeper } from "../engine/flow.ts";
-import { type Ended, endedWithin, type Nudge, nudge } from "../engine/task.ts";
+import { type Ended, endedWithin, type Nudge } from "../engine/task.ts";
 import type { Caller, Happening, Outcome, Request } from "../http/handler.ts";
 import type { Reader, Store, Tx } from "../store/db.ts";
-import { firewallOf } from "./firewall/firewall.ts";
+import { raiseGeneration } from "./change.ts";
+import { createFirewallParser, firewallOf } from "./firewall/firewall.ts";
 import type { Live } from "./live.ts";
 import type { Locate } from "./outside.ts";
 import { showForEvent, showPublicNetwork } from "./show.ts";
@@ -72,17 +73,19 @@ export const openFor = ({ sealer }: NetworkTools, caller: Caller): Sealer | null
 export const countsOf = (
   { live }: NetworkTools,
   { network }: Whole,
+  parse = firewallOf,
 ): Promise<Pick<NetworkStatus, "rules"> | null> | null =>
-  firewallOf(network).Rules.length === 0 ? null : live.of(network.id);
+  parse(network).Rules.length === 0 ? null : live.of(network.id);
 
 /** The network as it stands on the machine now, for one who may see it so. */
 export async function showNow(
   tools: NetworkTools,
   caller: Caller,
   whole: Whole,
-  live = countsOf(tools, whole),
+  parse = createFirewallParser(),
+  live = countsOf(tools, whole, parse),
 ): Promise<PublicNetwork> {
-  return showPublicNetwork(whole, { live: await live, secrets: openFor(tools, caller) });
+  return showPublicNetwork(whole, { live: await live, secrets: openFor(tools, caller) }, parse);
 }
 
 /** Of rules that came into force a moment ago: nothing has met them yet, and nobody need ask. */
@@ -129,17 +132,18 @@ export async function changePublic(
     throw new Fault("action_not_allowed", `Public network ${row.id} is Deleting, and nothing of it can be changed.`);
   const before = await getWhole(tx, row);
   const secrets = openFor(tools, caller);
+  const parse = createFirewallParser();
   const wanted = await change(before, tx);
   const settled = async (ms: number): Promise<PublicNetwork | undefined> => {
     // Who does not wait for the machine does not wait for its counters.
     if (ms <= 0) return undefined;
     const now = await readWhole(tools.store.read, await table.findNetwork(tools.store.read, row.id));
     const isNew = wanted?.firewall !== undefined && wanted.firewall !== before.network.firewall;
-    return now && showNow(tools, caller, now, isNew ? uncounted : undefined);
+    return now && showNow(tools, caller, now, parse, isNew ? uncounted : undefined);
   };
   if (wanted === null)
     return {
-      answer: showPublicNetwork(before, { live: null, secrets }),
+      answer: showPublicNetwork(before, { live: null, secrets }, parse),
       tag: publicTag(row),
       happenings: [],
       settle: settled,
@@ -149,17 +153,17 @@ export async function changePublic(
   const moves =
     Object.keys(wanted).some((key) => !idle.has(key)) ||
     !isDeepStrictEqual(specsOf({ ...before, tunnels }, tools.sealer), specsOf(before, tools.sealer));
-  const fields = { ...wanted, version: row.version + 1, generation: row.generation + (moves ? 1 : 0) };
-  await table.updateNetwork(tx, row.id, fields);
-  const stored = { ...before, network: { ...before.network, ...fields }, tunnels };
+  const fields = { ...wanted, version: row.version + 1 };
+  const raised = moves ? await raiseGeneration(tx, tools.apply, before.network, fields, { by: "request" }) : null;
+  if (raised === null) await table.updateNetwork(tx, row.id, fields);
+  const stored = { ...before, network: raised?.network ?? { ...before.network, ...fields }, tunnels };
   const after = request.dryRun ? withoutNewIds(before, stored) : stored;
-  const task = moves ? await nudge(tx, tools.apply, row.id) : null;
   return {
-    answer: showPublicNetwork(after, { live: null, secrets }),
+    answer: showPublicNetwork(after, { live: null, secrets }, parse),
     tag: publicTag(after.network),
-    happenings: [happened("publicnetwork.changed", before, after)],
+    happenings: [happened("publicnetwork.changed", before, after, parse)],
     async settle(ms) {
-      if (task !== null) await waitFor(tools, task, ms);
+      if (raised !== null) await waitFor(tools, raised.task, ms);
       return settled(ms);
     },
   };
@@ -172,10 +176,15 @@ function withoutNewIds(before: Whole, after: Whole): Whole {
 }
 
 /** Told and kept without secrets. */
-export function happened(type: Happening["type"], before: Whole | null, after: Whole | null): Happening {
+export function happened(
+  type: Happening["type"],
+  before: Whole | null,
+  after: Whole | null,
+  parse = createFirewallParser(),
+): Happening {
   const id = (after ?? before)?.network.id ?? 0;
   const show = (whole: Whole | null, other: Whole | null): unknown =>
-    whole === null ? null : showForEvent(whole, other?.network ?? null).data;
+    whole === null ? null : showForEvent(whole, other?.network ?? null, parse).data;
   return { type, id, parent: null, before: show(before, after), after: show(after, before) };
 }
 

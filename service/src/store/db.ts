@@ -2,6 +2,7 @@
  * The one face of both databases. Features write Kysely against `Tables` and know neither SQLite nor PostgreSQL:
  * what differs (group commit, locks, prepared text) is decided behind `Store`.
  */
+import { createHash } from "node:crypto";
 import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, Selectable, UpdateResult } from "kysely";
 import { sql } from "kysely";
 import type { Tables } from "./schema.ts";
@@ -133,7 +134,8 @@ export async function skipIds(tx: Tx, table: keyof Tables, least: number): Promi
   );
 }
 
-let plans = 0;
+/** What a database keeps the prepared text under: the same for the same text. */
+const nameOf = (text: string): string => `q${createHash("sha256").update(text).digest("base64url").slice(0, 22)}`;
 
 /**
  * A query of a hot path: built and compiled once per kind of database, then run with values only.
@@ -147,11 +149,10 @@ export function prepare<P extends object>(): <O>(
   build: (db: Reader, p: Parameter<P>) => Compilable<O>,
 ) => Prepared<P, O> {
   return <O>(build: (db: Reader, p: Parameter<P>) => Compilable<O>) => {
-    const name = `q${++plans}`;
     const compiled: Partial<Record<Kind, Plan>> = {};
     const compile = (db: Reader): Plan => {
       const query = build(db, (place) => sql.val(new Place(place)) as Expression<never>).compile();
-      return { sql: query.sql, name, values: query.parameters };
+      return { sql: query.sql, name: nameOf(query.sql), values: query.parameters };
     };
     const fill = (plan: Plan, parameters: P): unknown[] =>
       plan.values.map((value) => (value instanceof Place ? parameters[value.name as keyof P] : value));

@@ -38,31 +38,23 @@ export interface StoredFirewall {
 /** Of a new network. */
 export const defaultFirewall: StoredFirewall = { Enabled: false, DefaultRuleAction: "Deny", Rules: [] };
 
-/** By text; the last few, since a change of thousands of rules asks for the old and the new ones again and again. */
-const remembered = new Map<string, StoredFirewall>();
-const mostRemembered = 4;
+export type ParseFirewall = (row: { readonly firewall: string }) => StoredFirewall;
 
 /** Of a row. */
-export function firewallOf({ firewall: text }: { readonly firewall: string }): StoredFirewall {
-  return remember(text, remembered.get(text) ?? (JSON.parse(text) as StoredFirewall));
+export const firewallOf: ParseFirewall = ({ firewall }) => JSON.parse(firewall) as StoredFirewall;
+
+/** The same for one request, whose rows have few different firewalls with maybe thousands of rules: each is parsed once. */
+export function createFirewallParser(): ParseFirewall {
+  const parsed = new Map<string, StoredFirewall>();
+  return (row) => {
+    let firewall = parsed.get(row.firewall);
+    if (firewall === undefined) parsed.set(row.firewall, (firewall = firewallOf(row)));
+    return firewall;
+  };
 }
 
 /** For a row. */
-export function firewallToText(firewall: StoredFirewall): string {
-  const text = JSON.stringify(firewall);
-  remember(text, firewall);
-  return text;
-}
-
-function remember(text: string, firewall: StoredFirewall): StoredFirewall {
-  remembered.delete(text);
-  remembered.set(text, firewall);
-  for (const oldest of remembered.keys()) {
-    if (remembered.size <= mostRemembered) break;
-    remembered.delete(oldest);
-  }
-  return firewall;
-}
+export const firewallToText = (firewall: StoredFirewall): string => JSON.stringify(firewall);
 
 /** What a network has that rules may speak of. */
 export interface Families {
@@ -193,47 +185,60 @@ function readRule(
 /** As many as reading tells of. */
 const maxFaults = 1000;
 
-interface Reading {
+export interface Reading {
   readonly family6: boolean;
   readonly rules: readonly StoredRule[];
   readonly faults: readonly FieldFault[];
 }
 
-/** A request's rules are checked before its transaction and stored in it, and read once. */
-const readings = new WeakMap<readonly Partial<RuleWish>[], Reading>();
+export type ReadRules = (wishes: readonly Partial<RuleWish>[], families: Families) => Reading;
+
+/** Reads each list of rules once: those of a request are checked before its transaction, and stored in it. */
+export function createRuleReader(): ReadRules {
+  const readings = new WeakMap<readonly Partial<RuleWish>[], Reading>();
+  return (wishes, families) => {
+    const known = readings.get(wishes);
+    if (known !== undefined && known.family6 === families.family6) return known;
+    const reading = readRules(wishes, families);
+    readings.set(wishes, reading);
+    return reading;
+  };
+}
 
 function readRules(wishes: readonly Partial<RuleWish>[], families: Families): Reading {
-  const known = readings.get(wishes);
-  if (known !== undefined && known.family6 === families.family6) return known;
   const faults: FieldFault[] = [];
   const rules = wishes.map((wish, index) =>
     readRule(wish, families, (field, { code, must }) => {
       if (faults.length < maxFaults) faults.push(fieldFault(`/Rules/${index}/${field}`, code, `${field} ${must}.`));
     }),
   );
-  const reading = { family6: families.family6, rules, faults };
-  readings.set(wishes, reading);
-  return reading;
+  return { family6: families.family6, rules, faults };
 }
 
-export const checkRules = (rules: readonly Partial<RuleWish>[], families: Families): FieldFault[] => [
-  ...readRules(rules, families).faults,
-];
+export const checkRules = (
+  rules: readonly Partial<RuleWish>[],
+  families: Families,
+  read: ReadRules = readRules,
+): FieldFault[] => [...read(rules, families).faults];
 
 /** The rules in canonical text. Throws `validation_failed` with every fault. */
-export function normaliseRules(wishes: readonly RuleWish[], families: Families): readonly StoredRule[] {
+export function normaliseRules(
+  wishes: readonly RuleWish[],
+  families: Families,
+  read: ReadRules = readRules,
+): readonly StoredRule[] {
   const isWhole = wishes.every(({ Protocol }) => Protocol !== undefined);
   const whole = isWhole ? wishes : wishes.map((wish) => ({ ...wish, Protocol: wish.Protocol ?? "Any" }));
-  const { rules, faults } = readRules(whole, families);
+  const { rules, faults } = read(whole, families);
   if (faults.length > 0) throw invalidFields([...faults]);
   return rules;
 }
 
 /** What the schema cannot say of a request; fields that it refused are missing. How many rules there may be is a quota. */
-export function checkFirewall(body: Partial<FirewallWish>, families: Families): FieldFault[] {
+export function checkFirewall(body: Partial<FirewallWish>, families: Families, read?: ReadRules): FieldFault[] {
   const { Confirm, Rules = [], ...others } = body;
   const beside = [...Object.keys(others), ...(body.Rules === undefined ? [] : ["Rules"])];
-  const faults = checkRules(Rules, families);
+  const faults = checkRules(Rules, families, read);
   if (Confirm === false && beside.length === 0)
     return [
       fieldFault("/Confirm", "value_not_allowed", "Confirm must be true when it is alone in the body, not false."),
@@ -244,9 +249,9 @@ export function checkFirewall(body: Partial<FirewallWish>, families: Families): 
 }
 
 /** The set that a request asks for, what it leaves out being what 2.11 says. Throws `validation_failed` with every fault of its rules. */
-export function normalise(body: FirewallWish, families: Families): StoredFirewall {
+export function normalise(body: FirewallWish, families: Families, read?: ReadRules): StoredFirewall {
   const { Enabled = true, DefaultRuleAction = "Deny", Rules = [] } = body;
-  return { Enabled, DefaultRuleAction, Rules: normaliseRules(Rules, families) };
+  return { Enabled, DefaultRuleAction, Rules: normaliseRules(Rules, families, read) };
 }
 
 const protocols: Readonly<Record<RuleProtocol, Protocol>> = {

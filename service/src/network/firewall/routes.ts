@@ -7,18 +7,19 @@ import type { Handlers } from "../../http/handler.ts";
 import { listTunnels, type NetworkRow } from "../table.ts";
 import { changePublic, getPublic, holdProjectQuota, type NetworkTools } from "../tools.ts";
 import { checkPacket, judgePacket } from "./check.ts";
-import { checkFirewall, firewallOf, firewallToText, normalise } from "./firewall.ts";
+import { checkFirewall, createRuleReader, firewallOf, firewallToText, normalise } from "./firewall.ts";
 
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
 export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall" | "checkFirewall"> {
   const { clock, pools, confirm, render } = tools;
+  const readRules = createRuleReader();
   /** Before the network is looked at, every family that a network here can have is good. */
   const anyFamily = { family6: pools.public6 !== null };
 
   return {
     configureFirewall: {
-      check: (body) => checkFirewall(body, anyFamily),
+      check: (body) => checkFirewall(body, anyFamily, readRules),
       change: ({ body, ...request }, tx) =>
         changePublic(tools, request, tx, async ({ network }) => {
           const now = clock.now();
@@ -28,7 +29,7 @@ export function firewallRoutes(tools: NetworkTools): Handlers<"configureFirewall
             if (!waits) throw new Fault("nothing_to_confirm", `No firewall of network ${network.id} waits.`);
             return { fallback: null, confirm_by: null };
           }
-          const wanted = normalise(body, familiesOf(network));
+          const wanted = normalise(body, familiesOf(network), readRules);
           await holdProjectQuota(tx, request.caller, "FirewallRules", 0, wanted.Rules.length);
           const firewall = firewallToText(wanted);
           if (body.ConfirmWithin !== undefined) {

@@ -4,6 +4,7 @@ import { Fault } from "../../base/fault.ts";
 import { createPrivate, publicKeyOf } from "../../drivers/router/wireguardkey.ts";
 import type { Handlers } from "../../http/handler.ts";
 import type { Tx } from "../../store/db.ts";
+import { nextGeneration } from "../change.ts";
 import { cidrOf, showAddress } from "../plan.ts";
 import { showPeer } from "../show.ts";
 import * as table from "../table.ts";
@@ -98,7 +99,7 @@ export function vpnRoutes(tools: NetworkTools): Handlers<Names> {
           holdEngines(plan, tools);
           await holdProjectQuota(tx, request.caller, "Tunnels", 0, plan.tunnels.length);
           if (plan.removed.length === 0 && plan.tunnels.every(({ changed }) => !changed)) return null;
-          await store(tx, network, plan, network.generation + 1);
+          await store(tx, network, plan, nextGeneration(network));
           const outside = await tools.locate(
             network,
             plan.tunnels.map(({ settings }) => ({ spec: writeSettings(settings) })),

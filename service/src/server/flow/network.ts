@@ -1,6 +1,5 @@
 /** Changes of links, as their networks see them: a new generation, a nudge for the keeper, an event. */
-import { nudge } from "../../engine/task.ts";
-import { tell } from "../../network/keeper.ts";
+import { raiseGeneration, tell } from "../../network/change.ts";
 import { type LinkWish, reserveLink } from "../../network/link.ts";
 import {
   deleteLink,
@@ -10,7 +9,6 @@ import {
   lockNetwork,
   type NetworkRow,
   updateLink,
-  updateNetwork,
 } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
 import type { FlowTools } from "./tools.ts";
@@ -23,10 +21,7 @@ const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((on
 async function raise({ clock, networks }: Tools, tx: Tx, id: number): Promise<void> {
   const network = await findNetwork(tx, id);
   if (network === undefined) return;
-  const generation = network.generation + 1;
-  await updateNetwork(tx, id, { generation });
-  await nudge(tx, networks.apply, id);
-  await tell(tx, { ...network, generation }, "changed", clock.now());
+  await raiseGeneration(tx, networks.apply, network, {}, { by: "service", now: clock.now() });
 }
 
 /** What of their links is shown has changed, and nothing that packets obey. */
