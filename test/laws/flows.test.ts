@@ -23,7 +23,11 @@ import { proveFlow } from "./flow-laws.ts";
 import { drive } from "./scene.ts";
 
 /** Why something is canceled here. */
-const why = { code: "superseded", title: "The action was superseded by a later request.", detail: "It is being deleted." };
+const why = {
+  code: "superseded",
+  title: "The action was superseded by a later request.",
+  detail: "It is being deleted.",
+};
 
 let subjects = 0;
 

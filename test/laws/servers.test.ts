@@ -201,7 +201,12 @@ ask(
   async ({ stage, make, write, end, server }, store) => {
     const { order } = stage.servers;
     const row = await make();
-    const why = { code: "superseded", title: "The action was superseded by a later request.", detail: "On purpose.", step: null };
+    const why = {
+      code: "superseded",
+      title: "The action was superseded by a later request.",
+      detail: "On purpose.",
+      step: null,
+    };
     stage.machines.delay("ensureStopped", 500);
     const running = await write((tx) => order.power(tx, row, { Type: "PowerOff" }, by));
     const steps = ["Cpu", "Memory", "Disk"];
