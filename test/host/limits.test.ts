@@ -3,30 +3,36 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/port.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
 import { image, port } from "./image.ts";
 import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
 
 if (hindrance !== null) console.log(`limits of guests: not tried, ${hindrance}`);
 
 const TCP = 6;
-const UDP = 17;
-const one = port(1, "10.63.0.10");
-const two = port(2, "10.63.0.11");
-const three = port(3, "10.63.0.12");
+/** The server with this number in both blocks. */
+const numbered = (id: number, number: number) => {
+  const address = `10.63.${number >> 8}.${number & 255}`;
+  return port(id, address, { addresses: [address, `fd24:2::${number.toString(16)}`] });
+};
+const one = numbered(1, 10);
+const two = numbered(2, 11);
+const three = numbered(3, 12);
+const four = numbered(4, 26);
+const five = numbered(5, 266);
 const network = image({
   kind: "shared",
   v4: { cidr: "10.63.0.0/16", gateway: "10.63.0.1" },
-  ports: [one, two, three],
+  v6: { cidr: "fd24:2::/64", gateway: "fd24:2::1" },
+  ports: [one, two, three, four, five],
   nat: "always",
   dnsForwarders: ["198.18.0.2"],
 });
-const limits = { network: 160, server: 64, packets: 200_000 };
+const limits = { network: 400, server: 64, packets: 200_000 };
 
 describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, () => {
   let lab: Lab;
   let router: Router;
-  let [greedy, modest, other]: Guest[] = [];
+  let [greedy, modest, other, alike, sixth]: Guest[] = [];
   let generation = 0;
   const apply = () => router.apply({ ...network, generation: ++generation });
   const edge = () => `brume-${lab.tag}-7`;
@@ -35,25 +41,22 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     return guest;
   };
   let fresh = 2000;
-  /** First packets of so many connections to the world. */
-  const calls = ({ port: { addresses } }: Guest, count: number): Packet[] =>
-    Array.from({ length: count }, () => ({
-      protocol: UDP,
-      source: addresses[0] ?? "",
-      sourcePort: 4000,
-      destination: "198.18.0.2",
-      destinationPort: fresh++,
-    }));
-  /** How many of them arrive. */
-  async function arriving(guest: Guest, count: number): Promise<number> {
+  /** How many of so many connections to the world are opened: their first packets arrive there. */
+  async function arriving(guest: Guest, count: number, family: 4 | 6 = 4): Promise<number> {
     await lab.seen(lab.internet);
-    const packets = calls(guest, count);
-    const script = `const s=require("dgram").createSocket("udp4");s.bind(4000,async()=>{for(const p of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",p,"198.18.0.2",r));s.close()})`;
-    const ports = JSON.stringify(packets.map(({ destinationPort }) => destinationPort));
-    await lab.run(guest.space, [process.execPath, "-e", script, ports]);
+    const ports = Array.from({ length: count }, () => fresh++);
+    const world = family === 4 ? "198.18.0.2" : "fd18::2";
+    const script = `const s=require("dgram").createSocket("udp${family}");s.bind(4000,async()=>{for(const p of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",p,"${world}",r));s.close()})`;
+    await lab.run(guest.space, [process.execPath, "-e", script, JSON.stringify(ports)]);
     const seen = new Set([...(await lab.seen(lab.internet))].map((key) => Number(key.split(" ")[4])));
-    return packets.filter(({ destinationPort }) => seen.has(destinationPort)).length;
+    return ports.filter((port) => seen.has(port)).length;
   }
+  /** Servers are admitted again at once, as if they had been quiet for two minutes. */
+  const forgetPace = async (): Promise<void> => {
+    const listing = await lab.run(edge(), ["nft", "list", "tables"]);
+    const [, table = ""] = /table inet (flows\d)/.exec(listing) ?? [];
+    await lab.run(edge(), ["nft", "flush", "set", "inet", table, "pace"]);
+  };
   const connections = async (space: string): Promise<number> =>
     Number(await lab.run(space, ["sysctl", "-n", "net.netfilter.nf_conntrack_count"]));
   const crowded = async (): Promise<number> => {
@@ -70,6 +73,8 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     greedy = await lab.guest(network, one);
     modest = await lab.guest(network, two);
     other = await lab.guest(network, three);
+    alike = await lab.guest(network, four);
+    sixth = await lab.guest(network, five);
     await apply();
   });
   after(() => lab?.close());
@@ -82,10 +87,35 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.ok((await crowded()) > before);
     assert.equal(await arriving(at(modest), 4), 4);
     // Nor does patience help, while they are remembered.
-    const listing = await lab.run(edge(), ["nft", "list", "tables"]);
-    const [, table = ""] = /table inet (flows\d)/.exec(listing) ?? [];
-    await lab.run(edge(), ["nft", "flush", "set", "inet", table, "pace_ip"]);
+    await forgetPace();
     assert.ok((await arriving(at(greedy), 500)) + most <= limits.server + 2);
+  });
+
+  test("servers whose addresses end alike do not share a limit", async () => {
+    await forgetPace();
+    await arriving(at(greedy), 500);
+    await forgetPace();
+    assert.equal(await arriving(at(greedy), 5), 0, "it has all that it may");
+    assert.equal(await arriving(at(alike), 40), 40);
+    assert.equal(await arriving(at(alike), 5, 6), 5);
+  });
+
+  test("IPv6 counts like IPv4 and with it, and neighbours are found all the same", async () => {
+    const { space } = at(sixth);
+    const [before, host] = [await crowded(), await connections(lab.machine)];
+    const most = await arriving(at(sixth), 500, 6);
+    assert.ok(most > limits.server / 2 && most <= limits.server + 2, `${most} connections`);
+    assert.ok((await connections(lab.machine)) - host <= limits.server + 4, "on the host");
+    assert.ok((await crowded()) > before);
+    await forgetPace();
+    assert.ok((await arriving(at(sixth), 100)) + most <= limits.server + 2, "the rest by IPv4");
+    assert.equal(await arriving(at(modest), 4, 6), 4);
+    // Each side asks for the other anew.
+    await lab.ip(edge(), ["neigh flush dev br0"]);
+    assert.ok(await lab.works(edge(), ["ping", "-6", "-n", "-c", "1", "-W", "3", "fd24:2::10a"]));
+    await lab.ip(space, ["neigh flush dev eth0"]);
+    assert.equal(await arriving(at(sixth), 1, 6), 0);
+    assert.match(await exec.run(["ip", "-n", space, "neigh", "show", "fd24:2::1", "dev", "eth0"]), /lladdr/);
   });
 
   test("TCP counts like UDP", async () => {
@@ -118,16 +148,19 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
 
   test("addresses that nobody has take no place among the neighbours", async () => {
     const { space } = at(greedy);
-    await lab.ip(space, ["route add 10.63.128.0/17 via 10.63.0.1"]);
+    await lab.ip(space, ["route add 10.63.128.0/17 via 10.63.0.1", "route add fd24:2:0:0:8000::/65 via fd24:2::1"]);
     const names = Array.from({ length: 40 }, (_, index) => `10.63.200.${index + 1}`);
-    const script = `const s=require("dgram").createSocket("udp4");s.bind(4000,async()=>{for(const h of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",99,h,r));s.close()})`;
+    const names6 = Array.from({ length: 40 }, (_, index) => `fd24:2::8000:0:0:${index + 1}`);
+    const script = (family: 4 | 6) =>
+      `const s=require("dgram").createSocket("udp${family}");s.bind(4000,async()=>{for(const h of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",99,h,r));s.close()})`;
     // Of connections that it has, or the limits would hold them.
     const second = lab.open();
     generation++;
     await second.apply({ ...network, generation });
-    await lab.run(space, [process.execPath, "-e", script, JSON.stringify(names)]);
+    await lab.run(space, [process.execPath, "-e", script(4), JSON.stringify(names)]);
+    await lab.run(space, [process.execPath, "-e", script(6), JSON.stringify(names6)]);
     const listing = await exec.run(["ip", "-n", edge(), "neigh", "show", "dev", "br0"]);
-    assert.doesNotMatch(listing, /10\.63\.200\./);
+    assert.doesNotMatch(listing, /10\.63\.200\.|:8000:/);
     assert.match(listing, /10\.63\.0\.1[01] /);
     await apply();
   });

@@ -105,8 +105,8 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
     );
     const wishes = {
       firewall: attempt("firewall (nftables inet)", simulated, () => inside(["nft", "-f", "-"], filter)),
-      limits: attempt("limits of connections (nftables sets of limited size)", simulated, () =>
-        inside(["nft", "-f", "-"], flowsText({ network: 160, server: 64, packets: 100 }, true)),
+      limits: attempt("limits of connections (nftables sets of limited size, ct count)", simulated, () =>
+        inside(["nft", "-f", "-"], flowsText({ network: 160, server: 64, packets: 100 }, "10.63.0.0/16", true)),
       ),
       lock: attempt("source lock (nftables bridge)", simulated, () => inside(["nft", "-f", "-"], lock)),
       nat: attempt("address translation", "Networks of private addresses do not reach the internet", () =>

@@ -1,10 +1,12 @@
 /**
  * How many connections a network and each of its servers may have, so that none fills the tables of connections of the edge and of the
- * host, where translated ones are counted too. The kernel's own count of connections takes longer the more there are, so here each
- * connection has an element in a set of limited size, which goes when the connection was idle for about as long as the kernel
- * remembers it. A connection that ended is remembered for two minutes, so new ones are admitted at such a rate that they are renewed
- * in that time. Only new connections are refused.
+ * host, where translated ones are counted too. For a server the kernel counts those that are alive (`ct count`), under the server's
+ * number in its network, which is the same for IPv4 and IPv6. That count walks a list of all of them, so it is split into short lists, of
+ * which each connection takes one at random; and it leaves out what has ended. So each connection of the network also has an element in a set of limited size, which goes when the connection was idle for
+ * about as long as the kernel remembers it. A connection that ended is remembered for two minutes, so new ones are admitted at such a
+ * rate that they are renewed in that time. Only new connections are refused.
  */
+import { prefixLength } from "../../base/address.ts";
 import { BRIDGE, UPLINK } from "./name.ts";
 import { tableText } from "./nft.ts";
 
@@ -19,8 +21,6 @@ export interface Limits {
 
 export const usualLimits: Limits = { network: 65_536, server: 16_384, packets: 200_000 };
 
-/** Servers share a set when their addresses have the same last four bits. */
-const groups = 16;
 /** Seconds that the kernel remembers a connection that has ended. */
 const memory = 120;
 
@@ -30,24 +30,32 @@ const asked = "limit rate over 100/second burst 200 packets";
 const pace = (limit: number): string =>
   `limit rate over ${Math.max(1, Math.floor(limit / memory))}/second burst ${limit} packets`;
 
-/** Table `flows`: counter `crowded` for the connections that were refused. It depends on nothing that changes often, since a new one counts anew. */
-export function flowsText({ network, server }: Limits, v6: boolean): string {
+/** Connections of a list that the kernel walks for each new connection. */
+const listed = 64;
+
+/** Bit of the network header at which the last 32 bits of an address begin. */
+const addressEnds = {
+  ipv4: { saddr: 96, daddr: 128 },
+  ipv6: { saddr: 160, daddr: 288 },
+} as const;
+
+/**
+ * Table `flows`: counter `crowded` for the connections that were refused. It depends on nothing that changes often, since a new one
+ * counts anew. `cidr` is the network's IPv4 block: a server has the same number in it as in the IPv6 block.
+ */
+export function flowsText({ network, server }: Limits, cidr: string, v6: boolean): string {
   const families = v6 ? (["ip", "ip6"] as const) : (["ip"] as const);
-  const numbers = Array.from({ length: groups }, (_, number) => number);
+  const protocols = v6 ? (["ipv4", "ipv6"] as const) : (["ipv4"] as const);
+  const mask = `0x${(2 ** (32 - prefixLength(cidr)) - 1).toString(16).padStart(8, "0")}`;
   const typeOf = (family: "ip" | "ip6") => (family === "ip" ? "ipv4_addr" : "ipv6_addr");
-  const set = (name: string, size: number) =>
-    `set ${name} { typeof ct id; size ${size}; timeout ${memory}s; flags dynamic,timeout; }`;
-  /** Of the server at either end. */
-  const ends = ["iifname", "oifname"] as const;
-  const grouped = (prefix: string) =>
-    families.flatMap((family) => {
-      const [mask, of] =
-        family === "ip" ? ["0.0.0.15", (n: number) => `0.0.0.${n}`] : ["::f", (n: number) => `::${n.toString(16)}`];
-      const places = numbers.map((number) => `${of(number)} : goto ${prefix}${number}`).join(", ");
-      return ends.map(
-        (end) => `  ${end} "${BRIDGE}" ${family} ${end === "iifname" ? "saddr" : "daddr"} & ${mask} vmap { ${places} }`,
-      );
-    });
+  /** Of the server at either end: two servers of a shared network have one each. */
+  const ends = protocols.flatMap((protocol) =>
+    (["saddr", "daddr"] as const).map((field) => {
+      const device = `${field === "saddr" ? "iifname" : "oifname"} "${BRIDGE}"`;
+      const number = `@nh,${addressEnds[protocol][field]},32 & ${mask}`;
+      return `  ${device} meta nfproto ${protocol} meta mark set ${number} jump server`;
+    }),
+  );
   const hook = (name: string, body: readonly string[]) => [
     `chain ${name} {`,
     `  type filter hook ${name} priority filter + 20; policy accept;`,
@@ -55,60 +63,41 @@ export function flowsText({ network, server }: Limits, v6: boolean): string {
     "}",
   ];
   const element = "{ ct id }";
-  const long = "{ ct id timeout 2h }";
+  const lists = Math.max(1, Math.floor(server / listed));
+  const list = `meta mark . numgen random mod ${lists}`;
   return tableText("inet", "flows", [
     "counter crowded { }",
-    ...families.map((family) => `set pace_${family} { type ${typeOf(family)}; size 65535; flags dynamic; }`),
+    "set pace { type mark; size 65535; flags dynamic; }",
+    // Of a server and one of its lists.
+    `set servers { typeof meta mark . ct id; size ${Math.max(65_535, 2 * network)}; flags dynamic; }`,
     ...families.map(
       (family) => `set asked_${family} { type ${typeOf(family)}; size 4096; timeout 10s; flags dynamic,timeout; }`,
     ),
-    set("whole", network),
-    ...numbers.map((number) => set(`group${number}`, server)),
+    `set whole { typeof ct id; size ${network}; timeout ${memory}s; flags dynamic,timeout; }`,
     "chain full {",
     "  counter name crowded drop",
     "}",
-    "chain counted {",
-    `  add @whole ${element} accept`,
-    "  goto full",
-    "}",
-    ...numbers.flatMap((number) => [
-      `chain new${number} {`,
-      `  add @group${number} ${element} goto counted`,
-      "  goto full",
-      "}",
-      ...[`long${number}`, `short${number}`].flatMap((name) => [
-        `chain ${name} {`,
-        `  update @group${number} ${name.startsWith("long") ? long : element}`,
-        "}",
-      ]),
-    ]),
-    "chain long {",
-    `  update @whole ${long}`,
-    ...grouped("long"),
-    "}",
-    "chain short {",
-    `  update @whole ${element}`,
-    ...grouped("short"),
+    "chain server {",
+    `  update @pace { meta mark ${pace(server)} } goto full`,
+    `  add @servers { ${list} ct count over ${Math.ceil(server / lists)} } goto full`,
     "}",
     "chain keep {",
-    "  tcp flags & (fin | rst) != 0 goto short",
+    `  tcp flags & (fin | rst) != 0 update @whole ${element} accept`,
     // Now and then is often enough.
     "  numgen random mod 16 != 0 accept",
     // So long the kernel remembers only what is established.
-    "  ct expiration > 600s goto long",
-    "  goto short",
+    "  ct expiration > 600s update @whole { ct id timeout 2h } accept",
+    `  update @whole ${element}`,
     "}",
     "chain fresh {",
     // Neighbours that IPv6 looks for: they have no connection, and so no element below.
     "  ct state untracked accept",
     "  ct status confirmed goto keep",
-    ...families.flatMap((family) => [
-      `  iifname "${BRIDGE}" update @pace_${family} { ${family} saddr ${pace(server)} } goto full`,
-      `  oifname "${BRIDGE}" update @pace_${family} { ${family} daddr ${pace(server)} } goto full`,
-    ]),
+    ...ends,
+    "  meta mark set 0",
     `  ${pace(network)} goto full`,
-    ...grouped("new"),
-    "  goto counted",
+    `  add @whole ${element} accept`,
+    "  goto full",
     "}",
     ...hook("forward", ["goto fresh"]),
     // Questions that the edge answers or asks on are connections too.

@@ -162,12 +162,24 @@ test("what is no address or port never reaches a text", () => {
 });
 
 test("no chain drops by policy, which holds while its rules are exchanged", () => {
-  const flows = flowsText({ network: 160, server: 64, packets: 100 }, true);
+  const flows = flowsText({ network: 160, server: 64, packets: 100 }, "10.64.0.8/29", true);
   const texts = [firewallText(image.firewall, ["10.64.0.8/29"]), guardText(image, false), lockText(image), flows].join(
     "",
   );
   assert.equal(texts.match(/policy accept;/g)?.length, 10);
   assert.doesNotMatch(texts, /policy drop/);
+});
+
+test("a server has one number in both blocks, whatever their size, and the text of limits does not grow with it", () => {
+  const limits = { network: 160, server: 64, packets: 100 };
+  const [small, large] = ["10.64.0.8/29", "10.63.0.0/16"].map((cidr) => flowsText(limits, cidr, true));
+  const masks = (text = "") => [...text.matchAll(/@nh,(\d+),32 & (0x\w+)/g)].map(([, bit, mask]) => `${bit} ${mask}`);
+  assert.deepEqual(masks(small), ["96 0x00000007", "128 0x00000007", "160 0x00000007", "288 0x00000007"]);
+  assert.deepEqual(masks(large), ["96 0x0000ffff", "128 0x0000ffff", "160 0x0000ffff", "288 0x0000ffff"]);
+  assert.equal(small?.length, large?.length);
+  assert.doesNotMatch(flowsText(limits, "10.64.0.8/29", false), /ipv6|ip6/);
+  // The lists that the kernel walks are short, and together have the server's limit.
+  assert.match(flowsText({ ...limits, server: 16_384 }, "10.63.0.0/16", true), /random mod 256 ct count over 64 /);
 });
 
 test("the digest follows the wish, and a first text deletes nothing", () => {

@@ -123,13 +123,16 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   };
 }
 
-/** One network takes at most a quarter of the host's table of connections, one server half of that. */
+/**
+ * One network takes at most a quarter of the host's table of connections, one server a quarter of that: with what has ended, which counts
+ * for the network alone, a server takes up to three times its limit, and leaves something to its neighbours.
+ */
 function within({ network, server, packets }: Limits): Limits {
   const table = "/proc/sys/net/netfilter/nf_conntrack_max";
   // 0: without limit.
   const rows = (existsSync(table) && Number(readFileSync(table, "utf8"))) || Number.POSITIVE_INFINITY;
   const whole = Math.floor(Math.min(network, Math.max(rows / 4, 100)));
-  return { network: whole, server: Math.min(server, Math.ceil(whole / 2)), packets };
+  return { network: whole, server: Math.min(server, Math.ceil(whole / 4)), packets };
 }
 
 function describe(found: Capabilities, offers: RouterStart["offers"], holder: Kind | null): string[] {

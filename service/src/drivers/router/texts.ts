@@ -44,6 +44,6 @@ export function renderTexts(image: Image, kernelEsp: boolean, limits: Limits = u
     edge: firewallText(image.firewall, blocksOf(image)),
     guard: guardText(image, kernelEsp),
     lock: lockText(image, limits.packets),
-    flows: flowsText(limits, image.v6 !== null),
+    flows: flowsText(limits, image.v4.cidr, image.v6 !== null),
   };
 }
