@@ -165,6 +165,29 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     await apply();
   });
 
+  test("neighbours that a guest makes up leave room for others", async () => {
+    const { space, port: own } = at(alike);
+    await lab.run(space, ["sysctl", "-qw", "net.ipv6.ip_nonlocal_bind=1"]);
+    assert.ok(await lab.works(space, ["ping", "-6", "-n", "-c", "1", "-W", "3", "fd24:2::1"]));
+    const index = (await lab.run(space, ["cat", "/sys/class/net/eth0/ifindex"])).trim();
+    // Each solicitation comes from another link-local address: type, code, sum, four bytes, target, own hardware address.
+    const script = `use Socket qw(:all); my ($count, $index, $mac) = @ARGV; my $edge = inet_pton(AF_INET6, "fd24:2::1");
+      for my $i (1 .. $count) {
+        socket(my $s, AF_INET6, SOCK_RAW, 58) or die $!; setsockopt($s, 41, 16, pack("i", 255)) or die $!;
+        bind($s, pack_sockaddr_in6(0, inet_pton(AF_INET6, sprintf("fe80::1:%x", $i)), $index)) or die $!;
+        my $to = pack_sockaddr_in6(0, $edge, 0);
+        send($s, pack("CCnN", 135, 0, 0, 0) . $edge . pack("CC", 1, 1) . pack("H12", $mac), 0, $to) or die $!;
+      }`;
+    const count = 4000;
+    await lab.run(space, ["perl", "-e", script, `${count}`, index, own.mac.replaceAll(":", "")]);
+    const listing = await exec.run(["ip", "-n", edge(), "neigh", "show", "dev", "br0"]);
+    const made = listing.match(/fe80::1:/g)?.length ?? 0;
+    assert.ok(made > 0 && made < count / 2, `${made} of ${count}`);
+    await lab.ip(edge(), ["neigh flush dev br0"]);
+    await lab.ip(at(modest).space, ["neigh flush dev eth0"]);
+    assert.equal(await arriving(at(modest), 2, 6), 2);
+  });
+
   test("foreign hardware addresses take no place in the switch", async () => {
     const { space, port: own } = at(greedy);
     const macs = Array.from({ length: 8 }, (_, index) => `02:99:00:00:00:0${index}`);

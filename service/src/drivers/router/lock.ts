@@ -40,7 +40,7 @@ export function lockText(image: Image, packets = usualLimits.packets): string {
     ),
     set("v4", "ifname . ether_addr . ipv4_addr", pairs(4)),
     set("v6", "ifname . ether_addr . ipv6_addr", pairs(6)),
-    ...(image.v6 === null ? [] : advertisements(six)),
+    ...(image.v6 === null ? [] : ["set discovery { type ifname; size 65535; flags dynamic; }", ...advertisements(six)]),
     "chain prerouting {",
     "  type filter hook prerouting priority filter; policy accept;",
     '  iifname "p*" jump from',
@@ -67,7 +67,11 @@ export function lockText(image: Image, packets = usualLimits.packets): string {
   ]);
 }
 
+/** A neighbour that asks takes a place in the host's one table of neighbours, and may call itself by any link-local address. */
+const discovery = "limit rate over 100/second burst 300 packets";
+
 const fromLines: readonly string[] = [
+  `  ether type ip6 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit } update @discovery { iifname ${discovery} } drop`,
   "  ether type ip6 ip6 saddr :: icmpv6 type { nd-neighbor-solicit, mld-listener-report, mld2-listener-report, nd-router-solicit } accept",
   "  ether type ip6 icmpv6 type { nd-router-advert, nd-redirect } counter name spoofed drop",
   "  ether type ip6 icmpv6 type nd-neighbor-advert jump advertised",
