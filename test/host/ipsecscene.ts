@@ -73,7 +73,8 @@ export interface IpsecScene {
   end(): Promise<void>;
 }
 
-export async function createIpsecScene(): Promise<IpsecScene> {
+/** `retryAfter`: milliseconds between attempts. */
+export async function createIpsecScene(retryAfter = 500): Promise<IpsecScene> {
   const scene = await createScene();
   const far = await startStrongswan(scene);
   const names = { address: "192.0.2.2" };
@@ -88,7 +89,7 @@ export async function createIpsecScene(): Promise<IpsecScene> {
         if (names.address === "") throw new Error("ENOTFOUND");
         return names.address;
       },
-      retryAfter: 500,
+      retryAfter,
       log: () => {},
     });
   let ipsec = create();

@@ -115,7 +115,6 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.ok(reason.detail.includes(agreed), reason.detail);
       assert.match(reason.detail, /Here 10\.24\.1\.0\/24 and the peer's 10\.24\.2\.0\/24 are set/);
       await at.far.load(farText(wished));
-      await at.far.terminate("brume-7");
       await at.isUp();
       assert.ok(await at.scene.ping("10.24.2.2"));
     });
@@ -255,4 +254,28 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     assert.ok(!existsSync(join(at.scene.folder, at.scene.here.namespace)));
     assert.equal(exec.isAlive(child), false);
   });
+});
+
+describe("a peer that refused our networks", { skip, concurrency: false }, () => {
+  let at: IpsecScene;
+  before(async () => {
+    // By itself it is asked again long after the test.
+    at = await createIpsecScene(3_600_000);
+  });
+  beforeEach(() => at.reset());
+  after(() => at.end());
+
+  for (const ikeVersion of [1, 2] as const)
+    for (const localSubnets of [["10.24.1.2/32"], ["10.99.0.0/24"]])
+      test(`is asked again at once when its network is applied (IKEv${ikeVersion}, it has ${localSubnets[0]})`, async () => {
+        const wished = { ...tunnel, ikeVersion };
+        await at.far.load(farText({ ...wished, localSubnets }));
+        await at.apply(wished);
+        const { fault } = await until("a reason", async () => (await at.statusOf()).reason);
+        assert.equal(fault, "selectors_refused");
+        await at.far.load(farText(wished));
+        await at.apply(wished);
+        await at.isUp();
+        assert.ok(await at.scene.ping("10.24.2.2"));
+      });
 });

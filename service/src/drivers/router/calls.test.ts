@@ -20,12 +20,12 @@ test("a peer is called when another has answered, in order", () => {
   const calls = createCalls();
   calls.replace(callsOf(1, 2, 3, 4));
   assert.deepEqual(placed, [1, 2]);
-  calls.up(2);
+  calls.over(2);
   assert.deepEqual(placed, [1, 2, 3]);
-  calls.up(9);
-  calls.up(2);
+  calls.over(9);
+  calls.over(2);
   assert.deepEqual(placed, [1, 2, 3], "who was not called leaves no place");
-  calls.up(1);
+  calls.over(1);
   assert.deepEqual(placed, [1, 2, 3, 4]);
 });
 
@@ -34,9 +34,9 @@ test("nobody is called who has just been, or who came up by himself", () => {
   const calls = createCalls();
   calls.replace(callsOf(1, 2, 3, 4));
   calls.replace(callsOf(1, 2, 3, 4));
-  calls.up(3);
-  calls.up(1);
-  calls.up(2);
+  calls.over(3);
+  calls.over(1);
+  calls.over(2);
   assert.deepEqual(placed, [1, 2, 4]);
 });
 

@@ -12,8 +12,8 @@ export interface Call {
 export interface Calls {
   /** From now on these are to be placed, in this order, unless they just were; those that still waited are not. */
   replace(calls: readonly Call[]): void;
-  /** A tunnel is up, whoever called: another may be called instead. */
-  up(tunnel: number): void;
+  /** A tunnel is up, whoever called, or its peer refused it: another may be called instead. */
+  over(tunnel: number): void;
 }
 
 /** At once; fewer than a peer takes. */
@@ -44,7 +44,7 @@ export function createCalls(): Calls {
       waiting = calls.filter(({ tunnel }) => !placed.has(tunnel));
       next();
     },
-    up(tunnel) {
+    over(tunnel) {
       waiting = waiting.filter((call) => call.tunnel !== tunnel);
       leave(tunnel);
     },

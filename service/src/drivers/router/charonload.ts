@@ -5,10 +5,10 @@
 import { isIPv4 } from "node:net";
 import type { Call, Calls } from "./calls.ts";
 import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./charonstate.ts";
-import { childrenMissing, createMemory, type Memory } from "./ipsecstatus.ts";
+import { childrenMissing, childrenNarrowed, createMemory, type Memory } from "./ipsecstatus.ts";
 import type { IpsecTunnel } from "./port.ts";
-import { connectionName, renderConnection, renderSecret } from "./strongswan.ts";
-import type { Vici } from "./vici.ts";
+import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
+import type { Message, Vici } from "./vici.ts";
 
 export interface LoadOptions {
   /** The IPv4 address of a host name. */
@@ -17,6 +17,32 @@ export interface LoadOptions {
   /** Of the network's tunnels; a tunnel that is set up anew gets a new one. */
   readonly memories: Map<number, Memory>;
   readonly calls: Calls;
+  /** Milliseconds until a peer that refused our networks is asked again, at first. */
+  readonly retryAfter: number;
+  /** Milliseconds that only ever grow evenly. */
+  readonly steady: () => number;
+}
+
+/** Milliseconds after so many refusals: as often as any peer that is down, then half as often each time, to once in 30 times as long. */
+export const pauseAfter = (refusals: number, retryAfter: number): number =>
+  retryAfter * Math.min(2 ** Math.max(0, refusals - 5), 30);
+
+/** Milliseconds that a peer is given to agree to an end. */
+const farewell = "500";
+
+/**
+ * Ends what the peer agreed to only in part. A peer may keep to the networks that it had when the association began, so all of that
+ * ends too, unless a child of it serves its pair of networks as a whole.
+ */
+async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readonly Message[]): Promise<boolean> {
+  const narrowed = childrenNarrowed(tunnel, associations);
+  const ike = connectionName(tunnel.id);
+  const isServed = childrenOf(tunnel).length > narrowed.length + childrenMissing(tunnel, associations).length;
+  const targets = isServed ? narrowed.map((child) => ({ ike, child })) : [{ ike }];
+  // What ended meanwhile cannot be ended.
+  for (const target of targets)
+    await vici.call("terminate", { ...target, force: "yes", timeout: farewell }).catch(() => {});
+  return !isServed;
 }
 
 async function unload(vici: Vici, id: number, secrets: readonly string[]): Promise<void> {
@@ -39,7 +65,7 @@ export async function loadTunnels(
   vici: Vici,
   tunnels: readonly IpsecTunnel[],
   edgeAddress: string,
-  { lookup, random, memories, calls }: LoadOptions,
+  { lookup, random, memories, calls, retryAfter, steady }: LoadOptions,
 ): Promise<void> {
   const loaded = await readLoaded(vici);
   const associations = new Map(await readAssociations(vici));
@@ -74,11 +100,18 @@ export async function loadTunnels(
     const { id } = tunnel;
     const present = loaded.get(id) ?? { secrets: [], peers: null };
     const unchanged = isLoaded(present, tunnel, edgeAddress);
-    const missing = childrenMissing(tunnel, associations.get(id) ?? []);
-    if (unchanged && missing.length === 0) continue;
+    const up = associations.get(id) ?? [];
+    const narrowed = unchanged ? childrenNarrowed(tunnel, up) : [];
+    if (unchanged && childrenMissing(tunnel, up).length + narrowed.length === 0) continue;
     // Changed tunnels begin anew, as if nobody had known them.
     if (!unchanged && present.peers !== null) memories.delete(id);
-    memoryOf(id);
+    const memory = memoryOf(id);
+    const isRefused = unchanged && (narrowed.length > 0 || memory.reason?.fault === "selectors_refused");
+    if (isRefused && (tunnel.peer === null || isBusy(up) || steady() < memory.due)) continue;
+    if (isRefused) {
+      memory.due = steady() + pauseAfter(memory.refusals++, retryAfter);
+      calls.over(id);
+    }
     // A name is looked up for each new attempt, and only then.
     const address = await resolve(tunnel);
     const isNameless = tunnel.peer !== null && address === null;
@@ -94,7 +127,11 @@ export async function loadTunnels(
       }
     }
     if (address === null || isBusy(associations.get(id) ?? [])) continue;
-    const children = childrenMissing(tunnel, associations.get(id) ?? []);
+    if (isRefused && associations.has(id) && (await endNarrowed(vici, tunnel, up))) associations.delete(id);
+    const children = [
+      ...childrenMissing(tunnel, associations.get(id) ?? []),
+      ...(associations.has(id) ? narrowed : []),
+    ];
     const ike = connectionName(id);
     const place = () => Promise.all(children.map((child) => vici.call("initiate", { ike, child, timeout: "-1" })));
     due.push({ tunnel: id, place });

@@ -13,7 +13,17 @@ import { type Charon, createCharon } from "./charon.ts";
 import { loadTunnels } from "./charonload.ts";
 import { readAssociations } from "./charonstate.ts";
 import { createDiagnosis, type Finding } from "./diagnosis.ts";
-import { childrenMissing, createMemory, forgotten, type Memory, noteRekey, reasonOf, statusOf } from "./ipsecstatus.ts";
+import {
+  childrenMissing,
+  childrenNarrowed,
+  createMemory,
+  forgotten,
+  type Memory,
+  noteRekey,
+  reasonOf,
+  statusOf,
+  unrefused,
+} from "./ipsecstatus.ts";
 import type { IpsecTunnel, TunnelStatus } from "./port.ts";
 import { borrowedAddresses, ensureBorrowed } from "./sourceaddress.ts";
 import { tunnelOf } from "./strongswan.ts";
@@ -141,7 +151,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
         if (memory === undefined) continue;
         if (text(event, "up") === "yes") {
           Object.assign(memory, { wasUp: true, establishedAt: memory.establishedAt ?? now(), reason: null });
-          net.calls.up(id);
+          net.calls.over(id);
         } else {
           Object.assign(memory, forgotten);
           schedule(net, 1000);
@@ -219,15 +229,18 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       if (net.unchecked) await checkAddresses(net);
       const vici = await net.charon.connect();
       const { address } = net.edge;
-      await loadTunnels(vici, wished, address, { lookup, random, memories: net.memories, calls: net.calls });
+      const { memories, calls } = net;
+      const steady = () => performance.now();
+      await loadTunnels(vici, wished, address, { lookup, random, memories, calls, retryAfter, steady });
       if (net.unchecked) await checkRoutes(net);
       net.unchecked = false;
       net.fault = "";
       const associations = await readAssociations(vici);
-      if (
-        wished.some((each) => each.peer !== null && childrenMissing(each, associations.get(each.id) ?? []).length > 0)
-      )
-        schedule(net, retryAfter);
+      const isDown = (each: IpsecTunnel): boolean => {
+        const up = associations.get(each.id) ?? [];
+        return childrenMissing(each, up).length + childrenNarrowed(each, up).length > 0;
+      };
+      if (wished.some((each) => each.peer !== null && isDown(each))) schedule(net, retryAfter);
     } catch (error) {
       net.fault = (error as Error).message;
       schedule(net, retryAfter);
@@ -244,14 +257,13 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     const vici = net.charon.current();
     const asked = vici && readAssociations(vici).catch((error: unknown) => (error as Error).message);
     const known = asked === null ? net.fault || "charon does not run." : await Promise.race([asked, silence(net)]);
-    return net.tunnels.map((tunnel) =>
-      statusOf(
-        tunnel,
-        typeof known === "string" ? known : (known.get(tunnel.id) ?? []),
-        memoryOf(net, tunnel.id),
-        now(),
-      ),
-    );
+    return net.tunnels.map((tunnel) => {
+      const associations = typeof known === "string" ? known : (known.get(tunnel.id) ?? []);
+      const status = statusOf(tunnel, associations, memoryOf(net, tunnel.id), now());
+      // Rekeying too may narrow a tunnel, and nobody tells.
+      if (status.reason?.fault === "selectors_refused" && tunnel.peer !== null) schedule(net, retryAfter);
+      return status;
+    });
   };
 
   return {
@@ -263,6 +275,8 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       nets.set(namespace, net);
       await inTurn(net, async () => {
         Object.assign(net, { edge, tunnels, unchecked: true });
+        // A peer that refused may have been mended meanwhile.
+        for (const memory of net.memories.values()) Object.assign(memory, unrefused);
         for (const id of net.memories.keys()) if (!tunnels.some((tunnel) => tunnel.id === id)) net.memories.delete(id);
         await tend(net);
         if (tunnels.length > 0) return;

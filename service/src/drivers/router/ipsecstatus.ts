@@ -19,7 +19,13 @@ export interface Memory {
   bytesIn: number;
   bytesOut: number;
   reason: Reason | null;
+  /** How often the peer refused our networks, and when it is asked again, by the steady clock. */
+  refusals: number;
+  due: number;
 }
+
+/** From now on a peer that refused is asked again at once. */
+export const unrefused = { refusals: 0, due: 0 } as const;
 
 export const createMemory = (): Memory => ({
   wasUp: false,
@@ -28,6 +34,7 @@ export const createMemory = (): Memory => ({
   bytesIn: 0,
   bytesOut: 0,
   reason: null,
+  ...unrefused,
 });
 
 /** What counts from the moment on at which a tunnel came up, once it is down. */
@@ -67,6 +74,15 @@ const isWhole = (child: Message, { name, local, peer }: Child): boolean =>
   text(child, "name") === name &&
   local.every((block) => isAgreed(block, texts(child, "local-ts"))) &&
   peer.every((block) => isAgreed(block, texts(child, "remote-ts")));
+
+/** Names of the children that are up, but none of them for all of its pair of networks. */
+export function childrenNarrowed(tunnel: IpsecTunnel, associations: readonly Message[]): readonly string[] {
+  const up = childrenUp(associations);
+  return childrenOf(tunnel)
+    .filter((wished) => up.some((child) => text(child, "name") === wished.name))
+    .filter((wished) => !up.some((child) => isWhole(child, wished)))
+    .map(({ name }) => name);
+}
 
 const narrowed = (local: readonly string[], peer: readonly string[]): Reason => ({
   fault: "selectors_refused",
@@ -138,6 +154,7 @@ export function statusOf(
   if (!isMissing) {
     const isJoined = childrenOf(tunnel).every((wished) => up.some((child) => isWhole(child, wished)));
     Object.assign(memory, { wasUp: true, reason: isJoined ? null : narrowed(localSubnets, peerSubnets) });
+    if (isJoined) Object.assign(memory, unrefused);
   }
   if (isMissing || memory.reason !== null) {
     Object.assign(memory, forgotten);
