@@ -68,13 +68,16 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
 
   let scene: Scene;
   let wireguard: Wireguard;
-  /** How far the driver's clock is ahead, for what would take minutes. */
+  /** How far the driver's steady clock is ahead, for what would take minutes. */
   let ahead = 0;
+  /** How far the clock of the machine was set forward. */
+  let set = 0;
   const create = (): Wireguard =>
     createWireguard({
       exec,
       runFolder: scene.folder,
-      now: () => Date.now() + ahead,
+      now: () => Date.now() + ahead + set,
+      steady: () => performance.now() + ahead,
       lookup: async (host) => {
         assert.equal(host, "office.example");
         return "192.0.2.2";
@@ -123,6 +126,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   });
   beforeEach(async () => {
     ahead = 0;
+    set = 0;
     await wireguard.remove(edge());
   });
   after(async () => {
@@ -249,6 +253,34 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await configureFar(changed);
     await isUp();
     assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
+  });
+
+  for (const hours of [-24, 24])
+    test(`a clock that is set ${hours < 0 ? "back" : "forward"} makes no tunnel up or down`, async () => {
+      await configureFar(tunnel);
+      await apply(tunnel);
+      await isUp();
+      set = hours * 3_600_000;
+      const { state, lastSeen } = await statusOf();
+      assert.equal(state, "up");
+      assert.ok(lastSeen !== null && Math.abs(Date.now() + set - lastSeen) < 180_000, "by the clock as it is now");
+      ahead = 181_000;
+      assert.equal((await statusOf()).state, "down");
+    });
+
+  test("a status is that of the keys as they are now", async () => {
+    await configureFar(tunnel);
+    await apply(tunnel);
+    await isUp();
+    await apply({ ...tunnel, peerPublicKey: other.peerPublicKey });
+    assert.deepEqual(await statusOf().then(({ state, lastSeen }) => [state, lastSeen]), ["connecting", null]);
+    await apply(tunnel);
+    await isUp();
+    // This end's own key.
+    await wireguard.apply(edge(), { ...end, privateKey: createPrivate(randomBytes) }, [tunnel]);
+    assert.deepEqual(await statusOf().then(({ state, lastSeen }) => [state, lastSeen]), ["down", null]);
+    await apply(tunnel);
+    await isUp();
   });
 
   test("a peer that was not heard of for three minutes is down", async () => {

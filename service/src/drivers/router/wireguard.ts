@@ -10,9 +10,9 @@ import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
 import type { TunnelStatus, WireguardTunnel } from "./port.ts";
 import { ensureRoutes, removeRoutes } from "./tunnelroutes.ts";
-import type { PeerState, WireguardPeer } from "./uapi.ts";
+import type { PeerState, WireguardDevice, WireguardPeer } from "./uapi.ts";
 import { createKernel, createUserspace, type Kind, type Place } from "./wireguarddevice.ts";
-import { isAlive, type Memory, splitEndpoint, statusOf } from "./wireguardstatus.ts";
+import { type Handshake, isAlive, type Memory, noteHandshake, splitEndpoint, statusOf } from "./wireguardstatus.ts";
 
 export interface WireguardEdge extends Place {
   readonly cidr: string;
@@ -32,6 +32,8 @@ export interface WireguardOptions {
   readonly holder?: Kind;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Milliseconds that only ever grow evenly. */
+  readonly steady?: () => number;
   /** The IPv4 address of a host name. */
   readonly lookup: (host: string) => Promise<string>;
   readonly log: Log;
@@ -62,6 +64,8 @@ interface Net {
   tunnels: readonly WireguardTunnel[];
   fault: string;
   readonly memories: Map<number, Memory>;
+  /** Of the peers that the device had when it was read last, by public key. */
+  handshakes: ReadonlyMap<string, Handshake>;
   /** What each tunnel's endpoint was when it was last told to the device. */
   readonly told: Map<number, string | null>;
   timer: NodeJS.Timeout | undefined;
@@ -72,7 +76,8 @@ interface Net {
 const enabledOf = (net: Net): readonly WireguardTunnel[] =>
   net.end === null ? [] : net.tunnels.filter(({ enabled }) => enabled);
 
-export function createWireguard({ exec, runFolder, holder, now, lookup, log }: WireguardOptions): Wireguard {
+export function createWireguard(options: WireguardOptions): Wireguard {
+  const { exec, runFolder, holder, now, steady = () => performance.now(), lookup, log } = options;
   const devices = holder === "kernel" ? createKernel(exec, runFolder) : createUserspace(exec, runFolder);
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
@@ -101,6 +106,18 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
     await removeRoutes(exec, place.namespace, routingTable);
   };
 
+  const read = async (net: Net, limit?: number): Promise<WireguardDevice<PeerState>> => {
+    const device = await devices.read(net.edge, limit);
+    const noted = device.peers.map(({ publicKey, lastHandshake }): [string, Handshake] => [
+      publicKey,
+      noteHandshake(net.handshakes.get(publicKey), lastHandshake, now(), steady()),
+    ]);
+    net.handshakes = new Map(noted);
+    return device;
+  };
+  const isHeard = (net: Net, { peerPublicKey }: WireguardTunnel): boolean =>
+    isAlive(net.handshakes.get(peerPublicKey), steady());
+
   /** A name without an address leaves the endpoint as it is; it is looked up again. */
   const resolve = async (endpoint: string): Promise<string | null> => {
     const { host, port } = splitEndpoint(endpoint);
@@ -113,7 +130,7 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
 
   const wishOf = async (net: Net, tunnel: WireguardTunnel, present: PeerState | undefined): Promise<WireguardPeer> => {
     const isTold = !net.told.has(tunnel.id) || net.told.get(tunnel.id) === tunnel.endpoint;
-    const keep = isTold && isAlive(present, now());
+    const keep = isTold && present !== undefined && isHeard(net, tunnel);
     return {
       publicKey: tunnel.peerPublicKey,
       presharedKey: tunnel.presharedKey,
@@ -142,15 +159,17 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
         await stop(edge);
         return;
       }
-      let present = await devices.read(edge).catch(() => null);
+      let present = await read(net).catch(() => null);
       if (present === null) {
         await devices.start(edge);
-        present = await devices.read(edge);
+        present = await read(net);
       }
       // A peer that is called and was never heard of is called anew, as if it were unknown.
       const isCalled = ({ endpoint, keepAlive, lastHandshake }: PeerState): boolean =>
         endpoint !== null && keepAlive > 0 && lastHandshake === null;
-      const silent = isAgain ? present.peers.filter(isCalled) : [];
+      // What was agreed under another key of this end is over, though the device still tells its handshakes.
+      const isRekeyed = present.privateKey !== end.privateKey;
+      const silent = present.peers.filter((peer) => isRekeyed || (isAgain && isCalled(peer)));
       if (silent.length > 0)
         await devices.forget(
           edge,
@@ -177,11 +196,7 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
       });
       const isNamed = (endpoint: string | null): boolean => endpoint !== null && !isIPv4(splitEndpoint(endpoint).host);
       const unheard = wished.filter(
-        ({ peerPublicKey }) =>
-          !isAlive(
-            found.peers.find(({ publicKey }) => publicKey === peerPublicKey),
-            now(),
-          ),
+        (tunnel) => !(isHeard(net, tunnel) && found.peers.some(({ publicKey }) => publicKey === tunnel.peerPublicKey)),
       );
       if (unheard.some(({ endpoint, keepAlive }) => endpoint !== null && keepAlive > 0)) schedule(net, callAfter);
       else if (unheard.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
@@ -194,16 +209,16 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
 
   const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
     const asked =
-      enabledOf(net).length === 0
-        ? null
-        : await devices.read(net.edge, silenceAfter).catch((error: unknown) => error as Error);
+      enabledOf(net).length === 0 ? null : await read(net, silenceAfter).catch((error: unknown) => error as Error);
     return net.tunnels.map((tunnel) => {
-      const memory = net.memories.get(tunnel.id) ?? { since: now(), wasUp: false };
+      const memory = net.memories.get(tunnel.id) ?? { since: steady(), wasUp: false };
       net.memories.set(tunnel.id, memory);
       const silence = net.fault || (asked instanceof Error ? asked.message : "The device does not know this peer yet.");
       const peers = asked === null || asked instanceof Error ? [] : asked.peers;
       const peer = peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey);
-      return statusOf(tunnel, peer ?? silence, memory, now());
+      const handshake = net.handshakes.get(tunnel.peerPublicKey);
+      const heard = peer !== undefined && handshake !== undefined ? { peer, handshake } : silence;
+      return statusOf(tunnel, heard, memory, now(), steady());
     });
   };
 
@@ -219,6 +234,7 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
         tunnels,
         fault: "",
         memories: new Map(),
+        handshakes: new Map(),
         told: new Map(),
         timer: undefined,
         unwatch: () => {},
@@ -235,7 +251,7 @@ export function createWireguard({ exec, runFolder, holder, now, lookup, log }: W
           }
         for (const tunnel of tunnels)
           if (known === undefined || before.get(tunnel.id) !== JSON.stringify(tunnel))
-            net.memories.set(tunnel.id, { since: now(), wasUp: false });
+            net.memories.set(tunnel.id, { since: steady(), wasUp: false });
         await tend(net, false);
         if (tunnels.length === 0) nets.delete(namespace);
       });
