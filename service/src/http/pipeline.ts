@@ -182,8 +182,13 @@ export function createPipeline(tools: PipelineTools): Answer {
 function recall(tools: PipelineTools, exchange: Exchange, remembered: Remembered): Reply | null {
   const { token, caller, bound, reply } = remembered;
   if (exchange.head.size > tools.limits.headers || tools.unready() !== null) return null;
-  const asking = tools.authenticate(token, exchange.address);
   // The whole way asks again, and says what is wrong.
+  let asking: Caller | Promise<Caller>;
+  try {
+    asking = tools.authenticate(token, exchange.address);
+  } catch {
+    return null;
+  }
   if (asking instanceof Promise) asking.catch(() => {});
   if (asking !== caller) return null;
   exchange.caller = caller;

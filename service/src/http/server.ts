@@ -15,6 +15,7 @@ import type { Feed } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
 import { type AuditTable, createRefusals } from "./audit.ts";
 import { type AnyHandler, bindOperation } from "./bind.ts";
+import { type BrakeLimits, createBrake } from "./brake.ts";
 import { type CrowdLimits, createCrowd } from "./crowd.ts";
 import { createEventList, type Veil } from "./events.ts";
 import { connectionOf, createRequestIds } from "./exchange.ts";
@@ -40,6 +41,8 @@ export interface HttpLimits extends Limits, CrowdLimits {
   readonly idleTime: number;
   readonly ping: number;
   readonly streamsPerToken: number;
+  /** How fast requests with bad tokens are refused, for each network of clients. */
+  readonly guesses: BrakeLimits;
 }
 
 /** docs/spec.md#defaults-and-limits. */
@@ -52,6 +55,7 @@ export const defaultLimits: HttpLimits = {
   idleTime: 75_000,
   ping: 15_000,
   streamsPerToken: 20,
+  guesses: { burst: 100, pace: 10, longest: 5000 },
   waiting: { total: 1024, perNetwork: 512 },
   serving: { total: 2048, perNetwork: 1024 },
 };
@@ -213,6 +217,7 @@ export function createHttp(options: HttpOptions): Http {
     noteUnknown: metrics.timer("none"),
     noteRate,
     crowd,
+    brake: createBrake(limits.guesses),
     count: (change) => {
       running += change;
     },

@@ -4,10 +4,12 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { StorageError } from "../store/db.ts";
+import type { Brake } from "./brake.ts";
 import { bodyFault, headFault, type ParserError, unknownMethod } from "./broken.ts";
 import { auditRow } from "./change.ts";
 import type { Crowd } from "./crowd.ts";
@@ -35,6 +37,7 @@ export interface TurnTools {
   readonly noteUnknown: Timer;
   readonly noteRate: NoteRate;
   readonly crowd: Crowd;
+  readonly brake: Brake;
   /** One request more or less is running. */
   readonly count: (change: 1 | -1) => void;
 }
@@ -43,7 +46,7 @@ export interface TurnTools {
 const mostWaiting = 64;
 
 export function attend(server: Server, tools: TurnTools): void {
-  const { limits, clock, log, stop, crowd } = tools;
+  const { limits, clock, log, stop, crowd, brake } = tools;
 
   /** Null: it is answered already, which spares what is remembered the cost of a promise. */
   function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> | null {
@@ -86,6 +89,7 @@ export function attend(server: Server, tools: TurnTools): void {
       if (!(error instanceof Fault && error.status === 401)) await tools.noteRate(exchange);
       reply = refuse(exchange, error);
       await auditRefusal(exchange, error, reply.status);
+      if (reply.status === 401) await slow(exchange);
     }
     note(exchange, reply, begun);
     if (reply !== null) finish(exchange, reply);
@@ -115,6 +119,12 @@ export function attend(server: Server, tools: TurnTools): void {
     const isBadToken = exchange.caller === null && error instanceof Fault && error.code !== "token_missing";
     if (isBadToken || (bound.change && !exchange.dryRun))
       await tools.noteAudit(auditRow(exchange, bound, caller, clock.now(), status));
+  }
+
+  /** Resolves when a refusal of a token may leave: at once, or later where the network sends many. */
+  async function slow({ address }: Exchange): Promise<void> {
+    const ms = brake(address, performance.now());
+    if (ms > 0) await stop.race(sleep(ms, undefined, { ref: false }));
   }
 
   function finish(exchange: Exchange, reply: Reply): void {

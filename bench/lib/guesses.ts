@@ -1,0 +1,26 @@
+/** Sends requests with unknown tokens over some connections without a pause, until it is ended: `guesses.ts URL CONNECTIONS`. Prints how many were refused each second. */
+import { randomBytes } from "node:crypto";
+import { Agent, request as send } from "node:http";
+
+const [url = "", connections = "20"] = process.argv.slice(2);
+const agent = new Agent({ keepAlive: true, maxSockets: Number(connections) });
+let refused = 0;
+
+const guess = (): Promise<void> =>
+  new Promise((done, failed) => {
+    const headers = { authorization: `Bearer ${randomBytes(32).toString("hex")}` };
+    const request = send(`${url}/dns`, { agent, headers }, (response) => {
+      if (response.statusCode === 401) refused += 1;
+      response.resume().on("end", done);
+    });
+    request.on("error", failed).end();
+  });
+
+for (let i = 0; i < Number(connections); i++)
+  void (async () => {
+    for (;;) await guess();
+  })();
+setInterval(() => {
+  console.log(refused);
+  refused = 0;
+}, 1000);

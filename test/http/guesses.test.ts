@@ -1,0 +1,46 @@
+/** Requests with bad tokens: a network that sends many waits for its refusals, and good tokens of the same network do not. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { dial, type Line } from "./talk.ts";
+import { openLibrary, tokenOf } from "./toy.ts";
+
+const get = (token: string): string => `GET /book HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+const unknown = "0".repeat(64);
+const hour = 3_600_000;
+
+test("beyond the burst a refusal waits, a good token does not, and the end of the service lets it go", async () => {
+  const library = await openLibrary({ limits: { guesses: { burst: 2, pace: hour, longest: hour } } });
+  const lines: Line[] = [];
+  const open = async (source?: string): Promise<Line> => {
+    const line = await dial(library.port, source);
+    lines.push(line);
+    return line;
+  };
+  const first = await open();
+  for (let i = 0; i < 2; i++) {
+    first.say(get(unknown));
+    assert.equal((await first.hear()).status, 401);
+  }
+  const held = await open("127.0.0.7");
+  const heard: string[] = [];
+  held.say(get(unknown));
+  const refused = held.hear().then((answer) => {
+    heard.push("held");
+    return answer;
+  });
+  // Its row is stored before it waits.
+  while (!library.audit.some(({ address }) => address === "127.0.0.7")) await new Promise(setImmediate);
+  for (let i = 0; i < 10; i++) {
+    first.say(get(tokenOf("a")));
+    assert.equal((await first.hear()).status, 200);
+  }
+  const other = await open("127.9.9.9");
+  other.say(get(unknown));
+  assert.equal((await other.hear()).status, 401, "another network has a pace of its own");
+  assert.deepEqual(heard, []);
+  const closed = library.http.close(5000);
+  assert.equal((await refused).status, 401);
+  await closed;
+  await library.close();
+  for (const line of lines) line.close();
+});
