@@ -1,7 +1,7 @@
 /** A database file that is damaged, or on a disk without room: the service starts, serves what it can, and says what is wrong. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { ApiError } from "@brume/api/client.ts";
 import { connect, databaseName } from "../../service/src/store/sqlite.ts";
 import { openAsker } from "../dns/ask.ts";
 import { createProcess, type Process } from "../process.ts";
-import { lookUp } from "./load.ts";
+import { lookUp, lookUpSerial } from "./load.ts";
 
 interface Ready {
   readonly Status: string;
@@ -30,6 +30,68 @@ function damage(file: string, table: string): void {
   writeSync(handle, Buffer.alloc(size, 0xff), 0, size, (page - 1) * size);
   closeSync(handle);
 }
+
+/** Overwrites pages of a table, which has two levels: the leaves from one index to before another. */
+function damageLeaves(file: string, table: string, from: number, to: number): void {
+  const connection = connect(file, { readOnly: true });
+  const root = Number(connection.first("select rootpage from sqlite_schema where name = ?", [table])?.["rootpage"]);
+  const size = Number(connection.first("pragma page_size", [])?.["page_size"]);
+  connection.close();
+  const handle = openSync(file, "r+");
+  const page = Buffer.alloc(size);
+  readSync(handle, page, 0, size, (root - 1) * size);
+  assert.equal(page[0], 5, "the root is an interior page of a table");
+  const cells = Array.from({ length: page.readUInt16BE(3) }, (_, i) => page.readUInt16BE(12 + 2 * i));
+  const leaves = [...cells.map((at) => page.readUInt32BE(at)), page.readUInt32BE(8)];
+  assert.ok(leaves.length > to, `${leaves.length} leaves`);
+  for (const leaf of leaves.slice(from, to)) writeSync(handle, Buffer.alloc(size, 0xff), 0, size, (leaf - 1) * size);
+  closeSync(handle);
+}
+
+test("thousands of damaged rows in a row: all other zones are served", { timeout: 170_000 }, async () => {
+  const brume = await createProcess("sqlite");
+  const file = join(brume.folder, databaseName);
+  const count = 4000;
+  try {
+    await brume.end("SIGTERM");
+    await brume.query(`
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+      INSERT INTO domain (project_id, name, ascii, subtree, serial, created)
+      SELECT 1, 'd' || i || '.test', 'd' || i || '.test', 'test.d' || i || '.', 7, 1 FROM n;
+      PRAGMA wal_checkpoint(TRUNCATE)`);
+    damageLeaves(file, "domain", 3, 50);
+    const connection = connect(file, { readOnly: true });
+    const expected = new Map<string, number | null>();
+    for (let i = 1; i <= count; i++) {
+      let serial: number | null = null;
+      try {
+        serial = Number(connection.first("select serial from domain where id = ?", [i])?.["serial"]);
+      } catch {
+        // Its page is damaged.
+      }
+      expected.set(`d${i}.test`, serial);
+    }
+    connection.close();
+    const lost = [...expected.values()].filter((serial) => serial === null).length;
+    assert.ok(lost > 2000 && expected.get(`d${count}.test`) === 7, `${lost} rows are damaged`);
+    await brume.start().catch(() => {});
+    const asker = await openAsker(brume.dns);
+    const served = new Map<string, number | null>();
+    const names = [...expected.keys()];
+    for (let from = 0; from < names.length; from += 100)
+      await Promise.all(
+        names.slice(from, from + 100).map(async (name) => served.set(name, await lookUpSerial(asker, name))),
+      );
+    asker.close();
+    assert.deepEqual(
+      names.filter((name) => served.get(name) !== expected.get(name)),
+      [],
+    );
+    assert.ok(brume.log.some(({ msg }) => msg === `${lost} zones are not served: their rows cannot be read.`));
+  } finally {
+    await brume.close();
+  }
+});
 
 for (const table of ["event", "domain"])
   test(`a damaged page of ${table}: what can be read is served`, { timeout: 120_000 }, async () => {

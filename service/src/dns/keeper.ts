@@ -10,9 +10,10 @@ import { append } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import type { Cap } from "../engine/prune.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
-import { StorageError, type Store, type Tx } from "../store/db.ts";
+import type { Store, Tx } from "../store/db.ts";
 import { wholeZone } from "./apply.ts";
 import { type Delegation, type DelegationOptions, findDelegation } from "./delegation.ts";
+import { isDamage, readReadable } from "./readable.ts";
 import { showDomain } from "./show.ts";
 import * as table from "./table.ts";
 
@@ -45,8 +46,6 @@ const pageRecords = 5000;
 /** Milliseconds between looks for zones that differ; other processes write to PostgreSQL too. */
 const period = { one: 30_000, many: 1000 } as const;
 const retryAfter = 1000;
-/** Ids tried one by one on damaged pages. */
-const mostSkipped = 1000;
 
 export function createZones({ store, nameserver, nameServers, log }: ZonesOptions): Zones {
   const serials = new Map<string, number>();
@@ -136,40 +135,39 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
       });
     });
 
-  /** Whole zones in the order of their ids, many at a time. */
+  /** Whole zones in the order of their ids, many at a time. Of a damaged table, those that can be read. */
   async function publishAll(): Promise<void> {
     let after = 0;
-    for (;;) {
-      const page = await readPage(after);
-      if (page === null) return;
-      const { domains } = page;
-      for (let from = 0; from < domains.length; ) {
-        let count = 0;
-        let to = from;
-        while (to < domains.length && (to === from || count + (domains[to]?.record_count ?? 0) <= pageRecords)) {
-          count += domains[to]?.record_count ?? 0;
-          to += 1;
-        }
-        await publishSome(domains.slice(from, to));
-        from = to;
+    try {
+      for (;;) {
+        const domains = await table.listAllDomains.all(store.read, { after, limit: 1000 });
+        if (domains.length === 0) return;
+        await publishPage(domains);
+        after = domains.at(-1)?.id ?? after;
       }
-      after = page.last;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+    }
+    try {
+      const lost = await readReadable(store.read, after, publishPage);
+      log("error", `${lost} zones are not served: their rows cannot be read.`);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      log("error", `Zones with ids above ${after} are not served: neither their rows nor their ids can be read.`);
     }
   }
 
-  /** Domains after this id; null: there are none. Those on a damaged page are left out: what can be read is served. */
-  async function readPage(after: number): Promise<{ domains: readonly table.DomainRow[]; last: number } | null> {
-    let skipped = 0;
-    for (let limit = 1000; ; ) {
-      try {
-        const domains = await table.listAllDomains.all(store.read, { after: after + skipped, limit });
-        return domains.length === 0 ? null : { domains, last: domains.at(-1)?.id ?? after };
-      } catch (error) {
-        if (!(error instanceof StorageError) || !error.isDamage) throw error;
-        if (skipped > mostSkipped) return null;
-        if (limit > 1) limit = Math.ceil(limit / 10);
-        else skipped += 1;
+  /** Many records at a time, or one zone. */
+  async function publishPage(domains: readonly table.DomainRow[]): Promise<void> {
+    for (let from = 0; from < domains.length; ) {
+      let count = 0;
+      let to = from;
+      while (to < domains.length && (to === from || count + (domains[to]?.record_count ?? 0) <= pageRecords)) {
+        count += domains[to]?.record_count ?? 0;
+        to += 1;
       }
+      await publishSome(domains.slice(from, to));
+      from = to;
     }
   }
 
@@ -177,7 +175,7 @@ export function createZones({ store, nameserver, nameServers, log }: ZonesOption
     try {
       await publishAllOf(domains);
     } catch (error) {
-      if (!(error instanceof StorageError) || !error.isDamage) throw error;
+      if (!isDamage(error)) throw error;
       if (domains.length > 1) for (const domain of domains) await publishSome([domain]);
       else log("error", `The zone ${domains[0]?.ascii} is not served: its records cannot be read.`);
     }

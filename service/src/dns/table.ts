@@ -39,6 +39,20 @@ export const listAllDomains = prepare<{ after: number; limit: number }>()((db, p
   db.selectFrom("domain").selectAll().where("id", ">", p("after")).orderBy("id").limit(p("limit")),
 );
 
+/** Indexes that hold the id of every domain, each in pages of its own. */
+export const indexedBy = ["ascii", "subtree", "project_id"] as const;
+
+/** Every id in order, out of one index: pages of the table that cannot be read hide none. */
+export async function listDomainIds(db: Reader, index: (typeof indexedBy)[number]): Promise<number[]> {
+  const rows = await db.selectFrom("domain").select("id").orderBy(index).execute();
+  return rows.map(({ id }) => id).sort((a, b) => a - b);
+}
+
+/** All domains with ids from `first` to `last`, in order of id. */
+export const listDomainRange = prepare<{ first: number; last: number }>()((db, p) =>
+  db.selectFrom("domain").selectAll().where("id", ">=", p("first")).where("id", "<=", p("last")).orderBy("id"),
+);
+
 /** Id, name and serial of every domain: what should be served. */
 export const listSerials = (db: Reader): Promise<{ id: number; ascii: string; serial: number }[]> =>
   db.selectFrom("domain").select(["id", "ascii", "serial"]).execute();
