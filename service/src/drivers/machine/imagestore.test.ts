@@ -3,7 +3,6 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -48,6 +47,12 @@ const entry = (file: string, sums: string, hash: CatalogueEntry["hash"] = "sha25
 const storeWith = (...entries: CatalogueEntry[]) =>
   createImageStore({ exec, images, imports, now: () => now, allows, catalogue: entries });
 
+/** Calls `work` every millisecond for as long as the answer can still be written: a client that has left must not keep the process. */
+function whileOpen(response: ServerResponse, work: (timer: NodeJS.Timeout) => void): void {
+  const timer = setInterval(() => work(timer), 1);
+  response.once("close", () => clearInterval(timer));
+}
+
 /** A qcow2 with something in it. */
 function makeDisk(name: string, ...options: string[]): Buffer {
   const path = join(folder, name);
@@ -77,7 +82,10 @@ before(async () => {
   await once(server, "listening");
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
-after(() => server.close());
+after(() => {
+  server.close();
+  server.closeAllConnections();
+});
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "brume-store-"));
   [images, imports] = [join(folder, "images"), join(folder, "import")];
@@ -158,12 +166,12 @@ test("what breaks off goes on where it ended", async () => {
     response.writeHead(start > 0 ? 206 : 200, { "content-length": bytes.length - start, ...(start > 0 && range) });
     response.write(bytes.subarray(start, start + 100_000));
     // A connection that ends before anything of this part was written leaves nothing to go on from.
-    const timer = setInterval(() => {
-      if (!existsSync(path) || statSync(path).size <= start) return;
+    whileOpen(response, (timer) => {
+      if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) <= start) return;
       clearInterval(timer);
       if (++times < 3) response.destroy();
       else response.end(bytes.subarray(start + 100_000));
-    }, 1);
+    });
   });
   await downloadFile(new URL(`${origin}/broken`), path, 1e6, { allows, pause: 1 });
   assert.deepEqual(readFileSync(path), bytes);
@@ -184,11 +192,9 @@ test("an answer that cannot be relied on ends in words, not in a loop", async ()
   await assert.rejects(get("forbidden"), isTrouble("unreachable", /403/));
   served.set("large", Buffer.alloc(2000));
   await assert.rejects(get("large", 1000), isTrouble("full"));
-  served.set("endless", (_request, response) => {
-    response.writeHead(200);
-    const timer = setInterval(() => response.write(Buffer.alloc(500)), 1);
-    response.on("close", () => clearInterval(timer));
-  });
+  served.set("endless", (_request, response) =>
+    whileOpen(response.writeHead(200), () => response.write(Buffer.alloc(500))),
+  );
   await assert.rejects(get("endless", 5000), isTrouble("full"));
   await assert.rejects(
     downloadFile(new URL("http://127.0.0.1:1/x"), path, 1e6, { allows, pause: 1 }),
