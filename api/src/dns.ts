@@ -1,8 +1,7 @@
 /**
- * Domains and records: one table of seven record types, and the operations that are made from it.
- * Which fields a type takes, and what a field means, is said once here; how they are read is in the service's `dns/rules`.
+ * Domains and their records: the operations on domains, and those on records as `record/` derives them from the table of record types.
  */
-import { type Static, type TObject, type TProperties, Type } from "typebox";
+import { type Static, Type } from "typebox";
 import { newDomainFaults } from "./claim.ts";
 import {
   boolean,
@@ -22,97 +21,13 @@ import {
   wordsFilter,
 } from "./common.ts";
 import { operations } from "./operation.ts";
+import { DnsRecord, domainStates, RecordFields, recordOperations, recordParam, ruleFaults } from "./record/record.ts";
+import { limits } from "./record/spec.ts";
+import { recordTypes } from "./record/types.ts";
 
-export const recordTypes = ["A", "AAAA", "CNAME", "MX", "NS", "SRV", "TXT"] as const;
-export type RecordType = (typeof recordTypes)[number];
-
-/** Defaults and limits (docs/spec.md#defaults-and-limits). */
-export const limits = {
-  ttl: 3600,
-  maxTtl: 2_147_483_647,
-  textBytes: 4096,
-  /** All records of one type at one name; with 1,535 bytes for the rest it fits into one message (RFC 1035 section 4.2.2). */
-  setBytes: 64_000,
-  changes: 10_000,
-  importSeconds: 5,
-} as const;
-
-const number16 = integer(0, 65_535, { "x-either": true });
-const host = text({ maxLength: 1024 });
-
-const common = {
-  DomainId: optionalId({ description: "The domain; required to make a record." }),
-  Name: optional(host),
-  HostName: optional(host),
-  TTL: optional(integer(0, limits.maxTtl, { description: "Seconds. Default 3600." })),
-  Labels: optional(Labels),
-};
-
-/** Which fields each type reads beside the common ones. What is required is for the rules to say: names stand in for each other. */
-const ownFields = {
-  A: { IP: optional(text({ maxLength: 64 })) },
-  AAAA: { IP: optional(text({ maxLength: 64 })) },
-  CNAME: { MnemonicName: optional(host) },
-  MX: { ExtHostName: optional(host), Priority: optional(number16) },
-  NS: { ExtHostName: optional(host) },
-  SRV: {
-    Service: optional(text({ maxLength: 64 })),
-    Proto: optional(text({ maxLength: 64 })),
-    Priority: optional(number16),
-    Weight: optional(number16),
-    Port: optional(number16),
-    Target: optional(host),
-  },
-  TXT: { Text: optional(text({ "x-verbatim": true })) },
-} as const;
-
-export const RecordFields = Type.Object({
-  ...common,
-  ...ownFields.A,
-  ...ownFields.CNAME,
-  ...ownFields.MX,
-  ...ownFields.SRV,
-  ...ownFields.TXT,
-});
-/** Every field of any type, as read; a type's own operation reads only its own. */
-export type RecordFields = Static<typeof RecordFields>;
-
-type Bodies = {
-  [T in RecordType]: typeof common & (typeof ownFields)[T] extends infer F extends TProperties ? TObject<F> : never;
-};
-/** The compiler sees no single type in a spread of one of seven, so it is told. */
-const recordBody = <T extends RecordType>(type: T) =>
-  Type.Object({ ...common, ...ownFields[type] }) as unknown as Bodies[T];
-
-/** Of domains and their records: stored, and served. */
-const domainStates = ["New", "Active"] as const;
-
-export const DnsRecord = Type.Object(
-  {
-    ID: id(),
-    TypeRecord: word(recordTypes),
-    IP: text(),
-    HostName: text(),
-    Priority: text(),
-    Text: text(),
-    MnemonicName: text(),
-    ExtHostName: text(),
-    State: word(domainStates),
-    DateCreate: date(),
-    Service: text(),
-    Proto: text(),
-    Weight: text(),
-    TTL: integer(0, limits.maxTtl),
-    Port: text(),
-    Target: text(),
-    CanonicalDescription: text({ description: "One zone file line." }),
-    PunyName: text({ description: "Owner in ASCII: `@`, or absolute with dot." }),
-    DomainID: id(),
-    Labels,
-  },
-  { title: "Record" },
-);
-export type DnsRecord = Static<typeof DnsRecord>;
+export { DnsRecord, RecordFields } from "./record/record.ts";
+export { limits } from "./record/spec.ts";
+export { type RecordType, recordTypes } from "./record/types.ts";
 
 const ImportReport = Type.Object(
   {
@@ -185,62 +100,7 @@ const Version = Type.Object(
 );
 export type Version = Static<typeof Version>;
 
-const ruleFaults = [
-  "name_outside_domain",
-  "token_restricted",
-  "quota_exceeded",
-  "cname_at_apex",
-  "cname_conflict",
-  "delegation_conflict",
-  "record_exists",
-] as const;
-
 const domainParam = { id: "domain_not_found" } as const;
-const recordParam = { id: "record_not_found" } as const;
-
-/** Where owner and value are looked for; the first that is not empty is taken. */
-const ownerFields = "Owner: `Name`, `HostName`, else the top.";
-const wanted: Readonly<Record<RecordType, string>> = {
-  A: `${ownerFields} Value: \`IP\`, of four decimal numbers.`,
-  AAAA: `${ownerFields} Value: \`IP\`.`,
-  CNAME: "Owner: `MnemonicName`. Target: `Name`, `HostName`.",
-  MX: "Owner: `Name`, else the top, and host: `HostName`; with `ExtHostName`, which is the host then, owner: `HostName`, `Name`, else the top.",
-  NS: "Owner: `HostName`, else the top. Server: `Name`, `ExtHostName`.",
-  SRV: `${ownerFields} Required: \`Service\`, \`Proto\`, \`Target\`, \`Port\`.`,
-  TXT: `${ownerFields} Value: \`Text\`, at most ${limits.textBytes} bytes; \`"a=1" "b=2"\` is two strings.`,
-};
-
-const createRecord = <T extends RecordType, P extends string>(type: T, path: P) =>
-  ({
-    method: "POST",
-    path,
-    access: "dns:write",
-    summary: `Create ${/^[AMNS]/.test(type) ? "an" : "a"} ${type} record`,
-    description: `${wanted[type]} Served by the name server when the answer leaves.`,
-    body: recordBody(type),
-    answer: DnsRecord,
-    tagged: true,
-    shows: "readRecord",
-    wait: 2,
-    faults: ruleFaults,
-  }) as const;
-
-const updateRecord = <T extends RecordType, P extends string>(type: T, path: P) =>
-  ({
-    method: "PUT",
-    path,
-    access: "dns:write",
-    summary: `Update ${/^[AMNS]/.test(type) ? "an" : "a"} ${type} record`,
-    description: "Absent fields, the owner included, stay. An edit that changes nothing leaves the serial alone.",
-    params: recordParam,
-    body: recordBody(type),
-    answer: DnsRecord,
-    tagged: true,
-    shows: "readRecord",
-    wait: 2,
-    repeatable: true,
-    faults: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
-  }) as const;
 
 export const dnsOperations = operations({
   listDomains: {
@@ -383,18 +243,5 @@ export const dnsOperations = operations({
     answer: null,
     wait: 2,
   },
-  createRecordA: createRecord("A", "/dns/recorda"),
-  updateRecordA: updateRecord("A", "/dns/recorda/{id}"),
-  createRecordAAAA: createRecord("AAAA", "/dns/recordaaaa"),
-  updateRecordAAAA: updateRecord("AAAA", "/dns/recordaaaa/{id}"),
-  createRecordCNAME: createRecord("CNAME", "/dns/recordcname"),
-  updateRecordCNAME: updateRecord("CNAME", "/dns/recordcname/{id}"),
-  createRecordMX: createRecord("MX", "/dns/recordmx"),
-  updateRecordMX: updateRecord("MX", "/dns/recordmx/{id}"),
-  createRecordNS: createRecord("NS", "/dns/recordns"),
-  updateRecordNS: updateRecord("NS", "/dns/recordns/{id}"),
-  createRecordSRV: createRecord("SRV", "/dns/recordsrv"),
-  updateRecordSRV: updateRecord("SRV", "/dns/recordsrv/{id}"),
-  createRecordTXT: createRecord("TXT", "/dns/recordtxt"),
-  updateRecordTXT: updateRecord("TXT", "/dns/recordtxt/{id}"),
+  ...recordOperations,
 });

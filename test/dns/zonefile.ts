@@ -1,7 +1,8 @@
 /**
  * Zone images for tests and the master file of them, so that ours and another server are given the very same zone.
  */
-import type { RecordData, RecordSet, RecordType, Soa, ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
+import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
+import type { RecordData, RecordSet, Soa, ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
 
 export const SOA: Soa = {
   mname: "ns1.example.com",
@@ -15,17 +16,15 @@ export const SOA: Soa = {
 
 /** One set, data in presentation form as a master file has it. */
 export function set(owner: string, type: RecordType, ...data: string[]): RecordSet {
-  return { owner, type, ttl: 300, data: data.map((text) => parse(type, text)) };
+  return { owner, type: recordSpecs[type], ttl: 300, data: data.map((text) => parse(type, text)) };
 }
 
 function parse(type: RecordType, text: string): RecordData {
   const words = text.split(" ");
   const [a = "", b = "", c = "", d = ""] = words;
-  if (type === "A" || type === "AAAA") return { address: text };
-  if (type === "CNAME" || type === "NS") return { target: text };
-  if (type === "MX") return { preference: Number(a), exchange: b };
-  if (type === "SRV") return { priority: Number(a), weight: Number(b), port: Number(c), target: d };
-  return { strings: text.match(/.{1,255}/gs) ?? [""] };
+  if (type === "MX") return [Number(a), b];
+  if (type === "SRV") return [Number(a), Number(b), Number(c), d];
+  return type === "TXT" ? [text.match(/.{1,255}/gs) ?? [""]] : [text];
 }
 
 /** The whole image of a zone at a serial. */
@@ -40,15 +39,16 @@ export function zonefile({ zone, serial, soa, sets }: ZoneChange): string {
     `${name(zone)} ${soa.ttl} IN SOA ${name(soa.mname)} ${name(soa.rname)} ${serial} ${soa.refresh} ${soa.retry} ${soa.expire} ${soa.minimum}`,
   ];
   for (const { owner, type, ttl, data } of sets) {
-    for (const item of data) lines.push(`${name(owner)} ${ttl} IN ${type} ${print(item, name)}`);
+    for (const item of data) lines.push(`${name(owner)} ${ttl} IN ${type.name} ${print(type.name, item, name)}`);
   }
   return `${lines.join("\n")}\n`;
 }
 
-function print(data: RecordData, name: (text: string) => string): string {
-  if ("address" in data) return data.address;
-  if ("exchange" in data) return `${data.preference} ${name(data.exchange)}`;
-  if ("port" in data) return `${data.priority} ${data.weight} ${data.port} ${name(data.target)}`;
-  if ("target" in data) return name(data.target);
-  return data.strings.map((text) => `"${text.replace(/["\\]/g, "\\$&")}"`).join(" ");
+function print(type: string, data: RecordData, name: (text: string) => string): string {
+  if (type === "A" || type === "AAAA") return String(data[0]);
+  if (type !== "TXT") return [...data.slice(0, -1), name(String(data.at(-1)))].join(" ");
+  return data
+    .flatMap((strings) => strings)
+    .map((text) => `"${String(text).replace(/["\\]/g, "\\$&")}"`)
+    .join(" ");
 }

@@ -80,12 +80,9 @@ async function checkVersions(read: Reader, domain: DomainRow): Promise<void> {
 const line = (owner: string, ttl: number, type: string, data: string): string =>
   `${owner.toLowerCase() || "."} ${ttl} ${type} ${data}`;
 
-function printData(data: RecordData): string {
-  if ("address" in data) return data.address;
-  if ("strings" in data) return JSON.stringify(data.strings);
-  if ("exchange" in data) return `${data.preference} ${data.exchange || "."}`;
-  if ("port" in data) return `${data.priority} ${data.weight} ${data.port} ${data.target || "."}`;
-  return data.target || ".";
+function printData(type: string, data: RecordData): string {
+  if (type === "TXT") return JSON.stringify(data[0]);
+  return type === "AAAA" ? normal(String(data[0])) : data.map((value) => (value === "" ? "." : value)).join(" ");
 }
 
 type Heard = { preference: number; exchange: string } & {
@@ -108,7 +105,7 @@ const normal = (address: string): string => new URL(`http://[${address}]`).hostn
 async function checkServed(process: Standing, domain: DomainRow, rows: readonly RecordRow[]): Promise<void> {
   const { sets, serial } = wholeZone(domain, rows, nameServers);
   const expected = sets.flatMap(({ owner, type, ttl, data }) =>
-    data.map((one) => line(owner, ttl, type, type === "AAAA" ? normal(printData(one)) : printData(one))),
+    data.map((one) => line(owner, ttl, type.name, printData(type.name, one))),
   );
   const stream = await openStream(process.dns);
   stream.write(query(domain.ascii, 252, { edns: 0 }));

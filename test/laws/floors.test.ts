@@ -59,7 +59,7 @@ const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
 
 /** Rooms of a feature that do no input or output; `node:module` only loads tables that are seldom needed. */
 const pureRooms =
-  /^(?:name|address|record|rules|served|text|pattern|wire|difference|plan|image|zonefile\/.*|(?:vpn|firewall)\/(?!routes).*|batch|copy|filter|hostname|order|password|rebuild|resize|room|samples|show|state)\.ts$/;
+  /^(?:name|address|record|rules|served|text|pattern|wire|kind|data|difference|plan|image|zonefile\/.*|(?:vpn|firewall)\/(?!routes).*|batch|copy|filter|hostname|order|password|rebuild|resize|room|samples|show|state)\.ts$/;
 
 /** Of Node, what neither reads nor writes anything. */
 const pureNode = ["node:module", "node:buffer", "node:util", "node:net"];

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
 import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
@@ -279,11 +280,11 @@ for (const [driver, open] of Object.entries(drivers)) {
         set("a b.example.com", "A", "192.0.2.1"),
         set("a.example.com", "MX", "65536 b.example.com"),
         set("a.example.com", "SRV", "0 0 -1 b.example.com"),
-        { owner: "a.example.com", type: "TXT", ttl: 60, data: [{ strings: ["ü".repeat(128)] }] },
-        { owner: "a.example.com", type: "TXT", ttl: 60, data: [{ strings: [] }] },
-        { owner: "a.example.com", type: "A", ttl: -1, data: [{ address: "192.0.2.1" }] },
-        { owner: "a.example.com", type: "A", ttl: 2 ** 31, data: [{ address: "192.0.2.1" }] },
-        { owner: "a.example.com", type: "A", ttl: 60, data: [{ target: "b.example.com" }] },
+        { owner: "a.example.com", type: recordSpecs.TXT, ttl: 60, data: [[["ü".repeat(128)]]] },
+        { owner: "a.example.com", type: recordSpecs.TXT, ttl: 60, data: [[[]]] },
+        { owner: "a.example.com", type: recordSpecs.A, ttl: -1, data: [["192.0.2.1"]] },
+        { owner: "a.example.com", type: recordSpecs.A, ttl: 2 ** 31, data: [["192.0.2.1"]] },
+        { owner: "a.example.com", type: recordSpecs.A, ttl: 60, data: [[1]] },
       ];
       for (const [i, fault] of broken.entries()) {
         const good = image(`good${i}.example`, 1, [set(`a.good${i}.example`, "A", "192.0.2.1")]);
@@ -294,7 +295,7 @@ for (const [driver, open] of Object.entries(drivers)) {
           server.publish([step(`good${i}.example`, 1, 2, [])]),
         ]);
         assert.deepEqual(before, { status: "fulfilled", value: [1] });
-        assert.equal(between?.status, "rejected", `${fault.owner} ${fault.type} ${JSON.stringify(fault.data)}`);
+        assert.equal(between?.status, "rejected", `${fault.owner} ${fault.type.name} ${JSON.stringify(fault.data)}`);
         assert.deepEqual(after, { status: "fulfilled", value: [2] });
         assert.equal(await look(`a.good${i}.example`), "NOERROR 192.0.2.1");
         assert.equal(await look(`never${i}.example`), "REFUSED");

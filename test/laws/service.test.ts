@@ -1,6 +1,7 @@
 /** The keepers that the service runs, held to the laws of keepers, and their names, which rows remember. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { auditRows } from "../../service/src/account/table.ts";
 import { silentLog } from "../../service/src/base/log.ts";
@@ -66,8 +67,8 @@ proveKeeper("dns.delegation", async (store) => {
     log: silentLog,
   });
   const soa = automaticSoa("example", nameServers);
-  const ns = (owner: string, target: string) => ({ owner, type: "NS" as const, ttl: 60, data: [{ target }] });
-  const address = { owner: "ns.example", type: "A" as const, ttl: 60, data: [{ address: "127.0.0.1" }] };
+  const ns = (owner: string, target: string) => ({ owner, type: recordSpecs.NS, ttl: 60, data: [[target]] });
+  const address = { owner: "ns.example", type: recordSpecs.A, ttl: 60, data: [["127.0.0.1"]] };
   const sets = [ns("example", "ns.example"), address, ns(domain.ascii, nameServers[0] as string)];
   await parent.publish([{ zone: "example", base: null, serial: 1, soa, sets }]);
   let changes = 0;

@@ -1,7 +1,7 @@
 /** Projects 1 and 2, token 2, what the audit and the events tell of it, and the service about itself. */
 import type { Contract } from "../contract.ts";
 import type { Answer } from "../operation.ts";
-import { txt } from "./dns.ts";
+import { recordExample } from "./dns.ts";
 import { date, type Examples } from "./example.ts";
 
 const project = (id: number, name: string, servers: number, used: number) => ({
@@ -121,7 +121,7 @@ export const accountExamples: Examples = {
         Status: 200,
         RequestID: "01JD4QK7Z8S3",
         Before: null,
-        After: txt("abc"),
+        After: recordExample("TXT", "create"),
         Count: 1,
         LastDate: date,
       },
@@ -139,7 +139,7 @@ export const accountExamples: Examples = {
         ParentID: 3,
         TokenID: 2,
         RequestID: "01JD4QK7Z8S3",
-        Data: txt("abc"),
+        Data: recordExample("TXT", "create"),
       },
     ],
   },

@@ -1,92 +1,41 @@
 /** Domain 3, `example.com`, and its records. */
-import type { AppliedChange, DnsRecord, Domain, RecordFields } from "../dns.ts";
+import type { AppliedChange, DnsRecord, Domain, RecordFields, RecordType } from "../dns.ts";
+import { laterFields } from "../record/record.ts";
+import { recordSpecs, recordTypes } from "../record/types.ts";
 import { date, type Examples } from "./example.ts";
 
-const fields = (given: RecordFields) => given;
+/** The response to the create or update of a type's example. */
+export function recordExample(type: RecordType, step: "create" | "update"): DnsRecord {
+  const { id, [step]: example } = recordSpecs[type].examples;
+  return {
+    ID: id,
+    TypeRecord: type,
+    IP: "",
+    HostName: "@",
+    Priority: "",
+    Text: "",
+    MnemonicName: "",
+    ExtHostName: "",
+    State: "Active",
+    DateCreate: date,
+    Service: "",
+    Proto: "",
+    Weight: "",
+    TTL: 3600,
+    Port: "",
+    Target: "",
+    CanonicalDescription: "",
+    PunyName: "@",
+    DomainID: 3,
+    ...Object.fromEntries(Object.keys(laterFields).map((name) => [name, ""])),
+    Labels: {},
+    ...example.response,
+  };
+}
 
-const record = (given: Partial<DnsRecord>): DnsRecord => ({
-  ID: 8,
-  TypeRecord: "A",
-  IP: "",
-  HostName: "@",
-  Priority: "",
-  Text: "",
-  MnemonicName: "",
-  ExtHostName: "",
-  State: "Active",
-  DateCreate: date,
-  Service: "",
-  Proto: "",
-  Weight: "",
-  TTL: 3600,
-  Port: "",
-  Target: "",
-  CanonicalDescription: "",
-  PunyName: "@",
-  DomainID: 3,
-  Labels: {},
-  ...given,
-});
-
-const a = (ip: string, ttl: number) =>
-  record({
-    IP: ip,
-    HostName: "www.example.com.",
-    TTL: ttl,
-    CanonicalDescription: `www.example.com. ${ttl} IN A ${ip}`,
-    PunyName: "www.example.com.",
-  });
-const aaaa = (ip: string) =>
-  record({ ID: 9, TypeRecord: "AAAA", IP: ip, CanonicalDescription: `@ 3600 IN AAAA ${ip}` });
-const cname = (target: string) =>
-  record({
-    ID: 10,
-    TypeRecord: "CNAME",
-    HostName: target,
-    MnemonicName: "blog.example.com.",
-    CanonicalDescription: `blog.example.com. 3600 IN CNAME ${target}`,
-    PunyName: "blog.example.com.",
-  });
-const mx = (priority: number) =>
-  record({
-    ID: 11,
-    TypeRecord: "MX",
-    Priority: String(priority),
-    ExtHostName: "mail.example.com.",
-    CanonicalDescription: `@ 3600 MX ${priority} mail.example.com.`,
-  });
-const ns = (ttl: number) =>
-  record({
-    ID: 12,
-    TypeRecord: "NS",
-    HostName: "lab.example.com.",
-    ExtHostName: "ns.example.net.",
-    TTL: ttl,
-    CanonicalDescription: `lab.example.com. ${ttl} IN NS ns.example.net.`,
-    PunyName: "lab.example.com.",
-  });
-const srv = (weight: number, port: number) =>
-  record({
-    ID: 13,
-    TypeRecord: "SRV",
-    Priority: "20",
-    Service: "_xmpp-client.",
-    Proto: "tcp",
-    Weight: String(weight),
-    Port: String(port),
-    Target: "chat.example.com.",
-    CanonicalDescription: `_xmpp-client._tcp.example.com. 3600 IN SRV 20 ${weight} ${port} chat.example.com.`,
-  });
-export const txt = (text: string) =>
-  record({
-    ID: 14,
-    TypeRecord: "TXT",
-    HostName: "_acme-challenge.example.com.",
-    Text: `"${text}" `,
-    TTL: 60,
-    CanonicalDescription: `_acme-challenge.example.com. 60 IN TXT "${text}"`,
-    PunyName: "_acme-challenge.example.com.",
-  });
+const a = recordExample("A", "create");
+const movedA = recordExample("A", "update");
+const txt = recordExample("TXT", "create");
 
 const domain = (records: DnsRecord[], serial: number, labels: Record<string, string> = {}): Domain => ({
   ID: 3,
@@ -104,13 +53,25 @@ const domain = (records: DnsRecord[], serial: number, labels: Record<string, str
   Labels: labels,
 });
 
-const moved: AppliedChange = { Op: "Update", Before: a("10.63.0.2", 3600), After: a("10.63.0.3", 300) };
-const removed: AppliedChange = { Op: "Delete", Before: txt("abc"), After: null };
+const moved: AppliedChange = { Op: "Update", Before: a, After: movedA };
+const removed: AppliedChange = { Op: "Delete", Before: txt, After: null };
+
+/** A create and an update of every type. */
+const recordExamples: Examples = Object.fromEntries(
+  recordTypes.flatMap((type) => {
+    const { id, create, update } = recordSpecs[type].examples;
+    const request = (fields: object) => ({ DomainId: 3, ...fields }) as RecordFields;
+    return [
+      [`createRecord${type}`, { request: request(create.request), answer: recordExample(type, "create") }],
+      [`updateRecord${type}`, { path: [id], request: request(update.request), answer: recordExample(type, "update") }],
+    ];
+  }),
+);
 
 export const dnsExamples: Examples = {
-  listDomains: { answer: [domain([txt("abc")], 1_795_166_100)] },
+  listDomains: { answer: [domain([txt], 1_795_166_100)] },
   createDomain: { request: { Name: "example.com" }, answer: domain([], 1_795_166_100) },
-  readDomain: { path: [3], answer: domain([a("10.63.0.2", 3600), txt("abc")], 1_795_166_411) },
+  readDomain: { path: [3], answer: domain([a, txt], 1_795_166_411) },
   updateDomain: {
     path: [3],
     request: { Labels: { team: "web" } },
@@ -144,70 +105,10 @@ export const dnsExamples: Examples = {
       Created: 0,
       Updated: 1,
       Deleted: 0,
-      Records: [{ Op: "Update", Before: a("10.63.0.3", 300), After: a("10.63.0.2", 3600) }],
+      Records: [{ Op: "Update", Before: movedA, After: a }],
     },
   },
-  readRecord: { path: [8], answer: a("10.63.0.2", 3600) },
+  readRecord: { path: [8], answer: a },
   deleteRecord: { path: [3, 14] },
-  createRecordA: {
-    request: fields({ DomainId: 3, IP: "10.63.0.2", Name: "www", TTL: 3600 }),
-    answer: a("10.63.0.2", 3600),
-  },
-  updateRecordA: {
-    path: [8],
-    request: fields({ DomainId: 3, IP: "10.63.0.3", Name: "www.example.com", TTL: 300 }),
-    answer: a("10.63.0.3", 300),
-  },
-  createRecordAAAA: { request: fields({ DomainId: 3, IP: "2001:0DB8::17", Name: "@" }), answer: aaaa("2001:db8::17") },
-  updateRecordAAAA: { path: [9], request: fields({ DomainId: 3, IP: "2001:db8::18" }), answer: aaaa("2001:db8::18") },
-  createRecordCNAME: { request: fields({ DomainId: 3, Name: "@", MnemonicName: "blog" }), answer: cname("@") },
-  updateRecordCNAME: {
-    path: [10],
-    request: fields({ DomainId: 3, Name: "pages.example.net", MnemonicName: "blog" }),
-    answer: cname("pages.example.net."),
-  },
-  createRecordMX: { request: fields({ DomainId: 3, HostName: "mail.example.com", Priority: 10 }), answer: mx(10) },
-  updateRecordMX: { path: [11], request: fields({ DomainId: 3, HostName: "mail", Priority: 20 }), answer: mx(20) },
-  createRecordNS: { request: fields({ DomainId: 3, HostName: "lab", Name: "ns.example.net" }), answer: ns(3600) },
-  updateRecordNS: {
-    path: [12],
-    request: fields({ DomainId: 3, HostName: "lab", Name: "ns.example.net", TTL: 600 }),
-    answer: ns(600),
-  },
-  createRecordSRV: {
-    request: fields({
-      DomainId: 3,
-      Service: "xmpp-client",
-      Proto: "tcp",
-      Name: "@",
-      Priority: 20,
-      Weight: 0,
-      Port: 5222,
-      Target: "chat.example.com",
-    }),
-    answer: srv(0, 5222),
-  },
-  updateRecordSRV: {
-    path: [13],
-    request: fields({
-      DomainId: 3,
-      Service: "_xmpp-client.",
-      Proto: "tcp",
-      Name: "@",
-      Priority: 20,
-      Weight: 5,
-      Port: 5223,
-      Target: "chat",
-    }),
-    answer: srv(5, 5223),
-  },
-  createRecordTXT: {
-    request: fields({ DomainId: 3, TTL: 60, Name: "_acme-challenge.example.com", Text: "abc" }),
-    answer: txt("abc"),
-  },
-  updateRecordTXT: {
-    path: [14],
-    request: fields({ DomainId: 3, Name: "_acme-challenge", TTL: 60, Text: "def" }),
-    answer: txt("def"),
-  },
+  ...recordExamples,
 };

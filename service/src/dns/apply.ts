@@ -5,6 +5,7 @@
  */
 import type { DnsRecord } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import { holdQuota } from "../account/rules.ts";
 import { Fault } from "../base/fault.ts";
 import type { RecordSet, ZoneChange } from "../drivers/nameserver/port.ts";
@@ -211,7 +212,7 @@ function changedSets(
     const { type, ttl } = record;
     if (type === "NS" && record.owner === "@") return automaticNs(zone, nameServers);
     const owner = servedOwner(record).toLowerCase();
-    return { owner: absolute(spellings.get(owner) ?? owner, zone), type, ttl, data: [] };
+    return { owner: absolute(spellings.get(owner) ?? owner, zone), type: recordSpecs[type], ttl, data: [] };
   });
 }
 
@@ -222,7 +223,7 @@ export function wholeZone(
   nameServers: readonly string[],
 ): ZoneChange {
   const sets = [...recordSets(records.map(storedOf), domain.ascii).values()];
-  if (!sets.some((set) => set.type === "NS" && set.owner === domain.ascii))
+  if (!sets.some((set) => set.type === recordSpecs.NS && set.owner === domain.ascii))
     sets.push(automaticNs(domain.ascii, nameServers));
   return {
     zone: domain.ascii,

@@ -6,8 +6,9 @@
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
+import { decodeData } from "./data.ts";
 import { ask, type Server } from "./exchange.ts";
-import { type Message, readData, type WireRecord } from "./wire.ts";
+import type { Message, WireRecord } from "./wire.ts";
 
 export interface DelegationOptions {
   readonly nameServers: readonly string[];
@@ -109,7 +110,7 @@ interface Named {
 /** What one server says: the domain's name servers, those of a zone between, or nothing that counts (null). */
 function readReply(reply: Message, domain: string, parent: string): Named | Zone | null {
   const targets = (records: readonly WireRecord[]): Set<string> => {
-    const data = records.map(({ start, end }) => readData("NS", reply.bytes, start, end));
+    const data = records.map(({ start, end }) => decodeData("NS", reply.bytes, start, end));
     return new Set(data.filter((name) => typeof name === "string").map((name) => name.toLowerCase()));
   };
   const of = (records: readonly WireRecord[], type: number) =>

@@ -5,10 +5,11 @@ import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
+import { decodeData } from "./data.ts";
 import type { Server } from "./exchange.ts";
 import { fetchZone } from "./migrate.ts";
 import { checkZone } from "./rules.ts";
-import { readData, readMessage, writeQuery } from "./wire.ts";
+import { readMessage, writeQuery } from "./wire.ts";
 
 interface Answer {
   name: string;
@@ -260,7 +261,7 @@ test("property: no bytes break the reading of messages", () => {
       for (const { start, end } of message.answers)
         for (const type of ["A", "AAAA", "CNAME", "MX", "NS", "SRV", "TXT"] as const) {
           read++;
-          const value = readData(type, bytes, start, end);
+          const value = decodeData(type, bytes, start, end);
           assert.ok(typeof value === "string" || value.reason !== "");
         }
     }),

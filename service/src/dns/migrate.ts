@@ -6,13 +6,15 @@
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import ipaddr from "ipaddr.js";
+import { decodeData } from "./data.ts";
 import { ask, converse, type Server } from "./exchange.ts";
 import { asciiName } from "./name.ts";
 import { recordKey, type StoredRecord } from "./record.ts";
 import { checkZone } from "./rules.ts";
 import { fromServed } from "./served.ts";
-import { type Message, readData, typeName, typeNumbers, typeOf, type WireRecord } from "./wire.ts";
+import { type Message, typeName, typeOf, type WireRecord } from "./wire.ts";
 
 /** Names asked for beside the top (docs/spec.md#domain). */
 const names = ["www", "mail", "ftp", "smtp", "imap", "pop", "autodiscover", "_dmarc"];
@@ -185,12 +187,12 @@ async function askAll(
     for (const { name, type } of waiting) {
       for (let attempt = 0; attempt < 3 && !signal.aborted; attempt++) {
         const server = servers[attempt % servers.length] as Server;
-        const answer = await ask(server, { id: random(), name, type: typeNumbers[type] }, waitMs, signal);
+        const answer = await ask(server, { id: random(), name, type: recordSpecs[type].code }, waitMs, signal);
         // No such name is an answer too.
         if (answer === null || (answer.rcode !== 0 && answer.rcode !== 3)) continue;
         answered++;
         for (const record of answer.answers)
-          if (record.type === typeNumbers[type] && record.name.toLowerCase() === name) basket.put(answer, record);
+          if (record.type === recordSpecs[type].code && record.name.toLowerCase() === name) basket.put(answer, record);
         break;
       }
     }
@@ -221,7 +223,7 @@ function createBasket(domain: string): Basket {
       if (type === undefined || klass !== 1) skip(line);
       else {
         const owner = asciiName(name, true);
-        const data = readData(type, message.bytes, start, end);
+        const data = decodeData(type, message.bytes, start, end);
         // RFC 2181 section 8: a TTL with its highest bit set counts as 0.
         const seconds = ttl > limits.maxTtl ? 0 : ttl;
         if (typeof owner !== "string") skip(`${line}: the owner ${owner.reason}`);

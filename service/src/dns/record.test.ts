@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import fc from "fast-check";
 import type { Fault } from "../base/fault.ts";
 import { type DomainName, readDomainName } from "./name.ts";
@@ -330,15 +331,15 @@ test("sets share the smallest TTL, and an SRV stands at its service", () => {
   assert.deepEqual(
     [...recordSets(records, "example.com").values()],
     [
-      { owner: "www.example.com", type: "A", ttl: 60, data: [{ address: "10.0.0.1" }, { address: "10.0.0.2" }] },
+      { owner: "www.example.com", type: recordSpecs.A, ttl: 60, data: [["10.0.0.1"], ["10.0.0.2"]] },
       {
         owner: "_sip._udp.lab.example.com",
-        type: "SRV",
+        type: recordSpecs.SRV,
         ttl: 3600,
-        data: [{ priority: 0, weight: 0, port: 5060, target: "" }],
+        data: [[0, 0, 5060, ""]],
       },
-      { owner: "example.com", type: "MX", ttl: 3600, data: [{ preference: 0, exchange: "" }] },
-      { owner: "example.com", type: "TXT", ttl: 3600, data: [{ strings: ["x".repeat(255), "x".repeat(45)] }] },
+      { owner: "example.com", type: recordSpecs.MX, ttl: 3600, data: [[0, ""]] },
+      { owner: "example.com", type: recordSpecs.TXT, ttl: 3600, data: [[["x".repeat(255), "x".repeat(45)]]] },
     ],
   );
   assert.equal(servedOwner(records[2] as StoredRecord), "_sip._udp.lab");

@@ -10,13 +10,16 @@
  * | MX          | `10 mail.example.com`, or `0 .`                                                |
  * | SRV         | `_xmpp-client._tcp 20 0 5222 chat.example.com`; the last may be `.`            |
  * | TXT         | the joined text, or its strings where they are not cut as usual (`text.ts`)    |
+ * | others      | the fields of the type's spec, one blank between them, as their kinds keep them (`kind.ts`) |
  */
-import type { Labels } from "@brume/api/common.ts";
-import { formatDate } from "@brume/api/common.ts";
-import { type DnsRecord, limits, type RecordFields, type RecordType } from "@brume/api/dns.ts";
+import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
+import { type DnsRecord, laterFields, type RecordFields } from "@brume/api/record/record.ts";
+import { type DataField, limits, type RecordSpec } from "@brume/api/record/spec.ts";
+import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
-import { readIPv4, readIPv6 } from "./address.ts";
+import { blankValue, kindsOf, partsOf, valueKey } from "./data.ts";
+import { kinds } from "./kind.ts";
 import {
   absolute,
   type DomainName,
@@ -25,13 +28,10 @@ import {
   quote,
   type Refusal,
   readOwner,
-  readTarget,
   refuse,
   showOwner,
-  showTarget,
   wireLength,
 } from "./name.ts";
-import { readText, showText } from "./text.ts";
 
 export interface StoredRecord {
   readonly type: RecordType;
@@ -48,7 +48,7 @@ export const recordKey = ({
   owner,
   value,
 }: Pick<StoredRecord, "owner" | "value"> & { readonly type: string }): string =>
-  `${type} ${owner.toLowerCase()} ${type === "TXT" ? value : value.toLowerCase()}`;
+  `${type} ${owner.toLowerCase()} ${valueKey(type as RecordType, value)}`;
 
 /** A record with what the table knows beside it. */
 export interface RecordRow extends StoredRecord {
@@ -61,22 +61,20 @@ export interface RecordRow extends StoredRecord {
   readonly labels: Labels;
 }
 
-type Field = "Name" | "HostName" | "MnemonicName" | "ExtHostName" | "IP" | "Text" | "Service" | "Proto" | "Target";
-
-/** Types in which `*` may be the first label of the owner. */
-export const takesWildcard = (type: RecordType): boolean => type !== "NS" && type !== "SRV";
+/** A field of a request; which there are depends on the type. */
+const given = (fields: RecordFields, name: string): string | number | undefined =>
+  (fields as Readonly<Record<string, string | number | undefined>>)[name];
 
 /** The field in which the owner of a record stands, or would stand. */
-export function ownerField(type: RecordType, fields: RecordFields): Field {
-  const names = ownerFields(type, fields);
-  return names.find((name) => fields[name]) ?? (names[0] as Field);
+export function ownerField(type: RecordType, fields: RecordFields): string {
+  const names = ownerFields(recordSpecs[type], fields);
+  return names.find((name) => given(fields, name)) ?? (names[0] as string);
 }
 
-function ownerFields(type: RecordType, fields: RecordFields): readonly Field[] {
-  if (type === "CNAME") return ["MnemonicName"];
-  if (type === "NS") return ["HostName"];
-  if (type !== "MX") return ["Name", "HostName"];
-  return fields.ExtHostName ? ["HostName", "Name"] : ["Name"];
+const usualOwner = ["Name", "HostName"] as const;
+
+function ownerFields({ owner = usualOwner, ownerBeside }: RecordSpec, fields: RecordFields): readonly string[] {
+  return ownerBeside !== undefined && given(fields, ownerBeside.field) ? ownerBeside.owner : owner;
 }
 
 /**
@@ -91,6 +89,7 @@ export function readRecord(
   previous?: StoredRecord,
   at = "",
 ): StoredRecord {
+  const spec = recordSpecs[type];
   const faults: FieldFault[] = [];
   const reading: Reading = {
     fields,
@@ -101,28 +100,19 @@ export function readRecord(
     },
   };
   const owner = readOwnerOf(type, reading, previous);
-  const value = readers[type](reading);
-  if (type === "CNAME" && value.toLowerCase() === absolute(owner, domain.ascii).toLowerCase()) {
-    const field = (["Name", "HostName", "MnemonicName"] as const).find((name) => fields[name]) ?? "Name";
+  const labels = readLabels(spec, reading);
+  const value = [...labels, ...readData(spec, reading, labels.length)].join(" ");
+  if (spec.alias && value.toLowerCase() === absolute(owner, domain.ascii).toLowerCase()) {
+    const names = spec.data.flatMap(({ from }) => from);
+    const field = [...names, ...ownerFields(spec, fields)].find((name) => given(fields, name)) ?? names[0] ?? "";
     reading.refuse(field, refuse("format_invalid", `must not make an alias of itself, as ${quote(value)} is`));
   }
-  if (type === "SRV") holdServedName(reading, owner, value);
+  if (labels[0] !== undefined) checkServedName(spec, reading, owner, labels[0]);
   if (faults.length > 0) throw blame(faults);
   const read = { type, owner, ttl: fields.TTL ?? previous?.ttl ?? limits.ttl, value };
   // Clients write names in any letter case: an edit that says the same keeps the spelling.
   return previous !== undefined && recordKey(previous) === recordKey(read) ? { ...previous, ttl: read.ttl } : read;
 }
-
-/** Values that say nothing: an edit starts from them when nobody has looked yet what it really starts from. */
-const blank: Record<RecordType, string> = {
-  A: "0.0.0.0",
-  AAAA: "::",
-  CNAME: "a",
-  MX: "0 a",
-  NS: "a",
-  SRV: "_a._a 0 0 0 a",
-  TXT: "a",
-};
 
 /** A domain that no name can be in: `~` is in none. */
 const nowhere = { ascii: "~" };
@@ -133,7 +123,8 @@ const nowhere = { ascii: "~" };
  */
 export function checkFields(type: RecordType, fields: RecordFields, isEdit: boolean, at = ""): readonly FieldFault[] {
   try {
-    readRecord(type, fields, nowhere, isEdit ? { type, owner: "@", ttl: 1, value: blank[type] } : undefined, at);
+    const previous = isEdit ? { type, owner: "@", ttl: 1, value: blankValue(type) } : undefined;
+    readRecord(type, fields, nowhere, previous, at);
     return [];
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
@@ -152,69 +143,42 @@ interface Reading {
   readonly domain: string;
   /** Parts of the value that an edit starts from. */
   readonly old: readonly string[] | undefined;
-  refuse(field: Field | "Priority", refusal: Refusal): void;
+  refuse(field: string, refusal: Refusal): void;
 }
 
 /** What stands for a value that was refused: nothing is made of it. */
 const nothing = "";
 
 function readOwnerOf(type: RecordType, reading: Reading, previous: StoredRecord | undefined): string {
+  const { ownerMeaning, wildcard } = recordSpecs[type];
   const field = ownerField(type, reading.fields);
-  const text = reading.fields[field];
+  const text = given(reading.fields, field);
   if (!text) {
     if (previous) return previous.owner;
-    if (type === "CNAME") reading.refuse(field, refuse("field_required", "is required: the alias"));
+    if (ownerMeaning !== undefined) reading.refuse(field, required(ownerMeaning));
     return "@";
   }
-  const owner = readOwner(text, reading.domain, takesWildcard(type));
+  const owner = readOwner(String(text), reading.domain, wildcard);
   if (typeof owner === "string") return owner;
   reading.refuse(field, owner);
   return nothing;
 }
 
-/** The first field that is not empty, read; else what an edit starts from; else it is missing in `blamed`. */
-function readField(
-  reading: Reading,
-  fields: readonly [Field, ...Field[]],
-  old: number,
-  blamed: Field,
-  what: string,
-  read: (text: string) => string | Refusal,
-): string {
-  const field = fields.find((name) => reading.fields[name]);
-  const text = field && reading.fields[field];
-  if (text === undefined) {
-    if (reading.old === undefined) reading.refuse(blamed, refuse("field_required", `is required: ${what}`));
-    return reading.old?.[old] ?? nothing;
-  }
-  const value = read(text);
-  if (typeof value === "string") return value;
-  reading.refuse(field as Field, value);
-  return nothing;
-}
+const required = (meaning: string): Refusal => refuse("field_required", `is required: ${meaning}`);
 
-const readAddressOf = (reading: Reading, what: string, read: (text: string) => string | null): string =>
-  readField(
-    reading,
-    ["IP"],
-    0,
-    "IP",
-    what,
-    (text) => read(text) ?? refuse("format_invalid", `must be ${what}, not ${quote(text)}`),
-  );
-
-function readHost(
-  reading: Reading,
-  fields: readonly [Field, ...Field[]],
-  old: number,
-  blamed: Field,
-  what: string,
-  allowsRoot = false,
-): string {
-  return readField(reading, fields, old, blamed, what, (text) => {
-    const target = readTarget(text, reading.domain);
-    return target === "." && !allowsRoot ? refuse("format_invalid", `must be a host name, not ${quote(text)}`) : target;
+/** The labels in front of the owner in one text, of types that have some. */
+function readLabels({ labels }: RecordSpec, reading: Reading): string[] {
+  if (labels === undefined) return [];
+  const old = reading.old?.[0]?.split(".");
+  const read = labels.map(({ field, meaning }, i) => {
+    const text = given(reading.fields, field);
+    if (!text && old?.[i] !== undefined) return old[i];
+    const label = text ? readServiceWord(String(text)) : required(meaning);
+    if (typeof label === "string") return label;
+    reading.refuse(field, label);
+    return nothing;
   });
+  return [read.join(".")];
 }
 
 /** `_` and a label, from a word with or without `_` before and a dot behind it. */
@@ -227,120 +191,107 @@ function readServiceWord(text: string): string | Refusal {
   );
 }
 
-const number = (given: number | undefined, old: string | undefined): string => String(given ?? old ?? 0);
-
-const readers: Record<RecordType, (reading: Reading) => string> = {
-  A: (r) => readAddressOf(r, "an IPv4 address, four decimal numbers", readIPv4),
-  AAAA: (r) => readAddressOf(r, "an IPv6 address", readIPv6),
-  CNAME: (r) => readHost(r, ["Name", "HostName"], 0, "Name", "the target"),
-  NS: (r) => readHost(r, ["Name", "ExtHostName"], 0, "Name", "the name server"),
-  MX(r) {
-    const host = readHost(r, ["ExtHostName", "HostName"], 1, "HostName", "the mail host", true);
-    const priority = number(r.fields.Priority, r.old?.[0]);
-    if (host === "." && priority !== "0") {
-      const field = r.fields.ExtHostName ? "ExtHostName" : r.fields.HostName ? "HostName" : "Priority";
-      r.refuse(
-        field,
-        refuse("format_invalid", `must not pair "." (no mail) with a Priority of ${priority}: it goes with 0`),
-      );
-    }
-    return `${priority} ${host}`;
-  },
-  SRV(r) {
-    const [oldService, oldProto] = r.old?.[0]?.split(".") ?? [];
-    const word = (field: "Service" | "Proto", old: string | undefined, what: string) =>
-      readField({ ...r, old: old === undefined ? undefined : [old] }, [field], 0, field, what, readServiceWord);
-    const service = word("Service", oldService, "such as xmpp-client");
-    const proto = word("Proto", oldProto, "such as tcp");
-    if (r.fields.Port === undefined && r.old === undefined)
-      r.refuse("Port" as Field, refuse("field_required", "is required: the port of the service"));
-    const [priority, weight, port] = [r.fields.Priority, r.fields.Weight, r.fields.Port].map((given, i) =>
-      number(given, r.old?.[i + 1]),
+/** The fields of the data; in the value that an edit starts from they begin at `first`. */
+function readData({ data }: RecordSpec, reading: Reading, first: number): string[] {
+  const values = data.map((field, i) => readField(field, reading, reading.old?.[first + i]));
+  for (const [i, { root, from }] of data.entries()) {
+    if (root?.with === undefined || values[i] !== "." || values[0] === String(root.with)) continue;
+    const [other] = (data[0] as DataField).from;
+    reading.refuse(
+      from.find((name) => given(reading.fields, name)) ?? other,
+      refuse(
+        "format_invalid",
+        `must not pair "." (${root.meaning}) with a ${other} of ${values[0]}: it goes with ${root.with}`,
+      ),
     );
-    const target = readHost(r, ["Target"], 4, "Target", "the host of the service", true);
-    return `${service}.${proto} ${priority} ${weight} ${port} ${target}`;
-  },
-  TXT: (r) => readField(r, ["Text"], 0, "Text", "the text", readText),
-};
+  }
+  return values;
+}
 
-function holdServedName(reading: Reading, owner: string, value: string): void {
-  const length = value.indexOf(" ") + 1 + wireLength(absolute(owner, reading.domain));
+/** The first field that is not empty, read; else what an edit starts from; else the default, if there is one. */
+function readField(spec: DataField, reading: Reading, old: string | undefined): string {
+  const kind = kinds[spec.kind];
+  const isNumber = kind.most !== undefined;
+  const field = spec.from.find((name) =>
+    isNumber ? given(reading.fields, name) !== undefined : given(reading.fields, name),
+  );
+  if (field === undefined) {
+    if (old !== undefined) return old;
+    if (spec.default !== undefined) return String(spec.default);
+    reading.refuse(spec.blamed ?? spec.from[0], required(spec.meaning ?? kind.meaning));
+    return nothing;
+  }
+  const text = String(given(reading.fields, field));
+  const value = kind.read(text, reading.domain);
+  if (typeof value !== "string") reading.refuse(field, value);
+  else if (spec.kind === "name" && value === "." && spec.root === undefined)
+    reading.refuse(field, refuse("format_invalid", `must be a host name, not ${quote(text)}`));
+  else return value;
+  return nothing;
+}
+
+function checkServedName({ labels }: RecordSpec, reading: Reading, owner: string, served: string): void {
+  const length = served.length + 1 + wireLength(absolute(owner, reading.domain));
   if (length > maxName)
     reading.refuse(
-      "Service",
+      labels?.[0]?.field ?? "",
       refuse("too_long", `must leave the served name at most ${maxName} characters, and it has ${length}`),
     );
 }
 
-/** The parts of a value: of an MX `[priority, host]`, of an SRV `[_service._proto, priority, weight, port, target]`, else the whole. */
-export function partsOf({ type, value }: Pick<StoredRecord, "type" | "value">): string[] {
-  return type === "MX" || type === "SRV" ? value.split(" ") : [value];
-}
+const laterNames = Object.keys(laterFields);
 
 /** The answer form: all keys in the order of the contract, unused texts empty. */
 export function showRecord(row: RecordRow, domain: DomainName): DnsRecord {
-  const { type, owner, ttl, value } = row;
+  const { type, owner, ttl } = row;
+  const spec = recordSpecs[type];
+  const own = kindsOf(type);
+  const parts = partsOf(row);
   const shownOwner = showOwner(owner, domain);
-  let description = `${shownOwner} ${ttl} IN ${type} `;
-  let [ip, host, priority, text, alias, extHost] = ["", shownOwner, "", "", "", ""];
-  let [service, proto, weight, port, target] = ["", "", "", "", ""];
-  switch (type) {
-    case "A":
-    case "AAAA":
-      ip = value;
-      description += value;
-      break;
-    case "CNAME":
-      alias = shownOwner;
-      host = value === domain.ascii ? "@" : showTarget(value, domain);
-      description += host;
-      break;
-    case "NS":
-      extHost = showTarget(value, domain);
-      description += extHost;
-      break;
-    case "MX": {
-      const blank = value.indexOf(" ");
-      priority = value.slice(0, blank);
-      extHost = showTarget(value.slice(blank + 1), domain);
-      description = `${shownOwner} ${ttl} MX ${priority} ${extHost}`;
-      break;
-    }
-    case "SRV": {
-      const parts = value.split(" ") as [string, string, string, string, string];
-      const dot = parts[0].indexOf(".");
-      [, priority, weight, port] = parts;
-      service = `${parts[0].slice(0, dot)}.`;
-      proto = parts[0].slice(dot + 2);
-      target = showTarget(parts[4], domain);
-      const name = owner === "@" ? printName(`${domain.name}.`) : shownOwner;
-      description = `${parts[0]}.${name} ${ttl} IN SRV ${priority} ${weight} ${port} ${target}`;
-      break;
-    }
-    case "TXT":
-      text = showText(value);
-      description += text.slice(0, -1);
-  }
-  return {
+  const shown: Record<string, unknown> = {
     ID: row.id,
     TypeRecord: type,
-    IP: ip,
-    HostName: host,
-    Priority: priority,
-    Text: text,
-    MnemonicName: alias,
-    ExtHostName: extHost,
+    IP: "",
+    HostName: shownOwner,
+    Priority: "",
+    Text: "",
+    MnemonicName: "",
+    ExtHostName: "",
     State: row.active ? "Active" : "New",
     DateCreate: formatDate(row.created),
-    Service: service,
-    Proto: proto,
-    Weight: weight,
+    Service: "",
+    Proto: "",
+    Weight: "",
     TTL: ttl,
-    Port: port,
-    Target: target,
-    CanonicalDescription: description,
+    Port: "",
+    Target: "",
+    CanonicalDescription: "",
     PunyName: owner === "@" ? "@" : printName(`${owner}.${domain.ascii}.`),
     DomainID: row.domainId,
-    Labels: row.labels,
   };
+  for (let i = 0; i < laterNames.length; i++) shown[laterNames[i] as string] = "";
+  shown["Labels"] = row.labels;
+  if (spec.ownerShown !== undefined) shown[spec.ownerShown] = shownOwner;
+  let description = shownOwner;
+  let first = 0;
+  if (spec.labels !== undefined) {
+    const served = parts[first++] ?? "";
+    const labels = served.split(".");
+    for (let i = 0; i < spec.labels.length; i++) {
+      const label = spec.labels[i] as NonNullable<RecordSpec["labels"]>[number];
+      shown[label.field] = label.show(labels[i] ?? "");
+    }
+    description = `${served}.${owner === "@" ? printName(`${domain.name}.`) : shownOwner}`;
+  }
+  description += ` ${ttl} ${spec.omitsClass ? "" : "IN "}${type}`;
+  for (let i = 0; i < spec.data.length; i++) {
+    const field = spec.data[i] as DataField;
+    const kind = own[i] as (typeof own)[number];
+    const value = parts[first + i] ?? "";
+    const text = field.showsTop && value === domain.ascii ? "@" : kind.show(value, domain);
+    shown[field.shown] = text;
+    description += ` ${kind.describe(text)}`;
+  }
+  shown["CanonicalDescription"] = description;
+  return shown as DnsRecord;
 }

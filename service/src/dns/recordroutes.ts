@@ -1,5 +1,5 @@
-/** One record at a time: read, create, update, delete. The seven types share their handlers, for the contract knows how they differ. */
-import type { DnsRecord, RecordFields, RecordType } from "@brume/api/dns.ts";
+/** One record at a time: read, create, update, delete. All types share their handlers, for their specs say how they differ. */
+import { type DnsRecord, type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
@@ -135,21 +135,14 @@ function recordOutcome(tools: DnsTools, applied: Applied, row: table.RecordRow |
 type Names = "readRecord" | "deleteRecord" | `createRecord${RecordType}` | `updateRecord${RecordType}`;
 
 export function recordRoutes(tools: DnsTools): Handlers<Names> {
+  const perType = Object.fromEntries(
+    recordTypes.flatMap((type) => [
+      [`createRecord${type}`, createOf(type, tools)],
+      [`updateRecord${type}`, updateOf(type, tools)],
+    ]),
+  ) as unknown as Handlers<`createRecord${RecordType}` | `updateRecord${RecordType}`>;
   return {
-    createRecordA: createOf("A", tools),
-    updateRecordA: updateOf("A", tools),
-    createRecordAAAA: createOf("AAAA", tools),
-    updateRecordAAAA: updateOf("AAAA", tools),
-    createRecordCNAME: createOf("CNAME", tools),
-    updateRecordCNAME: updateOf("CNAME", tools),
-    createRecordMX: createOf("MX", tools),
-    updateRecordMX: updateOf("MX", tools),
-    createRecordNS: createOf("NS", tools),
-    updateRecordNS: updateOf("NS", tools),
-    createRecordSRV: createOf("SRV", tools),
-    updateRecordSRV: updateOf("SRV", tools),
-    createRecordTXT: createOf("TXT", tools),
-    updateRecordTXT: updateOf("TXT", tools),
+    ...perType,
     readRecord: {
       async read({ params, caller }, db) {
         const row = await getRecord(db, caller, params.id);

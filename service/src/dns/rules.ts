@@ -5,12 +5,14 @@
  * questions, each answered through an index: so a change is held against its neighbours only, and costs the same in a domain of
  * a million records as in one of ten.
  */
-import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import type { FaultCode } from "@brume/api/errors.ts";
+import { limits } from "@brume/api/record/spec.ts";
+import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 import { Fault, faultAt, fieldFault } from "../base/fault.ts";
+import { answerBytes } from "./data.ts";
 import { absolute } from "./name.ts";
 import { ownerField, recordKey, type StoredRecord } from "./record.ts";
-import { answerBytes, endOfKey, servedOwner, sortKey } from "./served.ts";
+import { endOfKey, servedOwner, sortKey } from "./served.ts";
 
 type QuestionCode = Extract<FaultCode, "cname_conflict" | "delegation_conflict" | "record_exists">;
 /** `too_long`: a set that no answer could hold. */
@@ -36,11 +38,13 @@ export interface Conflict<Row> {
   readonly other: Row | null;
 }
 
-const besides = (...types: RecordType[]): readonly RecordType[] => recordTypes.filter((type) => !types.includes(type));
-const notCname = besides("CNAME");
-const notAddress = besides("A", "AAAA");
-const notAtCut = besides("A", "AAAA", "NS");
-const isAddress = (type: RecordType): boolean => type === "A" || type === "AAAA";
+/** Addresses, which may stand below a delegated name too. */
+const isGlue = (type: RecordType): boolean => recordSpecs[type].delegated === "at and below the cut";
+const standsAtCut = (type: RecordType): boolean => recordSpecs[type].delegated !== undefined;
+
+const notCname = recordTypes.filter((type) => type !== "CNAME");
+const notGlue = recordTypes.filter((type) => !isGlue(type));
+const notAtCut = recordTypes.filter((type) => !standsAtCut(type));
 
 /** What must be asked of the table for a record, in the order in which the answers count. */
 export function questionsOf(record: StoredRecord): Question[] {
@@ -53,14 +57,14 @@ export function questionsOf(record: StoredRecord): Question[] {
     questions.push({ code: "cname_conflict", types: notCname, keys });
     questions.push({ code: "cname_conflict", types: ["CNAME"], keys, otherThan: value });
   } else questions.push({ code: "cname_conflict", types: ["CNAME"], keys });
-  if (!isAddress(type)) {
+  if (!isGlue(type)) {
     const cuts = keysAbove(key);
-    if (type !== "NS" && key !== "") cuts.push(key);
+    if (!standsAtCut(type) && key !== "") cuts.push(key);
     if (cuts.length > 0) questions.push({ code: "delegation_conflict", types: ["NS"], keys: cuts });
   }
   if (type === "NS" && key !== "") {
     questions.push({ code: "delegation_conflict", types: notAtCut, keys });
-    questions.push({ code: "delegation_conflict", types: notAddress, keys: [], between: [key, endOfKey(key)] });
+    questions.push({ code: "delegation_conflict", types: notGlue, keys: [], between: [key, endOfKey(key)] });
   }
   questions.push({ code: "record_exists", types: [type], keys, value });
   return questions;
@@ -151,7 +155,7 @@ export function checkZone(records: readonly StoredRecord[], standing = 0): ZoneC
       node = { first: -1, all: null, cname: -1, blocking: -1, bytes: null };
       nodes.set(name, node);
     }
-    const above = isAddress(record.type) || cuts.size === 0 ? [] : cutsAbove(name, cuts);
+    const above = isGlue(record.type) || cuts.size === 0 ? [] : cutsAbove(name, cuts);
     const cut = cuts.size === 0 ? undefined : cuts.get(name);
     if (index >= standing) {
       const conflict = judge(records, index, node, cut, above);
@@ -174,10 +178,12 @@ function judge(
   if (isCnameAtTop(record)) return { code: "cname_at_apex", other: null };
   const beside = record.type === "CNAME" ? findOther(records, node, said) : node.cname;
   if (beside >= 0) return { code: "cname_conflict", other: beside };
-  if (!isAddress(record.type)) {
+  if (!isGlue(record.type)) {
     let delegation = above.find(({ ns }) => ns >= 0)?.ns ?? -1;
-    if (delegation < 0 && cut !== undefined)
-      delegation = record.type !== "NS" ? cut.ns : node.blocking >= 0 ? node.blocking : cut.below;
+    if (delegation < 0 && cut !== undefined) {
+      if (record.type === "NS") delegation = node.blocking >= 0 ? node.blocking : cut.below;
+      else if (!standsAtCut(record.type)) delegation = cut.ns;
+    }
     if (delegation >= 0) return { code: "delegation_conflict", other: delegation };
   }
   const same = findSame(records, node, said);
@@ -206,7 +212,7 @@ function place(
     if (!node.all.has(said)) node.all.set(said, index);
   }
   if (type === "CNAME" && node.cname < 0) node.cname = index;
-  if (!isAddress(type) && type !== "NS" && node.blocking < 0) node.blocking = index;
+  if (!standsAtCut(type) && node.blocking < 0) node.blocking = index;
   if (type === "NS" && cut !== undefined && cut.ns < 0) cut.ns = index;
   for (const one of above) if (one.below < 0) one.below = index;
 }

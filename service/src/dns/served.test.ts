@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RecordType } from "@brume/api/dns.ts";
-import { answerBytes } from "./served.ts";
+import { answerBytes } from "./data.ts";
 
 test("a record takes its rdata and twelve bytes", () => {
   for (const [type, value, rdata] of [

@@ -2,15 +2,15 @@
  * Records as the name server serves them: the names they stand at, their data in parts, the sets they form, and what every domain
  * has without being asked. The shapes are those of the name server's port.
  */
-import type { RecordType } from "@brume/api/dns.ts";
-import type { RecordData, RecordSet, Soa } from "../drivers/nameserver/port.ts";
-import { absolute, maxName, quote, type Refusal, refuse, relativeTo, wireLength } from "./name.ts";
-import { partsOf, type StoredRecord, takesWildcard } from "./record.ts";
-import { stringsOf } from "./text.ts";
+import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
+import type { RecordData, RecordFormat, RecordSet, Soa } from "../drivers/nameserver/port.ts";
+import { recordData } from "./data.ts";
+import { absolute, maxName, quote, type Refusal, refuse, relativeTo } from "./name.ts";
+import type { StoredRecord } from "./record.ts";
 
 /** The relative owner at which a record is served: of an SRV `_service._proto` before its own. */
 export function servedOwner({ type, owner, value }: Pick<StoredRecord, "type" | "owner" | "value">): string {
-  if (type !== "SRV") return owner;
+  if (recordSpecs[type].labels === undefined) return owner;
   const service = value.slice(0, value.indexOf(" "));
   return owner === "@" ? service : `${service}.${owner}`;
 }
@@ -26,17 +26,22 @@ export function fromServed(
   data: string,
   domain: string,
 ): StoredRecord | Refusal {
+  const { wildcard, alias, labels } = recordSpecs[type];
   const owner = relativeTo(name, domain);
   if (owner === null) return refuse("name_outside_domain", `is not inside ${quote(domain)}: ${quote(`${name}.`)}`);
-  if (owner.startsWith("*") && !takesWildcard(type))
+  if (owner.startsWith("*") && !wildcard)
     return refuse("format_invalid", `may not begin with * in an ${type} record: ${quote(`${name}.`)}`);
-  if (type === "CNAME" && data.toLowerCase() === name.toLowerCase())
+  if (alias && data.toLowerCase() === name.toLowerCase())
     return refuse("format_invalid", `must not be an alias of itself, as ${quote(`${name}.`)} is`);
-  if (type !== "SRV") return { type, owner, ttl, value: data };
-  const service = /^_[^.]+\._[^.]+(?=$|\.)/.exec(owner)?.[0];
-  if (service === undefined)
-    return refuse("format_invalid", `must begin with _service._proto in an SRV record: ${quote(`${name}.`)}`);
-  return { type, owner: owner.slice(service.length + 1) || "@", ttl, value: `${service.toLowerCase()} ${data}` };
+  if (labels === undefined) return { type, owner, ttl, value: data };
+  const words = owner.split(".");
+  const first = words.slice(0, labels.length);
+  const rest = words.slice(labels.length);
+  if (first.length < labels.length || first.some((label) => !/^_./.test(label))) {
+    const wanted = labels.map(({ field }) => `_${field.toLowerCase()}`).join(".");
+    return refuse("format_invalid", `must begin with ${wanted} in an ${type} record: ${quote(`${name}.`)}`);
+  }
+  return { type, owner: rest.join(".") || "@", ttl, value: `${first.join(".").toLowerCase()} ${data}` };
 }
 
 /**
@@ -52,35 +57,6 @@ export function sortKey(name: string): string {
 
 /** The least text that is greater than every key at or below this one: the slash follows the dot, `~` every label. */
 export const endOfKey = (key: string): string => (key === "" ? "~" : `${key.slice(0, -1)}/`);
-
-export function recordData(record: Pick<StoredRecord, "type" | "value">): RecordData {
-  const parts = partsOf(record);
-  const root = (target = "") => (target === "." ? "" : target);
-  switch (record.type) {
-    case "A":
-    case "AAAA":
-      return { address: record.value };
-    case "CNAME":
-    case "NS":
-      return { target: record.value };
-    case "MX":
-      return { preference: Number(parts[0]), exchange: root(parts[1]) };
-    case "SRV":
-      return { priority: Number(parts[1]), weight: Number(parts[2]), port: Number(parts[3]), target: root(parts[4]) };
-    default:
-      return { strings: stringsOf(record.value) };
-  }
-}
-
-/** Bytes of the record in an answer, with its owner as a pointer and all other names in full (RFC 1035 section 4.1). */
-export function answerBytes(record: Pick<StoredRecord, "type" | "value">): number {
-  const data = recordData(record);
-  const nameBytes = (name: string): number => (name === "" ? 1 : wireLength(name) + 2);
-  if ("address" in data) return 12 + (record.type === "A" ? 4 : 16);
-  if ("strings" in data) return data.strings.reduce((sum, text) => sum + 1 + Buffer.byteLength(text), 12);
-  if ("exchange" in data) return 14 + nameBytes(data.exchange);
-  return ("port" in data ? 18 : 12) + nameBytes(data.target);
-}
 
 /** Records of one set have the same. */
 export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record).toLowerCase()}`;
@@ -104,7 +80,7 @@ export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string
  */
 export function recordSets(records: readonly StoredRecord[], domain: string): Map<string, RecordSet> {
   const spellings = spellingsOf(records);
-  const sets = new Map<string, { owner: string; type: RecordType; ttl: number; data: RecordData[] }>();
+  const sets = new Map<string, { owner: string; type: RecordFormat; ttl: number; data: RecordData[] }>();
   for (const record of records) {
     const key = setKey(record);
     const set = sets.get(key);
@@ -112,7 +88,7 @@ export function recordSets(records: readonly StoredRecord[], domain: string): Ma
       const { type, ttl } = record;
       const lower = key.slice(type.length + 1);
       const owner = absolute(spellings.get(lower) ?? lower, domain);
-      sets.set(key, { owner, type, ttl, data: [recordData(record)] });
+      sets.set(key, { owner, type: recordSpecs[type], ttl, data: [recordData(record)] });
     } else {
       set.ttl = Math.min(set.ttl, record.ttl);
       set.data.push(recordData(record));
@@ -140,7 +116,7 @@ export function automaticSoa(domain: string, nameServers: readonly string[]): So
 /** The NS set of a domain that has none of its own at the top. */
 export const automaticNs = (domain: string, nameServers: readonly string[]): RecordSet => ({
   owner: domain,
-  type: "NS",
+  type: recordSpecs.NS,
   ttl: automaticTtl,
-  data: nameServers.map((target) => ({ target })),
+  data: nameServers.map((target) => [target]),
 });

@@ -95,12 +95,12 @@ function cutText(text: string): string[] {
   return strings;
 }
 
-/** The strings of a value in pure ASCII for a master file: bytes outside the visible ones become `\DDD`. */
-export function printText(value: string): string {
-  return stringsOf(value)
-    .map((string) => (/^[ !#-[\]-~]*$/.test(string) ? `"${string}"` : `"${escapeBytes(Buffer.from(string))}"`))
-    .join(" ");
-}
+/** The strings of a value in pure ASCII for a master file. */
+export const printText = (value: string): string => stringsOf(value).map(printString).join(" ");
+
+/** One string of a master file in quotes, in pure ASCII: bytes outside the visible ones become `\DDD`. */
+export const printString = (text: string): string =>
+  /^[ !#-[\]-~]*$/.test(text) ? `"${text}"` : `"${escapeBytes(Buffer.from(text))}"`;
 
 function escapeBytes(bytes: Buffer): string {
   let out = "";
@@ -137,12 +137,15 @@ function decodeStrings(strings: readonly string[], isMaster: boolean): string | 
   if (!raw.includes("\\") || raw.length > 4 * limits.textBytes) return raw;
   if (!raw.isWellFormed()) return null;
   const parts: Buffer[] = [];
-  for (const string of strings) if (!decodeString(string, isMaster, parts)) return null;
+  for (const string of strings) if (!undoEscapes(string, isMaster, parts)) return null;
   const bytes = Buffer.concat(parts);
   return isUtf8(bytes) ? bytes.toString() : null;
 }
 
-function decodeString(raw: string, isMaster: boolean, parts: Buffer[]): boolean {
+/** A string of a master file whose escapes are still to be undone; null if its bytes are not UTF-8. */
+export const decodeString = (raw: string): string | null => decodeStrings([raw], true);
+
+function undoEscapes(raw: string, isMaster: boolean, parts: Buffer[]): boolean {
   let start = 0;
   for (let i = raw.indexOf("\\"); i >= 0; i = raw.indexOf("\\", i)) {
     parts.push(Buffer.from(raw.slice(start, i)));

@@ -1,24 +1,10 @@
 /**
- * DNS messages of other name servers (RFC 1035 section 4), and the generic record data of RFC 3597. Whatever comes is bounded and
- * checked here: a record that cannot be stored is a refusal, a message that cannot be read is null, and nothing throws.
+ * DNS messages of other name servers (RFC 1035 section 4). Whatever comes is bounded and checked here: a message that cannot be read is
+ * null, and nothing throws.
  */
-import { isUtf8 } from "node:buffer";
-import type { RecordType } from "@brume/api/dns.ts";
-import { readIPv4, readIPv6 } from "./address.ts";
-import { type Refusal, readTarget, refuse } from "./name.ts";
-import { checkText, valueOf } from "./text.ts";
+import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 
-/** RFC 1035 section 3.2.2, RFC 3596, RFC 2782. */
-export const typeNumbers: Readonly<Record<RecordType, number>> = {
-  A: 1,
-  AAAA: 28,
-  CNAME: 5,
-  MX: 15,
-  NS: 2,
-  SRV: 33,
-  TXT: 16,
-};
-const typesByNumber = new Map(Object.entries(typeNumbers).map(([type, number]) => [number, type as RecordType]));
+const typesByNumber = new Map(recordTypes.map((type) => [recordSpecs[type].code, type]));
 export const typeOf = (number: number): RecordType | undefined => typesByNumber.get(number);
 
 const otherTypes: Readonly<Record<number, string>> = {
@@ -87,7 +73,7 @@ export function readMessage(bytes: Buffer): Message | null {
   let question: Message["question"] = null;
   if (questions > 1) return null;
   if (questions === 1) {
-    const name = readName(bytes, at);
+    const name = decodeName(bytes, at);
     if (name === null || name.end + 4 > bytes.length) return null;
     question = { name: name.text, type: bytes.readUInt16BE(name.end) };
     at = name.end + 4;
@@ -95,7 +81,7 @@ export function readMessage(bytes: Buffer): Message | null {
   const sections: [WireRecord[], WireRecord[], WireRecord[]] = [[], [], []];
   const counts = [6, 8, 10].flatMap((field, i) => new Array<number>(bytes.readUInt16BE(field)).fill(i));
   for (const section of counts) {
-    const name = readName(bytes, at);
+    const name = decodeName(bytes, at);
     if (name === null || name.end + 10 > bytes.length) return null;
     const start = name.end + 10;
     at = start + bytes.readUInt16BE(name.end + 8);
@@ -111,46 +97,6 @@ export function readMessage(bytes: Buffer): Message | null {
   }
   const [answers, authorities, additionals] = sections;
   return { ...header, question, answers, authorities, additionals };
-}
-
-/** Data of one of the seven types as a value; of an SRV without service and protocol, which are part of its owner. */
-export function readData(type: RecordType, bytes: Buffer, start: number, end: number): string | Refusal {
-  const length = end - start;
-  const data = bytes.subarray(start, end);
-  const broken = refuse("format_invalid", `has ${length} bytes of data that are no ${type} data`);
-  switch (type) {
-    case "A":
-      return (length === 4 && readIPv4(data.join("."))) || broken;
-    case "AAAA":
-      return (length === 16 && readIPv6(data.toString("hex").match(/.{4}/g)?.join(":") ?? "")) || broken;
-    case "TXT":
-      return readStrings(data) ?? broken;
-    default: {
-      const numbers = type === "MX" ? 1 : type === "SRV" ? 3 : 0;
-      const name = readName(bytes, start + 2 * numbers);
-      if (length < 2 * numbers || name?.end !== end) return broken;
-      const values = [0, 1, 2].slice(0, numbers).map((i) => bytes.readUInt16BE(start + 2 * i));
-      return composeData(type, values, name.text === "" ? "." : readTarget(`${name.text}.`, ""));
-    }
-  }
-}
-
-/** Numbers and target of a CNAME, NS, MX or SRV as a value. `.` is a target of an SRV, and of an MX with 0 (RFC 7505). */
-export function composeData(type: RecordType, numbers: readonly number[], target: string | Refusal): string | Refusal {
-  if (typeof target !== "string") return target;
-  if (target === "." && type !== "SRV" && !(type === "MX" && numbers[0] === 0))
-    return refuse("format_invalid", 'must have a host name as target, not "."');
-  return [...numbers, target].join(" ");
-}
-
-/** Generic data (RFC 3597 section 5): the words behind `\#`, a length in bytes and bytes in hexadecimal. */
-export function readGenericData(type: RecordType, words: readonly string[]): string | Refusal {
-  const [length = "", ...rest] = words;
-  const hex = rest.join("");
-  if (!/^\d{1,5}$/.test(length) || hex.length !== 2 * Number(length) || !/^[0-9a-f]*$/i.test(hex))
-    return refuse("format_invalid", "must have a length and as many bytes in hexadecimal behind \\#");
-  const bytes = Buffer.from(hex, "hex");
-  return readData(type, bytes, 0, bytes.length);
 }
 
 /** A standard query, with a buffer of 1232 bytes announced (RFC 6891). `name` as `asciiName` makes it. */
@@ -169,8 +115,8 @@ export function writeQuery(id: number, name: string, type: number): Buffer {
   return Buffer.concat([header, ...labels, end, edns]);
 }
 
-/** A name may jump to earlier names, each time further back; more jumps than labels are an attack. */
-function readName(bytes: Buffer, start: number): { text: string; end: number } | null {
+/** A name of a message, without final dot, and the position behind it. A name may jump to earlier names, each time further back; more jumps than labels are an attack. */
+export function decodeName(bytes: Buffer, start: number): { text: string; end: number } | null {
   const labels: string[] = [];
   let at = start;
   let end = -1;
@@ -194,20 +140,6 @@ function readName(bytes: Buffer, start: number): { text: string; end: number } |
       at += size + 1;
     }
   }
-}
-
-function readStrings(data: Buffer): string | Refusal | null {
-  const strings: Buffer[] = [];
-  for (let at = 0; at < data.length; ) {
-    const end = at + 1 + (data[at] as number);
-    if (end > data.length) return null;
-    strings.push(data.subarray(at + 1, end));
-    at = end;
-  }
-  if (strings.length === 0) return null;
-  const decode = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);
-  const joined = checkText(decode(Buffer.concat(strings)));
-  return typeof joined === "string" ? valueOf(strings.map(decode), joined) : joined;
 }
 
 const escapeByte = (byte: string): string => `\\${String(byte.charCodeAt(0)).padStart(3, "0")}`;

@@ -5,12 +5,11 @@
  */
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { Fault, fieldFault } from "../../base/fault.ts";
-import { readIPv4, readIPv6 } from "../address.ts";
+import { kindsOf, parseData, readGenericData } from "../data.ts";
 import { asciiName, isAbsolute, maxName, quote, type Refusal, refuse, relativeTo, wireLength } from "../name.ts";
 import { recordKey, type StoredRecord } from "../record.ts";
 import { fromServed } from "../served.ts";
-import { readStrings } from "../text.ts";
-import { composeData, readGenericData, typeOf } from "../wire.ts";
+import { typeOf } from "../wire.ts";
 import { expand, readRange } from "./generate.ts";
 import { readMark } from "./mark.ts";
 import { createLexer, type Entry } from "./token.ts";
@@ -166,7 +165,9 @@ function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Ent
     if (mark.top !== "own") return null;
   }
   const value =
-    data[0] === "\\#" && !isQuoted[at + 1] ? readGenericData(type, data.slice(1)) : readData(state, type, data);
+    data[0] === "\\#" && !isQuoted[at + 1]
+      ? readGenericData(type, data.slice(1))
+      : parseData(type, data, (word) => readName(state, word, false));
   if (typeof value !== "string") return bad(`the ${type} record ${value.reason}`);
   const record = fromServed(type, state.owner, ttl ?? state.ttl ?? state.lastTtl ?? limits.ttl, value, state.domain);
   return "reason" in record ? bad(`the owner ${record.reason}`) : record;
@@ -178,8 +179,8 @@ function* generate(state: State, { tokens, isQuoted }: Entry): Generator<Outcome
   if ("reason" in range) yield range;
   else if (tokens.length < 5) yield bad("$GENERATE must have a range, an owner, a type and data behind it");
   else {
-    // Data of several words may stand in quotes; only a TXT keeps them.
-    const isText = tokens.slice(3, 6).some((token) => token.toUpperCase() === "TXT");
+    // Data of several words may stand in quotes; only types with text keep them.
+    const isText = tokens.slice(3, 6).some((token) => hasText(token.toUpperCase()));
     const words = tokens
       .flatMap((token, i) => (i > 3 && isQuoted[i] && !isText ? token.split(/\s+/) : [token]))
       .slice(2);
@@ -194,27 +195,9 @@ function* generate(state: State, { tokens, isQuoted }: Entry): Generator<Outcome
   }
 }
 
-const plain = { line: 0, isContinued: false, comment: "", trouble: null };
+const hasText = (type: string): boolean => isKept(type) && kindsOf(type).some((kind) => kind.isText);
 
-function readData(state: State, type: RecordType, data: readonly string[]): string | Refusal {
-  const [first = ""] = data;
-  if (type === "TXT") return data.length === 0 ? bad("must have a text") : readStrings(data, true);
-  const words = type === "MX" ? 2 : type === "SRV" ? 4 : 1;
-  if (data.length !== words)
-    return bad(`must have ${words} ${words === 1 ? "word" : "words"} of data, not ${data.length}`);
-  if (type === "A")
-    return readIPv4(first) ?? bad(`must have an IPv4 address, four decimal numbers, not ${quote(first)}`);
-  if (type === "AAAA") return readIPv6(first) ?? bad(`must have an IPv6 address, not ${quote(first)}`);
-  const numbers = data.slice(0, -1).map((word) => (/^\d{1,5}$/.test(word) ? Number(word) : -1));
-  if (numbers.some((number) => number < 0 || number > 65_535))
-    return bad("must have numbers from 0 to 65535 before its target");
-  const word = data.at(-1) as string;
-  const target = readName(state, word, false);
-  // A bare address is a relative name by the letter of the format, and a mistake in every file that has one.
-  if (readIPv4(word) !== null || (typeof target === "string" && readIPv4(target) !== null))
-    return bad(`must have a host name as target, not the address ${quote(word)}`);
-  return composeData(type, numbers, target === "" ? "." : target);
-}
+const plain = { line: 0, isContinued: false, comment: "", trouble: null };
 
 /** An absolute name without final dot from one relative to the origin; the root is `""`. */
 function readName(state: State, token: string, wildcard: boolean): string | Refusal {

@@ -3,10 +3,10 @@
  * Comments say what else there is to know (`mark.ts`), so that the file read again gives the same domain.
  */
 import type { Soa } from "../../drivers/nameserver/port.ts";
+import { printData } from "../data.ts";
 import { absolute, printName } from "../name.ts";
-import { partsOf, type StoredRecord } from "../record.ts";
+import type { StoredRecord } from "../record.ts";
 import { automaticNs, servedOwner, sortKey } from "../served.ts";
-import { printText } from "../text.ts";
 import { printMark } from "./mark.ts";
 
 export interface PrintedRecord extends StoredRecord {
@@ -40,12 +40,5 @@ export function printZone(
 }
 
 function printRecord(record: StoredRecord, domain: string): string {
-  const { type, ttl, value } = record;
-  const line = `${printName(absolute(servedOwner(record), domain))}. ${ttl} IN ${type} `;
-  if (type === "A" || type === "AAAA") return line + value;
-  if (type === "TXT") return line + printText(value);
-  const parts = partsOf(record);
-  if (type === "SRV") parts.shift();
-  const target = parts.pop();
-  return line + [...parts, target === "." ? target : `${printName(target ?? "")}.`].join(" ");
+  return `${printName(absolute(servedOwner(record), domain))}. ${record.ttl} IN ${record.type} ${printData(record)}`;
 }

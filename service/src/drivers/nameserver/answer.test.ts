@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import { resolve } from "./answer.ts";
 import { applyBatch, createBatch } from "./change.ts";
 import { nameOf, textOf } from "./name.ts";
@@ -22,7 +23,7 @@ function zonesFrom(images: Record<string, RecordSet[]>): Zones {
 }
 
 const hosts = Array.from({ length: 2000 }, (_, i) => `m${i}.example.com`);
-const addresses: RecordSet[] = hosts.map((owner) => ({ owner, type: "A", ttl: 60, data: [{ address: "192.0.2.1" }] }));
+const addresses: RecordSet[] = hosts.map((owner) => ({ owner, type: recordSpecs.A, ttl: 60, data: [["192.0.2.1"]] }));
 
 /** Counts how often the zone is asked for a name. */
 function countLookups(zone: Zone | undefined): () => number {
@@ -40,11 +41,16 @@ function countLookups(zone: Zone | undefined): () => number {
 test("addresses of thousands of targets are looked up one by one, as far as they are taken", () => {
   const mail: RecordSet = {
     owner: "mail.example.com",
-    type: "MX",
+    type: recordSpecs.MX,
     ttl: 60,
-    data: hosts.map((exchange) => ({ preference: 10, exchange })),
+    data: hosts.map((exchange) => [10, exchange]),
   };
-  const cut: RecordSet = { owner: "cut.example.com", type: "NS", ttl: 60, data: hosts.map((target) => ({ target })) };
+  const cut: RecordSet = {
+    owner: "cut.example.com",
+    type: recordSpecs.NS,
+    ttl: 60,
+    data: hosts.map((target) => [target]),
+  };
   const zones = zonesOf(mail, cut, ...addresses);
   const lookups = countLookups(zones.get(nameOf("example.com")));
   for (const [name, type] of [
@@ -62,8 +68,8 @@ test("addresses of thousands of targets are looked up one by one, as far as they
 
 test("an address is given once, however many records point to it", () => {
   const [owner = ""] = hosts;
-  const priorities = [1, 2, 3].map((preference) => ({ preference, exchange: owner }));
-  const zones = zonesOf({ owner: "mail.example.com", type: "MX", ttl: 60, data: priorities }, ...addresses);
+  const priorities = [1, 2, 3].map((preference) => [preference, owner]);
+  const zones = zonesOf({ owner: "mail.example.com", type: recordSpecs.MX, ttl: 60, data: priorities }, ...addresses);
   const { extra } = resolve(zones, nameOf("mail.example.com"), TYPE.MX);
   assert.deepEqual(
     [...extra].map((records) => textOf(records.owner)),
@@ -74,12 +80,12 @@ test("an address is given once, however many records point to it", () => {
 test("a name in a deeper zone of ours has no addresses in the zones above it", () => {
   const hidden = "ns.deep.example.com";
   const own = "ns.example.com";
-  const address = (owner: string): RecordSet => ({ owner, type: "A", ttl: 60, data: [{ address: "192.0.2.1" }] });
+  const address = (owner: string): RecordSet => ({ owner, type: recordSpecs.A, ttl: 60, data: [["192.0.2.1"]] });
   const to = (owner: string): RecordSet => ({
     owner,
-    type: "NS",
+    type: recordSpecs.NS,
     ttl: 60,
-    data: [{ target: hidden }, { target: own }, { target: "mail.deep.example.com" }],
+    data: [[hidden], [own], ["mail.deep.example.com"]],
   });
   const zones = zonesFrom({
     "example.com": [to("example.com"), to("cut.example.com"), address(hidden), address(own), address("*.example.com")],

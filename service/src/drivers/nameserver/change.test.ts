@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { recordSpecs } from "@brume/api/record/types.ts";
 import { applyBatch, createBatch } from "./change.ts";
 import { nameOf } from "./name.ts";
 import type { ZoneChange } from "./port.ts";
@@ -14,9 +15,9 @@ const image = (zone: string, sets: number): ZoneChange => ({
   soa,
   sets: Array.from({ length: sets }, (_, i) => ({
     owner: `n${i}.${zone}`,
-    type: "A",
+    type: recordSpecs.A,
     ttl: 60,
-    data: [{ address: "192.0.2.1" }],
+    data: [["192.0.2.1"]],
   })),
 });
 
@@ -59,8 +60,8 @@ test("the root can be a zone", () => {
   const zones = createZones();
   const batch = createBatch();
   const sets = [
-    { owner: "", type: "NS" as const, ttl: 1, data: [{ target: "ns" }] },
-    { owner: "ns", type: "A" as const, ttl: 1, data: [{ address: "192.0.2.1" }] },
+    { owner: "", type: recordSpecs.NS, ttl: 1, data: [["ns"]] },
+    { owner: "ns", type: recordSpecs.A, ttl: 1, data: [["192.0.2.1"]] },
   ];
   batch.add([{ zone: "", base: null, serial: 1, soa, sets }]);
   for (const _ of applyBatch(zones, batch.take(), [])) continue;

@@ -67,11 +67,11 @@ export function createBatch(): Batch {
     if (length + size + 1 > NAME_LIMIT) throw new RangeError(`name "${set.owner}" is longer than ${NAME_LIMIT} bytes`);
     bytes[owner] = length;
     const start = end + 4;
-    end = bytes.writeUInt16BE(TYPE[set.type], start);
+    end = bytes.writeUInt16BE(set.type.code, start);
     addU32(set.ttl, "ttl", TTL_LIMIT);
     end += 4;
     const records = end;
-    if (set.type === "CNAME" && set.data.length > 1) throw new RangeError("a name can have one CNAME only");
+    if (set.type.code === TYPE.CNAME && set.data.length > 1) throw new RangeError("a name can have one CNAME only");
     for (const data of set.data) {
       room(64 + roomFor(data));
       const rdata = end + 2;
@@ -101,7 +101,7 @@ export function createBatch(): Batch {
       try {
         addSet(change.zone, size, set);
       } catch (fault) {
-        throw new RangeError(`${set.owner || "."} ${set.type}: ${(fault as Error).message}`, { cause: fault });
+        throw new RangeError(`${set.owner || "."} ${set.type.name}: ${(fault as Error).message}`, { cause: fault });
       }
     }
   };

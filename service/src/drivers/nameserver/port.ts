@@ -5,21 +5,37 @@
  * `\\DDD` (RFC 1035 section 5.1). Owners and targets are sent in the letter case they came in; zones and look-ups know no case.
  */
 
-/** The record types that the API stores. SOA is no record here: it is part of the zone. */
-export type RecordType = "A" | "AAAA" | "CNAME" | "MX" | "NS" | "SRV" | "TXT";
+/**
+ * How a field of record data is written. Numbers and addresses are as long as they are; `name` is a domain name, `string` one string of at most
+ * 255 bytes, `strings` as many as there are, `text` UTF-8 without a length, `hex` and `base64` bytes without a length.
+ */
+export type FieldKind =
+  | "u8"
+  | "u16"
+  | "u32"
+  | "ipv4"
+  | "ipv6"
+  | "name"
+  | "string"
+  | "strings"
+  | "text"
+  | "hex"
+  | "base64";
 
-/** Record data in presentation order (RFC 1035 section 3.3, RFC 2782, RFC 3596); a TXT is its strings, each at most 255 bytes of UTF-8. */
-export type RecordData =
-  | { readonly address: string }
-  | { readonly target: string }
-  | { readonly preference: number; readonly exchange: string }
-  | { readonly priority: number; readonly weight: number; readonly port: number; readonly target: string }
-  | { readonly strings: readonly string[] };
+/** A type of records: its number (RFC 1035 section 3.2.2), and its data field by field. SOA is none: it is part of the zone. */
+export interface RecordFormat {
+  readonly name: string;
+  readonly code: number;
+  readonly data: readonly { readonly kind: FieldKind; readonly name: string }[];
+}
+
+/** A value per field of the format: a number, a text, or the strings of `strings`, each at most 255 bytes of UTF-8. */
+export type RecordData = readonly (number | string | readonly string[])[];
 
 /** All records of one owner and type (RFC 2181 section 5): they share a TTL in seconds. No data means: there is no such set. */
 export interface RecordSet {
   readonly owner: string;
-  readonly type: RecordType;
+  readonly type: RecordFormat;
   readonly ttl: number;
   readonly data: readonly RecordData[];
 }

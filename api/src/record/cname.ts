@@ -1,0 +1,44 @@
+/** CNAME: another name (RFC 1035 section 3.3.1). Its fields are named as existing clients send them: `MnemonicName` is the alias. */
+import { recordSpec, schemas } from "./spec.ts";
+
+export const cname = recordSpec({
+  name: "CNAME",
+  code: 5,
+  description: "Owner: `MnemonicName`. Target: `Name`, `HostName`.",
+  fields: { MnemonicName: schemas.name },
+  owner: ["MnemonicName"],
+  ownerMeaning: "the alias",
+  ownerShown: "MnemonicName",
+  wildcard: true,
+  alias: true,
+  data: [
+    {
+      kind: "name",
+      name: "target",
+      from: ["Name", "HostName"],
+      meaning: "the target",
+      shown: "HostName",
+      showsTop: true,
+    },
+  ],
+  examples: {
+    id: 10,
+    create: {
+      request: { Name: "@", MnemonicName: "blog" },
+      response: {
+        MnemonicName: "blog.example.com.",
+        CanonicalDescription: "blog.example.com. 3600 IN CNAME @",
+        PunyName: "blog.example.com.",
+      },
+    },
+    update: {
+      request: { Name: "pages.example.net", MnemonicName: "blog" },
+      response: {
+        HostName: "pages.example.net.",
+        MnemonicName: "blog.example.com.",
+        CanonicalDescription: "blog.example.com. 3600 IN CNAME pages.example.net.",
+        PunyName: "blog.example.com.",
+      },
+    },
+  },
+});

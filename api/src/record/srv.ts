@@ -1,0 +1,78 @@
+/** SRV: where a service is (RFC 2782). Service and protocol are labels in front of the owner. */
+import { recordSpec, schemas, usualOwner } from "./spec.ts";
+
+export const srv = recordSpec({
+  name: "SRV",
+  code: 33,
+  description: `${usualOwner} Required: \`Service\`, \`Proto\`, \`Target\`, \`Port\`.`,
+  fields: {
+    Service: schemas.label,
+    Proto: schemas.label,
+    Priority: schemas.u16,
+    Weight: schemas.u16,
+    Port: schemas.u16,
+    Target: schemas.name,
+  },
+  wildcard: false,
+  // Responses show the two in different forms, as existing clients expect.
+  labels: [
+    { field: "Service", meaning: "such as xmpp-client", show: (label) => `${label}.` },
+    { field: "Proto", meaning: "such as tcp", show: (label) => label.slice(1) },
+  ],
+  data: [
+    { kind: "u16", name: "priority", from: ["Priority"], default: 0, shown: "Priority" },
+    { kind: "u16", name: "weight", from: ["Weight"], default: 0, shown: "Weight" },
+    { kind: "u16", name: "port", from: ["Port"], meaning: "the port of the service", shown: "Port" },
+    {
+      kind: "name",
+      name: "target",
+      from: ["Target"],
+      meaning: "the host of the service",
+      root: { meaning: "no service" },
+      shown: "Target",
+    },
+  ],
+  examples: {
+    id: 13,
+    create: {
+      request: {
+        Service: "xmpp-client",
+        Proto: "tcp",
+        Name: "@",
+        Priority: 20,
+        Weight: 0,
+        Port: 5222,
+        Target: "chat.example.com",
+      },
+      response: {
+        Priority: "20",
+        Service: "_xmpp-client.",
+        Proto: "tcp",
+        Weight: "0",
+        Port: "5222",
+        Target: "chat.example.com.",
+        CanonicalDescription: "_xmpp-client._tcp.example.com. 3600 IN SRV 20 0 5222 chat.example.com.",
+      },
+    },
+    update: {
+      request: {
+        Service: "_xmpp-client.",
+        Proto: "tcp",
+        Name: "@",
+        Priority: 20,
+        Weight: 5,
+        Port: 5223,
+        Target: "chat",
+      },
+      response: {
+        Priority: "20",
+        Service: "_xmpp-client.",
+        Proto: "tcp",
+        Weight: "5",
+        Port: "5223",
+        Target: "chat.example.com.",
+        CanonicalDescription: "_xmpp-client._tcp.example.com. 3600 IN SRV 20 5 5223 chat.example.com.",
+      },
+    },
+  },
+});
