@@ -31,6 +31,7 @@ import { startRouter } from "./drivers/router/start.ts";
 import { createSender } from "./drivers/webhook/sender.ts";
 import { isBackupFolder, isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
+import { compactAtStart } from "./store/compact.ts";
 import { StorageError, type Store } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
 
@@ -57,6 +58,7 @@ async function start(config: Config): Promise<void> {
   const store =
     config.databaseUrl === null ? await openSqlite(database, { log, check: true }) : await openServer(config, log);
   await migrate(store);
+  if (config.databaseUrl === null) await compactAtStart(store, database, log);
   const sealer = await openSealer(store, config.key, config.dataFolder, log);
   const tokenInForce = await ensureFirst(store, systemClock, kept?.value ?? config.token ?? "").catch(
     unlessStorage(true),

@@ -1,0 +1,26 @@
+/** `npm run compact`: rewrites the SQLite database of a stopped service, so that it is as small as its rows and gives back space later. */
+import { realpathSync, statSync } from "node:fs";
+import { compact } from "../service/src/store/compact.ts";
+import { take } from "../service/src/store/sqlite.ts";
+import { locate, megabytes, requireFile, say } from "./database.ts";
+
+process.exitCode = 1;
+try {
+  if (process.argv.length > 2)
+    throw new Error("npm run compact takes no arguments: it rewrites the database of BRUME_DATA");
+  const location = locate(undefined);
+  if (location.isPostgres) throw new Error(`${location.shown} is PostgreSQL, which gives back space by itself`);
+  requireFile(location);
+  const file = realpathSync(location.address);
+  const taken = take(file, `database ${file}`);
+  try {
+    const before = statSync(file).size;
+    compact(file);
+    say(`${file}: ${megabytes(before)} before, ${megabytes(statSync(file).size)} now.`);
+    process.exitCode = 0;
+  } finally {
+    taken.close();
+  }
+} catch (error) {
+  say((error as Error).message);
+}
