@@ -29,7 +29,10 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
   let mend: () => void;
   before(async () => {
     host = await createServerHost();
-    bare = await host.traces();
+    bare = await until("the shared network is there", async () => {
+      const traces = await host.traces();
+      return traces.namespaces.length > 0 && traces;
+    });
     // What fails is tried again for half a minute, which others need not wait for.
     const { ID } = await host.client.createServer({ body: { Name: "off", ...small } });
     await host.act(ID, { Type: "PowerOff" });

@@ -2,9 +2,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { since } from "../../service/src/base/clock.ts";
 import { flow, keeper } from "../../service/src/engine/flow.ts";
-import { nudge } from "../../service/src/engine/task.ts";
+import { list, nudge } from "../../service/src/engine/task.ts";
 import { createTickets } from "../../service/src/http/tickets.ts";
+import { updateServer } from "../../service/src/server/table.ts";
+import { record } from "../../service/src/webhook/outcome.ts";
+import { createQueue, findDue, isQuiet } from "../../service/src/webhook/queue.ts";
+import { type DeliveryRow, findWebhook, insertWebhook } from "../../service/src/webhook/table.ts";
+import { openStage } from "../serverstage.ts";
 import { begin, createGate, createTestAlarm, createToyEngine, law, mustFind } from "../toy.ts";
 import { createWorld } from "../world.ts";
 
@@ -95,6 +102,97 @@ law("what is due beyond any interval at a start is brought back", async (store) 
   await engine.idle();
   assert.equal(runs, 1);
   await engine.drain();
+});
+
+law("a backup that lies in the future does not keep the next one from being made", async (store) => {
+  const now = Date.UTC(2026, 10, 20);
+  const stage = await openStage(store, () => now);
+  const server = await stage.makeServer();
+  const keeper = stage.servers.keepers.find(({ name }) => name === "server.backup") ?? assert.fail("no keeper");
+  const made = async (change: Parameters<typeof updateServer>[2]): Promise<boolean> => {
+    await store.write((tx) => updateServer(tx, server.id, { is_backup_active: 1, ...change }));
+    const before = (await list(store.read, { kind: "server", id: server.id }, 99)).length;
+    await keeper.run({ subject: 0, attempt: 1, signal: new AbortController().signal });
+    return (await list(store.read, { kind: "server", id: server.id }, 99)).length > before;
+  };
+  try {
+    assert.equal(await made({ backed_up: now - 1000 }), false, "it was made a second ago");
+    assert.equal(await made({ backed_up: now + 1000 }), false, "the clock was set by little");
+    assert.equal(await made({ backed_up: null, backup_failed: now - 1000 }), false, "it failed a second ago");
+    assert.equal(await made({ backed_up: now + 10 * days, backup_failed: now + 10 * days }), true);
+    assert.equal((await stage.row(server.id)).backed_up, now);
+  } finally {
+    stage.servers.close();
+  }
+});
+
+test("work that ended or began in the future counts for nothing", () => {
+  const now = Date.UTC(2026, 10, 20);
+  assert.equal(since(now - minute, now), minute);
+  assert.equal(since(now + 1000, now, minute), -1000);
+  assert.equal(since(now + 10 * days, now, minute), Infinity);
+});
+
+test("a delivery that is due beyond any pause is sent now", () => {
+  const now = Date.UTC(2026, 10, 20);
+  const queue = createQueue();
+  const row = { id: 1, is_resend: 0, resource: "toy", resource_id: 1, attempts: 1, due: now + minute };
+  const find = (due: number): number => {
+    queue.rows.set(1, { ...row, due } as unknown as DeliveryRow);
+    return findDue(queue, "Active", () => false, now).length;
+  };
+  assert.equal(find(now + minute), 0);
+  assert.ok(isQuiet(queue, now));
+  assert.ok(!isQuiet({ ...queue, quietUntil: now + 10 * days }, now), "the clock was set back since it was noted");
+  assert.equal(find(now + 10 * days), 1);
+});
+
+law("an endpoint that has failed since a time in the future fails for a day from now", async (store) => {
+  const now = Date.UTC(2026, 10, 20);
+  await ensureFirst(store, { now: () => now }, "0".repeat(64));
+  const webhook = await store.write((tx) =>
+    insertWebhook(tx, {
+      project_id: 1,
+      url: "https://example.com/",
+      types: "[]",
+      secret: new Uint8Array(1),
+      state: "Active",
+      cursor: 0,
+      failing_since: now + 10 * days,
+      error: "before",
+      created: now,
+      labels: "{}",
+      version: 1,
+    }),
+  );
+  const row = {
+    webhook_id: webhook.id,
+    event_id: 1,
+    type: "toy.made",
+    resource: "toy",
+    resource_id: 1,
+    state: "Waiting" as const,
+    created: now + 10 * days,
+    due: now,
+  };
+  const [fresh, worn] = await store.write(async (tx) => {
+    const insert = (attempts: number) =>
+      tx
+        .insertInto("webhook_delivery")
+        .values({ ...row, attempts })
+        .returningAll()
+        .executeTakeFirstOrThrow();
+    return [await insert(1), await insert(100)];
+  });
+  const answer = { status: 500, error: "500" };
+  const results = [fresh, worn].map((each) => ({ row: each, answer }));
+  const { ended, again } = await store.write((tx) => record(tx, { webhook, results, surplus: [] }, now, () => 0));
+  assert.deepEqual(ended, [worn?.id], "attempts are bounded, whatever the clock says");
+  assert.deepEqual(
+    again.map(({ id }) => id),
+    [fresh?.id],
+  );
+  assert.equal((await findWebhook(store.read, 1, webhook.id))?.failing_since, now);
 });
 
 test("a ticket is good for its minute, however the clock is set", () => {

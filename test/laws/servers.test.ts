@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
 import { insertLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
-import { deathsSince } from "../../service/src/server/flow/settle.ts";
+import { deathsWithin } from "../../service/src/server/flow/settle.ts";
 import { showAction } from "../../service/src/server/show.ts";
 import { findAnyServer, sumProject } from "../../service/src/server/table.ts";
 import { imageRow } from "../rows.ts";
@@ -20,7 +20,7 @@ ask(
       await pass(minute);
     }
     // In the database: a restart of the service does not forget them.
-    assert.equal((await deathsSince(store.read, id, alarm.now() - 10 * minute)).size, 3);
+    assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
     stage.machines.kill(id);
     await until(async () => (await server(id)).is_on === 0);
     await pass(minute);
@@ -77,7 +77,7 @@ ask(
       await until(() => isOn(id));
       await pass(minute);
     }
-    assert.equal((await deathsSince(store.read, id, alarm.now() - 10 * minute)).size, 3);
+    assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
   },
 );
 

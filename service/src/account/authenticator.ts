@@ -4,7 +4,7 @@
  */
 import type { RateLimit } from "@brume/api/account.ts";
 import type { Scope } from "@brume/api/operation.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, since } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { hashToken } from "../base/secret.ts";
 import { type Caller, TokenRefused } from "../http/handler.ts";
@@ -51,7 +51,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
       );
     if (allowedFrom !== null && !isAllowedFrom(allowedFrom, address))
       throw new TokenRefused(caller, "scope_missing", `The token may not be used from ${address}.`);
-    if (now - found.notedAt >= resolution) {
+    if (since(found.notedAt, now) >= resolution) {
       found.notedAt = now;
       used.set(caller.tokenId, now);
     }

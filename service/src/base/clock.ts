@@ -11,6 +11,16 @@ export const systemClock: Clock = { now: () => Date.now(), steady: () => perform
 /** Milliseconds that only ever grow evenly. */
 export const steadyOf = (clock: Clock): number => clock.steady?.() ?? clock.now();
 
+/**
+ * How long ago a stored time is, in milliseconds. One that lies ahead was stored before the clock was set back: how long ago that is
+ * cannot be known, and it is `Infinity`, so that whatever waits for time to pass does not wait for the wrong time to come.
+ * `slack`: how far ahead a time may be, since clocks are also set by little.
+ */
+export function since(time: number, now: number, slack = 0): number {
+  if (time > now + slack) return Number.POSITIVE_INFINITY;
+  return now - time;
+}
+
 /** A step of the clock. */
 export interface ClockStep {
   /** Milliseconds; below 0: it was set back. */

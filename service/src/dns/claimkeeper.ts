@@ -3,9 +3,10 @@
  * withdrawn in the same transaction: its records are kept as a zone file, and both projects get an event.
  */
 import { Resolver } from "node:dns/promises";
+import { claimLimits } from "@brume/api/claim.ts";
 import { holdQuota } from "../account/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, since } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
@@ -35,8 +36,10 @@ export interface ClaimKeeping {
 
 const second = 1000;
 const minute = 60 * second;
+const day = 1440 * minute;
 /** Milliseconds between two checks: short at first, then a quarter of the claim's age. */
-const pauseOf = (age: number): number => Math.min(10 * minute, Math.max(5 * second, age / 4));
+const pauseOf = (created: number, now: number): number =>
+  Math.min(10 * minute, Math.max(5 * second, since(created, now, minute) / 4));
 /** Milliseconds that an answer waits for the name server. */
 const publishMs = 2 * second;
 /** A claim that would withdraw more domains is for the operator. */
@@ -56,7 +59,7 @@ export function claimKeeper(keeping: ClaimKeeping): Keeper {
       const found = await lookUp(claim, resolvers, signal);
       if (signal.aborted) return {};
       const settled = await store.write((tx) => settle(tx, keeping, subject, found));
-      if (settled === "pending") return { at: clock.now() + pauseOf(clock.now() - claim.created) };
+      if (settled === "pending") return { at: clock.now() + pauseOf(claim.created, clock.now()) };
       if (settled === "ended") return { gone: true };
       const { domain, lost } = settled;
       for (const { ascii, serial } of lost) if (ascii !== domain.ascii) await zones.withdraw(ascii, serial, publishMs);
@@ -112,6 +115,8 @@ async function settle(tx: Tx, keeping: ClaimKeeping, id: number, found: Lookup):
   if (claim === undefined || claim.state !== "Pending") return "ended";
   const now = keeping.clock.now();
   const { project_id: project, ascii } = claim;
+  // One that was made before the clock was set back ends in its time all the same.
+  const expires = Math.min(claim.expires, now + claimLimits.days * day);
   const isGranted = (await findReservation(tx, ascii))?.project_id === project;
   const isProven = isGranted || found.isFound;
   const { same, above, below } = await findRivals(tx, project, ascii, mostBelow + 1);
@@ -128,14 +133,15 @@ async function settle(tx: Tx, keeping: ClaimKeeping, id: number, found: Lookup):
     return null;
   };
   const keep = async (state: "Pending" | "Failed", detail: string): Promise<Settled> => {
-    const row = await claims.updateClaim(tx, id, { state, detail, checked: now, version: claim.version + 1 });
+    const change = { state, detail, checked: now, expires, version: claim.version + 1 };
+    const row = await claims.updateClaim(tx, id, change);
     if (state === "Pending") return "pending";
     await append(tx, [claimEvent(row, now)]);
     return "ended";
   };
 
   const reason = (await whyNot()) ?? (await findShortage(tx, claim));
-  if (reason !== null) return keep(now >= claim.expires ? "Failed" : "Pending", reason);
+  if (reason !== null) return keep(now >= expires ? "Failed" : "Pending", reason);
   for (const rival of losing) await withdraw(tx, keeping, rival, claim, now);
   const domain = await give(tx, keeping, claim, now, isProven);
   const row = await claims.updateClaim(tx, id, {

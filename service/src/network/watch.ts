@@ -2,7 +2,7 @@
  * Looks at all networks at once every few seconds: what was changed behind our back is told and repaired, what no row owns is
  * taken away, and tunnels that come up or go down make events.
  */
-import type { Clock } from "../base/clock.ts";
+import { type Clock, since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { NetworkStatus, Router, Translated, TunnelStatus } from "../drivers/router/port.ts";
 import { append } from "../engine/event.ts";
@@ -72,7 +72,7 @@ export function watchKeeper({ store, clock, log, router, live, apply, nat }: Wat
     for (const { id, crowded } of networks) {
       const before = crowds.get(id);
       const now = clock.now();
-      const isDue = before !== undefined && crowded.packets > before.packets && now - before.told >= crowdPause;
+      const isDue = before !== undefined && crowded.packets > before.packets && since(before.told, now) >= crowdPause;
       crowds.set(id, { packets: crowded.packets, told: isDue ? now : (before?.told ?? now - crowdPause) });
       if (!isDue) continue;
       log("warn", "A network reached its limit of connections; further ones are refused.", { network: id });

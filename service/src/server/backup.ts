@@ -2,6 +2,7 @@
 
 import { formatDate } from "@brume/api/common.ts";
 import { serverLimits } from "@brume/api/server.ts";
+import { since } from "../base/clock.ts";
 import { techNameOf } from "../catalog/rules.ts";
 import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
@@ -25,8 +26,8 @@ const retry = 1_800_000;
 const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow, now: number): boolean =>
   state === "Active" &&
   is_backup_active === 1 &&
-  (backed_up === null || backed_up <= now - day) &&
-  (backup_failed === null || backup_failed <= now - retry);
+  (backed_up === null || since(backed_up, now, period) >= day) &&
+  (backup_failed === null || since(backup_failed, now, period) >= retry);
 
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
   created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;

@@ -8,7 +8,7 @@ import type { MachineStatus } from "../drivers/machine/port.ts";
 import { type Flow, type Keeper, keeper } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { deathsSince, hasJustFailed, orderSettle } from "./flow/settle.ts";
+import { deathsWithin, hasJustFailed, orderSettle } from "./flow/settle.ts";
 import { changeServer, readTail } from "./flow/steps.ts";
 import { tellServer } from "./flow/tell.ts";
 import { errorFor, type FlowTools } from "./flow/tools.ts";
@@ -55,12 +55,12 @@ export function watchKeeper(tools: FlowTools, settle: Flow): Keeper {
   /** `said`: what the machine said last, of one that has died. Looked at again inside the transaction: what is ordered meanwhile goes first. */
   async function act(tx: Tx, seen: Standing, status: MachineStatus | null, need: Need, said: string | null) {
     if ((await queue(tx, { kind: "server", id: seen.id })).length > 0) return;
-    if (await hasJustFailed(tx, seen.id, clock.now() - settlePause)) return;
+    if (await hasJustFailed(tx, seen.id, clock.now(), settlePause)) return;
     const server = await findAnyServer(tx, seen.id);
     if (server === undefined || server.state !== seen.state || server.is_on !== seen.is_on || server.boot !== seen.boot)
       return;
     const died = need === "restart" ? (status?.exit?.at ?? 0) : null;
-    const before = died === null ? new Set<number>() : await deathsSince(tx, server.id, clock.now() - restartTime);
+    const before = died === null ? new Set<number>() : await deathsWithin(tx, server.id, clock.now(), restartTime);
     const givenUp = died !== null && !isRestarted(died, before);
     if (died !== null && !before.has(died))
       await noteCrash(tx, server, givenUp, before.size + 1, status?.exit?.detail ?? "", said);

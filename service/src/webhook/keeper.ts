@@ -17,7 +17,7 @@ import { type HeardStore, hide } from "../engine/commit.ts";
 import type { EventRow, Feed } from "../engine/event.ts";
 import { type Keeper, keeper } from "../engine/flow.ts";
 import { type Recorded, type Report, type Result, record } from "./outcome.ts";
-import { createQueue, findDue, type Queue } from "./queue.ts";
+import { createQueue, findDue, isQuiet, type Queue } from "./queue.ts";
 import { everyType, mostWaiting } from "./rules.ts";
 import * as table from "./table.ts";
 import { type EventRange, findEvents, insertDeliveries } from "./take.ts";
@@ -191,8 +191,8 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
 
   /** The queues of these webhooks and no others, as their rows are. */
   async function readQueues(webhooks: readonly table.WebhookRow[]): Promise<void> {
-    if (!store.alone && clock.now() >= looked + poll) {
-      looked = clock.now();
+    if (!store.alone && steadyOf(clock) >= looked + poll) {
+      looked = steadyOf(clock);
       for (const queue of queues.values()) queue.isStale = true;
     }
     const ids = new Set(webhooks.map(({ id }) => id));
@@ -239,7 +239,7 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     const now = clock.now();
     const waiting = webhooks.flatMap((webhook) => {
       const queue = queues.get(webhook.id);
-      if (queue === undefined || now < queue.quietUntil || !hasPlace(webhook)) return [];
+      if (queue === undefined || isQuiet(queue, now) || !hasPlace(webhook)) return [];
       return [{ webhook, queue, due: findDue(queue, webhook.state, ({ id }) => underWay.has(id), now) }];
     });
     let begun = 0;
@@ -324,8 +324,8 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       stopped = true;
       wake();
       await ended.catch(() => {});
-      const end = clock.now() + graceMs;
-      while (underWay.size > results.length && clock.now() < end) await sleep(20);
+      const end = steadyOf(clock) + graceMs;
+      while (underWay.size > results.length && steadyOf(clock) < end) await sleep(20);
       stopping.abort();
       const storeLast = async () => storeRound(await table.listAllWebhooks.all(store.read, {}), []);
       await storeLast().catch((error: unknown) =>

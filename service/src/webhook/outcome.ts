@@ -2,7 +2,7 @@
 import type { Answer } from "../drivers/webhook/port.ts";
 import { append } from "../engine/event.ts";
 import type { Tx } from "../store/db.ts";
-import { isOver, mostWaiting, pauseAfter } from "./rules.ts";
+import { isOver, mostAttempts, mostWaiting, pauseAfter } from "./rules.ts";
 import { showWebhook } from "./show.ts";
 import * as table from "./table.ts";
 
@@ -19,7 +19,7 @@ const given = `Given up: more than ${mostWaiting} deliveries waited while the en
 function afterFailure({ row, answer }: Result, now: number, random: number): table.DeliveryRow {
   const { status, error } = answer;
   const attempts = row.attempts + 1;
-  const isLast = row.is_resend === 1 || status === gone || isOver(row.created, now);
+  const isLast = row.is_resend === 1 || status === gone || attempts >= mostAttempts || isOver(row.created, now);
   return {
     ...row,
     state: isLast ? "Failed" : "Waiting",
@@ -35,7 +35,8 @@ function afterFailure({ row, answer }: Result, now: number, random: number): tab
 function judge(webhook: table.WebhookRow, results: readonly Result[], now: number): table.WebhookRow {
   return results.reduce((before, { answer }) => {
     if (answer.error === null) return { ...before, state: "Active" as const, failing_since: null, error: null };
-    const since = before.failing_since ?? now;
+    // One that lies ahead was stored before the clock was set back.
+    const since = Math.min(before.failing_since ?? now, now);
     const hasFailed = answer.status === gone || isOver(since, now);
     return { ...before, failing_since: since, error: answer.error, state: hasFailed ? "Failed" : before.state };
   }, webhook);

@@ -1,4 +1,5 @@
 /** The deliveries of one webhook that wait, as the worker holds them in memory: which can be sent now, and when the next can. */
+import { isAhead } from "./rules.ts";
 import type { DeliveryRow, WebhookRow } from "./table.ts";
 
 export interface Queue {
@@ -39,7 +40,7 @@ export function findDue(
     if (lanes.has(lane)) continue;
     lanes.add(lane);
     if (isUnderWay(row) || (state === "Failed" && row.is_resend === 0)) continue;
-    if ((row.due ?? 0) > now) queue.quietUntil = Math.min(queue.quietUntil, row.due ?? 0);
+    if (isAhead(row.due ?? 0, now)) queue.quietUntil = Math.min(queue.quietUntil, row.due ?? 0);
     else (row.attempts === 0 ? fresh : again).push(row);
   }
   queue.fresh = fresh.length;
@@ -49,3 +50,7 @@ export function findDue(
   if (due.length > 0) queue.quietUntil = 0;
   return due;
 }
+
+/** Nothing can be sent now, as long as nothing comes. */
+export const isQuiet = ({ quietUntil }: Queue, now: number): boolean =>
+  quietUntil === Number.POSITIVE_INFINITY || isAhead(quietUntil, now);

@@ -49,6 +49,12 @@ export function pauseAfter(attempts: number, random: number): number {
   return Math.round(pause * (1 + random / 10));
 }
 
+/** Whether a delivery waits for that time. One that lies farther ahead than any pause was stored before the clock was set back. */
+export const isAhead = (due: number, now: number): boolean => due > now && due <= now + 1.1 * longestPause;
+
+/** Attempts that fit into the patience, with some to spare: they bound a delivery also when the clock is set. */
+export const mostAttempts = 60;
+
 /** Whether a delivery from then, or an endpoint that has failed since then, is given up. */
 export const isOver = (since: number, now: number): boolean => now - since >= webhookLimits.patience;
 

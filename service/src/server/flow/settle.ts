@@ -3,6 +3,7 @@
  * blocked or free again, when it has failed and must hold nothing, when a rebuild has left the old disk behind. It is no action, but
  * takes its turn among them, so that nothing ever works on one server twice at a time.
  */
+import { since } from "../../base/clock.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { find, list, queue } from "../../engine/task.ts";
 import type { Reader, Tx } from "../../store/db.ts";
@@ -68,10 +69,10 @@ export function settleFlow(tools: FlowTools): Flow {
 
 export const codeOf = (error: string): string => (JSON.parse(error) as { readonly code: string }).code;
 
-/** Its newest work was to be settled and failed, after that time. */
-export async function hasJustFailed(db: Reader, server: number, since: number): Promise<boolean> {
+/** Its newest work was to be settled and failed, less than `time` milliseconds ago. */
+export async function hasJustFailed(db: Reader, server: number, now: number, time: number): Promise<boolean> {
   const [newest] = await list(db, { kind: "server", id: server }, 1);
-  return newest?.name === settleName && newest.state === "Failed" && (newest.end ?? 0) > since;
+  return newest?.name === settleName && newest.state === "Failed" && since(newest.end ?? 0, now, time) < time;
 }
 
 /** Unless that waits already. */
@@ -90,10 +91,15 @@ export async function orderSettle(
 /** Of a server's newest work: more than is ordered of it while deaths count. */
 const newest = 100;
 
-/** Deaths after which the machine was started again, or is about to be, since then. */
-export async function deathsSince(db: Reader, server: number, since: number): Promise<ReadonlySet<number>> {
+/** Deaths after which the machine was started again, or is about to be, in the last `time` milliseconds. */
+export async function deathsWithin(
+  db: Reader,
+  server: number,
+  now: number,
+  time: number,
+): Promise<ReadonlySet<number>> {
   const work = await list(db, { kind: "server", id: server }, newest);
-  const deaths = work.filter(({ name, start }) => name === settleName && start > since);
+  const deaths = work.filter(({ name, start }) => name === settleName && since(start, now, time) < time);
   return new Set(deaths.flatMap(({ input }) => (input as SettleInput).died ?? []));
 }
 
