@@ -8,7 +8,7 @@ import { defaultKeep } from "../../service/src/config.ts";
 import { pastClaims } from "../../service/src/dns/claimtable.ts";
 import { historyKeeper } from "../../service/src/dns/keeper.ts";
 import { retiredZones } from "../../service/src/dns/table.ts";
-import { endedTasks, type Prunable, prune } from "../../service/src/engine/prune.ts";
+import { countRows, endedTasks, type Prunable, prune } from "../../service/src/engine/prune.ts";
 import { createPruneTime } from "../../service/src/engine/prunetime.ts";
 import { storedKeys } from "../../service/src/http/idempotency.ts";
 import { retiredRows } from "../../service/src/server/orphantable.ts";
@@ -65,6 +65,24 @@ law("the oldest rows go, by age and by number, in small transactions", async (st
   writes = 0;
   assert.equal(await prune(counting, granted, { days: 365, count: 300 }, now), 0);
   assert.equal(writes, 0, "nothing to delete is no write");
+});
+
+law("rows are counted in short reads, and exactly", async (store) => {
+  // More than one read, and many of one date, also across the end of a read.
+  await insertAudit(store, 12_000, (row) => now - Math.floor(row / 4000));
+  await insertAudit(store, 3, () => now, 403);
+  let turns = 0;
+  let isRunning = true;
+  const count = (): void => {
+    turns += 1;
+    if (isRunning) setImmediate(count);
+  };
+  setImmediate(count);
+  assert.equal(await countRows(store.read, granted), 12_000);
+  isRunning = false;
+  assert.ok(turns >= 3, `others had ${turns} turns`);
+  assert.equal(await countRows(store.read, refused), 3);
+  assert.equal(await prune(store, granted, { days: 365, count: 11_999 }, now), 1);
 });
 
 law("every rule is good SQL on each database", async (store) => {

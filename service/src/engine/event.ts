@@ -111,7 +111,7 @@ export interface FeedOptions {
 const day = 24 * 3600 * 1000;
 
 /** Rows deleted in one transaction, so that other writers get their turn. */
-const pruned = 2_000;
+const pruned = 500;
 
 export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...options }: FeedOptions): Feed {
   const { poll = store.processes === "one" ? null : 1_000, age = 30 * day, count = 1_000_000 } = options;

@@ -2,8 +2,9 @@
  * Deletes what is too old or too much, from the oldest end and in small transactions, so that other writers get their turn. Each feature
  * names its tables that grow with use; the operator sets how much of each is kept.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { sql } from "kysely";
-import type { Store } from "../store/db.ts";
+import type { Reader, Store } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
 import { type Keeper, keeper } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
@@ -40,6 +41,8 @@ export const endedTasks = {
 const day = 86_400_000;
 /** Rows deleted in one transaction. */
 const slice = 500;
+/** Index entries passed over in one read. */
+const counted = 5_000;
 
 /** Resolves to how many rows went. `now`: the time that ages are counted up to. */
 export async function prune(
@@ -70,14 +73,37 @@ export async function prune(
   const old = sql`select 1 from ${rows} where ${some} and ${date} < ${before} limit 1`;
   if ((await old.execute(store.read)).rows.length > 0)
     while (!isOver() && (await remove(slice, sql`and ${date} < ${before}`)) === slice);
-  const counted = await sql<{ count: number }>`select count(*) as count from ${rows} where ${some}`.execute(store.read);
-  let over = (counted.rows[0]?.count ?? 0) - cap.count;
+  let over = isOver() ? 0 : (await countRows(store.read, prunable, isOver)) - cap.count;
   while (over > 0 && !isOver()) {
     const gone = await remove(Math.min(over, slice));
     if (gone === 0) break;
     over -= gone;
   }
   return sum;
+}
+
+/** Counts in reads of a few milliseconds from index entries only, and lets requests in between. 0 when it is called off. */
+export async function countRows(
+  db: Reader,
+  { table, date: column, where = "1 = 1" }: Prunable,
+  isOver: () => boolean = () => false,
+): Promise<number> {
+  const [rows, date, some] = [sql.table(table), sql.ref(column), sql.raw(where)];
+  let sum = 0;
+  let after = Number.MIN_SAFE_INTEGER;
+  for (;;) {
+    const rest = sql`from ${rows} where ${some} and ${date} > ${after}`;
+    const edge = await sql<{ date: number }>`select ${date} as date ${rest} order by ${date} limit 1
+      offset ${sql.lit(counted - 1)}`.execute(db);
+    const end = edge.rows[0]?.date ?? Number.MAX_SAFE_INTEGER;
+    await nextTurn();
+    const found = await sql<{ count: number }>`select count(*) as count ${rest} and ${date} <= ${end}`.execute(db);
+    sum += Number(found.rows[0]?.count);
+    if (edge.rows.length === 0) return sum;
+    after = end;
+    await nextTurn();
+    if (isOver()) return 0;
+  }
 }
 
 export interface PruneOptions<Name extends string> {
