@@ -17,6 +17,7 @@ import { findProcesses } from "../../service/src/drivers/machine/process.ts";
 import { createLinux } from "../../service/src/drivers/router/linux.ts";
 import { tagOf } from "../../service/src/drivers/router/name.ts";
 import { withoutPackets } from "../../service/src/drivers/router/snapshot.ts";
+import type { Kind } from "../postgres.ts";
 import { createProcess, type Process } from "../process.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
@@ -83,6 +84,8 @@ export interface ServerHost {
   ): Promise<string | null>;
   /** As `ssh`; throws when the command fails. */
   run(address: string, command: string): Promise<string>;
+  /** Runs a script of `scripts/` on the machine with the settings of the service. `said`: all that it printed. */
+  command(script: string, ...args: string[]): Promise<{ readonly status: number | null; readonly said: string }>;
   /** Made and answering ssh, with the key. */
   create(wish: Partial<ServerWish> & { readonly Name: string }): Promise<Server>;
   read(id: number): Promise<Server>;
@@ -122,7 +125,10 @@ const leasesIn = (path: string): string[] =>
   (existsSync(path) ? readFileSync(path, "utf8").match(/^[^,]+,[^,]+/gm) : null) ?? [];
 
 /** `more`: settings beside those that every run has. */
-export async function createServerHost(more: Readonly<Record<string, string>> = {}): Promise<ServerHost> {
+export async function createServerHost(
+  more: Readonly<Record<string, string>> = {},
+  kind: Kind = "sqlite",
+): Promise<ServerHost> {
   const lab = await createLab();
   const folder = mkdtempSync(join(tmpdir(), "brs-"));
   const tag = tagOf(folder);
@@ -136,7 +142,7 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
   writeFileSync(askpass, '#!/bin/sh\nprintf "%s\\n" "$BRUME_TEST_PASSWORD"\n', { mode: 0o700 });
   const key = createKey(lab.runFolder);
   const door = await openDoor(lab);
-  const starting = createProcess("sqlite", {
+  const starting = createProcess(kind, {
     folder,
     prefix: `exec nsenter --net=/run/netns/${lab.machine} unshare -m --propagation unchanged sh ${script} "$0" "$@";`,
     environment: {
@@ -185,6 +191,18 @@ export async function createServerHost(more: Readonly<Record<string, string>> = 
       const said = await ssh(address, command);
       if (said === null) throw new Error(`${address}: ${command} failed`);
       return said;
+    },
+    command(name, ...args) {
+      const path = resolve(import.meta.dirname, "../../scripts", name);
+      const space = [`--net=/run/netns/${lab.machine}`, "unshare", "-m", "--propagation", "unchanged", "sh", script];
+      const child = spawn("nsenter", [...space, process.execPath, path, ...args], {
+        env: { ...process.env, ...brume.environment },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      let said = "";
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding("utf8").on("data", (text: string) => (said += text));
+      return new Promise((done) => child.once("close", (status) => done({ status, said })));
     },
     async create(wish) {
       const body = { CPU: 1, RAM: 128, HDD: 1, SshKeys: [host.keyId], WaitFor: "Ssh" as const, ...wish };
