@@ -55,7 +55,7 @@ async function startBare(host: ServerHost, image: Image, images: string): Promis
     nameServers: [],
     cards: [{ mac, addresses: [`${address}/24`], gateway4: gateway, gateway6: null, mtu: null, dhcp: false }],
   });
-  const wish = machine({ id: 1, cards: [{ id: 1, device: "unused", mac }] });
+  const wish = machine({ id: 1, cards: [{ id: 1, mac }] });
   const tap = unheldOf(tag, 1);
   const ip = (...argv: string[]) => execFileSync("ip", ["-n", space, ...argv]);
   const argv = qemuArguments({ tag, machine: wish, boot: "kernel", layer: 1, accelerator: "tcg" });

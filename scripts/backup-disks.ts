@@ -15,6 +15,7 @@ import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { copyDisks } from "../service/src/drivers/machine/diskbackup.ts";
 import { holdNames } from "../service/src/drivers/router/claim.ts";
 import { tagOf } from "../service/src/drivers/router/name.ts";
+import { isOwnFolder } from "../service/src/server/flow/image.ts";
 import { backup } from "../service/src/store/backup.ts";
 import { databaseName } from "../service/src/store/sqlite.ts";
 import { megabytes, say } from "./database.ts";
@@ -49,13 +50,15 @@ function askService({ dataFolder, listen, tls, token }: Config): Holder {
 /** Without a service. Servers that run go on. */
 async function openHost(config: Config, tag: string): Promise<Holder> {
   const { dataFolder, simulate, disk: diskLimits, logLevel } = config;
-  const { machines } = await chooseMachines({
+  const { driver: machines } = await chooseMachines({
     exec,
     tag,
     dataFolder,
     simulate,
     diskLimits,
     backups: null,
+    built: null,
+    isOwn: isOwnFolder,
     log: createLog(logLevel),
     now: systemClock.now,
     random: Math.random,

@@ -13,6 +13,7 @@ import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { holdNames } from "../service/src/drivers/router/claim.ts";
 import { tagOf } from "../service/src/drivers/router/name.ts";
 import { startRouter } from "../service/src/drivers/router/start.ts";
+import { isOwnFolder } from "../service/src/server/flow/image.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadConfig(process.env);
@@ -42,13 +43,15 @@ const surroundings = {
   tag: tagOf(dataFolder),
   diskLimits,
   backups: null,
+  built: null,
+  isOwn: isOwnFolder,
   log: createLog(logLevel),
   now: systemClock.now,
 };
 
 // Resources with these names may belong to another installation.
 holdNames(surroundings, true);
-const { machines, kind: guests } = await chooseMachines(surroundings);
+const { driver: machines, kind: guests } = await chooseMachines(surroundings);
 if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)
     if (power !== "off") {

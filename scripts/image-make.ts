@@ -6,9 +6,10 @@ import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { loadConfig } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
-import type { Family, Image } from "../service/src/drivers/machine/image.ts";
+import type { Image } from "../service/src/drivers/machine/image.ts";
 import { openDraft, placeImage, sweepImages } from "../service/src/drivers/machine/imagefolder.ts";
 import { createImageStore } from "../service/src/drivers/machine/imagestore.ts";
+import type { Family } from "../service/src/drivers/machine/port.ts";
 
 const usage = `npm run image -- NAME [--images FOLDER]
   (nothing)        lists installed and available images

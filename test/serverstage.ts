@@ -8,7 +8,6 @@ import { ensureFirst } from "../service/src/account/first.ts";
 import { silentLog } from "../service/src/base/log.ts";
 import { createSealer } from "../service/src/base/secret.ts";
 import { insertImage, listImages } from "../service/src/catalog/table.ts";
-import type { Machine } from "../service/src/drivers/machine/port.ts";
 import {
   createSim as createMachines,
   type SimOptions,
@@ -59,8 +58,9 @@ export async function openStage(store: Store, now: () => number, options: StageO
   const sealer = createSealer(randomBytes(32));
   const machines = createMachines({ now, images: ["image-1", "image-2"], ...options });
   const router = createRouter(now);
+  machines.onDevice(router.plug);
   const surroundings = {
-    deviceOf: (link: number) => `tap${link}`,
+    deviceOf: machines.deviceOf,
     resolvers: ["192.0.2.53"],
     forwarders: [],
     closed: [],
@@ -109,31 +109,18 @@ export async function openStage(store: Store, now: () => number, options: StageO
       await store.write(async (tx) => kept?.save?.(tx));
     }
   };
-  /** As on a real machine: a card that is made is there to be taken in. */
-  const plug = ({ cards }: Machine) => cards.forEach(({ device }) => router.plug(device));
   const servers = createServers({
     store,
     clock,
     log: silentLog,
     sealer,
     random: randomBytes,
-    machines: {
-      ...machines,
-      async ensureRunning(machine) {
-        const before = await machines.ensureRunning(machine);
-        if (before === null) plug(machine);
-        return before;
-      },
-      apply: async (machine) => {
-        const changes = await machines.apply(machine);
-        plug(machine);
-        return changes;
-      },
-    },
+    machines,
+    images: machines,
+    consoles: machines,
     networks: { live: createLive(router), apply },
     surroundings,
     greetsSsh: async () => stage.greets(),
-    fetchImage: async (name) => name,
   });
 
   const stage: ServerStage = {

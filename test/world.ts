@@ -11,9 +11,7 @@ import { parseAddresses } from "../service/src/base/address.ts";
 import { type Clock, systemClock } from "../service/src/base/clock.ts";
 import { type Log, silentLog } from "../service/src/base/log.ts";
 import { createSealer } from "../service/src/base/secret.ts";
-import type { StockImage } from "../service/src/catalog/stock.ts";
-import { withCards } from "../service/src/drivers/machine/plugged.ts";
-import type { Machines } from "../service/src/drivers/machine/port.ts";
+import type { Images, OperatorImage } from "../service/src/drivers/machine/port.ts";
 import {
   createSim as createMachines,
   type SimOptions,
@@ -26,7 +24,7 @@ import type { Router } from "../service/src/drivers/router/port.ts";
 import { createSim, type SimulatedRouter } from "../service/src/drivers/router/sim.ts";
 import { createSender } from "../service/src/drivers/webhook/sender.ts";
 import type { HttpLimits } from "../service/src/http/server.ts";
-import { createService, type ImageSettings, type Service, type ServiceOptions } from "../service/src/service.ts";
+import { createService, type Service, type ServiceOptions } from "../service/src/service.ts";
 import type { Store } from "../service/src/store/db.ts";
 import { type Database, type Kind, startDatabase } from "./postgres.ts";
 
@@ -72,7 +70,7 @@ interface WorldOptions {
   /** Titles; one if absent. */
   readonly locations?: readonly string[];
   readonly machines?: Partial<SimOptions>;
-  readonly images?: Partial<ImageSettings>;
+  readonly images?: Partial<Images>;
   /** Servers to ask about the outside; none if absent. */
   readonly resolvers?: readonly string[];
   /** PEM texts. */
@@ -87,7 +85,7 @@ interface WorldOptions {
 }
 
 /** The image that every installation has. */
-export const tiny: StockImage = {
+export const tiny: OperatorImage = {
   name: "brume-tiny",
   title: "Brume Tiny Linux",
   family: "Linux",
@@ -98,30 +96,30 @@ export const tiny: StockImage = {
   guest: "tiny",
 };
 
-/** Nobody has anything else to bring. */
-const simulatedImages: ImageSettings = {
-  stock: [tiny],
-  fetch: async (name) => name,
-  import: async () => ({ refused: "Nothing can be brought in here." }),
-  judge: async () => null,
-};
-
 type Simulated = Pick<WorldOptions, "ipv6" | "publicPool" | "locations" | "offers" | "images">;
 
-export const simulateMachines = (router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) =>
-  withCards(createMachines({ now, images: [tiny.name], ...options }), router.plug);
+export const simulateGuests = (options: Partial<SimOptions> = {}): SimulatedMachines =>
+  createMachines({ now: Date.now, images: [tiny.name], offered: [tiny], ...options });
+
+/** The router is told of each card. */
+export function simulateMachines(router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) {
+  const machines = simulateGuests({ now, ...options });
+  machines.onDevice(router.plug);
+  return machines;
+}
 
 /** What a service must be given of its machine: no machine runs and no packet flows, but everything else is as it is. */
 export const simulatedHost = (
   router: Router,
   { ipv6, publicPool, locations = ["Local"], offers, images }: Simulated = {},
-  machines: Machines = createMachines({ now: Date.now, images: [tiny.name] }),
+  machines: SimulatedMachines = simulateGuests(),
 ) => ({
   router,
   machines,
+  consoles: machines,
   machineDetail: "sim: no machine runs",
   engines: { Machine: "sim", Router: "sim" } as const,
-  images: { ...simulatedImages, ...images },
+  images: { ...machines, ...images },
   cpuOvercommit: 8,
   sender: createSender({ allow: ["127.0.0.0/8"] }),
   randomBytes,
@@ -132,7 +130,6 @@ export const simulatedHost = (
     sharedBlocks: locations.map((_, index) => parseAddresses(`10.${63 - index}.0.0/16`)),
     engines: "sim: no packet flows",
     offers: offers ?? { ipsec: true, wireguard: true },
-    deviceOf: (link: number) => `tap${link}`,
     resolvers: [],
     forwarders: [],
     nat: "always" as const,

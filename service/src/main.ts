@@ -20,12 +20,10 @@ import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
 import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
-import { openStock } from "./drivers/machine/imagestock.ts";
-import { withCards } from "./drivers/machine/plugged.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin.ts";
 import { holdNames } from "./drivers/router/claim.ts";
 import { closedExcept } from "./drivers/router/closed.ts";
-import { tagOf, tapOf } from "./drivers/router/name.ts";
+import { tagOf } from "./drivers/router/name.ts";
 import { resolversFor } from "./drivers/router/resolvers.ts";
 import { startRouter } from "./drivers/router/start.ts";
 import { createSender } from "./drivers/webhook/sender.ts";
@@ -79,15 +77,22 @@ async function start(config: Config): Promise<void> {
   const { backupFolder } = config;
   if (backupFolder !== null) await access(backupFolder, constants.W_OK).catch(blame("BRUME_BACKUPS"));
   const backups = backupFolder === null ? null : { folder: resolve(backupFolder), isBackup: isBackupFolder };
-  const images = await openStock({ ...surroundings, built, backups, isOwn: isOwnFolder });
-  const choice = chooseMachines({ ...surroundings, backups, diskLimits: config.disk, random: Math.random });
+  const choice = chooseMachines({
+    ...surroundings,
+    built,
+    backups,
+    isOwn: isOwnFolder,
+    diskLimits: config.disk,
+    random: Math.random,
+  });
   const [found, chosen] = await Promise.all([startRouter(surroundings), choice]).catch(async (error: unknown) => {
     // The trials on the host end and clean up, also when the service does not start.
     await choice.catch(() => {});
     throw error;
   });
-  // Simulated cards have nobody else to tell of them.
-  const machines = withCards(chosen.machines, found.plug);
+  const { driver } = chosen;
+  // A router of this host sees devices by itself; a simulated one is told.
+  if (found.plug !== null) driver.onDevice(found.plug);
   for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);
   const own = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
   const resolvers = resolversFor(getServers(), own, opened);
@@ -99,10 +104,11 @@ async function start(config: Config): Promise<void> {
     store,
     nameserver,
     router: found.router,
-    machines,
+    machines: driver,
+    images: driver,
+    consoles: driver,
     machineDetail: chosen.detail,
     engines: { Machine: chosen.kind, Router: found.kind },
-    images: { ...images, stock: images.stockFor(chosen.kind) },
     cpuOvercommit: config.cpuOvercommit,
     sender: createSender({ allow: config.webhookAllow }),
     clock: systemClock,
@@ -122,7 +128,6 @@ async function start(config: Config): Promise<void> {
       wireguardPort: config.network.wireguardPort,
       engines: found.detail,
       offers: found.offers,
-      deviceOf: (link) => tapOf(tag, link),
       resolvers: resolvers.told,
       forwarders,
       closed: closedExcept(opened),
@@ -143,7 +148,7 @@ async function start(config: Config): Promise<void> {
     log("info", `${signal}: finishing the running requests.`);
     service
       .close(graceSeconds * 1000)
-      .then(() => Promise.all([nameserver.close(), found.router.close(), machines.close()]))
+      .then(() => Promise.all([nameserver.close(), found.router.close(), driver.close()]))
       .then(() => store.close())
       .then(
         () => process.exit(0),

@@ -17,7 +17,7 @@ import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
 import { catalogRoutes } from "./catalog/routes.ts";
-import { type StockImage, syncStock } from "./catalog/stock.ts";
+import { syncStock } from "./catalog/stock.ts";
 import { defaultKeep, type Keep } from "./config.ts";
 import { claimKeeper } from "./dns/claimkeeper.ts";
 import { pastClaims } from "./dns/claimtable.ts";
@@ -27,7 +27,7 @@ import { type FetchZone, fetchZone } from "./dns/migrate.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { veil } from "./dns/sight.ts";
 import { retiredZones } from "./dns/table.ts";
-import type { Machines } from "./drivers/machine/port.ts";
+import type { Consoles, Images, Machines } from "./drivers/machine/port.ts";
 import type { Nameserver } from "./drivers/nameserver/port.ts";
 import type { Router } from "./drivers/router/port.ts";
 import type { Sender } from "./drivers/webhook/port.ts";
@@ -45,8 +45,7 @@ import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
 import { createTickets } from "./http/tickets.ts";
 import { createNetworks, type NetworkSettings } from "./network/networks.ts";
-import { type ImportImage, importFlow } from "./server/flow/import.ts";
-import type { Importing } from "./server/imageroutes.ts";
+import { importFlow } from "./server/flow/import.ts";
 import { addServerMetrics } from "./server/metrics.ts";
 import { countOrphans, retiredRows } from "./server/orphantable.ts";
 import { capacityOf } from "./server/room.ts";
@@ -71,14 +70,15 @@ export interface ServiceOptions {
   readonly sealer: Sealer;
   readonly version: string;
   readonly machines: Machines;
+  readonly images: Images;
+  readonly consoles: Consoles;
   /** What the machines are, for people: `host: qemu, tcg`. */
   readonly machineDetail: string;
   /** What is real here. */
   readonly engines: Pick<Location["Engines"], "Machine" | "Router">;
-  readonly images: ImageSettings;
   /** Processors of servers that one core of the host is counted for. */
   readonly cpuOvercommit: number;
-  readonly networks: NetworkSettings;
+  readonly networks: Omit<NetworkSettings, "deviceOf">;
   /** The way to the endpoints of webhooks. Closed with the service. */
   readonly sender: Sender;
   /** Names in the automatic NS set. */
@@ -99,16 +99,6 @@ export interface ServiceOptions {
   readonly limits?: Partial<HttpLimits>;
 }
 
-/** Where disks come from. */
-export interface ImageSettings {
-  /** The operator's images, the default first. */
-  readonly stock: readonly StockImage[];
-  /** Brings one of the stock that is not here yet; resolves to its folder. */
-  readonly fetch: (name: string, signal: AbortSignal) => Promise<string>;
-  readonly import: ImportImage;
-  readonly judge: Importing["judge"];
-}
-
 export interface Service {
   /** Resolves to `host:port` once everything that was stored is served and requests are answered. */
   listen(host: string, port: number): Promise<string>;
@@ -127,7 +117,7 @@ const webhookGrace = 2000;
 const mostSilence = 1000;
 
 export function createService(options: ServiceOptions): Service {
-  const { nameserver, machines, clock, random, sealer, dnsNames, resolvers } = options;
+  const { nameserver, machines, images, consoles, clock, random, sealer, dnsNames, resolvers } = options;
   const log = withoutStorage(options.log);
   const store = hearCommits(options.store);
   const caps = { ...defaultKeep, ...options.keep?.caps };
@@ -138,11 +128,12 @@ export function createService(options: ServiceOptions): Service {
   const authenticator = createAuthenticator(store, clock);
   const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
   const figures = dnsMetrics(nameserver);
+  const surroundings = { ...options.networks, deviceOf: (card: number) => machines.deviceOf(card) };
   const networks = createNetworks({
     ...options,
     store,
     random: options.randomBytes,
-    settings: options.networks,
+    settings: surroundings,
     ended: (task, wanted) => engine.ended(task, wanted),
   });
   const { locations } = options.networks;
@@ -153,16 +144,17 @@ export function createService(options: ServiceOptions): Service {
     log,
     sealer,
     machines,
+    images,
+    consoles,
     networks,
     random: options.randomBytes,
-    surroundings: options.networks,
+    surroundings,
     greetsSsh: async (network, address) =>
       (await options.router.greeting(network, address, sshPort))?.startsWith("SSH-") === true,
-    fetchImage: options.images.fetch,
   });
   const sampler = createSampler({ store, clock, pruneTime, machines: servers.sight, networks: networks.live });
   addServerMetrics(figures.registry, store, sampler);
-  const importing = { store, clock, machines, importImage: options.images.import, judge: options.images.judge };
+  const importing = { store, clock, images };
   const importer = importFlow(importing);
   const tickets = createTickets(clock, options.randomBytes);
   const desk = {
@@ -171,6 +163,7 @@ export function createService(options: ServiceOptions): Service {
     log,
     sealer,
     machines,
+    consoles,
     servers,
     locations,
     tickets,
@@ -339,7 +332,7 @@ export function createService(options: ServiceOptions): Service {
   /** What a start writes. A full disk keeps nobody from reading and from being answered by DNS: then it is written later. */
   async function begin(): Promise<void> {
     try {
-      await syncStock(store, options.images.stock, clock.now());
+      await syncStock(store, await images.listOperatorImages(), clock.now());
       await networks.begin();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;

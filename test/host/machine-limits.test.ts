@@ -131,13 +131,13 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
   });
 
   test("a server that was started with fewer limits is taken over with those of today", async () => {
-    const { tag, open, options, pidOf } = newLab();
+    const { open, options, pidOf } = newLab();
     const old = await openQemu({
       ...options,
       confinement: { tun: "private" },
       diskLimits: { operations: 0, bandwidth: 0 },
     });
-    const card = { id: 1, device: `b${tag}t1`, mac: "02:42:00:00:00:01" };
+    const card = { id: 1, mac: "02:42:00:00:00:01" };
     const wish = machine({ id: 1, cards: [card] });
     await old.ensureDisk(wish, { image: imageName });
     await old.ensureRunning(wish);
@@ -149,7 +149,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     const machines = await open();
     await machines.ensureRunning(wish);
     assert.equal(pidOf(1), pid);
-    const more = { id: 2, device: `b${tag}t2`, mac: "02:42:00:00:00:02" };
+    const more = { id: 2, mac: "02:42:00:00:00:02" };
     const grown = { ...wish, memory: 256, disk: { version: 1, gb: 2 }, cards: [card, more] };
     const { memory, disk, cards } = await machines.apply(grown);
     assert.deepEqual({ memory, disk, cards }, { memory: "live", disk: "live", cards: "live" });

@@ -58,7 +58,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
 
   test("a service that is killed at any moment leaves nothing that the next one cannot go on from", async () => {
     const { open, pidOf } = newLab();
-    const card = { id: 1, device: `b${lab.tag}t1`, mac: "02:42:00:00:00:01" };
+    const card = { id: 1, mac: "02:42:00:00:00:01" };
     for (const [round, delay] of [5, 30, 60, 90, 120, 160, 220, 300, 600].entries()) {
       const wish = machine({ id: round + 1, cards: [card] });
       const child = service(wish);
@@ -75,7 +75,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
         `killed after ${delay} ms`,
       );
       assert.notEqual(pidOf(wish.id), null);
-      assert.ok(existsSync(`/sys/class/net/${card.device}`));
+      assert.ok(existsSync(`/sys/class/net/${machines.deviceOf(card.id)}`));
       await machines.remove(wish.id);
       assert.deepEqual(lab.traces(), []);
       await machines.close();

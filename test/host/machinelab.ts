@@ -12,7 +12,7 @@ import { detectMachine, type MachineCapabilities } from "../../service/src/drive
 import { type Image, readImage } from "../../service/src/drivers/machine/image.ts";
 import type { Machine, MachineStatus, Machines } from "../../service/src/drivers/machine/port.ts";
 import { findProcesses } from "../../service/src/drivers/machine/process.ts";
-import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qemu.ts";
+import { openQemu, type QemuDriver, type QemuOptions } from "../../service/src/drivers/machine/qemu.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
 
@@ -62,7 +62,7 @@ export interface MachineLab {
   /** What went wrong while nobody waited for it. */
   readonly faults: readonly string[];
   /** A driver on what is there, as after a restart of the service. */
-  open(): Promise<Machines>;
+  open(): Promise<QemuDriver>;
   /** Process number of a server that runs, else null. */
   pidOf(id: number): number | null;
   /** All that servers could leave behind. */
@@ -95,7 +95,7 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
     random: Math.random,
     fault: (sentence, error) => faults.push(`${sentence} ${error instanceof Error ? error.message : String(error)}`),
   };
-  const opened: Machines[] = [];
+  const opened: QemuDriver[] = [];
   const open = async () => {
     const machines = await openQemu(options);
     opened.push(machines);

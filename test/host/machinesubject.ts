@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk.ts";
-import type { Machines } from "../../service/src/drivers/machine/port.ts";
+import type { QemuDriver } from "../../service/src/drivers/machine/qemu.ts";
 import { createSim } from "../../service/src/drivers/machine/sim.ts";
 import { createMachineLab, findCapabilities, imageName } from "./machinelab.ts";
 
 export interface Subject {
-  readonly machines: Machines;
+  readonly machines: QemuDriver;
   readonly tag: string;
   /** One letter at the beginning of the disk of a server that is off, and back. */
   write(id: number, letter: string): Promise<void>;
@@ -24,16 +24,39 @@ export interface Subject {
   lose(id: number): void;
   traces(): readonly string[];
   /** As after a restart of the service. */
-  reopen(): Promise<Machines>;
+  reopen(): Promise<QemuDriver>;
   close(): Promise<void>;
 }
 
-async function simulated(): Promise<Subject> {
+/** What is no request: streams, the name of a device, and the end of the driver. */
+const local = ["openSerial", "openVnc", "onPower", "onDevice", "deviceOf", "close"];
+
+/** As from another host: arguments, results and errors arrive as copies of plain data. */
+function overRequests(driver: QemuDriver): QemuDriver {
+  const send = (work: (...sent: unknown[]) => Promise<unknown>) =>
+    async function request(...sent: unknown[]): Promise<unknown> {
+      try {
+        return structuredClone(
+          await work(...sent.map((value) => (value instanceof AbortSignal ? value : structuredClone(value)))),
+        );
+      } catch (error) {
+        assert.ok(error instanceof Error);
+        throw Object.assign(new Error(error.message), structuredClone({ ...error }));
+      }
+    };
+  const verbs = Object.entries(driver).map(([verb, work]) => [
+    verb,
+    local.includes(verb) ? work : send(work as (...sent: unknown[]) => Promise<unknown>),
+  ]);
+  return Object.fromEntries(verbs) as QemuDriver;
+}
+
+async function simulated(far: (driver: QemuDriver) => QemuDriver = (driver) => driver): Promise<Subject> {
   const folder = mkdtempSync(join(tmpdir(), "brume-sim-"));
   const open = () => createSim({ now: Date.now, images: [imageName], file: join(folder, "machines") });
   let sim = open();
   return {
-    machines: sim,
+    machines: far(sim),
     tag: "sim",
     write: async (id, letter) => sim.write(id, letter),
     read: async (id) => sim.read(id) ?? "",
@@ -45,7 +68,7 @@ async function simulated(): Promise<Subject> {
     async reopen() {
       await sim.close();
       sim = open();
-      return sim;
+      return far(sim);
     },
     async close() {
       await sim.close();
@@ -105,6 +128,7 @@ async function real(): Promise<Subject> {
 }
 
 export const drivers: Record<string, { readonly start: () => Promise<Subject>; readonly hindrance: string | null }> = {
-  simulated: { start: simulated, hindrance: null },
+  simulated: { start: () => simulated(), hindrance: null },
+  "simulated, each call a request": { start: () => simulated(overRequests), hindrance: null },
   "real, with guests": { start: real, hindrance: "hindrance" in found ? found.hindrance : null },
 };

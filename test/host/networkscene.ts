@@ -12,9 +12,10 @@ import { systemClock } from "../../service/src/base/clock.ts";
 import { silentLog as log } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
+import { deviceOf } from "../../service/src/drivers/machine/name.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
 import { createIpsec } from "../../service/src/drivers/router/ipsec.ts";
-import { namespaceOf, tapOf } from "../../service/src/drivers/router/name.ts";
+import { namespaceOf } from "../../service/src/drivers/router/name.ts";
 import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/tunnels.ts";
 import { createWireguard } from "../../service/src/drivers/router/wireguard.ts";
 import { keeper } from "../../service/src/engine/flow.ts";
@@ -25,7 +26,7 @@ import { insertServer } from "../../service/src/server/table.ts";
 import { createService } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { startDatabase } from "../postgres.ts";
-import { simulatedHost } from "../world.ts";
+import { simulatedHost, simulateGuests } from "../world.ts";
 import { image, port } from "./image.ts";
 import { createLab, type Guest, type Lab } from "./lab.ts";
 import { until } from "./vpnscene.ts";
@@ -131,7 +132,7 @@ export async function createServer(
   bare = false,
 ): Promise<Guest> {
   const addresses = IP6 === "" ? [IP] : [IP, IP6];
-  const where = port(LinkID, IP, { device: tapOf(tag, LinkID), mac: macOf(LinkID), addresses });
+  const where = port(LinkID, IP, { device: deviceOf(tag, LinkID), mac: macOf(LinkID), addresses });
   if (bare) return lab.bareGuest(where);
   const v4 = { cidr: ground.CIDR, gateway: ground.Gateway === "" ? null : ground.Gateway };
   const v6 = ground.CIDR6 ? { cidr: ground.CIDR6, gateway: ground.Gateway6 ?? null } : null;
@@ -158,12 +159,12 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
     const transfer = { addresses: [], keys: [], notify: [] };
     const nameserver = await createBuiltin({ host: "127.0.0.1", port: 0, rateLimit: 0, transfer, log });
     const router = lab.open({ tunnels: engines() });
-    const given = simulatedHost(router, { ipv6, publicPool });
+    const given = simulatedHost(router, { ipv6, publicPool }, simulateGuests({ tag: lab.tag }));
     const service = createService({
       store,
       nameserver,
       ...given,
-      networks: { ...given.networks, deviceOf: (id) => tapOf(lab.tag, id), resolvers: ["9.9.9.9"] },
+      networks: { ...given.networks, resolvers: ["9.9.9.9"] },
       clock: systemClock,
       random: Math.random,
       log,

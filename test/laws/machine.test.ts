@@ -4,7 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import type { Machine, Machines, PowerEvent } from "../../service/src/drivers/machine/port.ts";
+import type { Machine, PowerEvent } from "../../service/src/drivers/machine/port.ts";
+import type { QemuDriver } from "../../service/src/drivers/machine/qemu.ts";
 import { imageName, machine, statusOf, until, untilReady } from "../host/machinelab.ts";
 import { drivers, type Subject } from "../host/machinesubject.ts";
 
@@ -12,7 +13,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
   if (hindrance !== null) console.log(`machine laws, ${driver}: not tried, ${hindrance}`);
   describe(driver, { skip: hindrance ?? false }, () => {
     let subject: Subject;
-    let machines: Machines;
+    let machines: QemuDriver;
     const told: PowerEvent[] = [];
     const status = (id: number) => statusOf(machines, id);
     const wish = (change: Partial<Machine> = {}) => machine({ uuid: uuidOf(change.id ?? 1), ...change });
@@ -22,7 +23,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await machines.ensureDisk(one, { image: imageName });
       return one;
     };
-    const listen = (driver: Machines) => {
+    const listen = (driver: QemuDriver) => {
       machines = driver;
       machines.onPower((event) => told.push(event));
     };
@@ -201,11 +202,14 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
     });
 
     test("one life: started, changed, copied, asked to stop, started again", async () => {
-      const card = (id: number) => ({ id, device: `b${subject.tag}t${id}`, mac: `02:42:00:00:00:0${id}` });
+      const card = (id: number) => ({ id, mac: `02:42:00:00:00:0${id}` });
       const one = await made({ memory: 256, cards: [card(1)] });
+      const devices = new Set<string>();
+      const leave = machines.onDevice((device) => devices.add(device));
       assert.equal(await machines.ensureStopped(1, "cut"), true);
       await machines.ensureRunning(one);
       await machines.ensureRunning(one);
+      assert.deepEqual([...devices], [machines.deviceOf(1)]);
       const events = () => told.map(({ boot, exit }) => [boot, exit?.reason ?? null]);
       assert.deepEqual(events(), [[1, null]]);
       const early = await status(1);
@@ -222,6 +226,8 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       const grown = { ...one, cpus: 3, memory: 384, share: 2, disk: { version: 1, gb: 2 }, cards: [card(1), card(2)] };
       const live = { cpus: "live", memory: "live", disk: "live", share: "live", cards: "live" };
       assert.deepEqual(await machines.apply(grown), live);
+      assert.deepEqual([...devices].sort(), [machines.deviceOf(1), machines.deviceOf(2)].sort());
+      leave();
       const same = { cpus: "same", memory: "same", disk: "same", share: "same", cards: "same" };
       assert.deepEqual(await machines.apply(grown), same);
       const now = await status(1);
@@ -300,7 +306,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
     });
 
     test("removing is complete, whatever it does, and fine twice", async () => {
-      const one = await made({ cards: [{ id: 7, device: `b${subject.tag}t7`, mac: "02:42:00:00:00:07" }] });
+      const one = await made({ cards: [{ id: 7, mac: "02:42:00:00:00:07" }] });
       await machines.ensureRunning(one);
       await machines.remove(1);
       await machines.remove(1);

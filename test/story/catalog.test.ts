@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { before, describe, test } from "node:test";
 import type { Image } from "@brume/api/catalog.ts";
-import { type StockImage, syncStock } from "../../service/src/catalog/stock.ts";
+import { syncStock } from "../../service/src/catalog/stock.ts";
+import type { OperatorImage } from "../../service/src/drivers/machine/port.ts";
 import { onEveryDatabase, refused } from "./stage.ts";
 
 const base64 = "AAAAC3NzaC1lZDI1NTE5AAAAIE3p6k3o0o3p0l7mYw2bq1Xn4rZ8t5v9cQ1sD2fG3hJ4";
@@ -20,7 +21,7 @@ function freshLine(): string {
   return `ssh-ed25519 ${inside.toString("base64")}`;
 }
 
-const stock = (name: string, more: Partial<StockImage> = {}): StockImage => ({
+const stock = (name: string, more: Partial<OperatorImage> = {}): OperatorImage => ({
   name,
   title: `The ${name}`,
   family: "Linux",
@@ -28,6 +29,7 @@ const stock = (name: string, more: Partial<StockImage> = {}): StockImage => ({
   minRam: 256,
   hdd: 2,
   folder: name,
+  guest: null,
   ...more,
 });
 
@@ -134,7 +136,7 @@ onEveryDatabase("the catalogue", (stage) => {
 
   describe("images", () => {
     const names = async (query = {}) => (await stage.client.listImages({ query })).map(({ Name }) => Name);
-    const sync = (...images: StockImage[]) => syncStock(stage.world.store, images, Date.now());
+    const sync = (...images: OperatorImage[]) => syncStock(stage.world.store, images, Date.now());
     const tiny = stock("brume-tiny", { title: "Brume Tiny Linux", os: "Linux", minRam: 128, hdd: 1 });
     const debian = stock("debian-12", { folder: null });
 

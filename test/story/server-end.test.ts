@@ -127,7 +127,6 @@ onEveryDatabase(
     });
   },
   {
-    machines: { images: [tiny, windows, debian].map(({ name }) => name) },
-    images: { stock: [tiny, windows, debian] },
+    machines: { images: [tiny, windows, debian].map(({ name }) => name), offered: [tiny, windows, debian] },
   },
 );

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Image } from "@brume/api/catalog.ts";
 import type { Server } from "@brume/api/server.ts";
-import type { ImportOptions } from "../../service/src/server/flow/import.ts";
+import type { ImageOrigin, ImportText, TransferOptions } from "../../service/src/drivers/machine/port.ts";
 import { createMovableClock } from "./network-scene.ts";
 import { createServerScene, pass, type ServerScene, stepsOf, typesOf } from "./server-scene.ts";
 import { onEveryDatabase, refused } from "./stage.ts";
@@ -18,16 +18,17 @@ const day = 24 * 3600;
 
 /** What the next import comes to, as the file or address says. */
 async function bring(
-  { folder }: { readonly folder: string },
-  origin: { readonly url: string } | { readonly file: string },
-  { signal, progress }: ImportOptions,
+  folder: string,
+  _about: ImportText,
+  origin: ImageOrigin,
+  { signal, progress }: TransferOptions = {},
 ): Promise<{ readonly hdd: number } | { readonly refused: string }> {
   const what = "url" in origin ? origin.url : origin.file;
   if (what.includes("unsafe")) return { refused: "The image has a backing file." };
   if (what.includes("slow"))
     await new Promise((_, reject) => {
-      progress(50, 100);
-      signal.addEventListener("abort", () => reject(signal.reason as Error));
+      progress?.(50, 100);
+      signal?.addEventListener("abort", () => reject(signal.reason as Error));
     });
   assert.match(folder, /^own-\d+$/);
   return { hdd: 3 };
@@ -232,5 +233,5 @@ onEveryDatabase(
       });
     });
   },
-  { clock, images: { import: bring, judge } },
+  { clock, images: { ensureImported: bring, checkOrigin: judge } },
 );

@@ -343,7 +343,6 @@ onEveryDatabase(
   },
   {
     locations: ["Local", "Far"],
-    machines: { images: [tiny, windows, debian].map(({ name }) => name) },
-    images: { stock: [tiny, windows, debian] },
+    machines: { images: [tiny, windows, debian].map(({ name }) => name), offered: [tiny, windows, debian] },
   },
 );

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { Action, Order } from "@brume/api/action.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { Server } from "@brume/api/server.ts";
-import type { StockImage } from "../../service/src/catalog/stock.ts";
+import type { OperatorImage } from "../../service/src/drivers/machine/port.ts";
 import { tiny } from "../world.ts";
 import type { MovableClock } from "./network-scene.ts";
 import type { Stage } from "./stage.ts";
@@ -62,7 +62,7 @@ export const stepsOf = ({ Steps }: Action): string[] => Steps.map(({ Name, State
 export const typesOf = (events: readonly Event[]): string[] => events.map(({ Type }) => Type);
 
 /** A system that takes no keys, and one that has to be fetched first. */
-export const windows: StockImage = {
+export const windows: OperatorImage = {
   ...tiny,
   name: "windows",
   title: "Windows",
@@ -71,7 +71,7 @@ export const windows: StockImage = {
   hdd: 4,
   minRam: 1000,
 };
-export const debian: StockImage = {
+export const debian: OperatorImage = {
   ...tiny,
   name: "debian-12",
   title: "Debian 12",

@@ -2,31 +2,16 @@
  * The stock: images that the operator of the host puts in, brought into the table when the service starts. They are known by their
  * names, so one that is taken away and comes back has the id it had, and image 1 stays image 1.
  */
-import type { Family } from "@brume/api/catalog.ts";
+import type { OperatorImage } from "../drivers/machine/port.ts";
 import type { Store } from "../store/db.ts";
 import { insertImage, listStock, lockStock, updateImage } from "./table.ts";
 
-export interface StockImage {
-  readonly name: string;
-  readonly title: string;
-  readonly family: Family;
-  /** `Debian`. */
-  readonly os: string;
-  /** MB and GB that a server needs at least. */
-  readonly minRam: number;
-  readonly hdd: number;
-  /** Where its disk is, among all images of the host; null: it can be fetched. */
-  readonly folder: string | null;
-  /** What carries out user data in its guests; null: not known. */
-  readonly guest?: "tiny" | "cloud-init" | null;
-}
-
 /** Makes the table say what there is. On a fresh database the first image gets id 1. */
-export async function syncStock(store: Store, images: readonly StockImage[], now: number): Promise<void> {
+export async function syncStock(store: Store, images: readonly OperatorImage[], now: number): Promise<void> {
   await store.write(async (tx) => {
     await lockStock(tx);
     const known = new Map((await listStock(tx)).map((row) => [row.name, row]));
-    for (const { name, title, family, os, minRam, hdd, folder, guest = null } of images) {
+    for (const { name, title, family, os, minRam, hdd, folder, guest } of images) {
       const row = known.get(name);
       known.delete(name);
       // One that is being fetched just now goes on.

@@ -7,7 +7,7 @@ import { address6Of, cidr6Of, cidrOf, gateway6Of, showAddress } from "./plan.ts"
 import type { LinkRow, NetworkRow } from "./table.ts";
 
 export interface Surroundings {
-  /** The device that the server's card is, on the machine, by the link's id. */
+  /** As the machine driver of the same host has it: the device that is a card's other end, by the link's id. */
   readonly deviceOf: (link: number) => string;
   /** Name servers told to servers. */
   readonly resolvers: readonly string[];

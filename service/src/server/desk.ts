@@ -9,7 +9,7 @@ import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/fault.ts";
 import type { Log } from "../base/log.ts";
 import { listImages, listSshKeys } from "../catalog/table.ts";
-import type { Capacity, Machines, MachinesStatus } from "../drivers/machine/port.ts";
+import type { Capacity, Consoles, Machines, MachinesStatus } from "../drivers/machine/port.ts";
 import { type Ended, endedWithin, find, queue, type Task } from "../engine/task.ts";
 import type { Caller, Happening, Request } from "../http/handler.ts";
 import type { Tickets } from "../http/tickets.ts";
@@ -28,7 +28,8 @@ export interface Desk extends ViewTools {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly machines: Machines;
+  readonly machines: Pick<Machines, "ensureStopped" | "holdDisks" | "releaseDisks">;
+  readonly consoles: Consoles;
   readonly servers: Servers;
   /** Titles; the first is the default. */
   readonly locations: readonly string[];

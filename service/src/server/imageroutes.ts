@@ -11,6 +11,7 @@ import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
 import { techNameOf } from "../catalog/rules.ts";
 import { imageTag, showImage } from "../catalog/show.ts";
 import { countImages, findImage, type ImageRow, lockImage } from "../catalog/table.ts";
+import type { ImageOrigin } from "../drivers/machine/port.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type Request } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
@@ -26,7 +27,7 @@ import {
   roomOf,
   waitForTasks,
 } from "./desk.ts";
-import { type ImageOrigin, type ImportFlow, type ImportTools, orderImport } from "./flow/import.ts";
+import { type ImportFlow, type ImportTools, orderImport } from "./flow/import.ts";
 import { holdRoom } from "./room.ts";
 import { holdAsk } from "./state.ts";
 
@@ -66,15 +67,10 @@ function originOf({ Url: url, File: file, Sha256: sha256 }: Wish): ImageOrigin |
   return file === undefined ? null : { file, sha256: sha256 ?? null };
 }
 
-export interface Importing extends ImportTools {
-  /** Why that would be refused, as far as can be told before anything is fetched; null: nothing is wrong so far. */
-  readonly judge: (origin: ImageOrigin) => Promise<null | { readonly refused: string }>;
-}
-
 /** Throws `validation_failed`. */
-async function holdOrigin(body: Wish, judge: Importing["judge"]): Promise<void> {
+async function holdOrigin(body: Wish, images: ImportTools["images"]): Promise<void> {
   const origin = originOf(body);
-  const judged = origin === null ? null : await judge(origin);
+  const judged = origin === null ? null : await images.checkOrigin(origin);
   if (judged === null) return;
   throw invalidFields([
     body.File === undefined
@@ -83,7 +79,7 @@ async function holdOrigin(body: Wish, judge: Importing["judge"]): Promise<void> 
   ]);
 }
 
-export function imageRoutes(desk: Desk, importing: Importing, importer: ImportFlow): Handlers<Names> {
+export function imageRoutes(desk: Desk, importing: ImportTools, importer: ImportFlow): Handlers<Names> {
   const { store, servers } = desk;
 
   async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Wish, host: Host) {
@@ -125,7 +121,7 @@ export function imageRoutes(desk: Desk, importing: Importing, importer: ImportFl
     createImage: afterPreparing({
       check: checkImage,
       async prepare({ body }) {
-        await holdOrigin(body, importing.judge);
+        await holdOrigin(body, importing.images);
         return askForRoom(desk);
       },
       async change(request, tx, host) {

@@ -16,13 +16,13 @@ const hour = 3_600_000;
 const mostValues = 10_000;
 
 export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
-  const { machines, servers, clock, log, tickets } = desk;
+  const { consoles, servers, clock, log, tickets } = desk;
   return {
     readServerLog: {
       async read({ params, query, caller }, db) {
         const { id } = await getServer(db, caller, params.id);
         const { tail, previous = false } = query;
-        const said = await machines
+        const said = await consoles
           .readLog(id, { previous, ...(tail !== undefined && { tail }) })
           .catch((error: unknown) => {
             log("warn", "The log of a server could not be read.", { server: id, error });
@@ -38,7 +38,7 @@ export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
         expect(serverTag(server));
         if (!servers.power(server.id))
           throw new Fault("action_not_allowed", `Server ${server.id} is off: it has no console.`);
-        const open = () => (body.Type === "Vnc" ? machines.openVnc(server.id) : machines.openSerial(server.id));
+        const open = () => (body.Type === "Vnc" ? consoles.openVnc(server.id) : consoles.openSerial(server.id));
         // The address is the secret, which a dry run does not give.
         if (dryRun) return { answer: { Url: "", ExpiresAt: formatDate(clock.now() + ticketLife) }, happenings: [] };
         const { path, expires } = tickets.issue("/console", open);

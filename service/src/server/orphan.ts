@@ -71,19 +71,19 @@ const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): S
 const keyOf = ({ kind, name }: Pick<OrphanRow, "kind" | "name">): string => `${kind} ${name}`;
 
 export function createOrphans(tools: FlowTools): Orphans {
-  const { store, machines, clock, sight } = tools;
+  const { store, machines, images, clock, sight } = tools;
   const log: Log = tools.log;
 
   /** All that no row knows. What is there was observed before the rows are read, so a row that is not there has none to come. */
   async function findStrangers(): Promise<Stranger[]> {
     const { ready, machines: seen } = await sight.look();
     if (!ready) throw new Error("the machines are not ready");
-    const images = (await machines.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
+    const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
     const known = new Set((await listStandings(store.read)).map(({ id }) => id));
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
     return [
       ...seen.filter(({ id }) => !known.has(id)).map(serverOf),
-      ...images.filter((image) => !rows.has(numberOf(image) ?? 0)),
+      ...kept.filter((image) => !rows.has(numberOf(image) ?? 0)),
     ];
   }
 
@@ -150,7 +150,7 @@ export function createOrphans(tools: FlowTools): Orphans {
 
   async function remove(one: Pick<OrphanRow, "kind" | "name">): Promise<void> {
     if (await isKnown(store.read, one)) throw new Error(`${one.kind} ${one.name} is in the database`);
-    await (one.kind === "Server" ? machines.remove(Number(one.name)) : machines.removeImage(one.name));
+    await (one.kind === "Server" ? machines.remove(Number(one.name)) : images.removeImage(one.name));
   }
 
   async function removeOrdered(row: OrphanRow): Promise<void> {

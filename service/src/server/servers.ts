@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { ImageRow } from "../catalog/table.ts";
-import type { Machines } from "../drivers/machine/port.ts";
+import type { Consoles, Images, Machines } from "../drivers/machine/port.ts";
 import type { Flow, Keeper } from "../engine/flow.ts";
 import { createPruneTime, type PruneTime } from "../engine/prunetime.ts";
 import { nudge, type Only, type TaskError } from "../engine/task.ts";
@@ -49,13 +49,13 @@ export interface ServersOptions {
   /** Random bytes, of passwords. */
   readonly random: (bytes: number) => Uint8Array;
   readonly machines: Machines;
+  readonly images: Images;
+  readonly consoles: Pick<Consoles, "readLog">;
   readonly networks: { readonly live: Pick<Live, "of">; readonly apply: Keeper };
   /** The same that networks are given. */
   readonly surroundings: Surroundings;
   /** Whether port 22 of an address greets as SSH does, asked inside the network. Ends within two seconds. */
   readonly greetsSsh: (network: number, address: string) => Promise<boolean>;
-  /** Brings an image of the catalogue by its name; resolves to its folder. */
-  readonly fetchImage: (name: string, signal: AbortSignal) => Promise<string>;
 }
 
 export interface Making {

@@ -21,7 +21,11 @@ export interface Sight {
 const freshness = 6000;
 
 /** `changed` is called for every start and end that the driver tells of. */
-export function createSight(machines: Machines, clock: Clock, changed: (id: number, isOn: boolean) => void): Sight {
+export function createSight(
+  machines: Pick<Machines, "observe" | "onPower">,
+  clock: Clock,
+  changed: (id: number, isOn: boolean) => void,
+): Sight {
   const power = new Map<number, boolean>();
   /** Of which something was heard since the present look began: its answer may be older than that. */
   let heard = new Set<number>();

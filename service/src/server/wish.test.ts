@@ -6,7 +6,6 @@ import { showPlace } from "./place.ts";
 import { renderMachine, uuidOf } from "./wish.ts";
 
 const surroundings = {
-  deviceOf: (link: number) => `tap${link}`,
   resolvers: ["192.0.2.53"],
   forwarders: [],
   closed: [],
@@ -52,7 +51,7 @@ test("rows are a machine", () => {
     memory: 512,
     share: 2,
     disk: { version: 2, gb: 10 },
-    cards: [{ id: 31, device: "tap31", mac: "02:42:00:00:00:1f" }],
+    cards: [{ id: 31, mac: "02:42:00:00:00:1f" }],
   });
   assert.match(machine.uuid, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   assert.deepEqual(render(), render(), "to the letter");

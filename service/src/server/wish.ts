@@ -6,12 +6,14 @@ import { createHash } from "node:crypto";
 import type { SshKeyRow } from "../catalog/table.ts";
 import type { Machine } from "../drivers/machine/port.ts";
 import { type Guest, type GuestCard, renderSeed } from "../drivers/machine/seedfiles.ts";
-import type { Surroundings } from "../network/image.ts";
+import type { Surroundings as NetworkSurroundings } from "../network/image.ts";
 import { macOf } from "../network/link.ts";
 import { address6Of, gateway6Of, prefixOf, showAddress } from "../network/plan.ts";
 import type { Place } from "./place.ts";
 import { adminOf } from "./show.ts";
 import type { ServerRow } from "./table.ts";
+
+type Surroundings = Pick<NetworkSurroundings, "resolvers" | "forwarders">;
 
 export interface Inside {
   /** As in /etc/shadow. */
@@ -43,7 +45,6 @@ export function renderMachine(
   inside: Inside,
   surroundings: Surroundings,
 ): Machine {
-  const { deviceOf } = surroundings;
   return {
     id: server.id,
     uuid: uuidOf(server),
@@ -54,7 +55,7 @@ export function renderMachine(
     memory: server.ram,
     share: server.is_high_performance === 1 ? 2 : 1,
     disk: { version: server.disk_version, gb: server.hdd },
-    cards: places.map(({ link: { id } }) => ({ id, device: deviceOf(id), mac: macOf(id) })),
+    cards: places.map(({ link: { id } }) => ({ id, mac: macOf(id) })),
     seed: renderSeed(guestOf(server, places, inside, surroundings)),
   };
 }

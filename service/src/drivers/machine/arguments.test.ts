@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { limitsFor, placesFor, qemuArguments, type Start } from "./arguments.ts";
 import type { Card, Machine } from "./port.ts";
 
-const card = (id: number): Card => ({ id, device: `bt${id}`, mac: `02:42:00:00:00:${String(id).padStart(2, "0")}` });
+const card = (id: number): Card => ({ id, mac: `02:42:00:00:00:${String(id).padStart(2, "0")}` });
 const machine: Machine = {
   id: 42,
   uuid: "4dbf0a38-9a2a-4a7c-8a5c-1a6f0c3c1e2d",

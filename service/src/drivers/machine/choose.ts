@@ -10,9 +10,10 @@ import { type Canary, virtualisation } from "./accelerator.ts";
 import { detectMachine } from "./detect.ts";
 import { listServers, makeServers } from "./folder.ts";
 import { listImages } from "./image.ts";
+import { createOperatorImages, prepareImages } from "./imagestock.ts";
 import type { DiskLimits } from "./live.ts";
 import type { BackupPlace } from "./place.ts";
-import type { Machines } from "./port.ts";
+import type { MachineDriver } from "./port.ts";
 import { uidOf } from "./process.ts";
 import { openQemu } from "./qemu.ts";
 import { createSim } from "./sim.ts";
@@ -26,6 +27,10 @@ export interface ChooseOptions {
   readonly simulate: boolean;
   readonly diskLimits: DiskLimits;
   readonly backups: BackupPlace | null;
+  /** Folder of images that the set-up built, which are copied in first; null: images stay as they are, as a tool beside the service wants. */
+  readonly built: string | null;
+  /** Whether a folder of images is of one that a customer made. */
+  readonly isOwn: (folder: string) => boolean;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -34,7 +39,7 @@ export interface ChooseOptions {
 }
 
 export interface ChosenMachines {
-  readonly machines: Machines;
+  readonly driver: MachineDriver;
   readonly kind: "host" | "sim";
   /** For `/readyz`: `host: QEMU, emulated`. */
   readonly detail: string;
@@ -66,12 +71,17 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
         );
     }
     return {
-      machines: createSim({ now, images: null, file: join(dataFolder, "machines.json") }),
+      driver: {
+        ...createSim({ now, tag, images: null, file: join(dataFolder, "machines.json") }),
+        ...createOperatorImages(options, true),
+      },
       kind: "sim",
       detail: "sim: no guest runs",
       lines: [`servers   simulated, no guest runs: ${why}`],
     };
   };
+  const { built, backups } = options;
+  if (built !== null) await prepareImages({ ...options, built, backups });
   if (simulate) return simulated("BRUME_SIMULATE is set");
   if (process.platform !== "linux") return simulated("this is not Linux");
   if (process.getuid?.() !== 0) return simulated("only root may run servers as users of their own");
@@ -87,12 +97,12 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
     cache,
   });
   if (accelerator === null) return simulated(obstacle);
-  const machines = await openQemu({
+  const qemu = await openQemu({
     exec,
     tag,
     servers,
     images,
-    backups: options.backups,
+    backups,
     accelerator,
     confinement,
     diskLimits: options.diskLimits,
@@ -107,5 +117,6 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
   const lines = [`servers   ${name}`, ...costs];
   const missing = trials.filter(({ works, name }) => !works && name !== virtualisation).map((trial) => trial.name);
   const without = missing.length === 0 ? "" : `, without ${missing.join(", ")}`;
-  return { machines, kind: "host", detail: `host: ${name}${without}`, lines };
+  const driver = { ...qemu, ...createOperatorImages(options, false) };
+  return { driver, kind: "host", detail: `host: ${name}${without}`, lines };
 }

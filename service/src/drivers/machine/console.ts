@@ -6,7 +6,8 @@
 import { closeSync, constants, existsSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import type { Folder } from "./folder.ts";
-import type { LogWish, Stage } from "./port.ts";
+import type { Consoles, LogWish, Stage, Stream } from "./port.ts";
+import { openSocket } from "./socket.ts";
 
 const longest = 8 * 2 ** 20;
 const kept = { first: 256 * 1024, last: 2 ** 20 };
@@ -90,5 +91,24 @@ export function followLog(path: string): Follower {
       }
       return stage;
     },
+  };
+}
+
+export function createConsoles(folder: (id: number) => Folder, isOn: (id: number) => boolean): Consoles {
+  const serials = new Map<number, Stream>();
+  async function open(id: number, name: string): Promise<Stream> {
+    if (!isOn(id)) throw new Error(`server ${id} is off`);
+    return openSocket(folder(id).run, name);
+  }
+  return {
+    readLog: (id, wish = {}) => readLogFile(folder(id), wish),
+    async openSerial(id) {
+      serials.get(id)?.destroy();
+      const stream = await open(id, "serial");
+      serials.set(id, stream);
+      stream.once("close", () => serials.get(id) === stream && serials.delete(id));
+      return stream;
+    },
+    openVnc: (id) => open(id, "vnc"),
   };
 }

@@ -6,13 +6,11 @@
 import { lstat, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disk, headerBytes, judgeHeader } from "./imageheader.ts";
-import type { Identity } from "./port.ts";
+import type { Family, Identity } from "./port.ts";
 import { pick, textAt } from "./qmp.ts";
 
 /** `kernel`: started from `files.kernel` and `files.initrd`; `disk`: by BIOS from its own boot sector; `uefi`: by UEFI from its own. */
 export type Boot = "kernel" | "disk" | "uefi";
-
-export type Family = "Linux" | "Windows" | "Bsd";
 
 /** Our small Linux, or cloud-init. */
 export type Renewal = "tiny" | "cloud-init";

@@ -2,7 +2,7 @@
  * Official cloud images of distributions, which an installation with internet can fetch: addresses as their makers publish them. Only
  * the running service asks them, and only when somebody wants the image.
  */
-import type { Family } from "./image.ts";
+import type { Family } from "./port.ts";
 
 export interface CatalogueEntry {
   /** Of the image, once it is fetched. */

@@ -8,11 +8,12 @@ import { chmod, lstat, rename, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Exec } from "../exec.ts";
-import { type Family, type Image, ImageError, isMissing, judgeDisk, type Renewal } from "./image.ts";
+import { type Image, ImageError, isMissing, judgeDisk, type Renewal } from "./image.ts";
 import { convertDisk, findBoot } from "./imageconvert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./imagedownload.ts";
 import { downloadPrefix, openDraft, placeImage } from "./imagefolder.ts";
 import { gigabyte } from "./imageheader.ts";
+import type { Family } from "./port.ts";
 
 /** What is said about the image that a disk becomes. */
 export interface ImageWish {

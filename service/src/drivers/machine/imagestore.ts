@@ -11,18 +11,7 @@ import { parseSource } from "./imagedownload.ts";
 import { fetchImage } from "./imagefetch.ts";
 import { openDraft, placeImage, removeImage, sweepImages } from "./imagefolder.ts";
 import { findFile, type ImageWish, importFile, importUrl, type MakeOptions } from "./imageimport.ts";
-
-export interface WorkOptions {
-  readonly signal?: AbortSignal;
-  /** Bytes, of all that there will be if that is known. */
-  readonly progress?: (done: number, total: number | null) => void;
-}
-
-export type ImageOrigin =
-  /** With 64 hexadecimal digits. */
-  | { readonly url: string; readonly sha256: string }
-  /** In the folder for imports. */
-  | { readonly file: string; readonly sha256: string | null };
+import type { ImageOrigin, TransferOptions } from "./port.ts";
 
 /** What fails throws an `ImageError`, or whatever the signal says, and leaves nothing. */
 export interface ImageStore {
@@ -30,8 +19,8 @@ export interface ImageStore {
   /** What can be fetched, whether it is here or not. */
   readonly catalogue: readonly CatalogueEntry[];
   /** Brings the image of that name in the catalogue, in its present version. */
-  fetch(name: string, options?: WorkOptions): Promise<Image>;
-  import(wish: ImageWish, origin: ImageOrigin, options?: WorkOptions): Promise<Image>;
+  fetch(name: string, options?: TransferOptions): Promise<Image>;
+  import(wish: ImageWish, origin: ImageOrigin, options?: TransferOptions): Promise<Image>;
   /** Throws what an import would, as far as can be told before anything is fetched. */
   judge(origin: ImageOrigin): Promise<void>;
   /** Takes over what another folder of images holds in other versions, by links where both are on one file system. */
@@ -55,7 +44,7 @@ export interface StoreOptions {
 interface Work {
   readonly promise: Promise<Image>;
   readonly controller: AbortController;
-  readonly listeners: Set<WorkOptions>;
+  readonly listeners: Set<TransferOptions>;
 }
 
 export function createImageStore(options: StoreOptions): ImageStore {
@@ -65,7 +54,7 @@ export function createImageStore(options: StoreOptions): ImageStore {
 
   function begin(name: string, make: (options: MakeOptions) => Promise<Image>): Work {
     const controller = new AbortController();
-    const listeners = new Set<WorkOptions>();
+    const listeners = new Set<TransferOptions>();
     const promise = make({
       now: now(),
       ...(options.allows && { allows: options.allows }),
@@ -81,7 +70,7 @@ export function createImageStore(options: StoreOptions): ImageStore {
 
   async function share(
     name: string,
-    wish: WorkOptions,
+    wish: TransferOptions,
     make: (options: MakeOptions) => Promise<Image>,
   ): Promise<Image> {
     wish.signal?.throwIfAborted();

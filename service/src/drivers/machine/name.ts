@@ -15,9 +15,13 @@ export function serverOf(tag: string, guest: string): number | null {
 /** An id as it stands in names of folders and processes, else null. */
 export const readId = (text: string): number | null => (/^[1-9][0-9]{0,14}$/.test(text) ? Number(text) : null);
 
-/** What a card's tap is called until QEMU holds it: under its own name the router would take it away. */
-export const unheldOf = (tag: string, card: number): string => {
-  const name = `b${tag}x${card.toString(36)}`;
+function fit(name: string): string {
   if (name.length > 15) throw new Error(`interface name ${name} is longer than 15 characters`);
   return name;
-};
+}
+
+/** A card's tap, before the router takes it into a network. */
+export const deviceOf = (tag: string, card: number): string => fit(`b${tag}t${card.toString(36)}`);
+
+/** What a card's tap is called until QEMU holds it: under its own name the router would take it away. */
+export const unheldOf = (tag: string, card: number): string => fit(`b${tag}x${card.toString(36)}`);

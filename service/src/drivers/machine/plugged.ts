@@ -1,26 +1,45 @@
 /**
- * Simulated machines beside a simulated router: whoever takes cards into networks is told of each that comes, as the kernel tells of a
- * real one by making its device.
+ * The devices that are the host's ends of cards, as both drivers name and announce them: a driver says which are there after each start
+ * and change, so that a router that does not watch the host's devices (the simulated one) can take them into networks.
  */
+import { deviceOf } from "./name.ts";
 import type { Machine, Machines } from "./port.ts";
 
-/** `plug: null`: the router sees cards by itself. */
-export function withCards<M extends Machines>(machines: M, plug: ((device: string) => void) | null): M {
-  if (plug === null) return machines;
-  const tell = ({ cards }: Machine): void => {
-    for (const { device } of cards) plug(device);
+type Verbs = Pick<Machines, "ensureRunning" | "apply">;
+
+/** `fault`: a listener has thrown. */
+export function withDevices<Driver extends Verbs>(
+  tag: string,
+  fault: (sentence: string, error: unknown) => void,
+  driver: Driver,
+): Driver & Pick<Machines, "deviceOf" | "onDevice"> {
+  const listeners = new Set<(device: string) => void>();
+  const announce = ({ cards }: Machine): void => {
+    for (const { id } of cards)
+      for (const listener of listeners) {
+        try {
+          listener(deviceOf(tag, id));
+        } catch (error) {
+          fault("A listener for devices of cards failed.", error);
+        }
+      }
   };
   return {
-    ...machines,
+    ...driver,
     async ensureRunning(machine) {
-      const before = await machines.ensureRunning(machine);
-      if (before === null) tell(machine);
+      const before = await driver.ensureRunning(machine);
+      if (before === null) announce(machine);
       return before;
     },
     async apply(machine) {
-      const changes = await machines.apply(machine);
-      if (changes.cards === "live") tell(machine);
+      const changes = await driver.apply(machine);
+      if (changes.cards === "live") announce(machine);
       return changes;
+    },
+    deviceOf: (card) => deviceOf(tag, card),
+    onDevice(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
     },
   };
 }

@@ -1,17 +1,17 @@
 /**
- * What the service needs of the machine that runs servers: data in, data out. One `Machine` is the whole wish for one server (its
- * cores, memory, disk, cards, seed and how often it was started); a driver makes the world equal to it and knows nothing of
- * projects, prices or the API. Every verb that begins with "ensure", and `apply` and `remove`, may be repeated after any failure
- * or kill: it looks first and does what is missing. Verbs on one server wait for each other. Times are milliseconds since 1970,
- * memory MB (2^20 bytes), disks GB (2^30 bytes), everything else bytes.
+ * What the service needs of the host that runs servers, as three interfaces: `Machines` (life cycle and observation), `Images` (where
+ * disks come from) and `Consoles` (what a guest prints and shows). A driver implements all three; each feature takes what it uses.
+ * Arguments and results are plain data: structured values without functions, so that a driver on another host can take each call as one
+ * request. A `signal` ends the request, a `progress` function gets what the request reports before its result. What does not end with a
+ * result is a stream: events (`on…`) and consoles (`open…`). Every call may be repeated after any failure or kill: it looks first and does
+ * what is missing. Calls on one server wait for each other. One `Machine` is the whole desired state of one server; a driver knows nothing
+ * of projects, prices or the API. Times are milliseconds since 1970, memory MB (2^20 bytes), disks GB (2^30 bytes), everything else bytes.
  */
 
-/** A network card. The other end is a device of the machine, which the router takes into a network (`Port.device` there). */
+/** A network card. The other end is a device of the host: `Machines.deviceOf`. */
 export interface Card {
   /** Unique in the installation, as the card's port in the network is. */
   readonly id: number;
-  /** Name of the tap, made anew at each start in the machine's own namespace, down until somebody wants it up. */
-  readonly device: string;
   readonly mac: string;
 }
 
@@ -200,6 +200,7 @@ export interface LogWish {
   readonly tail?: number;
 }
 
+/** Life cycle and observation of servers. */
 export interface Machines {
   /**
    * There is a disk of `machine.disk.version` with at least `gb`. Made from the source if there is none; what is there keeps its
@@ -209,16 +210,6 @@ export interface Machines {
   ensureDisk(machine: Machine, source: DiskSource): Promise<void>;
   /** Of this server's disks only the one of this version is left: the end of a rebuild, and of its undoing. */
   ensureOnlyDisk(id: number, version: number): Promise<void>;
-  /**
-   * The server's disk as it is at this moment is kept, for an image of that name. The server is held only for the moment, and
-   * whatever becomes of it, of the service or of the process afterwards, what is kept stays as it is.
-   */
-  ensureSnapshot(id: number, name: string): Promise<void>;
-  /**
-   * The folder of images has one of that name, whole and independent, written out of the snapshot that was kept for it of this
-   * server's disk and is then gone. Resolves to what it needs: GB of a disk, bytes on the machine's.
-   */
-  ensureImage(id: number, name: string, about: ImageText, signal?: AbortSignal): Promise<ImageSize>;
   /**
    * Null: it runs, as of this boot or a later one; one that was paused goes on. While too many others are booting, how many are to be
    * started before it: ask again, at least every minute, until it is stopped or removed. Does not wait for the guest: see `stage`.
@@ -238,10 +229,6 @@ export interface Machines {
   apply(machine: Machine): Promise<Changes>;
   /** Nothing of the server is left: process, disks, folder, devices. Copies and images of it live on. An unknown one is fine. */
   remove(id: number): Promise<void>;
-  /** An image that servers were made from may go: they keep what they need of it. So may its snapshot. An unknown one is fine. */
-  removeImage(name: string): Promise<void>;
-  /** Images that servers' owners made, and snapshots that are kept for some: also those that no row knows. */
-  listImages(): Promise<readonly HeldImage[]>;
   /**
    * All disks of the server as they are at this moment, in a folder that can be copied and put back as the server's own; what was held
    * of it before is gone. Resolves to its path; null: servers are simulated. Held until released, or until the driver is opened anew.
@@ -253,16 +240,107 @@ export interface Machines {
   observe(): Promise<MachinesStatus>;
   /** From now on told of every start and end, those that nobody ordered within seconds. Ends with the call of what it returns. */
   onPower(listener: (event: PowerEvent) => void): () => void;
+  /**
+   * Name of the host's device that is the other end of a card, by the card's id: a tap, made anew at each start in the host's own
+   * namespace, down until it is wanted up. The router driver of the same host takes it into a network (`Port.device` there).
+   */
+  deviceOf(card: number): string;
+  /** From now on called with the name of each device that a start or `apply` has left on the host. Ends with the call of what it returns. */
+  onDevice(listener: (device: string) => void): () => void;
+}
+
+/** Images that disks are made from: those that the operator offers, and those that are made here or brought in. */
+export interface Images {
+  /** The default first. */
+  listOperatorImages(): Promise<readonly OperatorImage[]>;
+  /** The operator's image of that name is here. Resolves to its folder. */
+  ensureFetched(name: string, options?: TransferOptions): Promise<string>;
+  /** The folder of images has one of that name, with the disk from outside. What rejects may be tried again. */
+  ensureImported(
+    name: string,
+    about: ImportText,
+    origin: ImageOrigin,
+    options?: TransferOptions,
+  ): Promise<Imported | Refused>;
+  /** Null: nothing is wrong with the origin, as far as can be said before anything is fetched. */
+  checkOrigin(origin: ImageOrigin): Promise<Refused | null>;
+  /**
+   * The server's disk as it is at this moment is kept, for an image of that name. The server is held only for the moment, and
+   * whatever becomes of it, of the service or of the process afterwards, what is kept stays as it is.
+   */
+  ensureSnapshot(id: number, name: string): Promise<void>;
+  /**
+   * The folder of images has one of that name, whole and independent, written out of the snapshot that was kept for it of this
+   * server's disk and is then gone. Resolves to what it needs: GB of a disk, bytes on the machine's.
+   */
+  ensureImage(id: number, name: string, about: ImageText, signal?: AbortSignal): Promise<ImageSize>;
+  /** An image that servers were made from may go: they keep what they need of it. So may its snapshot. An unknown one is fine. */
+  removeImage(name: string): Promise<void>;
+  /** Images that servers' owners made, and snapshots that are kept for some: also those that no row knows. */
+  listImages(): Promise<readonly HeldImage[]>;
+}
+
+/** What guests print and show. */
+export interface Consoles {
   /** What the serial line said since the start; null: there was none such. Very long logs lose their middle. */
   readLog(id: number, wish?: LogWish): Promise<string | null>;
   /** The serial line itself; who was there before is shown out. Rejects while the server is off. */
   openSerial(id: number): Promise<Stream>;
   /** The screen, RFB 3.8. Rejects while the server is off. */
   openVnc(id: number): Promise<Stream>;
-  /** By the guest's own agent, where one answers: resolves to whether it did. `hash` as in /etc/shadow. */
-  setPassword(id: number, user: string, hash: string): Promise<boolean>;
+}
+
+/** One driver of a host. */
+export interface MachineDriver extends Machines, Images, Consoles {
   /** Ends the driver, not the servers: they run on, and the next driver finds them. */
   close(): Promise<void>;
+}
+
+export type Family = "Linux" | "Windows" | "Bsd";
+
+/** An image that the operator of the host offers. `folder: null`: it is not here yet, and can be fetched by its name. */
+export interface OperatorImage {
+  readonly name: string;
+  readonly title: string;
+  readonly family: Family;
+  /** `Debian`. */
+  readonly os: string;
+  /** MB and GB that a server needs at least. */
+  readonly minRam: number;
+  readonly hdd: number;
+  readonly folder: string | null;
+  /** What carries out user data in its guests; null: not known. */
+  readonly guest: "tiny" | "cloud-init" | null;
+}
+
+export type ImageOrigin =
+  /** With 64 hexadecimal digits. */
+  | { readonly url: string; readonly sha256: string }
+  /** A name in the folder for imports. */
+  | { readonly file: string; readonly sha256: string | null };
+
+/** What people read about an image from outside. */
+export interface ImportText {
+  readonly title: string;
+  readonly family: Family;
+  /** MB. */
+  readonly minRam: number;
+}
+
+export interface TransferOptions {
+  readonly signal?: AbortSignal;
+  /** Bytes, of all that there will be if that is known. */
+  readonly progress?: (done: number, total: number | null) => void;
+}
+
+/** GB of the disk. */
+export interface Imported {
+  readonly hdd: number;
+}
+
+/** Why a disk is not taken, whoever tries. */
+export interface Refused {
+  readonly refused: string;
 }
 
 export interface HeldImage {
@@ -271,7 +349,7 @@ export interface HeldImage {
   /** A snapshot is what an image is written from; it can only be removed. */
   readonly kind: "image" | "snapshot";
   readonly title: string;
-  readonly family: "Linux" | "Windows" | "Bsd";
+  readonly family: Family;
   /** MB and GB that a server needs; 0 where that cannot be read. */
   readonly minRam: number;
   readonly gb: number;

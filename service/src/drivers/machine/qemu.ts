@@ -8,27 +8,27 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../exec.ts";
-import { askAgent } from "./agent.ts";
 import { createGroups } from "./cgroup.ts";
 import type { Confinement } from "./confine.ts";
-import { readLogFile } from "./console.ts";
+import { createConsoles } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { checkDisk, createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
 import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, turnConsole } from "./folder.ts";
 import { createHolds, heldFolder, sweepServers } from "./held.ts";
 import { listHeldImages } from "./heldimages.ts";
 import { removeImage } from "./imagefolder.ts";
+import type { OperatorImages } from "./imagestock.ts";
 import { checkOwner, mark } from "./label.ts";
 import { changeCards, changeCpus, changeMemory, type DiskLimits, growDisk, limitDisk } from "./live.ts";
 import { cpusOf, memoryOf, runState } from "./monitor.ts";
 import { createSilence, hasRoom, observeMachines, patience } from "./observer.ts";
 import { type BackupPlace, placeFor } from "./place.ts";
-import type { Accelerator, Change, Changes, Machine, Machines, PowerEvent, Stream } from "./port.ts";
+import { withDevices } from "./plugged.ts";
+import type { Accelerator, Change, Changes, Machine, MachineDriver, PowerEvent } from "./port.ts";
 import { askToStop } from "./press.ts";
 import { endProcess, findProcesses, hostBoot, uidOf } from "./process.ts";
 import { createQueue } from "./queue.ts";
 import { createRuns, type Run } from "./run.ts";
-import { openSocket } from "./socket.ts";
 import { groupLimits, startMachine } from "./start.ts";
 import { createTaps } from "./tap.ts";
 import { createTurns } from "./turn.ts";
@@ -63,8 +63,11 @@ const bootLimit = { kvm: 30_000, tcg: 60_000 };
 /** Each layer is one more place to look into for a read. */
 const mostLayers = 32;
 
+/** All of a driver but what is the same for simulated servers. */
+export type QemuDriver = Omit<MachineDriver, keyof OperatorImages>;
+
 /** Finds the servers that run already, and takes them over. */
-export async function openQemu(options: QemuOptions): Promise<Machines> {
+export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   const { exec, tag, servers, images, accelerator, firstUid, now } = options;
   makeServers(servers);
   const placeOf = placeFor(images, options.backups ?? null);
@@ -77,7 +80,6 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
   const imageTurns = createTurns();
   const listeners = new Set<(event: PowerEvent) => void>();
   const places = new Map<Run, () => void>();
-  const consoles = new Map<number, Stream>();
   const folder = (id: number) => folderOf(servers, id);
   const uid = (id: number) => uidOf(firstUid, id);
   const sync = () => Math.floor(options.random() * 2 ** 31);
@@ -251,11 +253,6 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     await disks.fromDisk(disk, from, top, machine.disk.gb * GIB, uid(machine.id));
   }
 
-  async function socketOf(id: number, name: string): Promise<Stream> {
-    if (!runs.all.has(id)) throw new Error(`server ${id} is off`);
-    return openSocket(folder(id).run, name);
-  }
-
   await adoptAll();
   async function adoptAll(): Promise<void> {
     for (const entry of readdirSync(servers))
@@ -286,7 +283,7 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
     await Promise.all([...new Set([...listServers(servers), ...processes.keys()])].map(adoptOne));
   }
 
-  return {
+  return withDevices<Omit<QemuDriver, "deviceOf" | "onDevice">>(tag, options.fault, {
     ensureDisk(machine, source) {
       const { id } = machine;
       const disk = folder(id).disk(machine.disk.version);
@@ -376,25 +373,10 @@ export async function openQemu(options: QemuOptions): Promise<Machines> {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    readLog: (id, wish = {}) => readLogFile(folder(id), wish),
-    async openSerial(id) {
-      consoles.get(id)?.destroy();
-      const stream = await socketOf(id, "serial");
-      consoles.set(id, stream);
-      stream.once("close", () => consoles.get(id) === stream && consoles.delete(id));
-      return stream;
-    },
-    openVnc: (id) => socketOf(id, "vnc"),
-    async setPassword(id, user, hash) {
-      const run = runs.all.get(id);
-      if (run === undefined) return false;
-      const password = Buffer.from(hash).toString("base64");
-      const wish = { username: user, crypted: true, password };
-      return (await askAgent(run.folder.run, sync(), "guest-set-user-password", wish, 5000)) !== null;
-    },
+    ...createConsoles(folder, (id) => runs.all.has(id)),
     async close() {
       await Promise.all([turns.settle(), imageTurns.settle()]);
       runs.close();
     },
-  };
+  });
 }

@@ -18,7 +18,7 @@ const machine: Machine = {
   memory: 256,
   share: 1,
   disk: { version: 1, gb: 1 },
-  cards: [{ id: 3, device: "bt3", mac: "02:42:00:00:00:03" }],
+  cards: [{ id: 3, mac: "02:42:00:00:00:03" }],
   seed: [],
 };
 

@@ -6,14 +6,16 @@
 import { limitsFor, qemuArguments } from "./arguments.ts";
 import { lastLines } from "./console.ts";
 import { DiskError, GIB } from "./disk.ts";
+import { withDevices } from "./plugged.ts";
 import type {
   Accelerator,
   Capacity,
   Exit,
   HeldImage,
   Machine,
-  Machines,
+  MachineDriver,
   MachineTrouble,
+  OperatorImage,
   PowerEvent,
   Stage,
 } from "./port.ts";
@@ -34,12 +36,16 @@ import {
 } from "./simserver.ts";
 import { createTurns } from "./turn.ts";
 
-type Verb = Exclude<keyof Machines, "onPower" | "close">;
+type Verb = Exclude<keyof MachineDriver, "onPower" | "onDevice" | "deviceOf" | "close">;
 
 export interface SimOptions {
   readonly now: () => number;
   /** Names of images that servers can be made from, beside those made here; null: whatever they are called. */
   readonly images: readonly string[] | null;
+  /** In the names of devices; `sim` by default. */
+  readonly tag?: string;
+  /** What the operator offers; nothing by default. */
+  readonly offered?: readonly OperatorImage[];
   /** Milliseconds from a start until the guest is ready; 0 by default. */
   readonly bootTime?: number;
   /** How many may boot at once; all by default. */
@@ -51,7 +57,7 @@ export interface SimOptions {
   readonly file?: string;
 }
 
-export interface SimulatedMachines extends Machines {
+export interface SimulatedMachines extends MachineDriver {
   /** The verb's next `times` calls reject, before anything was done or after everything was. */
   fail(verb: Verb, times?: number, when?: "before" | "after"): void;
   /** The verb takes this many milliseconds from now on. */
@@ -183,7 +189,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     if (running(id) === null) throw new Error(`server ${id} is off`);
   }
 
-  return {
+  return withDevices<Omit<SimulatedMachines, "deviceOf" | "onDevice">>(options.tag ?? "sim", () => {}, {
     ensureDisk(machine, source) {
       const { id, disk } = machine;
       const from = "server" in source ? source.server : null;
@@ -327,7 +333,11 @@ export function createSim(options: SimOptions): SimulatedMachines {
         mustRun(id);
         return talk("RFB 003.008\n", false);
       }),
-    setPassword: (id) => act("setPassword", [id], () => running(id) !== null && servers.get(id)?.deaf !== true),
+    listOperatorImages: () => act("listOperatorImages", [], () => options.offered ?? []),
+    ensureFetched: (name) => act("ensureFetched", [], () => name),
+    ensureImported: () =>
+      act("ensureImported", [], () => ({ refused: "Simulated servers take no images from outside." })),
+    checkOrigin: () => act("checkOrigin", [], () => null),
     close: () => turns.settle(),
     fail: (verb, times = 1, when = "before") => void failures.set(verb, { times, when }),
     delay: (verb, milliseconds) => void delays.set(verb, milliseconds),
@@ -358,5 +368,5 @@ export function createSim(options: SimOptions): SimulatedMachines {
     },
     read: (id) => diskOf(id)?.content ?? null,
     images: () => [...images.values()].map(({ content, isKept }) => ({ content, isKept })),
-  };
+  });
 }

@@ -4,10 +4,8 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Exec } from "../exec.ts";
-import { guestOf, serverOf, unheldOf } from "./name.ts";
+import { deviceOf, guestOf, serverOf, unheldOf } from "./name.ts";
 import type { Card } from "./port.ts";
-
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$/;
 
 export interface Taps {
   /** There is a tap that waits for the server's process; none of the card's own name is left. */
@@ -40,9 +38,8 @@ export function createTaps(exec: Exec, tag: string): Taps {
   return {
     async make(server, cards, uid) {
       const there = list();
-      const lines = cards.flatMap(({ id, device }) => {
-        if (!NAME.test(device)) throw new Error(`"${device}" is no name of a device`);
-        const unheld = unheldOf(tag, id);
+      const lines = cards.flatMap(({ id }) => {
+        const [device, unheld] = [deviceOf(tag, id), unheldOf(tag, id)];
         return [
           ...(there.get(device) === server ? [`link del ${device}`] : []),
           // Its name is ours alone, even if somebody was killed before he said whose it is.
@@ -55,7 +52,7 @@ export function createTaps(exec: Exec, tag: string): Taps {
     },
     async name(cards) {
       const unnamed = cards.filter(({ id }) => existsSync(`/sys/class/net/${unheldOf(tag, id)}`));
-      await ip(unnamed.map(({ id, device }) => `link set dev ${unheldOf(tag, id)} name ${device}`));
+      await ip(unnamed.map(({ id }) => `link set dev ${unheldOf(tag, id)} name ${deviceOf(tag, id)}`));
     },
     async remove(server, devices) {
       const ours = [...list()].filter(([name, owner]) => owner === server && (devices?.includes(name) ?? true));

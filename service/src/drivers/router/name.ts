@@ -41,8 +41,6 @@ export const uplinkOf = (tag: string, network: number): string => fit(uplinkPref
 /** Unique on the machine, since the folder of WireGuard's sockets is. */
 export const wireguardOf = (tag: string, network: number): string => fit(`b${tag}w${text36(network)}`);
 export const portOf = (id: number): string => fit(`p${text36(id)}`);
-/** A server's card on the machine, by its link, before it is taken into a network. */
-export const tapOf = (tag: string, link: number): string => fit(`b${tag}t${text36(link)}`);
 /** Carries what a port's server sends, so that it can be slowed down. */
 export const intakeOf = (id: number): string => fit(`i${text36(id)}`);
 export const machineTable = (tag: string): string => `brume_${tag}`;

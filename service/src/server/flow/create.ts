@@ -109,7 +109,7 @@ async function makeDisk(tools: FlowTools, id: number, signal: AbortSignal): Prom
 
 /** Where the image of a server's disk is. One of the catalogue that is not here yet is fetched. */
 export async function folderOf(tools: FlowTools, server: ServerRow, signal: AbortSignal): Promise<string> {
-  const { store, fetchImage } = tools;
+  const { store, images } = tools;
   const { image_id, project_id } = server;
   const gone = () => troubleOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
   const image = await findImage(store.read, project_id, image_id);
@@ -117,7 +117,7 @@ export async function folderOf(tools: FlowTools, server: ServerRow, signal: Abor
   if (image.folder !== null) return image.folder;
   if (image.project_id !== null) throw gone();
   const folder = await attempt("disk_failed", `Image ${image.name} could not be fetched`, () =>
-    fetchImage(image.name, signal),
+    images.ensureFetched(image.name, { signal }),
   );
   await store.write((tx) => updateImage(tx, image.id, { folder, state: "Active", progress: 100, error: null }));
   return folder;

@@ -37,14 +37,14 @@ export const isOwnFolder = (folder: string): boolean =>
 export const isBackupFolder = (folder: string): boolean => folder.startsWith(prefixes.Backup);
 
 export function imageFlows(tools: FlowTools) {
-  const { machines } = tools;
+  const { images } = tools;
 
   /** The row is gone already; servers that were made from it have what they need of it. */
   const remove: Flow<RemovalInput> = flow<RemovalInput>({
     name: "image.remove",
     subject: "image",
     persistent: true,
-    steps: [{ name: "Remove", do: ({ input }) => machines.removeImage(input.folder) }],
+    steps: [{ name: "Remove", do: ({ input }) => images.removeImage(input.folder) }],
   });
 
   const make = flow<ImageInput, Facts>({
@@ -53,15 +53,15 @@ export function imageFlows(tools: FlowTools) {
     steps: [
       snapshotStep<ImageInput>(tools, ({ server }) => server, {
         take: (_, { server, folder }) =>
-          attempt("snapshot_failed", `Server ${server} gave no image`, () => machines.ensureSnapshot(server, folder)),
-        undo: ({ input: { folder } }) => machines.removeImage(folder),
+          attempt("snapshot_failed", `Server ${server} gave no image`, () => images.ensureSnapshot(server, folder)),
+        undo: ({ input: { folder } }) => images.removeImage(folder),
       }),
       {
         name: "Write",
         time: longest,
         async do({ input: { server, folder, title, keepsIdentity = false }, signal }) {
           const size = await attempt("snapshot_failed", `The image of server ${server} could not be written`, () =>
-            machines.ensureImage(server, folder, { title, keepsIdentity }, signal),
+            images.ensureImage(server, folder, { title, keepsIdentity }, signal),
           );
           return { facts: { gb: size.gb, identity: size.identity } };
         },

@@ -2,50 +2,21 @@
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
-import type { Machines } from "../../drivers/machine/port.ts";
+import type { ImageOrigin, Images, ImportText, TransferOptions } from "../../drivers/machine/port.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
 import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
 import { tellImage } from "./tell.ts";
 import { attempt, type Cause, errorFor, troubleOf } from "./tools.ts";
 
-export type ImageOrigin =
-  /** With 64 hexadecimal digits. */
-  | { readonly url: string; readonly sha256: string }
-  /** A name in the folder for imports. */
-  | { readonly file: string; readonly sha256: string | null };
-
-export interface ImportWish {
-  /** Of the image, among all of the host. */
-  readonly folder: string;
-  readonly title: string;
-  readonly family: Family;
-  /** MB. */
-  readonly minRam: number;
-}
-
-export interface ImportOptions {
-  readonly signal: AbortSignal;
-  /** Bytes, of all that there will be if that is known. */
-  readonly progress: (done: number, total: number | null) => void;
-}
-
-/** Resolves to GB of the disk, or to why the disk is not taken, whoever tries. What rejects may be tried again. */
-export type ImportImage = (
-  wish: ImportWish,
-  origin: ImageOrigin,
-  options: ImportOptions,
-) => Promise<{ readonly hdd: number } | { readonly refused: string }>;
-
 export interface ImportTools {
   readonly store: Store;
   readonly clock: Clock;
-  readonly machines: Pick<Machines, "removeImage">;
-  readonly importImage: ImportImage;
+  readonly images: Pick<Images, "ensureImported" | "removeImage" | "checkOrigin">;
 }
 
 interface ImportInput {
-  readonly wish: ImportWish;
+  readonly wish: ImportText & { /** Of the image, among all of the host. */ readonly folder: string };
   readonly origin: ImageOrigin;
 }
 interface ImportFacts {
@@ -59,10 +30,10 @@ const day = 24 * 3_600_000;
 const noteTime = 1000;
 
 export function importFlow(tools: ImportTools): ImportFlow {
-  const { store, clock, machines, importImage } = tools;
+  const { store, clock, images } = tools;
 
   /** Notes percents in the row now and then, one note at a time. */
-  function createNotes(image: number): ImportOptions["progress"] {
+  function createNotes(image: number): NonNullable<TransferOptions["progress"]> {
     let noted = clock.now();
     let last = 0;
     let writing = false;
@@ -91,8 +62,9 @@ export function importFlow(tools: ImportTools): ImportFlow {
         name: "Fetch",
         time: day,
         async do({ subject, input: { wish, origin }, signal }) {
+          const { folder, ...about } = wish;
           const found = await attempt("disk_failed", `Image ${subject} could not be brought in`, () =>
-            importImage(wish, origin, { signal, progress: createNotes(subject) }),
+            images.ensureImported(folder, about, origin, { signal, progress: createNotes(subject) }),
           );
           if ("refused" in found) throw troubleOf("disk_failed", found.refused, { final: true });
           return { facts: { hdd: found.hdd } };
@@ -104,7 +76,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
           const done = { hdd, folder: wish.folder, state: "Active", progress: 100 } as const;
           await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
-        undo: ({ input: { wish } }) => machines.removeImage(wish.folder),
+        undo: ({ input: { wish } }) => images.removeImage(wish.folder),
       },
     ],
     async ended(tx, { task, subject, project, facts }, ending) {

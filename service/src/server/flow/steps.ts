@@ -88,7 +88,7 @@ export async function wishFor(
 }
 
 export const readTail = (tools: FlowTools, id: number): Promise<string | null> =>
-  tools.machines.readLog(id, { tail }).catch(() => null);
+  tools.consoles.readLog(id, { tail }).catch(() => null);
 
 /** Networks that do not have the server's cards yet, after their keepers were asked to take them in. */
 export async function plugIn(

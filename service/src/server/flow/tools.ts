@@ -3,7 +3,7 @@ import { type WorkCode, workFaults } from "@brume/api/work.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/secret.ts";
-import type { Identity, Machines } from "../../drivers/machine/port.ts";
+import type { Consoles, Identity, Images, Machines } from "../../drivers/machine/port.ts";
 import { type Flow, type Keeper, type Step, Trouble } from "../../engine/flow.ts";
 import type { TaskError } from "../../engine/task.ts";
 import type { Surroundings } from "../../network/image.ts";
@@ -23,13 +23,13 @@ export interface FlowTools {
   /** Random bytes, of passwords. */
   readonly random: (bytes: number) => Uint8Array;
   readonly machines: Machines;
+  readonly images: Images;
+  readonly consoles: Pick<Consoles, "readLog">;
   readonly sight: Sight;
   readonly networks: { readonly live: Pick<Live, "of">; readonly apply: Keeper };
   readonly surroundings: Surroundings;
   /** Whether port 22 of the address, asked inside the network, greets as SSH does. Ends within two seconds. */
   readonly greetsSsh: (network: number, address: string) => Promise<boolean>;
-  /** Brings a stock image that is not here yet; resolves to its folder. */
-  readonly fetchImage: (name: string, signal: AbortSignal) => Promise<string>;
   /** By name: of a task that was canceled before its turn came. */
   readonly flowOf: (name: string) => Flow | undefined;
 }
