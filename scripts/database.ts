@@ -3,8 +3,9 @@ import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { ParseArgsOptionsConfig } from "node:util";
 import { parseArgs } from "node:util";
+import type { Log } from "../service/src/base/log.ts";
 import { loadConfig } from "../service/src/config.ts";
-import type { Log, Snapshot, Store } from "../service/src/store/db.ts";
+import type { Snapshot, Store } from "../service/src/store/db.ts";
 import { openPostgres, openPostgresSnapshot } from "../service/src/store/postgres.ts";
 import { databaseName, openSqlite, openSqliteSnapshot } from "../service/src/store/sqlite.ts";
 

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Log } from "../service/src/base/log.ts";
 import type { Alarm } from "../service/src/engine/alarm.ts";
 import type { HeardStore } from "../service/src/engine/commit.ts";
 import { hearCommits } from "../service/src/engine/commit.ts";
@@ -14,7 +15,7 @@ import type { Flow, Keeper, Step } from "../service/src/engine/flow.ts";
 import { flow, keeper } from "../service/src/engine/flow.ts";
 import type { Task } from "../service/src/engine/task.ts";
 import { find, start } from "../service/src/engine/task.ts";
-import type { Log, Store } from "../service/src/store/db.ts";
+import type { Store } from "../service/src/store/db.ts";
 import type { Database } from "./postgres.ts";
 import { databases, startDatabase } from "./postgres.ts";
 

@@ -15,6 +15,7 @@ import { openSealer } from "./account/key.ts";
 import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import { createLog, type Log } from "./base/log.ts";
+import { quoteShell } from "./base/quote.ts";
 import { type KeptSecret, keepSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
@@ -71,7 +72,17 @@ async function start(config: Config): Promise<void> {
   const tag = tagOf(dataFolder);
   const { opened, forwarders } = config.network;
   const { pools, limits } = config.network;
-  const surroundings = { exec: createExec(), tag, dataFolder, simulate, opened, pools, limits, log, now: systemClock.now };
+  const surroundings = {
+    exec: createExec(),
+    tag,
+    dataFolder,
+    simulate,
+    opened,
+    pools,
+    limits,
+    log,
+    now: systemClock.now,
+  };
   // Before anything looks at what has these names on the host.
   if (!simulate) holdNames(surroundings, true);
   const { backupFolder } = config;
@@ -238,7 +249,7 @@ interface TokenPlace {
 function placeOfToken({ dataFolder }: Config, kept: KeptSecret | null): TokenPlace {
   if (kept === null) return { line: "the value of BRUME_TOKEN", shell: "$BRUME_TOKEN" };
   const path = join(dataFolder, "token");
-  const shell = `$(cat '${path.replaceAll("'", "'\\''")}')`;
+  const shell = `$(cat ${quoteShell(path)})`;
   if (!kept.isNew) return { line: `in ${path}`, shell };
   if (!process.stdout.isTTY) return { line: `created now, in ${path}`, shell };
   return { line: `${kept.value}\n         (shown only once; it is in ${path})`, shell };

@@ -98,7 +98,7 @@ const floors: readonly Floor[] = [
   {
     name: "store",
     rooms: /^service\/src\/store\//,
-    may: oneOf(under(`${s}/store`), isNode, packages("kysely", "pg")),
+    may: oneOf(under(`${s}/store`), base, isNode, packages("kysely", "pg")),
   },
   { name: "a port", rooms: /^service\/src\/drivers\/[^/]+\/port\.ts$/, may: () => false },
   {

@@ -3,9 +3,10 @@
  * from before it did is asked for any other sealed value.
  */
 import { join } from "node:path";
+import type { Log } from "../base/log.ts";
 import { createSealer, type Sealer } from "../base/secret.ts";
 import { keepSecret, readSecret } from "../base/secretfile.ts";
-import type { Log, Reader, Store } from "../store/db.ts";
+import type { Reader, Store } from "../store/db.ts";
 import { lock, StorageError } from "../store/db.ts";
 
 const text = "the key of this database";

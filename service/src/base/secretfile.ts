@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { syncPathNow } from "./fsync.ts";
 
 export interface KeptSecret {
   readonly value: string;
@@ -52,12 +53,6 @@ export function keepSecret(folder: string, name: string): KeptSecret {
   } finally {
     unlinkSync(draft);
   }
-  syncFolder(dirname(path));
+  syncPathNow(dirname(path));
   return { value: readSecret(folder, name) ?? "", isNew };
-}
-
-function syncFolder(folder: string): void {
-  const handle = openSync(folder, "r");
-  fsyncSync(handle);
-  closeSync(handle);
 }

@@ -3,6 +3,7 @@ import type { ImageState } from "@brume/api/catalog.ts";
 import { maxId } from "@brume/api/common.ts";
 import type { FieldFault } from "@brume/api/errors.ts";
 import { Fault, fieldFault } from "../base/fault.ts";
+import { quote } from "../base/quote.ts";
 
 interface NamedImage {
   readonly id: number;
@@ -50,8 +51,6 @@ function named<I extends NamedImage>(images: readonly I[], reference: string): I
   const byId = images.filter((image) => image.id === id);
   return byId.length > 0 ? byId : images.filter((image) => image.name === reference);
 }
-
-const quote = (text: string): string => JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text);
 
 /** The location of this title in any letter case, as it is written; undefined: there is none. */
 export function findLocation(locations: readonly string[], title: string): string | undefined {

@@ -6,6 +6,7 @@
  */
 import { createRequire } from "node:module";
 import type { FieldCode } from "@brume/api/errors.ts";
+import { quote } from "../base/quote.ts";
 import { readIPv4 } from "./address.ts";
 
 /** A domain by both its names, without final dot: `name` for people (Unicode), `ascii` for the wire. */
@@ -24,9 +25,6 @@ export const maxName = 253;
 const maxLabel = 63;
 
 export const refuse = (code: Refusal["code"], reason: string): Refusal => ({ code, reason });
-
-/** What came, fit to stand in a sentence. */
-export const quote = (text: string): string => JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text);
 
 /** The name of a domain: 1 to 127 labels, a final dot is dropped. */
 export function readDomainName(text: string): DomainName | Refusal {

@@ -18,6 +18,7 @@ import { type DnsRecord, laterFields, type RecordFields } from "@brume/api/recor
 import { type DataField, limits, type RecordSpec } from "@brume/api/record/spec.ts";
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { quote } from "../base/quote.ts";
 import { blankValue, kindsOf, partsOf, valueKey } from "./data.ts";
 import { kinds } from "./kind.ts";
 import {
@@ -25,7 +26,6 @@ import {
   type DomainName,
   maxName,
   printName,
-  quote,
   type Refusal,
   readOwner,
   refuse,

@@ -3,9 +3,10 @@
  * has without being asked. The shapes are those of the name server's port.
  */
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
+import { quote } from "../base/quote.ts";
 import type { RecordData, RecordFormat, RecordSet, Soa } from "../drivers/nameserver/port.ts";
 import { recordData } from "./data.ts";
-import { absolute, maxName, quote, type Refusal, refuse, relativeTo } from "./name.ts";
+import { absolute, maxName, type Refusal, refuse, relativeTo } from "./name.ts";
 import type { StoredRecord } from "./record.ts";
 
 /** The relative owner at which a record is served: of an SRV `_service._proto` before its own. */

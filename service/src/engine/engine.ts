@@ -5,7 +5,8 @@
  */
 
 import type { Clock, ClockStep } from "../base/clock.ts";
-import type { Log, Tx } from "../store/db.ts";
+import type { Log } from "../base/log.ts";
+import type { Tx } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
 import type { HeardStore } from "./commit.ts";

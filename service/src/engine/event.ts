@@ -6,7 +6,8 @@
 import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely";
 import { sql } from "kysely";
 import type { Clock } from "../base/clock.ts";
-import type { Log, Tx } from "../store/db.ts";
+import type { Log } from "../base/log.ts";
+import type { Tx } from "../store/db.ts";
 import { journal } from "../store/db.ts";
 import type { EventTable, Tables } from "../store/schema.ts";
 import type { Alarm } from "./alarm.ts";

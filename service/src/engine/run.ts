@@ -3,7 +3,8 @@
  * step or let go. Effect first, record second, so that a death between them repeats the effect (an ensure) and never skips it.
  */
 
-import type { Log, Tx } from "../store/db.ts";
+import type { Log } from "../base/log.ts";
+import type { Tx } from "../store/db.ts";
 import { lock, StorageError } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 import type { Attempt } from "./attempt.ts";

@@ -1,5 +1,7 @@
 /** Those who wait for a task: told by the worker of this process, or found by looking when another process did the work. */
-import type { Log, Reader } from "../store/db.ts";
+
+import type { Log } from "../base/log.ts";
+import type { Reader } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 
 export interface Waiters {

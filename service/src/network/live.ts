@@ -3,6 +3,8 @@
  * is under way share the next one; nobody gets an answer that began before the question. Who asks for one network does not pay for
  * the others.
  */
+
+import { coalesce } from "../base/coalesce.ts";
 import type { NetworkStatus, Router, RouterStatus } from "../drivers/router/port.ts";
 
 export interface Live {
@@ -17,25 +19,6 @@ export interface Live {
 /** Milliseconds after which a router that says nothing of one network, or of all, counts as silent. */
 const patience = 2000;
 const longPatience = 30_000;
-
-/** Those who ask while an answer is under way share the next. `idle` is called when nobody asks any more. */
-function share<T>(ask: () => Promise<T>, idle: () => void = () => {}): () => Promise<T> {
-  let running: Promise<T> | null = null;
-  let waiting: Promise<T> | null = null;
-  const begin = (): Promise<T> => {
-    waiting = null;
-    running = ask().finally(() => {
-      running = null;
-      if (waiting === null) idle();
-    });
-    return running;
-  };
-  return () => {
-    if (running === null) return begin();
-    waiting ??= running.then(begin, begin);
-    return waiting;
-  };
-}
 
 export function createLive(router: Router): Live {
   let last: Pick<RouterStatus, "ready" | "detail"> = { ready: true, detail: "not asked yet" };
@@ -55,7 +38,7 @@ export function createLive(router: Router): Live {
   const askerOf = (network: number): (() => Promise<RouterStatus>) => {
     const asker =
       askers.get(network) ??
-      share(
+      coalesce(
         () => inTime(router.observe(network), patience),
         () => askers.delete(network),
       );
@@ -64,7 +47,7 @@ export function createLive(router: Router): Live {
   };
 
   return {
-    look: share(ask),
+    look: coalesce(ask),
     of: (network) =>
       askerOf(network)().then(
         ({ networks }) => networks.find(({ id }) => id === network) ?? null,

@@ -3,6 +3,7 @@
  * what nobody told. Asking costs a look at every machine, so those who ask while a look is under way share the next one.
  */
 import { type Clock, steadyOf } from "../base/clock.ts";
+import { coalesce } from "../base/coalesce.ts";
 import type { MachineStatus, Machines, MachinesStatus } from "../drivers/machine/port.ts";
 
 export interface Sight {
@@ -31,8 +32,6 @@ export function createSight(
   let heard = new Set<number>();
   let last = new Map<number, MachineStatus>();
   let whole: { readonly at: number; readonly status: MachinesStatus } | null = null;
-  let running: Promise<MachinesStatus> | null = null;
-  let waiting: Promise<MachinesStatus> | null = null;
 
   const stop = machines.onPower(({ id, exit }) => {
     power.set(id, exit === null);
@@ -53,21 +52,9 @@ export function createSight(
     } catch (error) {
       whole = null;
       throw error;
-    } finally {
-      running = null;
     }
   }
-  const begin = (): Promise<MachinesStatus> => {
-    waiting = null;
-    running = ask();
-    return running;
-  };
-
-  const look = (): Promise<MachinesStatus> => {
-    if (running === null) return begin();
-    waiting ??= running.then(begin, begin);
-    return waiting;
-  };
+  const look = coalesce(ask);
 
   return {
     power: (id) => power.get(id) ?? false,

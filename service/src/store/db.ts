@@ -49,9 +49,6 @@ export interface Snapshot {
   close(): Promise<void>;
 }
 
-/** Where a store says what it does not tell its caller. */
-export type Log = (level: "info" | "warn" | "error", message: string, detail?: object) => void;
-
 /** The database cannot work now: disk full, input/output error, connection lost. Nothing is wrong with the request. */
 export class StorageError extends Error {
   override readonly name = "StorageError";

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { syncPath } from "../base/fsync.ts";
 
 /** Whether a file that is there may be replaced; nothing replaces one unasked. */
 export interface Placing {
@@ -30,22 +31,13 @@ export async function placeFile<T>(
   try {
     await (await open(draft, "wx", 0o600)).close();
     const result = await write(draft);
-    await sync(draft);
+    await syncPath(draft);
     refuse();
     await rename(draft, target);
-    await sync(dirname(target));
+    await syncPath(dirname(target));
     return result;
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
-  }
-}
-
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

@@ -13,7 +13,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers";
 import type { Kysely } from "kysely";
-import type { Log, Tx } from "./db.ts";
+import type { Log } from "../base/log.ts";
+import type { Tx } from "./db.ts";
 import { StorageError } from "./db.ts";
 import type { Health } from "./health.ts";
 import { type Entry, statementsOf } from "./journal.ts";

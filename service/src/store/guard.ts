@@ -8,7 +8,7 @@
 import { hostname } from "node:os";
 import type { Duplex } from "node:stream";
 import pg from "pg";
-import type { Log } from "./db.ts";
+import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 
 export interface Guard {

@@ -3,7 +3,7 @@
  * requests fail meanwhile.
  */
 import { Worker } from "node:worker_threads";
-import type { Log } from "./db.ts";
+import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 
 export interface Health {

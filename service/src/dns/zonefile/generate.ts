@@ -1,5 +1,7 @@
 /** BIND's $GENERATE: one line for a row of records, `$` counting from a start to a stop. */
-import { quote, type Refusal, refuse } from "../name.ts";
+
+import { quote } from "../../base/quote.ts";
+import { type Refusal, refuse } from "../name.ts";
 
 const maxSteps = 65_536;
 

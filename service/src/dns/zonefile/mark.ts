@@ -3,7 +3,8 @@
  * an NS set at the top is the domain's own or the automatic one. Other comments mean nothing.
  */
 import { type Labels, labelKey, labelValue, maxLabels } from "@brume/api/common.ts";
-import { quote, type Refusal, refuse } from "../name.ts";
+import { quote } from "../../base/quote.ts";
+import { type Refusal, refuse } from "../name.ts";
 
 export interface Mark {
   /** Of an NS record at the top: kept as the domain's own, or replaced by the automatic set; null: the file does not say. */

@@ -5,8 +5,9 @@
  */
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { Fault, fieldFault } from "../../base/fault.ts";
+import { quote } from "../../base/quote.ts";
 import { kindsOf, parseData, readGenericData } from "../data.ts";
-import { asciiName, isAbsolute, maxName, quote, type Refusal, refuse, relativeTo, wireLength } from "../name.ts";
+import { asciiName, isAbsolute, maxName, type Refusal, refuse, relativeTo, wireLength } from "../name.ts";
 import { recordKey, type StoredRecord } from "../record.ts";
 import { fromServed } from "../served.ts";
 import { typeOf } from "../wire.ts";

@@ -4,6 +4,7 @@
  * asked for is left out unseen. Values are data of the script, in quotes or in base64, and never part of its text.
  */
 import { parseDocument, visit } from "yaml";
+import { quoteShell } from "../../base/quote.ts";
 
 /** Bytes of YAML, and of the script. */
 const [mostText, mostScript] = [128 * 1024, 600_000];
@@ -173,11 +174,10 @@ function readYaml(source: string): unknown {
   }
 }
 
-const quote = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
 const encode = (content: Buffer): string => content.toString("base64").replaceAll(/.{76}(?=.)/g, "$&\n");
 const lines = (values: readonly string[]): Buffer => Buffer.from(values.map((one) => `${one}\n`).join(""));
 const call = (words: readonly string[], input: Buffer): string =>
-  `${words.map((one, index) => (index === 0 ? one : quote(one))).join(" ")} <<'END'\n${encode(input)}\nEND\n`;
+  `${words.map((one, index) => (index === 0 ? one : quoteShell(one))).join(" ")} <<'END'\n${encode(input)}\nEND\n`;
 
 /** As strict as cloud-init's, which ignores what is no base64. */
 function decode(content: string, place: string): Buffer {
@@ -252,9 +252,9 @@ function renderUser(given: NonNullable<ReturnType<typeof user>>): string {
   const hash = given.hashed_passwd ?? given.passwd;
   const keys = given.ssh_authorized_keys ?? [];
   return [
-    `add_user ${[login, uid, gecos, homedir, shell].map(quote).join(" ")}\n`,
-    ...(given.groups ?? []).map((group) => `join_group ${quote(login)} ${quote(group)}\n`),
-    hash === undefined ? "" : `set_hash ${quote(login)} ${quote(isLocked ? "*" : hash)}\n`,
+    `add_user ${[login, uid, gecos, homedir, shell].map(quoteShell).join(" ")}\n`,
+    ...(given.groups ?? []).map((group) => `join_group ${quoteShell(login)} ${quoteShell(group)}\n`),
+    hash === undefined ? "" : `set_hash ${quoteShell(login)} ${quoteShell(isLocked ? "*" : hash)}\n`,
     keys.length === 0 ? "" : call(["add_keys", login], lines(keys)),
   ].join("");
 }
@@ -270,10 +270,10 @@ function render(given: ReturnType<typeof config>): string {
   const host = given.hostname ?? given.fqdn?.split(".")[0];
   const names = given.fqdn === undefined ? host : `${given.fqdn} ${host}`;
   // One shell for all of them, so that each finds the folder and variables of those before; a list is one command.
-  const commands = (given.runcmd ?? []).map((one) => (typeof one === "string" ? one : one.map(quote).join(" ")));
+  const commands = (given.runcmd ?? []).map((one) => (typeof one === "string" ? one : one.map(quoteShell).join(" ")));
   return [
     frame,
-    host === undefined ? "" : `set_host_name ${quote(host)} ${quote(names ?? host)}\n`,
+    host === undefined ? "" : `set_host_name ${quoteShell(host)} ${quoteShell(names ?? host)}\n`,
     ...(given.users ?? []).map((one) => (one === null ? "" : renderUser(one))),
     given.ssh_authorized_keys === undefined ? "" : call(["add_keys", "root"], lines(given.ssh_authorized_keys)),
     ...(given.write_files ?? []).map((one, index) => renderFile(one, `write_files[${index}]`)),

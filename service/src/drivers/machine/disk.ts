@@ -11,8 +11,9 @@ import { constants, existsSync, readdirSync, renameSync, rmSync, statSync } from
 import { chmod, chown, copyFile, link, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { syncPathNow } from "../../base/fsync.ts";
 import { CommandError, type Exec, type RunOptions } from "../exec.ts";
-import { makeFolder, syncFolder } from "./folder.ts";
+import { makeFolder } from "./folder.ts";
 import { type Image, ImageError, manifestName, parseImage, printImage, readImage } from "./image.ts";
 import { textAt } from "./qmp.ts";
 
@@ -233,7 +234,7 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
     makeFolder(part);
     await fill(part);
     await rename(part, folder);
-    syncFolder(join(folder, ".."));
+    syncPathNow(join(folder, ".."));
   }
 
   /** Makes a disk of the layers up to `below`: with one above them, and variables, to write to. */
@@ -289,7 +290,7 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
       const path = join(disk, layerName(top + 1));
       await create(`${path}.part`, layerName(top), await sizeOf(join(disk, layerName(top))), uid);
       renameSync(`${path}.part`, path);
-      syncFolder(disk);
+      syncPathNow(disk);
       return top + 1;
     },
     async seal(disk, layer) {
@@ -308,7 +309,7 @@ export function createDisks(exec: Exec, images: string | ((name: string) => stri
         const argv = ["commit", "-q", "-d", "-f", "qcow2", layerName(top)];
         await qemuImg(argv, { cwd: disk, uid, gid: uid, timeout: 3600_000 });
         rmSync(join(disk, layerName(top)));
-        syncFolder(disk);
+        syncPathNow(disk);
       }
     },
     async grow(disk, bytes, uid) {

@@ -4,20 +4,9 @@
  * so does a layer that several servers share. Closed layers and images never change, so copying them needs no care.
  */
 import { constants, existsSync } from "node:fs";
-import {
-  chmod,
-  chown,
-  copyFile,
-  link,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, chown, copyFile, link, lstat, mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { syncPath } from "../../base/fsync.ts";
 
 export const listName = "files.json";
 
@@ -54,15 +43,6 @@ async function readList(folder: string | null): Promise<List> {
       throw error;
     },
   );
-}
-
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 /** Files of folders that are being made, or that only a process needs. */
@@ -106,7 +86,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
       await chown(to, Number(found.uid), Number(found.gid));
       await chmod(to, Number(found.mode) & 0o777);
       await utimes(to, Number(found.atimeMs) / 1000, Number(found.mtimeMs) / 1000);
-      await sync(to);
+      await syncPath(to);
       if (keyOf(await lstat(from, { bigint: true })) !== key) throw new Error(`${from} changed while it was copied`);
       copied += Number(found.size);
     }
@@ -125,7 +105,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
       if (entry.isDirectory()) await copyTree(source, next, (name) => !isPassing(name));
       else if (entry.isFile()) await copyOne(source, next);
     }
-    await sync(to);
+    await syncPath(to);
   }
 
   async function copyImages(from: string, path: string): Promise<void> {
@@ -153,6 +133,6 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
     servers++;
   }
   await writeFile(join(target, listName), JSON.stringify(list), { mode: 0o600 });
-  await sync(join(target, listName));
+  await syncPath(join(target, listName));
   return { servers, images, copied, kept };
 }

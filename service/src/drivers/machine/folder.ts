@@ -17,19 +17,10 @@
  * loses its rights, names everything from there (`../disk-1/2.qcow2`), and cannot climb into a neighbour's. So paths on the way to
  * the data folder need not be open to anybody, and the folder can be moved while its servers are off.
  */
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { syncPathNow } from "../../base/fsync.ts";
 import type { Child } from "../exec.ts";
 import { readId } from "./name.ts";
 import type { Accelerator, Exit } from "./port.ts";
@@ -141,17 +132,7 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
     await file.close();
   }
   await rename(part, path);
-  syncFolder(dirname(path));
-}
-
-/** What was made, renamed or removed in it stays so after a loss of power. */
-export function syncFolder(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  syncPathNow(dirname(path));
 }
 
 /** The log of the start before is kept, older ones go; a start at which nothing was said was none. */

@@ -5,17 +5,18 @@
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
 import { copyFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { syncPathNow } from "../../base/fsync.ts";
+import type { KeyedQueue } from "../../base/serialqueue.ts";
 import { freeze } from "./copy.ts";
 import { type Disks, layerName, sizeOf, topOf, versionsOf } from "./disk.ts";
-import { diskName, folderOf, makeFolder, syncFolder } from "./folder.ts";
+import { diskName, folderOf, makeFolder } from "./folder.ts";
 import type { Machines } from "./port.ts";
 import type { Run } from "./run.ts";
-import type { Turns } from "./turn.ts";
 
 export interface HoldOptions {
   readonly servers: string;
   readonly disks: Disks;
-  readonly turns: Turns;
+  readonly turns: KeyedQueue;
   readonly uid: (id: number) => number;
   /** Any number, for the guest's agent. */
   readonly sync: () => number;
@@ -62,7 +63,7 @@ export function createHolds(options: HoldOptions): Pick<Machines, "holdDisks" | 
 
   return {
     holdDisks: (id) =>
-      turns.take([id], async () => {
+      turns.run([id], async () => {
         const folder = folderOf(servers, id);
         const versions = versionsOf(folder.root);
         if (versions.length === 0) throw new Error(`server ${id} has no disk`);
@@ -79,7 +80,7 @@ export function createHolds(options: HoldOptions): Pick<Machines, "holdDisks" | 
         }
         if (existsSync(folder.label)) await copyFile(folder.label, join(part, "label.json"));
         await rename(part, held);
-        syncFolder(servers);
+        syncPathNow(servers);
         return held;
       }),
     async releaseDisks() {

@@ -4,8 +4,9 @@
  * it over, with what was downloaded so far; everything else is swept. Disks of servers hold their image by links of their own, so an
  * image may go, or be followed by a newer one, at any time.
  */
-import { chmod, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { syncPath } from "../../base/fsync.ts";
 import type { Exec } from "../exec.ts";
 import {
   fileNames,
@@ -58,15 +59,6 @@ export async function openDraft(exec: Exec, images: string, name: string): Promi
   return draft;
 }
 
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /**
  * Makes the image in the draft appear, in place of an older version if there is one, and removes the draft. The draft must hold the
  * files that `image` names. Killed at any point, either the old image or the new one is there, whole.
@@ -75,31 +67,31 @@ export async function placeImage(images: string, draft: string, image: Image): P
   const folder = join(images, image.name);
   for (const file of fileNames(image)) {
     await chmod(join(draft, file), 0o644);
-    await sync(join(draft, file));
+    await syncPath(join(draft, file));
   }
   const manifest = join(draft, manifestName);
   await writeFile(manifest, printImage(image), { mode: 0o644 });
-  await sync(manifest);
+  await syncPath(manifest);
   const keep = [...fileNames(image), manifestName];
   for (const file of await list(draft))
     if (!keep.includes(file)) await rm(join(draft, file), { recursive: true, force: true });
-  await sync(draft);
+  await syncPath(draft);
   try {
     await rename(draft, folder);
   } catch (error) {
     if (!["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
     await placeInto(folder, draft, image);
   }
-  await sync(images);
+  await syncPath(images);
 }
 
 async function placeInto(folder: string, draft: string, image: Image): Promise<void> {
   const present = await list(folder);
   // A name is a version: what is there under it is the same, and may be lying under the disk of a server.
   for (const file of fileNames(image)) if (!present.includes(file)) await rename(join(draft, file), join(folder, file));
-  await sync(folder);
+  await syncPath(folder);
   await rename(join(draft, manifestName), join(folder, manifestName));
-  await sync(folder);
+  await syncPath(folder);
   await rm(draft, { recursive: true, force: true });
 }
 

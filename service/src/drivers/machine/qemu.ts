@@ -7,13 +7,15 @@ import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { syncPathNow } from "../../base/fsync.ts";
+import { createKeyedQueue } from "../../base/serialqueue.ts";
 import type { Child, Exec } from "../exec.ts";
 import { createGroups } from "./cgroup.ts";
 import type { Confinement } from "./confine.ts";
 import { createConsoles } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
 import { checkDisk, createDisks, GIB, keepOnly, versionsOf } from "./disk.ts";
-import { folderOf, listServers, makeFolder, makeServers, readState, syncFolder, turnConsole } from "./folder.ts";
+import { folderOf, listServers, makeFolder, makeServers, readState, turnConsole } from "./folder.ts";
 import { createHolds, heldFolder, sweepServers } from "./held.ts";
 import { listHeldImages } from "./heldimages.ts";
 import { removeImage } from "./imagefolder.ts";
@@ -31,7 +33,6 @@ import { createQueue } from "./queue.ts";
 import { createRuns, type Run } from "./run.ts";
 import { groupLimits, startMachine } from "./start.ts";
 import { createTaps } from "./tap.ts";
-import { createTurns } from "./turn.ts";
 
 export interface QemuOptions {
   readonly exec: Exec;
@@ -76,8 +77,8 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
   const taps = createTaps(exec, tag);
   const groups = createGroups(tag);
   const queue = createQueue(options.boots, () => performance.now());
-  const turns = createTurns();
-  const imageTurns = createTurns();
+  const turns = createKeyedQueue();
+  const imageTurns = createKeyedQueue();
   const listeners = new Set<(event: PowerEvent) => void>();
   const places = new Map<Run, () => void>();
   const folder = (id: number) => folderOf(servers, id);
@@ -124,7 +125,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     return child === undefined ? null : adopt(id, child);
   }
 
-  const silent = createSilence((id) => turns.take([id], () => find(id)));
+  const silent = createSilence((id) => turns.run([id], () => find(id)));
 
   async function cut(id: number): Promise<void> {
     const run = await find(id).catch(() => null);
@@ -192,9 +193,9 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     const run = runs.all.get(id);
     if (run === undefined) return;
     try {
-      await turns.take([id], () => mergeLayers(run, mostLayers));
+      await turns.run([id], () => mergeLayers(run, mostLayers));
       await untilMerged(run.qmp, 1000);
-      await turns.take([id], () => dropUnused(run));
+      await turns.run([id], () => dropUnused(run));
     } catch (error) {
       if (runs.all.get(id) === run) options.fault(`The layers of server ${id} could not be merged.`, error);
     }
@@ -288,7 +289,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       const { id } = machine;
       const disk = folder(id).disk(machine.disk.version);
       const from = "server" in source ? source.server : null;
-      return turns.take(from === null ? [id] : [id, from], async () => {
+      return turns.run(from === null ? [id] : [id, from], async () => {
         checkOwner(folder(id), machine);
         makeFolder(folder(id).root);
         if (!existsSync(disk)) {
@@ -300,7 +301,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     },
     listImages: () => listHeldImages(servers, folders),
     ensureOnlyDisk: (id, version) =>
-      turns.take([id], async () => {
+      turns.run([id], async () => {
         const run = await find(id);
         if (run !== null && run.state.version !== version)
           throw new Error(`server ${id} runs on version ${run.state.version} of its disk`);
@@ -308,9 +309,9 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         keepOnly(folder(id).root, version);
       }),
     ensureSnapshot: (id, name) =>
-      turns.take([id], () => keepSnapshot({ disks, servers, images: placeOf(name) }, name, () => freezeNow(id))),
+      turns.run([id], () => keepSnapshot({ disks, servers, images: placeOf(name) }, name, () => freezeNow(id))),
     ensureImage: (id, name, about, signal) =>
-      imageTurns.take([id], async () => {
+      imageTurns.run([id], async () => {
         const site = { exec, servers, images: placeOf(name), disks, uid: uid(id), now: now(), signal };
         const size = await makeImage(site, name, about);
         void merge(id);
@@ -318,7 +319,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
       }),
     ...createHolds({ servers, disks, turns, uid, sync, find, merge }),
     ensureRunning: (machine) =>
-      turns.take([machine.id], async () => {
+      turns.run([machine.id], async () => {
         const { id, owner } = machine;
         const isUp = await goOn(machine);
         if (isUp) queue.quit(id);
@@ -336,14 +337,14 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         // Whoever waits for its process has its turn before us, and goes on when that is gone.
         const running = runs.all.get(id);
         if (running !== undefined) await runs.end(running, "order");
-        return turns.take([id], () => cut(id)).then(() => true);
+        return turns.run([id], () => cut(id)).then(() => true);
       }
-      const run = await turns.take([id], () => find(id));
+      const run = await turns.run([id], () => find(id));
       if (run === null) return true;
       return askToStop(run, signal);
     },
     apply: (machine) =>
-      turns.take([machine.id], async () => {
+      turns.run([machine.id], async () => {
         const run = await find(machine.id);
         await mark(folder(machine.id), machine);
         if (run !== null) return changeRunning(run, machine);
@@ -351,7 +352,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         return { cpus: "same", memory: "same", disk, share: "same", cards: "same" };
       }),
     remove: (id) =>
-      turns.take([id], async () => {
+      turns.run([id], async () => {
         queue.quit(id);
         await cut(id);
         await taps.remove(id);
@@ -361,7 +362,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         if (!existsSync(root)) return;
         // Gone in one step, however long the rest takes.
         renameSync(root, `${root}.gone`);
-        syncFolder(servers);
+        syncPathNow(servers);
         rmSync(`${root}.gone`, { recursive: true, force: true });
       }),
     async removeImage(name) {

@@ -4,6 +4,7 @@
  * come from users: each must look like what it is, and is quoted all the same.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net";
+import { quoteShell } from "../../base/quote.ts";
 import type { SeedFile } from "./port.ts";
 import { joinUserData, readUserData, scriptOf } from "./userdata.ts";
 
@@ -79,9 +80,6 @@ function check(guest: Guest): void {
   }
 }
 
-/** A word for a shell, whatever is in it but NUL. */
-export const quote = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
-
 /** One line per card: `mac|v4 …|gateway4|v6 …|gateway6|mtu|dhcp`, each field may be empty. */
 function environment(guest: Guest): string {
   const card = ({ mac, addresses, gateway4, gateway6, mtu, dhcp }: GuestCard) => {
@@ -97,7 +95,7 @@ function environment(guest: Guest): string {
     CARDS: guest.cards.map(card).join("\n"),
   };
   return Object.entries(values)
-    .map(([name, value]) => `${name}=${quote(value)}\n`)
+    .map(([name, value]) => `${name}=${quoteShell(value)}\n`)
     .join("");
 }
 
@@ -138,7 +136,7 @@ function networkConfig(guest: Guest): unknown {
  */
 const renewMachineId = (instanceId: string): string => `seen=/etc/brume-instance
 was=$(cat $seen 2>/dev/null)
-[ "$was" = ${quote(instanceId)} ] && exit
+[ "$was" = ${quoteShell(instanceId)} ] && exit
 if [ -n "$was" ]; then
   rm -f /etc/machine-id /var/lib/dbus/machine-id
   if command -v systemd-machine-id-setup >/dev/null; then
@@ -146,7 +144,7 @@ if [ -n "$was" ]; then
     systemctl --no-block try-restart systemd-journald
   else tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id; fi
 fi
-printf '%s\\n' ${quote(instanceId)} >$seen`;
+printf '%s\\n' ${quoteShell(instanceId)} >$seen`;
 
 /**
  * `isJoined`: a customer's config comes before this one. It then wins where both say something, and lists (users, files, commands) are
@@ -186,7 +184,7 @@ function cloudConfig(guest: Guest, isJoined: boolean): unknown {
     bootcmd: [["sh", "-c", renewMachineId(guest.instanceId)]],
     // Once by a command, for guests whose console is another line; then by cloud-init's last word, at every boot. Host keys that are
     // not on the disk by then are empty files after a reset, and sshd does not start.
-    runcmd: [["sh", "-c", `sync; echo ${quote(mark)} >/dev/ttyS0`]],
+    runcmd: [["sh", "-c", `sync; echo ${quoteShell(mark)} >/dev/ttyS0`]],
     final_message: mark,
   };
 }

@@ -3,6 +3,8 @@
  * and events. Guests boot in the time that they are given and then sit there. Whoever holds the object breaks things, writes to disks
  * and switches guests off from inside; with a file, a new object goes on where the last one was killed.
  */
+
+import { createKeyedQueue } from "../../base/serialqueue.ts";
 import { limitsFor, qemuArguments } from "./arguments.ts";
 import { lastLines } from "./console.ts";
 import { DiskError, GIB } from "./disk.ts";
@@ -34,7 +36,6 @@ import {
   showServer,
   talk,
 } from "./simserver.ts";
-import { createTurns } from "./turn.ts";
 
 type Verb = Exclude<keyof MachineDriver, "onPower" | "onDevice" | "deviceOf" | "close">;
 
@@ -91,7 +92,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
   const { servers, images } = kept;
   // What an earlier release kept had less.
   for (const [id, server] of servers) servers.set(id, { ...newServer(id), ...server });
-  const turns = createTurns();
+  const turns = createKeyedQueue();
   const queue = createQueue(boots, now);
   const places = new Map<number, () => void>();
   const listeners = new Set<(event: PowerEvent) => void>();
@@ -106,7 +107,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
   }
   /** Every verb goes through here: one at a time per server, with the troubles that were ordered. */
   const act = <Result>(verb: Verb, ids: readonly number[], work: () => Result | Promise<Result>): Promise<Result> =>
-    turns.take(ids, async () => {
+    turns.run(ids, async () => {
       const wait = delays.get(verb) ?? 0;
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
       failNow(verb, "before");

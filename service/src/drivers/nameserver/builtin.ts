@@ -4,6 +4,7 @@
  * caller is asked to publish again, because here is no second copy of the zones.
  */
 import { Worker } from "node:worker_threads";
+import type { Log } from "../../base/log.ts";
 import { createBatch } from "./change.ts";
 import { nameOf } from "./name.ts";
 import type { Nameserver, NameserverStatus, ZoneStatus } from "./port.ts";
@@ -20,7 +21,7 @@ export interface BuiltinOptions {
   readonly limitLoopback?: boolean;
   /** Who may take zones: addresses or blocks all, holders of a key (RFC 8945) those that it is for; and who is told of changes. */
   readonly transfer: WorkerOptions["transfer"];
-  readonly log: (level: "info" | "warn" | "error", message: string, detail?: object) => void;
+  readonly log: Log;
 }
 
 const RESTART_MS = { first: 50, most: 10_000 };

@@ -6,6 +6,7 @@ import { randomInt } from "node:crypto";
 import type { Socket } from "node:dgram";
 import { type AddressInfo, isIPv6, type Server, SocketAddress } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
+import type { Log } from "../../base/log.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
 import { applyBatch } from "./change.ts";
 import { createLatency } from "./latency.ts";
@@ -60,7 +61,7 @@ export type FromWorker =
   | { readonly kind: "observed"; readonly id: number; readonly observation: Observation }
   | {
       readonly kind: "log";
-      readonly level: "info" | "warn" | "error";
+      readonly level: Parameters<Log>[0];
       readonly message: string;
       readonly detail: object;
     };
@@ -72,8 +73,6 @@ const OBSERVE_STEP = 256;
 const FAULTS_LOGGED = 20;
 /** How often another free port is tried when the one that TCP got is taken for UDP. */
 const PORT_TRIES = 10;
-
-type Log = (level: "info" | "warn" | "error", message: string, detail: object) => void;
 
 /** NOTIFY leaves from the address that we serve on: by it the secondaries know us. */
 async function openNotifier(host: string, targets: readonly Target[], log: Log): Promise<Notifier | null> {
@@ -123,7 +122,7 @@ async function serve(
   options: WorkerOptions,
   send: (message: FromWorker) => void,
 ): Promise<(message: ToWorker) => void> {
-  const log: Log = (level, message, detail) => send({ kind: "log", level, message, detail });
+  const log: Log = (level, message, detail = {}) => send({ kind: "log", level, message, detail });
   const keys = new Map(options.transfer.keys.map(createKey).map((key) => [key.name, key]));
   const targets: Target[] = options.transfer.notify.map(({ host, port, key }) => ({
     // As the sockets write it.

@@ -7,6 +7,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
+import { createSerialQueue, type SerialQueue } from "../../base/serialqueue.ts";
 import type { Exec } from "../exec.ts";
 import { type Calls, createCalls } from "./calls.ts";
 import { type Charon, createCharon } from "./charon.ts";
@@ -93,7 +94,7 @@ interface Net {
   readonly memories: Map<number, Memory>;
   timer: NodeJS.Timeout | undefined;
   due: number;
-  last: Promise<unknown>;
+  readonly queue: SerialQueue;
 }
 
 export function createIpsec(options: IpsecOptions): Ipsec {
@@ -107,11 +108,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     return memory;
   };
 
-  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => {
-    const mine = net.last.then(work, work);
-    net.last = mine.catch(() => {});
-    return mine;
-  };
+  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
 
   const schedule = (net: Net, after: number): void => {
     if (nets.get(net.edge.namespace) !== net || (net.timer !== undefined && net.due <= performance.now() + after))
@@ -176,7 +173,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       calls: createCalls(),
       timer: undefined,
       due: 0,
-      last: Promise.resolve(),
+      queue: createSerialQueue(),
       charon: createCharon({
         exec,
         folder: folderOf(edge.namespace),
@@ -303,7 +300,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
         clearTimeout(net.timer);
         net.charon.release();
         // Also the connection of work that is still under way.
-        void net.last.then(() => net.charon.release());
+        void net.queue.settle().then(() => net.charon.release());
       }
     },
   };

@@ -5,6 +5,7 @@
  * comes last.
  */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
+import { createKeyedQueue } from "../../base/serialqueue.ts";
 import type { Exec } from "../exec.ts";
 import { lines, runBatch, unlessMissing } from "./batch.ts";
 import type { Capabilities } from "./detect.ts";
@@ -315,16 +316,8 @@ export function createLinux(options: LinuxOptions): Router {
   const known = new Map<number, Known>();
 
   // One thing at a time per network: two writers of one namespace would not see each other's half-done work.
-  const queues = new Map<number, Promise<unknown>>();
-  function inTurn<Result>(network: number, work: () => Promise<Result>): Promise<Result> {
-    const turn = (queues.get(network) ?? Promise.resolve()).then(work, work);
-    queues.set(network, turn);
-    const leave = () => {
-      if (queues.get(network) === turn) queues.delete(network);
-    };
-    turn.then(leave, leave);
-    return turn;
-  }
+  const queue = createKeyedQueue();
+  const inTurn = <Result>(network: number, work: () => Promise<Result>): Promise<Result> => queue.run([network], work);
 
   /** Resolves to the generation that is in force then. */
   async function applyWhole(image: Image, texts: Texts, tell?: (part: string) => void): Promise<number> {
@@ -387,7 +380,7 @@ export function createLinux(options: LinuxOptions): Router {
       return said.split(/\r?\n/, 1)[0] || null;
     },
     async close() {
-      await Promise.allSettled(queues.values());
+      await queue.settle();
       for (const engine of tunnels) engine.close();
     },
   };

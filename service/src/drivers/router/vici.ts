@@ -4,6 +4,7 @@
  * connection on which one answer is late is given up as a whole: nobody could say which request a later answer belongs to.
  */
 import { connect } from "node:net";
+import { createSerialQueue } from "../../base/serialqueue.ts";
 
 /** A section: text, lists of text, sections. Numbers and booleans are text too (`10s`, `yes`). */
 export interface Message {
@@ -130,7 +131,6 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
   const closers: (() => void)[] = [];
   let received: Buffer = Buffer.alloc(0);
   let closed = false;
-  let last: Promise<unknown> = Promise.resolve();
 
   const handle = (bytes: Buffer): void => {
     const type = bytes.readUInt8();
@@ -171,11 +171,7 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
     });
 
   /** One command at a time: the events of a stream then belong to it. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const mine = last.then(work, work);
-    last = mine.catch(() => {});
-    return mine;
-  };
+  const { run: inTurn } = createSerialQueue();
 
   const request = async (command: string, message: Message, limit: number): Promise<Message> => {
     const answer = await send(packet.request, command, encode(message), limit);

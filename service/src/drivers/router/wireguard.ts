@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { isIPv4 } from "node:net";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
+import { createSerialQueue, type SerialQueue } from "../../base/serialqueue.ts";
 import type { Exec } from "../exec.ts";
 import type { TunnelStatus, WireguardTunnel } from "./port.ts";
 import { ensureRoutes, removeRoutes } from "./tunnelroutes.ts";
@@ -70,7 +71,7 @@ interface Net {
   readonly told: Map<number, string | null>;
   timer: NodeJS.Timeout | undefined;
   unwatch: () => void;
-  last: Promise<unknown>;
+  readonly queue: SerialQueue;
 }
 
 const enabledOf = (net: Net): readonly WireguardTunnel[] =>
@@ -82,11 +83,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
 
-  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => {
-    const mine = net.last.then(work, work);
-    net.last = mine.catch(() => {});
-    return mine;
-  };
+  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
 
   const schedule = (net: Net, after: number): void => {
     clearTimeout(net.timer);
@@ -238,7 +235,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
         told: new Map(),
         timer: undefined,
         unwatch: () => {},
-        last: Promise.resolve(),
+        queue: createSerialQueue(),
       };
       nets.set(namespace, net);
       await inTurn(net, async () => {
@@ -262,7 +259,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       nets.delete(namespace);
       clearTimeout(net?.timer);
       net?.unwatch();
-      await net?.last;
+      await net?.queue.settle();
       await stop({ namespace, device });
     },
     async observe(only) {

@@ -5,12 +5,13 @@
  */
 import type { FieldFault } from "@brume/api/errors.ts";
 import type { Static, TObject } from "typebox";
+import { fieldProblem } from "../../base/fieldproblem.ts";
 import type { RawFields } from "./body.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { type JsonObject, parseJson, repeatedKeys } from "./json.ts";
 import { compileLabels } from "./labels.ts";
 import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
-import { type Convert, compileScalar, count, refuse, type Schema } from "./scalar.ts";
+import { type Convert, compileScalar, count, type Schema } from "./scalar.ts";
 import { isBlank, type Source, toItems, toObjects, toSource } from "./shape.ts";
 import { asciiLower, pointerStep, quote } from "./text.ts";
 
@@ -179,7 +180,7 @@ function compileSingle(convert: Convert, speaker: Speaker): Read {
 }
 
 function compileNested(plan: Plan, speaker: Speaker): Read {
-  const mismatch = refuse("type_mismatch", "must be an object");
+  const mismatch = fieldProblem("type_mismatch", "must be an object");
   return (given, reading, parent, step) => {
     if (given === null || (!reading.strict && isBlank(given))) return undefined;
     const source = toSource(given);
@@ -193,10 +194,10 @@ function compileList(schema: Schema, item: Schema, speaker: Speaker): Read {
   const readItem = compile(item, speaker);
   const ofObjects = item.type === "object";
   const skips = schema["x-skip"] === true;
-  const mismatch = refuse("type_mismatch", ofObjects ? "must be a list of objects" : "must be a list");
-  const withNull = refuse("type_mismatch", ofObjects ? "must have objects only" : "must have values only");
-  const short = refuse("too_short", `must have at least ${count(minItems, "item")}`);
-  const long = refuse("too_long", `must have at most ${count(maxItems, "item")}`);
+  const mismatch = fieldProblem("type_mismatch", ofObjects ? "must be a list of objects" : "must be a list");
+  const withNull = fieldProblem("type_mismatch", ofObjects ? "must have objects only" : "must have values only");
+  const short = fieldProblem("too_short", `must have at least ${count(minItems, "item")}`);
+  const long = fieldProblem("too_long", `must have at most ${count(maxItems, "item")}`);
   return (given, reading, parent, step) => {
     if (!reading.strict && isBlank(given)) return undefined;
     const items = ofObjects ? toObjects(given) : toItems(given, reading.strict);

@@ -2,27 +2,29 @@
  * Reads a map of labels (docs/spec.md#dates-ids-names-labels). Its keys are the client's own, so they keep their letter case and count as
  * they are.
  */
+
+import { fieldProblem } from "../../base/fieldproblem.ts";
 import { repeatedKeys } from "./json.ts";
 import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
-import { count, refuse, type Schema } from "./scalar.ts";
+import { count, type Schema } from "./scalar.ts";
 import { entriesOf, isBlank, toSource } from "./shape.ts";
 import { pointerStep, quote } from "./text.ts";
 
 type Read = (given: unknown, reading: Reading, parent: string, step: string) => unknown;
 
-const mismatch = refuse("type_mismatch", "must be an object of texts");
-const oddKey = refuse(
+const mismatch = fieldProblem("type_mismatch", "must be an object of texts");
+const oddKey = fieldProblem(
   "format_invalid",
   "must have keys of 1-63 letters, digits, dots, underscores and hyphens with a letter or digit at both ends, after an optional prefix and slash",
 );
-const oddValue = refuse("format_invalid", "must have values that are empty or formed like a key without prefix");
+const oddValue = fieldProblem("format_invalid", "must have values that are empty or formed like a key without prefix");
 
 /** `readText` reads a single value as text. */
 export function compileLabels(schema: Schema, speaker: Speaker, readText: Read): Read {
   const { maxProperties = Number.POSITIVE_INFINITY } = schema;
   const keyPattern = new RegExp(schema.propertyNames?.pattern ?? "", "u");
   const valuePattern = new RegExp(schema.additionalProperties?.pattern ?? "", "u");
-  const many = refuse("too_long", `must have at most ${count(maxProperties, "label")}`);
+  const many = fieldProblem("too_long", `must have at most ${count(maxProperties, "label")}`);
   return (given, reading, parent, step) => {
     if (!reading.strict && isBlank(given)) return undefined;
     const source = toSource(given);

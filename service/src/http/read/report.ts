@@ -1,8 +1,9 @@
 /** How reading tells what is wrong: a pointer, a code, and a sentence that says what was wanted and what came instead. */
 import type { FieldCode, FieldFault } from "@brume/api/errors.ts";
+import type { FieldProblem } from "../../base/fieldproblem.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { isList, isWrittenNumber, textOf } from "./json.ts";
-import type { Mode, Refusal } from "./scalar.ts";
+import type { Mode } from "./scalar.ts";
 import { quote } from "./text.ts";
 
 /** A client that does everything wrong a million times is told so a thousand times. */
@@ -30,7 +31,7 @@ export function reportRefusal(
   parent: string,
   step: string,
   speaker: Speaker,
-  refusal: Refusal,
+  refusal: FieldProblem,
   given: unknown,
 ): undefined {
   const came = refusal.came ?? (speaker.secret ? undefined : describe(given));

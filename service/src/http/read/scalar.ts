@@ -2,7 +2,7 @@
  * Single values: the table of coercions (docs/spec.md#coercion) and what a schema says beyond the type. Each schema becomes one function
  * when the program starts, because every field of every request passes through here.
  */
-import type { FieldCode } from "@brume/api/errors.ts";
+import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
 import { normaliseDate } from "./date.ts";
 import { toInteger, toPlain } from "./decimal.ts";
 import { isWrittenNumber, textOf } from "./json.ts";
@@ -56,21 +56,8 @@ export interface Mode {
   readonly form: boolean;
 }
 
-/** Why a value was not taken. */
-export interface Refusal {
-  readonly code: FieldCode;
-  /** Goes on after the field's name. */
-  readonly must: string;
-  /** What there was instead, if that is more telling than the value. */
-  readonly came?: string;
-}
-
 /** Undefined: the value counts as absent. What is given is never null and never undefined. */
-export type Convert = (given: unknown, mode: Mode) => string | number | boolean | Refusal | undefined;
-
-export function refuse(code: FieldCode, must: string): Refusal {
-  return { code, must };
-}
+export type Convert = (given: unknown, mode: Mode) => string | number | boolean | FieldProblem | undefined;
 
 export function compileScalar(schema: Schema): Convert {
   if (schema.type === "integer") return compileInteger(schema);
@@ -91,10 +78,10 @@ function compileInteger(schema: Schema): Convert {
     enum: allowed,
   } = schema;
   const range = `between ${minimum} and ${maximum}`;
-  const outside = refuse("out_of_range", `must be ${range}`);
-  const uneven = refuse("out_of_range", `must be a multiple of ${step}`);
-  const unknown = refuse("value_not_allowed", `must be one of ${allowed?.join(", ")}`);
-  const mismatch = refuse("type_mismatch", allowed === undefined ? `must be an integer ${range}` : unknown.must);
+  const outside = fieldProblem("out_of_range", `must be ${range}`);
+  const uneven = fieldProblem("out_of_range", `must be a multiple of ${step}`);
+  const unknown = fieldProblem("value_not_allowed", `must be one of ${allowed?.join(", ")}`);
+  const mismatch = fieldProblem("type_mismatch", allowed === undefined ? `must be an integer ${range}` : unknown.must);
   const zeroIsAbsent = schema["x-id"] === true && minimum > 0;
   const either = schema["x-either"] === true;
   return (given, mode) => {
@@ -126,7 +113,7 @@ function strictly(mode: Mode): boolean {
 const switches = new Map(
   Object.entries({ true: true, false: false, yes: true, no: false, on: true, off: false, "1": true, "0": false }),
 );
-const notBoolean = refuse("type_mismatch", "must be true or false");
+const notBoolean = fieldProblem("type_mismatch", "must be true or false");
 
 function readBoolean(given: unknown, mode: Mode): ReturnType<Convert> {
   if (typeof given === "boolean") return given;
@@ -151,11 +138,11 @@ function toText(given: unknown): string | null {
 function compileWord(words: readonly string[], anyCase: boolean): Convert {
   const spellings = new Map(words.map((word) => [anyCase ? asciiLower(word) : word, word]));
   const exact = new Set(words);
-  const unknown = refuse(
+  const unknown = fieldProblem(
     "value_not_allowed",
     `must be ${words.length === 1 ? words[0] : `one of ${words.join(", ")}`}`,
   );
-  const mismatch = refuse("type_mismatch", unknown.must);
+  const mismatch = fieldProblem("type_mismatch", unknown.must);
   return (given, mode) => {
     // The empty text is how answers show that there is none.
     if (mode.strict && given === "") return undefined;
@@ -167,7 +154,7 @@ function compileWord(words: readonly string[], anyCase: boolean): Convert {
   };
 }
 
-const notDate = refuse("type_mismatch", "must be a date such as 2026-11-20T09:15:00Z");
+const notDate = fieldProblem("type_mismatch", "must be a date such as 2026-11-20T09:15:00Z");
 
 function readDate(given: unknown, mode: Mode): ReturnType<Convert> {
   if (typeof given !== "string") return notDate;
@@ -177,9 +164,9 @@ function readDate(given: unknown, mode: Mode): ReturnType<Convert> {
   return normaliseDate(text) ?? notDate;
 }
 
-const notText = refuse("type_mismatch", "must be text");
-const withNul = refuse("format_invalid", "must be text with no character U+0000");
-const overloaded = refuse("format_invalid", "must be text with at most 30 combining marks in a row");
+const notText = fieldProblem("type_mismatch", "must be text");
+const withNul = fieldProblem("format_invalid", "must be text with no character U+0000");
+const overloaded = fieldProblem("format_invalid", "must be text with at most 30 combining marks in a row");
 
 function compileText(schema: Schema): Convert {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
@@ -187,9 +174,9 @@ function compileText(schema: Schema): Convert {
   const either = schema["x-either"] === true;
   const pattern = schema.pattern === undefined ? null : new RegExp(schema.pattern, "u");
   const words = schema["x-words"] && compileWords(schema["x-words"], schema["x-prefix"] === true);
-  const short = refuse("too_short", `must be at least ${count(minLength, "character")} long`);
-  const long = refuse("too_long", `must be at most ${count(maxLength, "character")} long`);
-  const odd = refuse(
+  const short = fieldProblem("too_short", `must be at least ${count(minLength, "character")} long`);
+  const long = fieldProblem("too_long", `must be at most ${count(maxLength, "character")} long`);
+  const odd = fieldProblem(
     "format_invalid",
     schema["x-says"] ? `must be text with ${schema["x-says"]}` : `must match ${pattern?.source}`,
   );
@@ -216,7 +203,7 @@ function compileText(schema: Schema): Convert {
 function compileWords(
   words: readonly string[],
   prefixes: boolean,
-): (text: string, strict: boolean) => Refusal | undefined {
+): (text: string, strict: boolean) => FieldProblem | undefined {
   const must = `must be one or several of ${words.join(", ")}${prefixes ? ", or beginnings of them with * at the end" : ""}`;
   return (text, strict) => {
     const fold = (word: string): string => (strict ? word : asciiLower(word));
@@ -225,13 +212,13 @@ function compileWords(
       const isMeant = (known: string): boolean =>
         fold(known) === word || (prefixes && word.endsWith("*") && fold(known).startsWith(word.slice(0, -1)));
       if (word !== "" && !words.some(isMeant))
-        return { ...refuse("value_not_allowed", must), came: quote(part.trim()) };
+        return { ...fieldProblem("value_not_allowed", must), came: quote(part.trim()) };
     }
     return undefined;
   };
 }
 
-function counted(refusal: Refusal, text: string): Refusal {
+function counted(refusal: FieldProblem, text: string): FieldProblem {
   return { ...refusal, came: String(countCharacters(text)) };
 }
 

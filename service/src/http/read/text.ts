@@ -2,6 +2,7 @@
  * Small dealings with text that every reading room shares: ASCII letter case, percent-encoding, JSON pointers, and how something
  * that came from outside is shown in a sentence.
  */
+import { quote as quoteText } from "../../base/quote.ts";
 
 /** Lower case for A-Z only, so that no letter of another alphabet (the Kelvin sign, say) ever passes for one of ours. */
 export function asciiLower(text: string): string {
@@ -33,15 +34,5 @@ export function pointerStep(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-const shownLength = 40;
-
-/** A text from outside in quotes: one line, short, nothing in it that a terminal or a page would act on. */
-export function quote(text: string): string {
-  let shown = text.slice(0, 2 * shownLength).toWellFormed();
-  const points = Array.from(shown);
-  if (points.length > shownLength || shown.length < text.length) shown = `${points.slice(0, shownLength).join("")}…`;
-  return JSON.stringify(shown).replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (odd) => `\\u{${(odd.codePointAt(0) ?? 0).toString(16)}}`,
-  );
-}
+/** A text from outside, short. */
+export const quote = (text: string): string => quoteText(text, { longest: 40 });

@@ -5,18 +5,11 @@
 import type { FieldFault } from "@brume/api/errors.ts";
 import { dynamicPort, type FirewallVerdict, type PacketWish } from "@brume/api/firewall.ts";
 import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { quote } from "../../base/quote.ts";
 import { closedOf } from "../../drivers/router/closed.ts";
 import { type Opening, openTo, takes } from "../../drivers/router/openings.ts";
 import { createJudge, icmpOf, type Packet, staysInside, TCP, UDP } from "../../drivers/router/verdict.ts";
-import {
-  checkRules,
-  type Families,
-  normaliseRules,
-  quote,
-  readAddress,
-  type StoredFirewall,
-  toPort,
-} from "./firewall.ts";
+import { checkRules, type Families, normaliseRules, readAddress, type StoredFirewall, toPort } from "./firewall.ts";
 
 const ends = ["Source", "Destination"] as const;
 const portFields = ["SourcePort", "DestinationPort"] as const;

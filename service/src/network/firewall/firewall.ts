@@ -5,7 +5,7 @@
  */
 import { isIPv4 } from "node:net";
 import { formatDate } from "@brume/api/common.ts";
-import type { FieldCode, FieldFault } from "@brume/api/errors.ts";
+import type { FieldFault } from "@brume/api/errors.ts";
 import {
   type Firewall,
   type FirewallRule,
@@ -17,6 +17,8 @@ import {
 } from "@brume/api/firewall.ts";
 import { formatAddresses, parseAddress } from "../../base/address.ts";
 import { fieldFault, invalidFields } from "../../base/fault.ts";
+import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
+import { quote } from "../../base/quote.ts";
 import type { Firewall as FirewallImage, Place, Ports, Protocol, RuleCount } from "../../drivers/router/port.ts";
 
 export interface StoredRule {
@@ -61,22 +63,11 @@ export interface Families {
   readonly family6: boolean;
 }
 
-/** Half a sentence to stand behind the name of the field. */
-interface Refusal {
-  readonly code: FieldCode;
-  readonly must: string;
-}
-
-const refuse = (code: FieldCode, must: string): Refusal => ({ code, must });
-const longest = 64;
-export const quote = (text: string): string =>
-  JSON.stringify(text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text);
-
 /** Reads a list with commas item by item; the first item that is refused speaks for all. */
-function readItems(text: string, read: (item: string) => string | Refusal): string | Refusal {
+function readItems(text: string, read: (item: string) => string | FieldProblem): string | FieldProblem {
   const items = text.split(",");
   if (items.length > firewallLimits.items)
-    return refuse("too_long", `must have at most ${firewallLimits.items} items, not ${items.length}`);
+    return fieldProblem("too_long", `must have at most ${firewallLimits.items} items, not ${items.length}`);
   const canonical: string[] = [];
   for (const item of items) {
     const one = read(item.trim());
@@ -107,24 +98,25 @@ function formatBlock({ family, value }: Address, length: string): string | null 
   return formatAddresses(family, { first, last: first + (1n << BigInt(free)) - 1n });
 }
 
-function readPlaceItem(item: string, { family6 }: Families): string | Refusal {
-  if (places.includes(item)) return refuse("format_invalid", `must have ${quote(item)} alone or not at all`);
-  const odd = () => refuse("format_invalid", `must be an address, a block, a range or a word, not ${quote(item)}`);
+function readPlaceItem(item: string, { family6 }: Families): string | FieldProblem {
+  if (places.includes(item)) return fieldProblem("format_invalid", `must have ${quote(item)} alone or not at all`);
+  const odd = () =>
+    fieldProblem("format_invalid", `must be an address, a block, a range or a word, not ${quote(item)}`);
   const [start = "", end, ...more] = item.split("-").map((part) => part.trim());
   const [text = "", length, ...rest] = start.split("/");
   const first = readAddress(text);
   if (first === null || more.length > 0 || rest.length > 0) return odd();
   if (first.family === 6 && !family6)
-    return refuse("format_invalid", `must be IPv4, since the network has no IPv6, not ${quote(item)}`);
+    return fieldProblem("format_invalid", `must be IPv4, since the network has no IPv6, not ${quote(item)}`);
   if (end === undefined) return length === undefined ? format(first) : (formatBlock(first, length) ?? odd());
   const last = readAddress(end);
   if (length !== undefined || last === null || last.family !== first.family) return odd();
   if (last.value < first.value)
-    return refuse("format_invalid", `must have the lower address of a range first, not ${quote(item)}`);
+    return fieldProblem("format_invalid", `must have the lower address of a range first, not ${quote(item)}`);
   return `${format(first)}-${format(last)}`;
 }
 
-function readPlace(text: string, families: Families): string | Refusal {
+function readPlace(text: string, families: Families): string | FieldProblem {
   // By far the most, and as they are written out.
   if (places.includes(text) || isIPv4(text)) return text;
   const place = text.trim().toLowerCase();
@@ -135,38 +127,39 @@ function readPlace(text: string, families: Families): string | Refusal {
 /** One port as it is written out. */
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
 
-function readPortItem(item: string): string | Refusal {
+function readPortItem(item: string): string | FieldProblem {
   const [, start, end = start] = /^(\d+)(?:\s*-\s*(\d+))?$/.exec(item) ?? [];
   if (start === undefined)
-    return refuse("format_invalid", `must be any, a port or a range such as 8000-8100, not ${quote(item)}`);
+    return fieldProblem("format_invalid", `must be any, a port or a range such as 8000-8100, not ${quote(item)}`);
   const [first, last] = [Number(start), Number(end)];
   for (const port of [first, last])
     if (port < 1 || port > 65_535)
-      return refuse("out_of_range", `must have ports between 1 and 65535, not ${quote(item)}`);
-  if (last < first) return refuse("format_invalid", `must have the lower port of a range first, not ${quote(item)}`);
+      return fieldProblem("out_of_range", `must have ports between 1 and 65535, not ${quote(item)}`);
+  if (last < first)
+    return fieldProblem("format_invalid", `must have the lower port of a range first, not ${quote(item)}`);
   return item.includes("-") ? `${first}-${last}` : String(first);
 }
 
-function readPorts(text: string): string | Refusal {
+function readPorts(text: string): string | FieldProblem {
   if (text === "any" || isPort(text)) return text;
   const ports = text.trim().toLowerCase();
   return ports === "" || ports === "any" ? "any" : readItems(ports, readPortItem);
 }
 
 /** Ports are those of TCP and UDP. A protocol that was refused already is none that forbids them. */
-function readPortsOf(protocol: RuleProtocol | undefined, text: string): string | Refusal {
+function readPortsOf(protocol: RuleProtocol | undefined, text: string): string | FieldProblem {
   const ports = readPorts(text);
   if ((protocol !== "Any" && protocol !== "Icmp") || ports === "any") return ports;
-  return refuse("port_not_allowed", `must be any with the protocol ${protocol}, not ${quote(text)}`);
+  return fieldProblem("port_not_allowed", `must be any with the protocol ${protocol}, not ${quote(text)}`);
 }
 
 /** Reads one rule; what is refused is told, and nothing is made of it. */
 function readRule(
   rule: Partial<RuleWish>,
   families: Families,
-  tell: (field: keyof RuleWish, refusal: Refusal) => void,
+  tell: (field: keyof RuleWish, refusal: FieldProblem) => void,
 ): StoredRule {
-  const take = (field: keyof RuleWish, read: string | Refusal): string => {
+  const take = (field: keyof RuleWish, read: string | FieldProblem): string => {
     if (typeof read === "string") return read;
     tell(field, read);
     return "any";

@@ -3,31 +3,18 @@
  * configuration of an IKE daemon and of routers we will never see, so only letters that mean nothing there get through.
  */
 import { isIPv4 } from "node:net";
-import type { FieldCode } from "@brume/api/errors.ts";
 import { tunnelLimits } from "@brume/api/vpn.ts";
 import { formatAddresses, parseAddress, parseAddresses, type Range } from "../../base/address.ts";
+import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
+import { quote as quoteText } from "../../base/quote.ts";
 
-/** Why a field was not taken; `must` goes on after its name. */
-export interface Refusal {
-  readonly code: FieldCode;
-  readonly must: string;
-}
+export type Taken = string | FieldProblem;
 
-export type Taken = string | Refusal;
+/** Nothing but visible ASCII. */
+export const quote = (text: string): string => quoteText(text, { longest: 40, escape: /[^ -~…]/gu });
 
-export const refuse = (code: FieldCode, must: string): Refusal => ({ code, must });
-
-const shownLength = 40;
-/** A value as a fault repeats it: short, and nothing but visible ASCII. */
-export function quote(text: string): string {
-  const shown = text.length > shownLength ? `${text.slice(0, shownLength)}…` : text;
-  return JSON.stringify(shown.toWellFormed()).replace(
-    /[^ -~…]/gu,
-    (odd) => `\\u{${(odd.codePointAt(0) ?? 0).toString(16)}}`,
-  );
-}
-
-const invalid = (must: string, text: string): Refusal => refuse("format_invalid", `${must}, not ${quote(text)}`);
+const invalid = (must: string, text: string): FieldProblem =>
+  fieldProblem("format_invalid", `${must}, not ${quote(text)}`);
 
 /** An IPv4 block, host bits cleared; an address alone is a block of one. Null: it is neither. */
 function readBlock(text: string): { readonly text: string; readonly range: Range } | null {
@@ -57,13 +44,14 @@ export function readBlocks(text: string, within = "0.0.0.0/0"): Taken {
     const block = readBlock(part);
     if (block === null) return invalid("must be IPv4 blocks such as 10.0.0.0/24, joined by commas", part);
     if (block.range.first < whole.first || block.range.last > whole.last)
-      return refuse("out_of_range", `must be inside ${within}, and ${block.text} is not`);
-    if (isNowhere(block.range)) return refuse("out_of_range", `must be blocks of hosts, and ${block.text} is not`);
+      return fieldProblem("out_of_range", `must be inside ${within}, and ${block.text} is not`);
+    if (isNowhere(block.range))
+      return fieldProblem("out_of_range", `must be blocks of hosts, and ${block.text} is not`);
     blocks.add(block.text);
   }
   if (blocks.size === 0) return invalid("must be IPv4 blocks such as 10.0.0.0/24, joined by commas", text);
   if (blocks.size > tunnelLimits.blocks)
-    return refuse("too_long", `must have at most ${tunnelLimits.blocks} blocks, not ${blocks.size}`);
+    return fieldProblem("too_long", `must have at most ${tunnelLimits.blocks} blocks, not ${blocks.size}`);
   return [...blocks].join(",");
 }
 
@@ -106,5 +94,5 @@ export function readIdentity(text: string): Taken {
 /** Base64 of 32 bytes, in its only spelling (RFC 4648 section 3.5). Never repeated in a fault: it may be a secret. */
 export function readKey(text: string): Taken {
   const isKey = /^[A-Za-z0-9+/]{43}=$/.test(text) && Buffer.from(text, "base64").toString("base64") === text;
-  return isKey ? text : refuse("format_invalid", "must be the base64 of 32 bytes");
+  return isKey ? text : fieldProblem("format_invalid", "must be the base64 of 32 bytes");
 }

@@ -3,16 +3,8 @@
  * same reading serves a request before anything is known of what stands, and again when it is.
  */
 import { type TunnelType, type TunnelWish, tunnelLimits, tunnelTypes } from "@brume/api/vpn.ts";
-import {
-  type Refusal,
-  readBlocks,
-  readHostPort,
-  readIdentity,
-  readKey,
-  readPeer,
-  refuse,
-  type Taken,
-} from "./fields.ts";
+import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
+import { readBlocks, readHostPort, readIdentity, readKey, readPeer, type Taken } from "./fields.ts";
 import type { IpsecSettings, TunnelSettings, WireguardSettings } from "./tunnel.ts";
 
 /** What of the network its tunnels depend on. */
@@ -25,7 +17,7 @@ export interface TunnelNetwork {
 
 export type TunnelField = keyof TunnelWish;
 
-export interface FieldRefusal extends Refusal {
+export interface FieldRefusal extends FieldProblem {
   readonly field: TunnelField;
 }
 
@@ -49,7 +41,7 @@ type TextField =
 interface Reading {
   readonly wish: TunnelWish;
   readonly network: TunnelNetwork;
-  refuse(field: TunnelField, refusal: Refusal): void;
+  refuse(field: TunnelField, refusal: FieldProblem): void;
 }
 
 /** What stands for a value that was refused: nothing is made of it. */
@@ -71,7 +63,7 @@ function need(
 ) {
   const given = reading.wish[field];
   if (given) return taken(reading, field, read(given));
-  return old ?? taken(reading, field, refuse("field_required", `is required: ${what}`));
+  return old ?? taken(reading, field, fieldProblem("field_required", `is required: ${what}`));
 }
 
 /** Absent is what stands, empty or new is the default. */
@@ -105,11 +97,11 @@ function readPeerIdentity(reading: Reading, old: string | undefined, endpoint: s
   const identity = allow(reading, "PeerIdentificator", old, isCaller ? nothing : endpoint, readIdentity);
   if (!isCaller || (reading.wish.PeerIdentificator && identity === nothing)) return identity;
   if (identity === nothing)
-    reading.refuse("PeerIdentificator", refuse("field_required", "is required where PeerEndpoint is any"));
+    reading.refuse("PeerIdentificator", fieldProblem("field_required", "is required where PeerEndpoint is any"));
   else if (/^[\d.]+$/.test(identity))
     reading.refuse(
       "PeerIdentificator",
-      refuse("format_invalid", `must be a host name or user@host where PeerEndpoint is any, not ${identity}`),
+      fieldProblem("format_invalid", `must be a host name or user@host where PeerEndpoint is any, not ${identity}`),
     );
   return identity;
 }
@@ -130,7 +122,7 @@ function readIpsec(reading: Reading, old: IpsecSettings | undefined): IpsecSetti
   if (encryption === "AesGcm" && version === 1)
     reading.refuse(
       "EncryptionType",
-      refuse("fields_conflict", "must not be AesGcm with IkeVersion 1, which does not know it"),
+      fieldProblem("fields_conflict", "must not be AesGcm with IkeVersion 1, which does not know it"),
     );
   return {
     ...common,
@@ -162,7 +154,7 @@ function readWireguard(reading: Reading, old: WireguardSettings | undefined): Wi
     // Without one the tunnel waits until the peer has a key.
     PeerPublicKey: allow(reading, "PeerPublicKey", undefined, old?.PeerPublicKey ?? "", (text) =>
       text === network.publicKey
-        ? refuse("fields_conflict", "must be the key of the peer, and is that of this end")
+        ? fieldProblem("fields_conflict", "must be the key of the peer, and is that of this end")
         : readKey(text),
     ),
     KeepAlive: wish.KeepAlive ?? old?.KeepAlive ?? tunnelLimits.keepAlive,
@@ -176,7 +168,7 @@ function readSharedKey(reading: Reading, type: TunnelType): string | null {
   const { minSharedKey, maxSharedKey } = tunnelLimits;
   if (given.length >= minSharedKey) return given;
   const must = `must be ${minSharedKey} to ${maxSharedKey} characters long, not ${given.length}`;
-  return taken(reading, "SharedKey", refuse("too_short", must));
+  return taken(reading, "SharedKey", fieldProblem("too_short", must));
 }
 
 /** What stands, if something does: its type is the wish's. */

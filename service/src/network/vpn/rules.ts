@@ -4,7 +4,8 @@
  */
 import { isIPv4 } from "node:net";
 import { join, parseAddress, parseAddresses } from "../../base/address.ts";
-import { type Refusal, refuse, splitBlocks } from "./fields.ts";
+import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
+import { splitBlocks } from "./fields.ts";
 import type { FieldRefusal, TunnelNetwork } from "./read.ts";
 import type { IpsecSettings, TunnelSettings } from "./tunnel.ts";
 
@@ -68,7 +69,7 @@ function findLoops(tunnels: readonly ListedTunnel[], { cidr, edgeAddress }: Tunn
     const blame = (field: FieldRefusal["field"], address: string): Conflict => ({
       index,
       field,
-      ...refuse("fields_conflict", `must be at the far end, and ${address} is an address of this network`),
+      ...fieldProblem("fields_conflict", `must be at the far end, and ${address} is an address of this network`),
     });
     return [
       ...(splitBlocks(settings.PeerNetwork).includes(`${edgeAddress}/32`) ? [blame("PeerNetwork", edgeAddress)] : []),
@@ -86,7 +87,7 @@ export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelN
       const key = keyOf(settings);
       const before = key === null ? undefined : seen.get(key);
       if (before !== undefined)
-        conflicts.push({ index, field, ...refuse("fields_conflict", `${must} Tunnels[${before}]`) });
+        conflicts.push({ index, field, ...fieldProblem("fields_conflict", `${must} Tunnels[${before}]`) });
       else if (key !== null) seen.set(key, index);
     }
   }
@@ -99,7 +100,7 @@ export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelN
       if (before === undefined) seen.set(key, tunnel);
       else if (tunnel.sharedKey === null || tunnel.sharedKey !== before.sharedKey) {
         const must = `must be that of Tunnels[${before.index}], which ${why}`;
-        conflicts.push({ index: tunnel.index, field: "SharedKey", ...refuse("fields_conflict", must) });
+        conflicts.push({ index: tunnel.index, field: "SharedKey", ...fieldProblem("fields_conflict", must) });
       }
     }
   }
@@ -110,7 +111,7 @@ export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelN
 export function findOverlap(
   tunnels: readonly ListedTunnel[],
   cidr: string,
-): (Refusal & { readonly index: number }) | null {
+): (FieldProblem & { readonly index: number }) | null {
   const whole = parseAddresses(cidr);
   const claims = [{ first: whole.first, last: whole.last, index: -1 }];
   for (const { index, settings } of tunnels)
@@ -122,7 +123,10 @@ export function findOverlap(
     if (widest !== undefined && claim.first <= widest.last) {
       const other = Math.min(widest.index, claim.index);
       const whose = other < 0 ? `the network's own ${cidr}` : `that of Tunnels[${other}]`;
-      return { index: Math.max(widest.index, claim.index), ...refuse("fields_conflict", `must not overlap ${whose}`) };
+      return {
+        index: Math.max(widest.index, claim.index),
+        ...fieldProblem("fields_conflict", `must not overlap ${whose}`),
+      };
     }
     widest = claim;
   }

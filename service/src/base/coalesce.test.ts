@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { coalesce } from "./coalesce.ts";
+
+test("callers during an answer share the next one, which begins after their question", async () => {
+  let begun = 0;
+  let idle = 0;
+  const ends: (() => void)[] = [];
+  const ask = coalesce(
+    () => {
+      const number = ++begun;
+      return new Promise<number>((resolve) => ends.push(() => resolve(number)));
+    },
+    () => idle++,
+  );
+  const first = ask();
+  const [second, third] = [ask(), ask()];
+  assert.equal(begun, 1);
+  ends[0]?.();
+  assert.equal(await first, 1);
+  await new Promise(setImmediate);
+  assert.deepEqual([begun, idle], [2, 0]);
+  ends[1]?.();
+  assert.deepEqual(await Promise.all([second, third]), [2, 2]);
+  await new Promise(setImmediate);
+  assert.deepEqual([begun, idle], [2, 1]);
+});
+
+test("a failed answer fails its own callers only", async () => {
+  let fails = true;
+  const ask = coalesce(async () => {
+    await new Promise(setImmediate);
+    if (fails) throw new Error("no");
+    return 5;
+  });
+  const first = ask();
+  const second = ask();
+  await assert.rejects(first, /no/);
+  fails = false;
+  assert.equal(await second, 5);
+});
