@@ -2,7 +2,6 @@
  * Deletes what is too old or too much, from the oldest end and in small transactions, so that other writers get their turn. Each feature
  * names its tables that grow with use; the operator sets how much of each is kept.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { sql } from "kysely";
 import type { Reader, Store } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
@@ -41,6 +40,8 @@ export const endedTasks = {
 const day = 86_400_000;
 /** Rows deleted in one transaction. */
 const slice = 500;
+/** Lets requests in between. */
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 /** Index entries passed over in one read. */
 const counted = 5_000;
 
