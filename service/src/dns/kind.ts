@@ -4,9 +4,10 @@
  */
 import { isUtf8 } from "node:buffer";
 import type { FieldKind } from "@brume/api/record/spec.ts";
+import { quote } from "../base/quote.ts";
 import type { RecordData } from "../drivers/nameserver/port.ts";
 import { readIPv4, readIPv6 } from "./address.ts";
-import { type DomainName, printName, quote, type Refusal, readTarget, refuse, showTarget, wireLength } from "./name.ts";
+import { type DomainName, printName, type Refusal, readTarget, refuse, showTarget, wireLength } from "./name.ts";
 import {
   checkText,
   decodeString,
