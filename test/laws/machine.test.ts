@@ -134,6 +134,24 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal((await status(one.id))?.disks, undefined);
     });
 
+    test("a copy loses the identity of its source before its first start", async () => {
+      await made();
+      await subject.write(1, "a");
+      await machines.ensureDisk(wish({ id: 2 }), { server: 1 });
+      assert.deepEqual(await machines.ensureIdentityRemoved(2, 1), { removed: true, detail: "" });
+      listen(await subject.reopen());
+      assert.deepEqual(await machines.ensureIdentityRemoved(2, 1), { removed: true, detail: "" });
+      await subject.write(1, "b");
+      assert.deepEqual([await subject.read(1), await subject.read(2)], ["b", "a"]);
+      await machines.ensureDisk(wish({ id: 3 }), { server: 2 });
+      await machines.remove(1);
+      assert.deepEqual([await subject.read(2), await subject.read(3)], ["a", "a"]);
+      await assert.rejects(machines.ensureIdentityRemoved(2, 7), /no disk/);
+      await assert.rejects(machines.ensureIdentityRemoved(4711, 1), /no disk/);
+      await machines.ensureRunning(wish({ id: 2 }));
+      await assert.rejects(machines.ensureIdentityRemoved(2, 1), /server 2 runs/);
+    });
+
     test("a rebuild stands beside what was, and either may be kept", async () => {
       await made();
       await subject.write(1, "a");

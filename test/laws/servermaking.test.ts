@@ -1,6 +1,6 @@
 /** What servers come from and what comes of them: copies, groups, rebuilds, images and backups. */
 import assert from "node:assert/strict";
-import { findImage, listBackups } from "../../service/src/catalog/table.ts";
+import { findImage, insertImage, listBackups } from "../../service/src/catalog/table.ts";
 import type { HeardStore } from "../../service/src/engine/commit.ts";
 import { list, queue } from "../../service/src/engine/task.ts";
 import { listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
@@ -72,6 +72,50 @@ ask(
     const row = await server(copy.server.id);
     assert.notDeepEqual(row.admin_password, source.admin_password);
     assert.equal(row.state, "Active");
+  },
+);
+
+ask(
+  "a guest that does not renew itself loses the identity of its source",
+  async ({ stage, make, write, end }, store) => {
+    const copyOf = async (more: Partial<ServerSpec>) => {
+      const source = await make(more);
+      const spec = stage.spec({ name: "web-2", ...more });
+      return end((await write((tx) => stage.servers.order.copy(tx, { source, spec, by }))).task);
+    };
+    const detailOf = (task: Awaited<ReturnType<typeof copyOf>>, step = "Identity") => {
+      assert.equal(task.state, "Completed");
+      return task.steps.find(({ name }) => name === step)?.detail ?? "";
+    };
+    const foreign = imageRow(2);
+    const removed = "host keys, machine id, password hashes, authorized keys and logs removed";
+    assert.equal(detailOf(await copyOf({})), "the guest renews itself at its first start");
+    assert.equal(detailOf(await copyOf({ image: foreign })), removed);
+    assert.equal(
+      detailOf(await copyOf({ image: { ...foreign, family: "Windows" } })),
+      "identity of the source's guest not removed: in a Windows guest nothing is looked for",
+    );
+    stage.machines.closeDisks("the disk (XFS) cannot be opened");
+    assert.equal(
+      detailOf(await copyOf({ image: foreign })),
+      "identity of the source's guest not removed: the disk (XFS) cannot be opened",
+    );
+    stage.machines.closeDisks(null);
+
+    // A backup holds all that identifies its server's guest: in a new server it is another's.
+    const owner = await make({ image: foreign });
+    const { id: _, ...backup } = imageRow(0, { project_id: 1, type: "Backup", guest: null, server_id: owner.id });
+    const image = await store.write((tx) => insertImage(tx, { ...backup, folder: "image-2" }));
+    const wish = { project: 1, batch: null, spec: stage.spec({ image }), by };
+    const restored = await end((await write((tx) => stage.servers.order.create(tx, wish))).task);
+    assert.ok(detailOf(restored, "Disk").endsWith(`; ${removed}`));
+    const plan = { image, keys: null, userData: undefined };
+    const rebuild = async (id: number) => {
+      const server = (await findAnyServer(store.read, id)) ?? assert.fail();
+      return end((await write((tx) => stage.servers.order.rebuild(tx, server, plan, "Power", by))).task);
+    };
+    assert.ok(!detailOf(await rebuild(owner.id), "Disk").includes("removed"), "its own it gets back as it was");
+    assert.ok(detailOf(await rebuild((await make()).id), "Disk").endsWith(`; ${removed}`));
   },
 );
 

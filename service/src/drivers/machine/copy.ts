@@ -4,12 +4,13 @@
  * it is written out of the closed layers, kept by links of their own until that is done: the server may do or become what it likes.
  */
 import { existsSync, rmSync } from "node:fs";
-import { chown, copyFile, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chown, copyFile, rename, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../exec.ts";
 import { askAgent } from "./agent.ts";
 import { layerPath, nodeOf } from "./arguments.ts";
+import { unreadable, type Whole, writeCleansed } from "./cleanse.ts";
 import {
   chainOf,
   type Disks,
@@ -25,7 +26,6 @@ import {
   topOf,
 } from "./disk.ts";
 import { makeFolder } from "./folder.ts";
-import { removeIdentity } from "./identity.ts";
 import { type Image, ImageError, isImageName, readImage } from "./image.ts";
 import { openDraft, placeImage } from "./imagefolder.ts";
 import { rootDisk } from "./monitor.ts";
@@ -139,44 +139,23 @@ export interface ImageOptions {
 /** What is said of an image that has it still. */
 export const keptIdentity = "it was kept as it is";
 
-interface Whole {
-  readonly disk: string;
-  readonly root: string;
-  readonly path: string;
-  readonly bytes: number;
-}
-
-/** Writes the disk into one file, without what tells who its guest is if that can be found. */
+/** Writes the disk into one file, without what identifies its guest if that can be found. */
 async function writeWhole(
-  { exec, disks, uid, signal }: ImageOptions,
-  { disk, root, path, bytes }: Whole,
-  origin: Image,
-  about: ImageText,
+  options: ImageOptions,
+  whole: Whole,
+  { family }: Pick<Image, "family">,
+  { keepsIdentity = false }: ImageText,
 ): Promise<Identity> {
-  const [raw, top] = [join(root, "whole.raw"), topOf(disk)];
-  const asItIs = async (detail: string): Promise<Identity> => {
-    await disks.makeTarget(path, bytes, uid);
-    await disks.flatten(disk, top, { path: "../whole.qcow2", format: "qcow2" }, uid, signal);
-    return { removed: false, detail };
-  };
-  if (about.keepsIdentity === true) return asItIs(keptIdentity);
-  if (origin.family !== "Linux") return asItIs(`in a ${origin.family} guest nothing is looked for`);
-  try {
-    await writeFile(raw, "", { mode: 0o600 });
-    await truncate(raw, bytes);
-    await chown(raw, uid, uid);
-    await disks.flatten(disk, top, { path: "../whole.raw", format: "raw" }, uid, signal);
-    const identity = await removeIdentity({ exec, uid, signal }, raw).catch((error: unknown) => {
-      signal?.throwIfAborted();
-      return { removed: false, detail: null, error };
-    });
-    if (identity.detail === null) return await asItIs("its file systems are not to be read");
-    await disks.makeTarget(path, bytes, uid);
-    await disks.pack(root, "whole.raw", "whole.qcow2", uid, signal);
-    return identity;
-  } finally {
-    await rm(raw, { force: true });
+  const { disks, uid, signal } = options;
+  const { disk, path, bytes } = whole;
+  if (!keepsIdentity && family === "Linux") {
+    const { identity, isWritten } = await writeCleansed(options, whole);
+    if (isWritten) return identity;
   }
+  await disks.makeTarget(path, bytes, uid);
+  await disks.flatten(disk, topOf(disk), { path: `../${basename(path)}`, format: "qcow2" }, uid, signal);
+  const reason = family === "Linux" ? unreadable : `in a ${family} guest nothing is looked for`;
+  return { removed: false, detail: keepsIdentity ? keptIdentity : reason };
 }
 
 /** Also to another file system, where it is copied. */

@@ -208,6 +208,11 @@ export interface Machines {
    * the first disk and the folder belongs to a server of another uuid: numbers may repeat after a database was restored, disks must not.
    */
   ensureDisk(machine: Machine, source: DiskSource): Promise<void>;
+  /**
+   * This server's disk holds no longer what identifies the guest of the disk or image that it was made from. For one that was never
+   * started: rejects while it runs. Asked again it gives the first answer. Where no file system can be opened, the disk stays as it is.
+   */
+  ensureIdentityRemoved(id: number, version: number, signal?: AbortSignal): Promise<Identity>;
   /** Of this server's disks only the one of this version is left: the end of a rebuild, and of its undoing. */
   ensureOnlyDisk(id: number, version: number): Promise<void>;
   /**
@@ -364,7 +369,7 @@ export interface ImageText {
   readonly keepsIdentity?: boolean;
 }
 
-/** Whether an image was freed of what makes its guest that one guest (host keys, passwords, logs …), and why not. */
+/** Whether an image or a disk was freed of what makes its guest that one guest (host keys, passwords, logs …), and why not. */
 export interface Identity {
   readonly removed: boolean;
   /** "" when it was. */

@@ -11,6 +11,7 @@ import { syncPathNow } from "../../base/fsync.ts";
 import { createKeyedQueue } from "../../base/serialqueue.ts";
 import type { Child, Exec } from "../exec.ts";
 import { createGroups } from "./cgroup.ts";
+import { cleanseDisk } from "./cleanse.ts";
 import type { Confinement } from "./confine.ts";
 import { createConsoles } from "./console.ts";
 import { dropUnused, freeze, keepOf, keepSnapshot, makeImage, mergeLayers, untilMerged } from "./copy.ts";
@@ -178,9 +179,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     await disks.shorten(disk, mostLayers, uid(id));
     await disks.grow(disk, machine.disk.gb * GIB, uid(id));
     await mark(folder(id), machine);
-    const { confinement, diskLimits } = options;
-    const site = { exec, tag, accelerator, confinement, diskLimits, taps, groups, now };
-    const { child, qmp, state } = await startMachine(site, folder(id), machine, uid(id));
+    const { child, qmp, state } = await startMachine({ ...options, taps, groups }, folder(id), machine, uid(id));
     const run = runs.hold(id, folder(id), child, qmp, state);
     watchBoot(run, leave).catch((error: unknown) =>
       options.fault(`The boot of server ${id} could not be watched.`, error),
@@ -299,6 +298,11 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         await mark(folder(id), machine);
       });
     },
+    ensureIdentityRemoved: (id, version, signal) =>
+      turns.run([id], async () => {
+        if ((await find(id)) !== null) throw new Error(`server ${id} runs`);
+        return cleanseDisk({ exec, disks, uid: uid(id), signal }, folder(id).root, folder(id).disk(version));
+      }),
     listImages: () => listHeldImages(servers, folders),
     ensureOnlyDisk: (id, version) =>
       turns.run([id], async () => {

@@ -75,6 +75,8 @@ export interface SimulatedMachines extends MachineDriver {
   leave(free: number): void;
   /** The disk of that version is gone. */
   lose(id: number): void;
+  /** From now on no file system can be opened, for this reason; null: each can. */
+  closeDisks(reason: string | null): void;
   /** What is written on the disk that is in use. */
   write(id: number, text: string): void;
   /** Null: there is no disk. */
@@ -88,6 +90,7 @@ const plenty: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 6
 export function createSim(options: SimOptions): SimulatedMachines {
   const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", capacity = plenty, file } = options;
   let free = capacity.diskFree;
+  let closed: string | null = null;
   const kept = openKept<Server, Image>(file);
   const { servers, images } = kept;
   // What an earlier release kept had less.
@@ -223,6 +226,13 @@ export function createSim(options: SimOptions): SimulatedMachines {
         throw new Error(`There is no image "${wish.image}".`);
       }
     },
+    ensureIdentityRemoved: (id, version) =>
+      act("ensureIdentityRemoved", [id], () => {
+        if (running(id) !== null) throw new Error(`server ${id} runs`);
+        if (servers.get(id)?.disks.some((disk) => disk.version === version) !== true)
+          throw new Error(`server ${id} has no disk of version ${version}`);
+        return { removed: closed === null, detail: closed ?? "" };
+      }),
     ensureOnlyDisk: (id, version) =>
       act("ensureOnlyDisk", [id], () => {
         const server = servers.get(id);
@@ -356,6 +366,9 @@ export function createSim(options: SimOptions): SimulatedMachines {
     },
     leave(left) {
       free = left;
+    },
+    closeDisks(reason) {
+      closed = reason;
     },
     lose(id) {
       const server = servers.get(id);

@@ -20,6 +20,7 @@ import { cancelWork } from "./cancel.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
 import { failServer, noteGroup } from "./group.ts";
 import { joinNetwork } from "./network.ts";
+import { renewBackup, renewGuest } from "./renew.ts";
 import { orderSettle } from "./settle.ts";
 import { changeServer, guestSteps, mustFind, waitForPlace, wishFor } from "./steps.ts";
 import { tellServer } from "./tell.ts";
@@ -79,8 +80,13 @@ export function createFlows(tools: FlowTools, settle: Flow) {
         },
         undo: undisk,
       },
-      // What it is called, who may come in: all of that is in the seed, which it boots with as somebody new.
-      { name: "Identity" },
+      {
+        name: "Identity",
+        time: hour,
+        do: async ({ subject, signal }) => ({
+          detail: await renewGuest(tools, await mustFind(tools, subject), signal),
+        }),
+      },
       network(),
       bootStep(tools, { from: "new" }),
       ...guestSteps<CopyInput>(tools),
@@ -104,7 +110,8 @@ async function fillDisk(tools: FlowTools, server: ServerRow, source: { image: st
 async function makeDisk(tools: FlowTools, id: number, signal: AbortSignal): Promise<Done<Facts>> {
   const server = await mustFind(tools, id);
   await fillDisk(tools, server, { image: await folderOf(tools, server, signal) });
-  return { detail: `${server.hdd} GB from ${server.image_name}` };
+  const renewed = await renewBackup(tools, server, signal);
+  return { detail: `${server.hdd} GB from ${server.image_name}${renewed}` };
 }
 
 /** Where the image of a server's disk is. One of the catalogue that is not here yet is fetched. */

@@ -14,6 +14,7 @@ import { bootStep, stopStep } from "./boot.ts";
 import { folderOf } from "./create.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
 import { before, keep, presentOf, type RebuildInput, rebuildName, stands } from "./present.ts";
+import { renewBackup } from "./renew.ts";
 import { orderSettle } from "./settle.ts";
 import { changeServer, guestSteps, mustFind, wishFor } from "./steps.ts";
 import { attempt, type Cause, type Facts, type FlowTools } from "./tools.ts";
@@ -37,7 +38,8 @@ export function rebuildFlow(tools: FlowTools, settle: Flow): Flow<RebuildInput, 
           await attempt("disk_failed", `The new disk of server ${subject} could not be made`, async () =>
             machines.ensureDisk(await wishFor(tools, next), { image: folder }),
           );
-          return { detail: `${server.hdd} GB from ${server.image_name}`, facts: { disk: next.disk_version } };
+          const renewed = await renewBackup(tools, next, signal);
+          return { detail: `${server.hdd} GB from ${server.image_name}${renewed}`, facts: { disk: next.disk_version } };
         },
         async save(tx, { subject, facts }) {
           if (facts.disk !== undefined)
