@@ -38,6 +38,8 @@ export const workFaults = {
   selectors_refused: "The peers want different networks.",
   peer_unreachable: "The peer does not answer.",
   engine_unavailable: "The engine for this operation is not available.",
+  deadline_exceeded: "The time for this work is over.",
+  internal: "An unexpected error happened.",
 } as const satisfies Readonly<Record<string, string>>;
 
 export type WorkCode = keyof typeof workFaults;
@@ -62,7 +64,7 @@ export type MachineError = Static<typeof MachineError>;
 
 /** An error as the workflow engine stores it. */
 export interface StoredError {
-  readonly code: string;
+  readonly code: WorkCode;
   readonly title: string;
   readonly detail: string;
   readonly step: string | null;

@@ -116,7 +116,7 @@ const floors: readonly Floor[] = [
   {
     name: "the engine",
     rooms: /^service\/src\/engine\//,
-    may: oneOf(under(`${s}/engine`), storeDb, base, packages("kysely")),
+    may: oneOf(under(`${s}/engine`, "api/src/work.ts"), storeDb, base, packages("kysely")),
   },
   {
     name: "http",

@@ -23,11 +23,7 @@ import { proveFlow } from "./flow-laws.ts";
 import { drive } from "./scene.ts";
 
 /** Why something is canceled here. */
-const why = {
-  code: "superseded",
-  title: "The action was superseded by a later request.",
-  detail: "It is being deleted.",
-};
+const why = { code: "superseded", title: "It was superseded.", detail: "It is being deleted." } as const;
 
 let subjects = 0;
 
@@ -97,7 +93,10 @@ law("one flow at a time works on a subject, the others wait in order", async (st
       name,
       subject: "toy",
       steps: [
-        { name: "Only", do: async () => (fails ? Promise.reject(new Trouble("x", "X.", "x", { final: true })) : {}) },
+        {
+          name: "Only",
+          do: async () => (fails ? Promise.reject(new Trouble("crashed", "X.", "x", { final: true })) : {}),
+        },
       ],
       ended: async (tx, run, ending) => {
         const states = (await queue(tx, { kind: "toy", id: 1 })).map((each) => each.state);

@@ -206,7 +206,7 @@ ask(
       title: "The action was superseded by a later request.",
       detail: "On purpose.",
       step: null,
-    };
+    } as const;
     stage.machines.delay("ensureStopped", 500);
     const running = await write((tx) => order.power(tx, row, { Type: "PowerOff" }, by));
     const steps = ["Cpu", "Memory", "Disk"];

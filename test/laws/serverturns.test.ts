@@ -85,7 +85,7 @@ ask(
     const last = await order("last");
     await waiting(last, 2);
     const begun = it.alarm.now();
-    const why = { code: "superseded", title: "", detail: "" };
+    const why = { code: "superseded", title: "", detail: "" } as const;
     await it.write((tx) => cancel(tx, { kind: "server", id: canceled.server.id }, why, it.alarm.now()));
     await it.write((tx) => it.stage.servers.order.delete(tx, deleted.server, by));
     assert.equal((await it.end(canceled.task)).state, "Canceled");

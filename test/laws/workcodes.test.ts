@@ -3,9 +3,11 @@
  * in which a test expects the code. A new code needs a line here.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { type WorkCode, workFaults } from "@brume/api/work.ts";
+import { Trouble } from "../../service/src/engine/flow.ts";
+import type { TaskError } from "../../service/src/engine/task.ts";
 import { ask, by, type Play, readJson } from "../serverplay.ts";
 import type { StageOptions } from "../serverstage.ts";
 
@@ -33,6 +35,7 @@ const elsewhere = {
   selectors_refused: "test/story/network-status.test.ts",
   peer_unreachable: "test/story/network-status.test.ts",
   engine_unavailable: "test/story/network-status.test.ts",
+  deadline_exceeded: "test/laws/flows.test.ts",
 } as const satisfies Partial<Record<WorkCode, string>>;
 
 const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
@@ -52,6 +55,14 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
       return (await write((tx) => stage.servers.order.create(tx, wish))).task.id;
     },
   },
+  /** A program of the host fails in a way that no step has words for. */
+  internal: {
+    async play({ stage, write, make }) {
+      const server = await make();
+      stage.machines.fail("ensureStopped", 99);
+      return (await write((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, by))).id;
+    },
+  },
   /** The server's process does not answer while a step works on it. */
   host_lost: {
     async play({ stage, write, make }) {
@@ -63,13 +74,18 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
   },
 };
 
+/** Where the detail is not a sentence about the server. */
+const said: Partial<Record<WorkCode, RegExp>> = {
+  internal: /^Stop did not succeed\.$/,
+};
+
 for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof scenes, Scene][])
   ask(
     `work ends with ${code}`,
     async (it) => {
       const task = await it.end({ id: await play(it) });
       assert.deepEqual([task.state, task.error?.code, task.error?.title], ["Failed", code, workFaults[code]]);
-      assert.match(task.error?.detail ?? "", /^Server \d+ .*\.?$/);
+      assert.match(task.error?.detail ?? "", said[code] ?? /^Server \d+ .*\.?$/);
       if (code === "network_failed") {
         const row = await it.server(task.subject.id);
         assert.deepEqual([row.state, readJson(row.error)["code"]], ["Failed", code]);
@@ -77,6 +93,46 @@ for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof 
     },
     options,
   );
+
+test("no other code can be stored or thrown", () => {
+  // @ts-expect-error The compiler rejects a code that is not in the list.
+  const trouble = new Trouble("no_such_code", "No title.", "No detail.");
+  // @ts-expect-error In an error that is stored as well.
+  const stored: TaskError = { code: "no_such_code", title: "No title.", detail: "", step: null };
+  const known = (code: string) => Object.keys(workFaults).includes(code);
+  assert.deepEqual([trouble.code, stored.code].filter(known), []);
+  // What is written without these types: a text in JSON, or a type assertion.
+  const files = globSync("service/src/**/*.ts", { cwd: new URL("../..", import.meta.url) });
+  const words = files.flatMap((file) => {
+    const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
+    const found = text.matchAll(/\b(?:new Trouble|troubleOf|errorFor)\(\s*"(\w+)"/g);
+    return [...found].map(([, code = ""]) => code);
+  });
+  assert.ok(words.length > 10, "the pattern finds them");
+  assert.deepEqual(
+    words.filter((code) => !known(code)),
+    [],
+  );
+  const casts = files.filter((file) =>
+    /as (?:WorkCode|TaskError\["code"\])\b/.test(readFileSync(new URL(`../../${file}`, import.meta.url), "utf8")),
+  );
+  assert.deepEqual(casts, []);
+});
+
+test("every code has its cause and its remedy in the specification", () => {
+  const text = readFileSync(new URL("../../docs/spec.md", import.meta.url), "utf8");
+  const rows = new Map(
+    [...text.matchAll(/^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(([, code, title, cause, remedy]) => [
+      code,
+      [title, cause, remedy],
+    ]),
+  );
+  for (const [code, title] of Object.entries(workFaults)) {
+    const [known, cause = "", remedy = ""] = rows.get(code) ?? assert.fail(`${code} has no row`);
+    assert.equal(known, title);
+    assert.ok(cause.length > 10 && remedy.length > 5, code);
+  }
+});
 
 describe("codes of work that are made elsewhere", () => {
   for (const [code, file] of Object.entries(elsewhere))

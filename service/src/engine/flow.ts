@@ -8,6 +8,7 @@
  * first and names things by id. `undo` of what was never done is fine and does nothing. One that fails for ten minutes is given up,
  * and whoever keeps the subject finds what it has left.
  */
+import type { WorkCode } from "@brume/api/work.ts";
 import type { Tx } from "../store/db.ts";
 import type { Task } from "./view.ts";
 
@@ -159,14 +160,14 @@ interface TroubleOptions {
 /** Thrown by a step to say in the caller's words why it failed. Other errors are told to the log only. */
 export class Trouble extends Error {
   override readonly name = "Trouble";
-  readonly code: string;
+  readonly code: WorkCode;
   readonly title: string;
   /** Trying again would not help. */
   readonly final: boolean;
   /** What the thing itself said last. */
   readonly log: string | null;
 
-  constructor(code: string, title: string, detail: string, options: TroubleOptions = {}) {
+  constructor(code: WorkCode, title: string, detail: string, options: TroubleOptions = {}) {
     super(detail, { cause: options.cause });
     this.code = code;
     this.title = title;

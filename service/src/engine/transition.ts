@@ -2,7 +2,7 @@
  * Where a flow goes from what has happened to it: a row and an outcome in, the row's next columns out. Pure, because the
  * laws of the engine (undo in reverse, tries, deadlines, `Progress`) are decided here and nowhere else.
  */
-
+import { workFaults } from "@brume/api/work.ts";
 import type { Done, Ending, Flow, Step, Wait } from "./flow.ts";
 import { pauseAfter, Trouble, undoTime } from "./flow.ts";
 import type { Change } from "./lease.ts";
@@ -94,6 +94,8 @@ export function complete(live: Live, now: number): Move {
   return end(live, "Completed", now);
 }
 
+const exceeded = (detail: string) => new Trouble("deadline_exceeded", workFaults.deadline_exceeded, detail);
+
 /** Why the task must not go on, if so. Undoing and persistent flows always go on. */
 export function obstacle(
   flow: Flow,
@@ -107,7 +109,7 @@ export function obstacle(
   }
   if (row.deadline_at === null || now < row.deadline_at) return null;
   const detail = `It was not done within ${Math.round(flow.deadline / 1000)} s.`;
-  const late = { code: "deadline_exceeded", title: "The time for this work is over.", detail, step: row.step };
+  const late = errorOf(exceeded(detail), row.step);
   return { ending: "Failed", error: row.error === null ? late : (JSON.parse(row.error) as TaskError) };
 }
 
@@ -183,7 +185,7 @@ export function postpone(flow: Flow, live: Live, wait: Wait, now: number): Move 
   const own = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
   const until = turn === undefined ? own : (row.begun_at ?? now) + turn;
   if (row.ending === null && now >= until) {
-    const late = wait.overdue ?? new Trouble("deadline_exceeded", "The time for this work is over.", wait.detail ?? "");
+    const late = wait.overdue ?? exceeded(wait.detail ?? "");
     return turnBack(flow, live, "Failed", errorOf(late, row.step), now);
   }
   const records = wait.detail === undefined ? live.records : note(live, place(live), { detail: wait.detail });
@@ -205,7 +207,7 @@ export function errorOf(cause: unknown, step: string | null): TaskError {
   }
   return {
     code: "internal",
-    title: "An unexpected error happened.",
+    title: workFaults.internal,
     detail: step ? `${step} did not succeed.` : "",
     step,
   };

@@ -1,4 +1,5 @@
 /** A flow's row as the API shows it: state, steps, progress, error. */
+import type { WorkCode } from "@brume/api/work.ts";
 import type { Selectable } from "kysely";
 import type { TaskTable } from "../store/schema.ts";
 
@@ -73,7 +74,7 @@ export function progressOf(records: readonly StepRecord[]): number {
 
 /** What went wrong, as the API shows it; `step` is null when no step is to blame. */
 export interface TaskError {
-  readonly code: string;
+  readonly code: WorkCode;
   readonly title: string;
   readonly detail: string;
   readonly step: string | null;

@@ -96,7 +96,12 @@ test("an action is shown letter by letter as the specification has it", () => {
 });
 
 test("troubles are told when they have ended the action; those of a deletion at once", () => {
-  const error = { code: "disk_failed", title: "The disk could not be prepared.", detail: "Full.", step: "Disk" };
+  const error = {
+    code: "disk_failed" as const,
+    title: "The disk could not be prepared.",
+    detail: "Full.",
+    step: "Disk",
+  };
   const codeOf = (more: Partial<ActionTask>) => showAction(task({ error, ...more }))?.Error?.code;
   assert.equal(codeOf({}), undefined);
   assert.equal(codeOf({ name: "server.Delete" }), "disk_failed");
