@@ -55,19 +55,30 @@ export const orphanOperations = operations({
     access: "account:admin",
     summary: "Adopt an orphan",
     description:
-      "A server returns powered off with its id, its disk, a new address and a new password. Its guest gets a new identity at the next boot. An image becomes an image of the project.",
+      "A server returns powered off with its id, its disk, a new address and a new password. Its guest gets a new identity at the next boot. An image becomes an image of the project. Both count in the quotas of the project, a server in the capacity of the host as well.",
     params: orphanParam,
     body: Type.Object({
       Name: optional(name({ description: "Default: the former name, or the id." })),
       ProjectID: optionalId({
         description: "Project that gets the server or image. Default: the project of the token.",
       }),
+      ImageID: optionalId({
+        description:
+          "Image of a server, for its next rebuild. Default: the image that its disk was made from; required if the project has none such.",
+      }),
     }),
     answer: Type.Object(
       { ServerID: nullable(id()), ImageID: nullable(id()) },
       { title: "Adopted", description: "Exactly one of the two is set." },
     ),
-    faults: ["action_not_allowed", "network_full"],
+    faults: [
+      "action_not_allowed",
+      "image_not_ready",
+      "network_full",
+      "quota_exceeded",
+      "no_capacity",
+      "engine_unavailable",
+    ],
   },
   deleteOrphan: {
     method: "DELETE",

@@ -143,7 +143,11 @@ export async function openScene(store: Store, open: OpenFlow, meddle: Meddle): P
     },
     async cancel() {
       const { subject } = await look();
-      const why = { code: "superseded", title: "The action was superseded by a later request.", detail: "On purpose." } as const;
+      const why = {
+        code: "superseded",
+        title: "The action was superseded by a later request.",
+        detail: "On purpose.",
+      } as const;
       await process.write((tx) => cancel(tx, subject, why, alarm.now()));
     },
   };

@@ -146,6 +146,51 @@ onEveryDatabase("orphans", (stage) => {
     assert.ok(next.ID > 4000, `${next.ID} is given away`);
   });
 
+  test("what does not fit into quotas and capacity, or has no image, is not adopted", async () => {
+    const { client, world } = stage;
+    const made = await scene.server({ Name: "large", CPU: 4, RAM: 2048, HDD: 20 });
+    await forget(made.ID);
+    const orphan = await found(made.ID);
+    const { ID: project } = await client.createProject({ body: { Name: "adopts", Quotas: { Servers: 0, Images: 0 } } });
+    const path = { id: orphan.ID };
+    const adopt = (more: object = {}) => client.adoptOrphan({ path, body: { ProjectID: project, ...more } });
+    const allow = (Quotas: object) => client.updateProject({ path: { id: project }, body: { Quotas } });
+    const detailOf = async (asked: Promise<unknown>, code: Parameters<typeof refused>[1]) => {
+      const { detail } = await refused(asked, code);
+      assert.deepEqual(await client.readOrphan({ path }), orphan, "it is as it was");
+      return detail;
+    };
+    assert.match(await detailOf(adopt(), "quota_exceeded"), /^Servers: wanted 1, free 0, limit 0\.$/);
+    await allow({ Servers: 1, RAM: 1024 });
+    assert.match(await detailOf(adopt(), "quota_exceeded"), /^RAM: wanted 2048, free 1024, limit 1024\.$/);
+    await allow({ Servers: 1, RAM: 4096 });
+
+    world.machines.leave(0);
+    await until("the service sees it", async () => (await client.listLocations())[0]?.Capacity.FreeHDD === 0);
+    assert.match(await detailOf(adopt(), "no_capacity"), /^HDD \(GB\): wanted 20, free 0/);
+    world.machines.leave(65_536);
+    await until("the service sees it", async () => (await client.listLocations())[0]?.Capacity.FreeHDD !== 0);
+
+    await world.store.write((tx) =>
+      tx.updateTable("orphan").set({ image: "own-4711" }).where("id", "=", orphan.ID).execute(),
+    );
+    await refused(adopt(), "validation_failed", { "/ImageID": "field_required" });
+    await refused(adopt({ ImageID: 4711 }), "validation_failed", { "/ImageID": "unknown_reference" });
+    const [stock] = await client.listImages();
+    const answer = await adopt({ ImageID: stock?.ID });
+    assert.deepEqual(answer, { ServerID: made.ID, ImageID: null });
+    const row = await findAnyServer(world.store.read, made.ID);
+    assert.deepEqual([row?.project_id, row?.image_id, row?.guest], [project, stock?.ID, null]);
+
+    const source = await scene.server();
+    const image = await client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 30 });
+    await world.store.write((tx) => tx.deleteFrom("image").where("id", "=", image.ID).execute());
+    const lost = await found(image.ID, "Image");
+    await refused(client.adoptOrphan({ path: { id: lost.ID }, body: { ProjectID: project } }), "quota_exceeded");
+    await client.deleteOrphan({ path: { id: lost.ID } });
+    await gone(lost.ID);
+  });
+
   test("a project that is not there adopts nothing", async () => {
     const { ID: number } = await scene.server();
     await forget(number);

@@ -1,14 +1,16 @@
 /** Orphans: what is on the host and not in the database is listed, adopted or removed by an operator. */
 import type { orphanOperations } from "@brume/api/orphan.ts";
+import { holdQuota } from "../account/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
 import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
-import { techNameOf } from "../catalog/rules.ts";
+import { holdUsable, techNameOf } from "../catalog/rules.ts";
 import { showImage } from "../catalog/show.ts";
-import { insertImage } from "../catalog/table.ts";
-import type { Handlers } from "../http/handler.ts";
+import { countImages, type ImageRow, insertImage, listImages } from "../catalog/table.ts";
+import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader, Tx } from "../store/db.ts";
-import { causeOf, type Desk, noted } from "./desk.ts";
+import { askForRoom, causeOf, type Desk, holdDemand, noted } from "./desk.ts";
+import { sizesOfOrphan } from "./flow/adopt.ts";
 import {
   deleteOrphan,
   findOrphan,
@@ -20,6 +22,7 @@ import {
   tellOrphan,
   updateOrphan,
 } from "./orphantable.ts";
+import { demandOf } from "./room.ts";
 
 type Names = keyof typeof orphanOperations;
 
@@ -35,6 +38,24 @@ function checkAdoptable({ id, kind, name, state, disk_version }: OrphanRow): voi
   if (state === "Removing") throw refuse("is being removed");
   if (kind === "Snapshot") throw refuse("is a snapshot that no image was written from: it can only be removed");
   if (kind === "Server" && disk_version === 0) throw refuse("has no disk: it can only be removed");
+}
+
+/** Throws `validation_failed` for an image that the project does not have, and `image_not_ready`. */
+async function chooseImage(tx: Tx, { id, image }: OrphanRow, project: number, wanted: number | undefined) {
+  const refuse = (code: "unknown_reference" | "field_required", detail: string) =>
+    invalidFields([fieldFault("/ImageID", code, detail)]);
+  const images = (await listImages(tx, project)).filter(({ state }) => state !== "Withdrawn");
+  const isOrigin = ({ folder, name, project_id }: ImageRow): boolean =>
+    image !== "" && (folder === image || (project_id === null && name === image));
+  const found = images.find(wanted === undefined ? isOrigin : (one) => one.id === wanted);
+  if (found === undefined && wanted !== undefined)
+    throw refuse("unknown_reference", `ImageID must be an image that project ${project} can use, not ${wanted}.`);
+  if (found === undefined) {
+    const lacks = image === "" ? "is not known" : `(${image}) is not in project ${project}`;
+    throw refuse("field_required", `ImageID is required: the image of the disk of orphan ${id} ${lacks}.`);
+  }
+  holdUsable(found);
+  return { image: found, isOrigin: isOrigin(found) };
 }
 
 export function adoptionRoutes(desk: Desk): Handlers<Names> {
@@ -75,24 +96,32 @@ export function adoptionRoutes(desk: Desk): Handlers<Names> {
     readOrphan: {
       read: async ({ params }, db) => ({ answer: showOrphan(await getOrphan(db, params.id)) }),
     },
-    adoptOrphan: {
-      async change(request, tx) {
+    adoptOrphan: afterPreparing({
+      prepare: () => askForRoom(desk),
+      async change(request, tx, host) {
         const { params, body, caller } = request;
         const project = body.ProjectID ?? caller.projectId;
         await lockProject(tx, project);
         await lockOrphans(tx);
         const row = await getOrphan(tx, params.id);
-        if ((await findProject.first(tx, { id: project })) === undefined)
+        const owner = await findProject.first(tx, { id: project });
+        if (owner === undefined)
           throw invalidFields([
             fieldFault("/ProjectID", "unknown_reference", `ProjectID must be an existing project, not ${project}.`),
           ]);
         checkAdoptable(row);
+        if (owner.is_blocked === 1)
+          throw new Fault("project_blocked", `Project ${project} is blocked: it can only be read and cleared.`);
         const name = body.Name ?? (row.title || `${row.kind.toLowerCase()}-${numberOf(row)}`);
         const by = causeOf(request);
+        const chosen = row.kind === "Server" ? await chooseImage(tx, row, project, body.ImageID ?? undefined) : null;
+        if (chosen !== null) await holdDemand(tx, owner, host, demandOf([sizesOfOrphan(row, chosen.image)]));
+        else holdQuota(owner.quotas, "Images", await countImages(tx, project), 1);
         await deleteOrphan(tx, row.id);
         await tellOrphan(tx, row, "deleted", clock.now(), by);
-        if (row.kind === "Server") {
-          const { id } = await servers.order.adopt(tx, row, { project, name, location: locations[0] ?? "" }, by);
+        if (chosen !== null) {
+          const wish = { ...chosen, project, name, location: locations[0] ?? "" };
+          const { id } = await servers.order.adopt(tx, row, wish, by);
           return {
             answer: { ServerID: id, ImageID: null },
             happenings: [noted("orphan.deleted", row.id, showOrphan(row), null)],
@@ -107,7 +136,7 @@ export function adoptionRoutes(desk: Desk): Handlers<Names> {
           ],
         };
       },
-    },
+    }),
     deleteOrphan: {
       async change(request, tx) {
         await lockOrphans(tx);

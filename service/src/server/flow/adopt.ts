@@ -2,7 +2,7 @@
  * A server that was found without a row gets one, in the project that an operator names. It is switched off; its number and its disk stay,
  * while address and password are new, and with them the identity that its guest is given at the next start.
  */
-import { listStock } from "../../catalog/table.ts";
+import type { ImageRow } from "../../catalog/table.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { findShared, updateLink } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
@@ -18,35 +18,37 @@ import type { Cause, FlowTools } from "./tools.ts";
 /** Where nothing is known of what it had. */
 const least = { cpu: 1, ram: 512, hdd: 1 } as const;
 
+/** What the server takes of the quotas, and of the host. */
+export const sizesOfOrphan = ({ cpu, ram, hdd }: OrphanRow, { min_ram }: Pick<ImageRow, "min_ram">) => ({
+  cpu: cpu || least.cpu,
+  ram: ram || Math.max(least.ram, min_ram),
+  hdd: hdd || least.hdd,
+});
+
 export interface AdoptWish {
   readonly project: number;
+  readonly image: ImageRow;
+  /** The disk was made from that image, so its guest is known. */
+  readonly isOrigin: boolean;
   readonly name: string;
   readonly location: string;
 }
 
-/** Throws `network_full`. */
+/** The caller has checked quotas, capacity and image. Throws `network_full`. */
 export async function adoptServer(
   tools: FlowTools,
   tx: Tx,
   settle: Flow,
   orphan: OrphanRow,
-  { project, name, location }: AdoptWish,
+  { project, image, isOrigin, name, location }: AdoptWish,
   by: Cause | null,
 ): Promise<ServerRow> {
   const { clock, sealer, random } = tools;
   const id = numberOf(orphan);
   if (id === null) throw new Error(`${orphan.name} is no server`);
-  const stock = await listStock(tx);
-  const origin = stock.find(({ folder, name: own }) => [folder, own].includes(orphan.image));
-  const image = origin ?? stock[0];
-  if (image === undefined) throw new Error("there is no image in the stock");
   const home = await findShared(tx, location);
   if (home === undefined) throw new Error(`${location} has no shared network`);
-  const sizes = {
-    cpu: orphan.cpu || least.cpu,
-    ram: orphan.ram || Math.max(least.ram, image.min_ram),
-    hdd: orphan.hdd || least.hdd,
-  };
+  const sizes = sizesOfOrphan(orphan, image);
   const hostName = hostNameOf(name) ?? numberedHostName(id);
   const now = clock.now();
   const server = await insertServer(tx, {
@@ -65,9 +67,9 @@ export async function adoptServer(
     hdd_type: "SSD",
     location,
     image_id: image.id,
-    image_name: orphan.image || image.name,
+    image_name: image.name,
     family: image.family,
-    guest: origin?.guest ?? null,
+    guest: isOrigin ? image.guest : null,
     admin_password: sealer.seal(createPassword(random)),
     user_data: null,
     disk_version: orphan.disk_version,
