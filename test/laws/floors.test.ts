@@ -154,7 +154,7 @@ const floors: readonly Floor[] = [
         ports,
         truths,
       );
-      if (/^(claim)?table\.ts$/.test(room)) return oneOf(own, apiFiles, storeDb, packages("kysely"))(to);
+      if (/^(claim|change)?table\.ts$/.test(room)) return oneOf(own, apiFiles, storeDb, packages("kysely"))(to);
       if (/^(flow\/|keeper|watch|shared|metrics|apply|backup|orphan|sampler|servers)/.test(room))
         return (
           oneOf(shared, neighbours, under(`${s}/engine`))(to) || /^service\/src\/drivers\/[^/]+\/port\.ts$/.test(to)

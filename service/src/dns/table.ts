@@ -57,6 +57,23 @@ export const listDomainRange = prepare<{ first: number; last: number }>()((db, p
 export const listSerials = (db: Reader): Promise<{ id: number; ascii: string; serial: number }[]> =>
   db.selectFrom("domain").select(["id", "ascii", "serial"]).execute();
 
+/** The same for some domains. */
+export async function listSerialsOf(
+  db: Reader,
+  ids: readonly number[],
+): Promise<{ id: number; ascii: string; serial: number }[]> {
+  const rows: { id: number; ascii: string; serial: number }[] = [];
+  for (let from = 0; from < ids.length; from += mostKeys)
+    rows.push(
+      ...(await db
+        .selectFrom("domain")
+        .select(["id", "ascii", "serial"])
+        .where("id", "in", ids.slice(from, from + mostKeys))
+        .execute()),
+    );
+  return rows;
+}
+
 export async function countDomains(db: Reader, project: number): Promise<number> {
   const row = await db
     .selectFrom("domain")

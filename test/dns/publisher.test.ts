@@ -1,0 +1,198 @@
+/** The zone publisher by itself, on both databases: what it serves after changes that it was told of, and after those of other processes. */
+import assert from "node:assert/strict";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { silentLog } from "../../service/src/base/log.ts";
+import { wholeZone } from "../../service/src/dns/apply.ts";
+import { createZones, type ZonesOptions } from "../../service/src/dns/publisher.ts";
+import { findByNames } from "../../service/src/dns/table.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
+import { append } from "../../service/src/engine/event.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { law } from "../toy.ts";
+
+const clock = { now: () => Date.UTC(2026, 10, 20) };
+const nameServers = ["ns1.brume.internal"];
+/** Longer than any test: nothing is compared but what the test asks for. */
+const never = { all: 3_600_000, changed: 3_600_000, retry: 3_600_000 };
+
+/** What another process does: its commits are not told to the publisher. */
+function createOther(store: Store) {
+  const tell = (type: string, id: number) => ({
+    type,
+    date: clock.now(),
+    project: 1,
+    resource: "domain",
+    id,
+    data: null,
+  });
+  return {
+    create: (ascii: string, isTold = true): Promise<number> =>
+      store.write(async (tx) => {
+        const values = { name: ascii, ascii, subtree: `${ascii.split(".").reverse().join(".")}.` };
+        const { id } = await tx
+          .insertInto("domain")
+          .values({
+            ...values,
+            project_id: 1,
+            serial: 1,
+            record_count: 0,
+            is_delegate: 0,
+            created: 0,
+            labels: "{}",
+            version: 1,
+          })
+          .returning("id")
+          .executeTakeFirstOrThrow();
+        if (isTold) await append(tx, [tell("domain.created", id)]);
+        return id;
+      }),
+    raise: (id: number, serial: number, isTold = true): Promise<void> =>
+      store.write(async (tx) => {
+        await tx.updateTable("domain").set({ serial }).where("id", "=", id).execute();
+        const event = { ...tell("record.created", 1), resource: "record", parent: id };
+        if (isTold) await append(tx, [event]);
+      }),
+    remove: (id: number): Promise<void> =>
+      store.write(async (tx) => {
+        await tx.deleteFrom("domain").where("id", "=", id).execute();
+        await append(tx, [tell("domain.deleted", id)]);
+      }),
+  };
+}
+
+async function open(store: Store, more: Partial<ZonesOptions> = {}) {
+  await ensureFirst(store, clock, "0".repeat(64));
+  const nameserver = createSim(clock.now);
+  const zones = createZones({ store, nameserver, nameServers, log: silentLog, periods: never, ...more });
+  const close = async (): Promise<void> => {
+    zones.close();
+    await nameserver.close();
+  };
+  return { zones, nameserver, other: createOther(store), close };
+}
+
+law("all zones are served after the start", async (store) => {
+  await ensureFirst(store, clock, "0".repeat(64));
+  const other = createOther(store);
+  for (let i = 0; i < 5; i++) await other.create(`z${i}.example`);
+  const { zones, close } = await open(store);
+  assert.notEqual(zones.trouble(), null);
+  await zones.loaded;
+  assert.equal(zones.trouble(), null);
+  for (let i = 0; i < 5; i++) assert.equal(zones.served(`z${i}.example`), 1);
+  await close();
+});
+
+law("changes of other processes are followed by their numbers, and no other zone is read", async (store) => {
+  const { zones, other, close } = await open(store);
+  await zones.loaded;
+  const first = await other.create("first.example");
+  const second = await other.create("second.example");
+  const silent = await other.create("silent.example", false);
+  await zones.follow();
+  const served = () => ["first", "second", "silent"].map((name) => zones.served(`${name}.example`));
+  assert.deepEqual(served(), [1, 1, 0]);
+  await other.raise(first, 7);
+  await other.raise(silent, 7, false);
+  await zones.follow();
+  assert.deepEqual(served(), [7, 1, 0]);
+  await other.remove(second);
+  await zones.follow();
+  assert.deepEqual(served(), [7, 0, 0]);
+  const before = zones.steps();
+  await zones.follow();
+  assert.equal(zones.steps(), before, "nothing has changed");
+  await zones.reconcile();
+  assert.deepEqual(served(), [7, 0, 7]);
+  await close();
+});
+
+law("a domain deleted and made again is served as the new one", async (store) => {
+  const { zones, other, close } = await open(store);
+  await zones.loaded;
+  await other.remove(await other.create("again.example"));
+  await other.raise(await other.create("again.example"), 9);
+  await zones.follow();
+  assert.equal(zones.served("again.example"), 9);
+  await close();
+});
+
+law("an image read before a zone was withdrawn does not bring it back", async (store) => {
+  const { zones, other, close } = await open(store);
+  await zones.loaded;
+  await other.create("gone.example");
+  await zones.follow();
+  await zones.withdraw("gone.example", 1, 10_000);
+  assert.equal(zones.served("gone.example"), 0);
+  await zones.reconcile();
+  assert.equal(zones.served("gone.example"), 0);
+  await close();
+});
+
+law("a step that cannot be handed over is tried again until it is served", async (store) => {
+  const sim = createSim(clock.now);
+  let isBroken = false;
+  let tell = (): void => {};
+  const mended = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  const nameserver: Nameserver = {
+    ...sim,
+    async publish(changes) {
+      if (isBroken) {
+        isBroken = false;
+        throw new Error("the name server is not running: test");
+      }
+      const serials = await sim.publish(changes);
+      if (changes.length > 0) tell();
+      return serials;
+    },
+  };
+  const { zones, other, close } = await open(store, { nameserver, periods: { ...never, retry: 1 } });
+  await zones.loaded;
+  await other.create("retry.example", false);
+  const [domain] = await findByNames(store.read, ["retry.example"]);
+  assert.ok(domain !== undefined);
+  isBroken = true;
+  await zones.publish(wholeZone(domain, [], nameServers), 10_000);
+  await mended;
+  await zones.reconcile();
+  assert.equal(zones.served("retry.example"), 1);
+  await close();
+  await sim.close();
+});
+
+law("a zone that the name server cannot encode keeps no other from being served", async (store) => {
+  await ensureFirst(store, clock, "0".repeat(64));
+  const other = createOther(store);
+  await other.create("one.example");
+  const id = await other.create("two.example");
+  await store.write(async (tx) => {
+    const row = {
+      type: "A",
+      owner: "@",
+      node: "",
+      ttl: 60,
+      value: "no address",
+      serial: 1,
+      created: 0,
+      labels: "{}",
+      version: 1,
+    };
+    await tx
+      .insertInto("record")
+      .values({ ...row, domain_id: id })
+      .execute();
+  });
+  await other.create("three.example");
+  const lines: string[] = [];
+  const { zones, close } = await open(store, { log: (_level, message) => lines.push(message) });
+  await zones.loaded;
+  assert.deepEqual(
+    ["one", "two", "three"].map((name) => zones.served(`${name}.example`)),
+    [1, 0, 1],
+  );
+  assert.deepEqual(lines, ["A zone cannot be served."]);
+  await close();
+});
