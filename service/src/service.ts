@@ -55,7 +55,7 @@ import { createSampler } from "./server/sampler.ts";
 import { createServers } from "./server/servers.ts";
 import { sumAll } from "./server/table.ts";
 import { StorageError, type Store } from "./store/db.ts";
-import { createWebhooks } from "./webhook/keeper.ts";
+import { createWebhooks, type Webhooks } from "./webhook/keeper.ts";
 import { webhookRoutes } from "./webhook/routes.ts";
 import { endedDeliveries } from "./webhook/table.ts";
 
@@ -124,7 +124,7 @@ export function createService(options: ServiceOptions): Service {
   const caps = { ...defaultKeep, ...options.keep?.caps };
   const { period = minute } = options.keep ?? {};
   const { days, count } = caps.event;
-  const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count });
+  const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count, taken: () => webhooks.taken() });
   const pruneTime = createPruneTime(store, clock);
   const authenticator = createAuthenticator(store, clock);
   const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
@@ -172,7 +172,7 @@ export function createService(options: ServiceOptions): Service {
     power: servers.power,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
   };
-  const webhooks = createWebhooks({ ...options, store, feed, print: printEvent });
+  const webhooks: Webhooks = createWebhooks({ ...options, store, feed, print: printEvent });
   const { parentPort: port = 53 } = options;
   const parents = { nameServers: dnsNames, resolvers, port };
   const delegation = delegationKeeper(store, clock, parents, zones.served);

@@ -242,3 +242,23 @@ law("many old events go in small transactions, by a keeper", async (store) => {
   await engine.drain();
   feed.close();
 });
+
+law("events that are still wanted are kept, up to twice as many", async (store) => {
+  await add(store, ...Array.from({ length: 30 }, (_, id) => event({ id })));
+  const ids = (await store.read.selectFrom("event").select("id").orderBy("id").execute()).map(({ id }) => id);
+  let taken: number | null = ids[14] ?? 0;
+  const feed = open(store, { count: 10, taken: async () => taken });
+  const left = async () => (await store.read.selectFrom("event").select("id").execute()).length;
+  await feed.prune(0);
+  assert.equal(await left(), 15, "all behind the last that was taken");
+  taken = ids[2] ?? 0;
+  await feed.prune(0);
+  assert.equal(await left(), 15);
+  await add(store, ...Array.from({ length: 10 }, (_, id) => event({ id })));
+  await feed.prune(0);
+  assert.equal(await left(), 20, "twice as many as may be kept");
+  taken = null;
+  await feed.prune(0);
+  assert.equal(await left(), 10);
+  feed.close();
+});

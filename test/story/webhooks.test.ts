@@ -184,6 +184,33 @@ onEveryDatabase(
       await endpoint.close();
     });
 
+    test("report events that were deleted before they were taken as one failed delivery, and go on", async () => {
+      const voice = await stage.neighbour();
+      const endpoint = await openEndpoint();
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      await domain(voice);
+      await deliveriesOf(voice, ID, (all) => all.some(({ State }) => State === "Delivered"));
+      const { store } = stage.world;
+      const [newest] = await store.read.selectFrom("event").select("id").orderBy("id", "desc").limit(1).execute();
+      const end = newest?.id ?? 0;
+      // As if it had been behind for longer than events are kept.
+      await store.write(async (tx) => {
+        await tx.updateTable("webhook").set({ cursor: 1 }).where("id", "=", ID).execute();
+        await tx.deleteFrom("event").where("id", "<", end).execute();
+      });
+      await stage.world.restart();
+      const late = await domain(voice);
+      const all = await deliveriesOf(voice, ID, (list) =>
+        list.some(({ ResourceID, State }) => ResourceID === late.ID && State === "Delivered"),
+      );
+      const lost = all.filter(({ State }) => State === "Failed");
+      assert.deepEqual(
+        lost.map(({ Type, ResourceID, Attempts, Error }) => [Type, ResourceID, Attempts, Error]),
+        [["webhook.changed", ID, 0, `The events from 2 to ${end - 1} were deleted before the webhook took them.`]],
+      );
+      await endpoint.close();
+    });
+
     test("go on with other resources where an endpoint rejects more than may wait", async () => {
       const voice = await stage.neighbour({ RecordsPerDomain: 5000 });
       const { ID: rejected } = await domain(voice);

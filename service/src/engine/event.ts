@@ -91,7 +91,7 @@ export interface Feed {
   newest(): Promise<number>;
   /** Calls soon after commits that appended, once for several. Returns how to stop. */
   subscribe(listener: () => void): () => void;
-  /** Deletes what is older than 30 days or beyond a million, and resolves to how many those were. */
+  /** Deletes what is older than 30 days or beyond a million, but for what is still wanted, and resolves to how many those were. */
   prune(now: number): Promise<number>;
   /** Ends listening and looking. */
   close(): void;
@@ -107,6 +107,8 @@ export interface FeedOptions {
   /** Kept at least so many milliseconds and at most so many events. */
   readonly age?: number;
   readonly count?: number;
+  /** Events with higher ids are still wanted, and kept up to twice that many; null: none is. */
+  readonly taken?: () => Promise<number | null>;
 }
 
 const day = 24 * 3600 * 1000;
@@ -115,7 +117,7 @@ const day = 24 * 3600 * 1000;
 const pruned = 500;
 
 export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...options }: FeedOptions): Feed {
-  const { poll = store.processes === "one" ? null : 1_000, age = 30 * day, count = 1_000_000 } = options;
+  const { poll = store.processes === "one" ? null : 1_000, age = 30 * day, count = 1_000_000, taken } = options;
   const listeners = new Set<() => void>();
   let told = false;
   let last = 0;
@@ -152,9 +154,12 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
 
   async function pruneSome(now: number): Promise<number> {
     const end = await newest();
+    const wanted = Math.max((await taken?.()) ?? end, end - 2 * count);
     const oldest = await store.read.selectFrom("event").select(["id", "date"]).orderBy("id").limit(pruned).execute();
     // The newest one stays always: it tells which ids there have been.
-    const kept = oldest.findIndex((row) => row.id === end || (row.date >= now - age && row.id > end - count));
+    const kept = oldest.findIndex(
+      (row) => row.id === end || row.id > wanted || (row.date >= now - age && row.id > end - count),
+    );
     const over = kept < 0 ? oldest : oldest.slice(0, kept);
     const edge = over.at(-1);
     if (edge === undefined) return 0;

@@ -39,6 +39,8 @@ export interface Webhooks {
   readonly keeper: Keeper;
   /** Rows of this webhook were changed by others. */
   wake(webhook: number): void;
+  /** Events with higher ids are still wanted; null: none is. */
+  taken(): Promise<number | null>;
   /** Ends the work; what is under way gets `graceMs` milliseconds. */
   stop(graceMs: number): Promise<void>;
 }
@@ -49,8 +51,9 @@ const batch = 100;
 const fewFresh = 50;
 /** Events looked at in one query, and those that were not wanted after which the cursor is stored. */
 const mostLooked = 5000;
-/** Milliseconds between two rounds, and sendings begun in one. */
+/** Milliseconds between two rounds at least and at most, and sendings begun in one. */
 const round = 100;
+const longestPause = 1000;
 const mostBegun = 50;
 /** Milliseconds between looks for what other processes did. */
 const poll = 5000;
@@ -62,6 +65,8 @@ interface Take {
   readonly webhook: number;
   readonly range: EventRange | null;
   readonly cursor: number;
+  /** The first of those that were deleted before it took them; null: none was. */
+  readonly lostFrom: number | null;
 }
 
 export function createWebhooks(tools: WebhookTools): Webhooks {
@@ -97,9 +102,17 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     roomOf(queue) > 0;
 
   /** The events that the webhook takes now, if it can and wants any. */
-  async function findTake(webhook: table.WebhookRow, queue: Queue, newest: number): Promise<Take | null> {
+  async function findTake(
+    webhook: table.WebhookRow,
+    queue: Queue,
+    newest: number,
+    oldest: number,
+  ): Promise<Take | null> {
     if (!canTake(webhook, queue, newest)) return null;
     const after = Math.max(webhook.cursor, queue.after);
+    // At 0 there was no event yet, and ids may begin higher.
+    if (after > 0 && oldest > after + 1)
+      return { webhook: webhook.id, range: null, cursor: oldest - 1, lostFrom: after + 1 };
     const room = roomOf(queue);
     const types = JSON.parse(webhook.types) as string[];
     const until = Math.min(newest, after + mostLooked);
@@ -107,9 +120,9 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     const ids = await findEvents(store.read, range, room);
     const last = ids.at(-1);
     const cursor = ids.length === room && last !== undefined ? last : until;
-    if (last !== undefined) return { webhook: webhook.id, range: { ...range, until: last }, cursor };
+    if (last !== undefined) return { webhook: webhook.id, range: { ...range, until: last }, cursor, lostFrom: null };
     queue.after = cursor;
-    return cursor - webhook.cursor > mostLooked ? { webhook: webhook.id, range: null, cursor } : null;
+    return cursor - webhook.cursor > mostLooked ? { webhook: webhook.id, range: null, cursor, lostFrom: null } : null;
   }
 
   async function send(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<Answer> {
@@ -164,13 +177,17 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       for (const report of reports) recorded.push([report.webhook.id, await record(tx, report, now, tools.random)]);
       const taken: [Take, table.DeliveryRow[]][] = [];
       for (const take of takes) {
-        const { webhook, range, cursor } = take;
+        const { webhook, range, cursor, lostFrom } = take;
+        if (lostFrom !== null) await table.insertLost(tx, webhook, { from: lostFrom, to: cursor }, now);
         taken.push([take, range === null ? [] : await insertDeliveries(tx, webhook, range, now)]);
         await table.updateWebhook(tx, webhook, { cursor });
       }
       return { recorded, taken };
     });
     results = results.slice(some.length);
+    for (const { webhook, cursor, lostFrom } of takes)
+      if (lostFrom !== null)
+        log("warn", "Events were deleted before a webhook took them.", { webhook, from: lostFrom, to: cursor });
     for (const { row } of some) underWay.delete(row.id);
     for (const [id, { ended, again }] of recorded) {
       const queue = queues.get(id);
@@ -221,13 +238,13 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
   /** One turn of all webhooks. Milliseconds until the next, null: there is no webhook. */
   async function turn(): Promise<number | null> {
     news = false;
-    const newest = await feed.newest();
+    const [newest, oldest] = [await feed.newest(), await feed.oldest()];
     const webhooks = await table.listAllWebhooks.all(store.read, {});
     await readQueues(webhooks);
     if (webhooks.length === 0 && underWay.size === 0) return null;
     const takes: Take[] = [];
     for (const webhook of webhooks) {
-      const take = await findTake(webhook, queues.get(webhook.id) as Queue, newest);
+      const take = await findTake(webhook, queues.get(webhook.id) as Queue, newest, oldest);
       if (take !== null) takes.push(take);
     }
     const isChanged = await storeRound(webhooks, takes);
@@ -295,7 +312,8 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
         });
         if (next === null) return;
         // Where a round takes long, requests wait as well: they get half of the time.
-        await wait(next, Math.max(round, steadyOf(clock) - begun), signal);
+        const took = steadyOf(clock) - begun;
+        await wait(next, Math.min(longestPause, Math.max(round, took)), signal);
       }
     } finally {
       unsubscribe();
@@ -311,7 +329,9 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       time: day,
       async run({ signal }) {
         if (stopped) return;
-        ended = work(signal);
+        // One whose lease was lost may still be in its last round, and two must not share what is in memory.
+        const before = ended.catch(() => {});
+        ended = before.then(() => work(signal));
         await ended;
       },
     }),
@@ -319,6 +339,15 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       const queue = queues.get(webhook);
       if (queue !== undefined) queue.isStale = true;
       wake();
+    },
+    async taken() {
+      const all = await table.listAllWebhooks.all(store.read, {});
+      const active = all.filter(({ state }) => state === "Active");
+      const waiting = await table.listOldestWaiting.all(store.read, {});
+      return [
+        ...active.map(({ id, cursor }) => Math.max(cursor, queues.get(id)?.after ?? 0)),
+        ...waiting.map(({ event }) => event - 1),
+      ].reduce<number | null>((least, id) => Math.min(least ?? id, id), null);
     },
     async stop(graceMs) {
       stopped = true;

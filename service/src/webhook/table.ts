@@ -61,6 +61,43 @@ export const listWaiting = prepare<{ webhook: number }>()((db, p) =>
     .orderBy("id"),
 );
 
+/** The oldest event that waits, of each webhook that sends. */
+export const listOldestWaiting = prepare<object>()((db) =>
+  db
+    .selectFrom("webhook_delivery")
+    .innerJoin("webhook", "webhook.id", "webhook_delivery.webhook_id")
+    .select((row) => row.fn.min<number>("webhook_delivery.event_id").as("event"))
+    .where("webhook_delivery.due", "is not", null)
+    .where("webhook.state", "=", "Active")
+    .groupBy("webhook.id"),
+);
+
+/** Notes as one failed delivery that events were deleted before the webhook took them. */
+export async function insertLost(
+  tx: Tx,
+  webhook: number,
+  { from, to }: { readonly from: number; readonly to: number },
+  now: number,
+): Promise<void> {
+  if ((await findWebhookById.first(tx, { id: webhook })) === undefined) return;
+  const which = from === to ? `The event ${from} was` : `The events from ${from} to ${to} were`;
+  await tx
+    .insertInto("webhook_delivery")
+    .values({
+      webhook_id: webhook,
+      event_id: to,
+      type: "webhook.changed",
+      resource: "webhook",
+      resource_id: webhook,
+      state: "Failed",
+      error: `${which} deleted before the webhook took them.`,
+      created: now,
+      due: null,
+      ended: now,
+    })
+    .execute();
+}
+
 /** Notes that the endpoint took them, all with one status. */
 export const endDelivered = (tx: Tx, ids: readonly number[], status: number | null, now: number): Promise<unknown> =>
   tx
