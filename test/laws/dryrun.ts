@@ -1,5 +1,7 @@
 /** Requests that change servers and networks, each of which would work: what the law of dry runs tries them with. */
 import type { OperationName } from "@brume/api/contract.ts";
+import { deleteServer } from "../../service/src/server/table.ts";
+import { openEndpoint } from "../endpoint.ts";
 import type { Stage } from "../story/stage.ts";
 
 type Request = readonly [target: string, body?: object];
@@ -30,7 +32,7 @@ export async function prepareRequests({
   const claim = await client.createClaim({ body: { Name: "doomed.claims.example" } }, wait);
   const reserved = await client.createReservation({ body: { Name: "doomed-name.example" } });
   await world.store.write(async (tx) => {
-    const lost = {
+    const withdrawn = {
       id: 1_000_000,
       project_id: 1,
       name: "lost.example",
@@ -40,10 +42,39 @@ export async function prepareRequests({
     };
     await tx
       .insertInto("withdrawn_domain")
-      .values({ ...lost, reason: "", zone_file: "", labels: "{}" })
+      .values({ ...withdrawn, reason: "", zone_file: "", labels: "{}" })
+      .execute();
+  });
+  // On the host and in no row, as after a restore.
+  const lost = [await server("adopted"), await server("removed")];
+  await world.store.write(async (tx) => {
+    for (const id of lost) {
+      await tx.deleteFrom("link").where("server_id", "=", id).execute();
+      await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", id).execute();
+      await deleteServer(tx, id);
+    }
+  });
+  const orphans = await client.waitFor("listOrphans", {}, { until: (all) => all.length === 2, timeout: 30_000 });
+  // Of a type that does not happen here, so that deliveries change no rows.
+  const endpoint = await openEndpoint();
+  const hook = async () => (await client.createWebhook({ body: { Url: endpoint.url, Types: ["disk.low"] } })).ID;
+  const [ended, doomedHook] = [await hook(), await hook()];
+  const [event] = await client.listEvents({ query: { limit: 1 } });
+  await world.store.write(async (tx) => {
+    const delivery = { event_id: event?.ID ?? 0, type: "disk.low", resource: "disk", resource_id: 1 };
+    await tx
+      .insertInto("webhook_delivery")
+      .values({ ...delivery, id: 1_000_000, webhook_id: ended, state: "Failed", created: 1, ended: 1, due: null })
       .execute();
   });
   return {
+    adoptOrphan: [`/orphan/${orphans[0]?.ID}/adopt`, {}],
+    deleteOrphan: [`/orphan/${orphans[1]?.ID}`],
+    createDiskCopy: ["/disk-copy", { ServerID: kept }],
+    deleteDiskCopies: ["/disk-copy"],
+    createWebhook: ["/webhook", { Url: endpoint.url, Types: ["disk.low"] }],
+    deleteWebhook: [`/webhook/${doomedHook}`],
+    resendDelivery: [`/webhook/${ended}/delivery/1000000/resend`],
     createClaim: ["/dns/claim", { Name: "dry.claims.example" }],
     deleteClaim: [`/dns/claim/${claim.ID}`],
     deleteWithdrawnDomain: ["/dns/withdrawn/1000000"],

@@ -196,18 +196,8 @@ onEveryDatabase("truth", (stage) => {
     };
     let restoreTo = 0;
 
-    // Not tried here: what needs an action that waits, something on the host without a row, or a webhook, since the database is never
-    // calm beside them.
-    const untried: readonly OperationName[] = [
-      "cancelAction",
-      "adoptOrphan",
-      "deleteOrphan",
-      "createDiskCopy",
-      "deleteDiskCopies",
-      "createWebhook",
-      "deleteWebhook",
-      "resendDelivery",
-    ];
+    // Not tried yet: cancelAction needs an action that waits, beside which the database is never calm.
+    const untried: readonly OperationName[] = ["cancelAction", "createWebhook"];
     const tried = operationNames.filter((each) => isChange(contract[each] as Operation) && !untried.includes(each));
     for (const name of tried)
       test(`of ${name} changes no row, and answers what comes`, async () => {
@@ -305,14 +295,33 @@ async function until(isSo: () => boolean): Promise<void> {
 /** Waits until nothing is under way in the background that would write; keepers only look around now and then. */
 async function settle({ world }: Stage): Promise<void> {
   for (;;) {
-    const tasks = await world.store.read.selectFrom("task").select(["state", "wake", "served", "lease"]).execute();
-    const isCalm = tasks.every((task) =>
-      task.state === "Keeping" ? task.lease === null && task.wake === task.served : !isOpen.has(task.state),
-    );
-    if (isCalm) return;
+    const tasks = await world.store.read
+      .selectFrom("task")
+      .select(["name", "state", "wake", "served", "lease"])
+      .execute();
+    const isCalm = tasks.every((task) => (task.state === "Keeping" ? isServed(task) : !isOpen.has(task.state)));
+    const waiting = await world.store.read
+      .selectFrom("webhook_delivery")
+      .select("id")
+      .where("due", "is not", null)
+      .execute();
+    if (isCalm && waiting.length === 0) return;
     await sleep(20);
   }
 }
+
+/** The worker of webhooks runs for as long as there is one, and serves a nudge when it ends. */
+const isServed = ({
+  name,
+  wake,
+  served,
+  lease,
+}: {
+  name: string;
+  wake: number;
+  served: number;
+  lease: string | null;
+}) => name === "webhook.deliver" || (lease === null && wake === served);
 
 const isOpen: ReadonlySet<string> = new Set(["InProgress", "Postponed"]);
 
@@ -348,7 +357,7 @@ const withoutNumber = (text: unknown): string => String(text).replace(/brume-\d+
 /** docs/spec.md#dry-run-changes-nothing: the answers are alike, except new ids, secrets, and what the clock says. */
 function holdLike(dry: unknown, real: unknown, at: string): void {
   if (dry === 0 && /ID$/i.test(at)) return assert.ok(Number(real) > 0, at);
-  if (dry === "" && at.endsWith(".Token")) return assert.match(String(real), /^[0-9a-f]{64}$/);
+  if (dry === "" && /\.(Token|Secret)$/.test(at)) return assert.match(String(real), /^[0-9a-f]{64}$/);
   if (dry === "" && at.endsWith(".AdminPassword")) return assert.match(String(real), /^[A-Za-z0-9]{16}$/);
   if (dry === "" && at.endsWith(".RecordText")) return assert.match(String(real), /^brume-claim=[0-9a-f]{32}$/);
   if (dry === "" && at.endsWith(".Url")) return assert.match(String(real), /^ws:/);
