@@ -7,7 +7,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { sql } from "kysely";
 import type { Log } from "../base/log.ts";
-import type { Reader, Reader, Store, Store } from "./db.ts";
+import type { Reader, Store } from "./db.ts";
 import { connect } from "./sqlite.ts";
 
 /** Bytes in use up to which a start does it: less than two seconds on an ordinary disk. */
