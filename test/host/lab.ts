@@ -19,7 +19,7 @@ import { whyNot } from "./hindrance.ts";
 const unable = whyNot("ip", "tc", "nft", "sysctl", "dnsmasq", "ping", "ps");
 const capabilities = unable === false ? await detect(exec, `brume-try-${process.pid}`) : null;
 /** What networks do without where the kernel has none. */
-const spare = new Set(["VXLAN", "ESP in the kernel", "WireGuard in the kernel"]);
+const spare = new Set(["ESP in the kernel", "WireGuard in the kernel"]);
 const failed = capabilities?.trials.find(({ name, works }) => !works && !spare.has(name));
 
 /** Reason why no real packets can be sent here, else null. */

@@ -41,7 +41,7 @@ function overRequests(driver: QemuDriver): QemuDriver {
         );
       } catch (error) {
         assert.ok(error instanceof Error);
-        throw Object.assign(new Error(error.message), structuredClone({ ...error }));
+        throw Object.assign(new Error(error.message), structuredClone(Object.fromEntries(Object.entries(error))));
       }
     };
   const verbs = Object.entries(driver).map(([verb, work]) => [

@@ -10,7 +10,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Log } from "../../service/src/base/log.ts";
 import { compactAtStart } from "../../service/src/store/compact.ts";
-import type {} from "../../service/src/store/db.ts";
 import { readMigrations, render } from "../../service/src/store/migrate.ts";
 import { connect, databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 import { createProcess } from "../process.ts";

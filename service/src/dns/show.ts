@@ -5,9 +5,6 @@ import type { DomainName } from "./name.ts";
 import { type StoredRecord, showRecord } from "./record.ts";
 import type { DomainRow, RecordRow, ServedRow } from "./table.ts";
 
-/** How the name server stands: the serial it serves of a zone by its ASCII name, 0 for none. */
-export type ServedSerial = (ascii: string) => number;
-
 /** What a row says, without what the table knows beside it. */
 export const storedOf = (row: ServedRow): StoredRecord => ({
   type: row.type as RecordType,

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import type { ServerWish } from "@brume/api/server.ts";
-import { created, imageRow, keyRow, networkRow, serverRow, stock } from "../../../test/rows.ts";
+import { imageRow, keyRow, networkRow, stock } from "../../../test/rows.ts";
 import { Fault } from "../base/fault.ts";
-import { freshRow } from "./fresh.ts";
 import { planServer, single } from "./plan.ts";
 
 const plan = (wish: Partial<ServerWish> = {}, more = {}) => planServer(single({ Name: "web-1", ...wish }), stock(more));
@@ -176,24 +175,4 @@ test("a server stands where its network is, unless it is told", () => {
 
 test("a key is put in once", () => {
   assert.deepEqual(plan({ SshKeys: [7, 7] }).keys, [keyRow(7)]);
-});
-
-test("a plan becomes a row that holds all it will have", () => {
-  const sealed = new Uint8Array([1]);
-  const making = { project: 1, batch: 4, password: sealed, userData: null, now: created };
-  // What only happens to a server later has its default in the table.
-  const {
-    id: _,
-    backup_failed,
-    condition,
-    crashes,
-    ...row
-  } = serverRow(17, { state: "New", batch_id: 4, admin_password: sealed });
-  assert.deepEqual([backup_failed, condition, crashes], [null, "Normal", 0]);
-  assert.deepEqual(freshRow(plan(), making), row);
-  const { held_cpu, is_high_performance, labels, host_name } = freshRow(
-    plan({ Name: "база", CPU: 4, IsHighPerformance: true, Labels: { a: "b" } }),
-    making,
-  );
-  assert.deepEqual([held_cpu, is_high_performance, labels, host_name], [4, 1, '{"a":"b"}', ""]);
 });

@@ -9,8 +9,6 @@ type ServerBatchTable = Tables["server_batch"];
 export type BatchRow = Selectable<ServerBatchTable>;
 type KeyRow = Selectable<SshKeyTable>;
 
-/** Orders all that change a server or what waits for it. Taken in order of id when it is several. */
-export const lockServer = (tx: Tx, id: number): Promise<void> => lock(tx, `server:${id}`);
 /** Orders all that end the making or the life of a group's members. Taken after the queue of the member's server. */
 export const lockBatch = (tx: Tx, id: number): Promise<void> => lock(tx, `batch:${id}`);
 /** Orders all that take room on the host: held while it is counted and added to. Taken after the project's lock. */

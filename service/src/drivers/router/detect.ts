@@ -12,10 +12,8 @@ export interface Capabilities {
   readonly bandwidth: boolean;
   readonly dhcp: boolean;
   readonly nat: boolean;
-  readonly tap: boolean;
   readonly kernelEsp: boolean;
   readonly kernelWireguard: boolean;
-  readonly vxlan: boolean;
   readonly trials: readonly Trial[];
 }
 
@@ -77,10 +75,10 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
     // In some containers the first works and this does not.
     await inside(["true"]);
   });
-  const none = { router: false, bandwidth: false, dhcp: false, nat: false, tap: false };
+  const none = { router: false, bandwidth: false, dhcp: false, nat: false };
   if (!spaces) {
     await exec.run(["ip", "netns", "del", space]).catch(() => {});
-    return { ...none, kernelEsp: false, kernelWireguard: false, vxlan: false, trials };
+    return { ...none, kernelEsp: false, kernelWireguard: false, trials };
   }
   try {
     const links = attempt("bridge and veth", simulated, async () => {
@@ -97,11 +95,6 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
           "qdisc replace dev v0 root tbf rate 10mbit burst 20000 latency 50ms\nqdisc replace dev v0 ingress\nfilter replace dev v0 parent ffff: protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev i0\n",
         );
       }),
-    );
-    const vxlan = links.then(() =>
-      attempt("VXLAN", "Networks stay on this machine", () =>
-        ip("link", "add", "x0", "type", "vxlan", "id", "7", "dstport", "4789", "dev", "v1"),
-      ),
     );
     const wishes = {
       firewall: attempt("firewall (nftables inet)", simulated, () => inside(["nft", "-f", "-"], filter)),
@@ -149,12 +142,11 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
       keyof typeof wishes,
       boolean
     >;
-    const { firewall, lock: locks, limits, ...rest } = works;
+    const { firewall, lock: locks, limits, tap: _, ...rest } = works;
     return {
       ...rest,
       router: (await links) && firewall && limits && locks,
       bandwidth: await bandwidth,
-      vxlan: await vxlan,
       trials: trials.sort((a, b) => (a.name < b.name ? -1 : 1)),
     };
   } finally {
