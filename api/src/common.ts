@@ -114,7 +114,7 @@ const pairs: readonly string[] = Array.from({ length: 100 }, (_, value) => digit
 const pair = (value: number): string => pairs[value] as string;
 
 /**
- * Milliseconds since 1970 as answers show them: what `Date.toISOString` says, at a tenth of its cost, since lists show thousands. The
+ * Milliseconds since 1970 as answers show them: what `Date.toISOString` says, at about a quarter of its cost, since lists show thousands. The
  * day of the year comes from counting days in years that begin in March, so that the leap day is the last one.
  */
 export function formatDate(ms: number): string {
