@@ -22,7 +22,7 @@ export const workFaults = {
   boot_failed: "The server did not start.",
   disk_failed: "The disk could not be prepared.",
   disk_missing: "The disk of the server is missing or damaged.",
-  crashed: "The machine of the server ended unexpectedly.",
+  crashed: "The VM of the server ended unexpectedly.",
   backup_failed: "The daily backup failed.",
   network_failed: "The network could not be prepared.",
   host_lost: "The host does not answer.",
