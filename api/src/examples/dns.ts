@@ -4,6 +4,10 @@ import { laterFields } from "../record/record.ts";
 import { recordSpecs, recordTypes } from "../record/types.ts";
 import { date, type Examples } from "./example.ts";
 
+const blankFields = Object.fromEntries(Object.keys(laterFields).map((name) => [name, ""])) as {
+  [Name in keyof typeof laterFields]: string;
+};
+
 /** The response to the create or update of a type's example. */
 export function recordExample(type: RecordType, step: "create" | "update"): DnsRecord {
   const { id, [step]: example } = recordSpecs[type].examples;
@@ -27,7 +31,7 @@ export function recordExample(type: RecordType, step: "create" | "update"): DnsR
     CanonicalDescription: "",
     PunyName: "@",
     DomainID: 3,
-    ...Object.fromEntries(Object.keys(laterFields).map((name) => [name, ""])),
+    ...blankFields,
     Labels: {},
     ...example.response,
   };
