@@ -2,12 +2,13 @@
  * Which names a project may have. A name excludes those above and below it in other projects, unless the operator reserved it, its
  * owner proved it by a claim, or it is a public suffix. Callers that write hold `lockNames`.
  */
+
 import { challengeLabel } from "@brume/api/claim.ts";
+import { parse } from "tldts";
 import { Fault, faultAt } from "../base/fault.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import { listReservedAt, type ReservedName } from "./claimtable.ts";
 import { sortKey } from "./served.ts";
-import { isPublicSuffix } from "./suffix.ts";
 import * as table from "./table.ts";
 
 /** `com`, `example.com`: the names above a name. */
@@ -84,4 +85,22 @@ export async function findRefusal(db: Reader, project: number, ascii: string): P
     if (error instanceof Fault) return error.message;
     throw error;
   }
+}
+
+/**
+ * For public suffixes (publicsuffix.org): both sections count, `co.uk` of ICANN and `github.io` of a company. A name whose top level
+ * the list does not know is private (`internal`, `lan`), and so is `home.arpa` (RFC 8375).
+ */
+const options = {
+  allowPrivateDomains: true,
+  extractHostname: false,
+  validateHostname: false,
+  detectIp: false,
+} as const;
+
+/** No project may have such a name, for it would have all names below. `ascii`: a name as domains have it, in lower case. */
+export function isPublicSuffix(ascii: string): boolean {
+  if (ascii === "home.arpa") return false;
+  const { publicSuffix, isIcann, isPrivate } = parse(ascii, options);
+  return publicSuffix === ascii && (isIcann === true || isPrivate === true);
 }

@@ -1,13 +1,15 @@
 /** Networks as a whole: their keepers, their routes, and what the service does with them at its start. */
 
+import { firewallLimits } from "@brume/api/firewall.ts";
 import type { Range } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
+import { type ClockStep, dueBefore } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Router, Translated } from "../drivers/router/port.ts";
 import type { Keeper } from "../engine/flow.ts";
 import { type Ended, nudge } from "../engine/task.ts";
-import type { Store } from "../store/db.ts";
+import type { Store, Tx } from "../store/db.ts";
 import { firewallRoutes } from "./firewall/routes.ts";
 import { renderImage, type Surroundings } from "./image.ts";
 import { ensureIpv6 } from "./ipv6.ts";
@@ -18,7 +20,6 @@ import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
 import { ensureShared } from "./shared.ts";
 import * as table from "./table.ts";
-import { bringBackTimes, moveTimes } from "./times.ts";
 import type { NetworkTools } from "./tools.ts";
 import { vpnRoutes } from "./vpn/routes.ts";
 import { watchKeeper } from "./watch.ts";
@@ -109,4 +110,32 @@ export function createNetworks(options: NetworkOptions) {
       });
     },
   };
+}
+
+/** The clock was set: what was to be confirmed in a minute still is. */
+export async function moveTimes(tx: Tx, step: ClockStep): Promise<void> {
+  const { from, to } = dueBefore(step);
+  await tx
+    .updateTable("network")
+    .set((row) => ({ confirm_by: row("confirm_by", "+", step.by) }))
+    .where("confirm_by", ">", from)
+    .where("confirm_by", "<", to)
+    .execute();
+  await tx
+    .updateTable("retired_block")
+    .set((row) => ({ until: row("until", "+", step.by) }))
+    .where("until", ">", from)
+    .where("until", "<", to)
+    .execute();
+}
+
+/** Brings back what lies beyond the longest interval. `rest`: milliseconds in which a block is not given out again. */
+export async function bringBackTimes(tx: Tx, now: number, rest: number): Promise<void> {
+  const latest = now + firewallLimits.confirmSeconds.maximum * 1000;
+  await tx.updateTable("network").set({ confirm_by: latest }).where("confirm_by", ">", latest).execute();
+  await tx
+    .updateTable("retired_block")
+    .set({ until: now + rest })
+    .where("until", ">", now + rest)
+    .execute();
 }

@@ -4,6 +4,7 @@
  * it over, with what was downloaded so far; everything else is swept. Disks of servers hold their image by links of their own, so an
  * image may go, or be followed by a newer one, at any time.
  */
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { syncPath } from "../../base/fsync.ts";
@@ -140,3 +141,15 @@ async function holdsDownload(draft: string, now: number): Promise<boolean> {
   }
   return false;
 }
+
+export interface BackupPlace {
+  readonly folder: string;
+  /** By the name of the image's folder. */
+  readonly isBackup: (name: string) => boolean;
+}
+
+/** The folder of images that has the image of this name, or gets it. A backup from before the setting stays where it was made. */
+export const placeFor =
+  (images: string, backups: BackupPlace | null) =>
+  (name: string): string =>
+    backups === null || !backups.isBackup(name) || existsSync(join(images, name)) ? images : backups.folder;

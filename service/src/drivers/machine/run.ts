@@ -3,7 +3,9 @@
  * (ordered, by the guest, or neither), and whichever it is, one function closes the books: who asked is in `ending` before anything
  * is done, so that an end that nobody asked for is never taken for one that somebody did.
  */
+
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../exec.ts";
 import { type Follower, followLog } from "./console.ts";
 import { type Folder, readState, type State, writeState } from "./folder.ts";
@@ -173,4 +175,21 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
       all.clear();
     },
   };
+}
+
+/** Milliseconds between two presses: a guest that is just booting does not see the first. */
+const pressAgain = 5000;
+
+export async function askToStop(run: Run, signal: AbortSignal | undefined): Promise<boolean> {
+  const off = run.over.then(() => true);
+  const late = new Promise<false>((resolve) => {
+    if (signal?.aborted === true) resolve(false);
+    signal?.addEventListener("abort", () => resolve(false), { once: true });
+  });
+  for (;;) {
+    if (run.ending === null) await run.qmp.run("system_powerdown").catch(() => {});
+    const pause = sleep(pressAgain, null, { ref: false });
+    const result = await Promise.race([off, late, pause]);
+    if (result !== null) return result;
+  }
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { closedExcept, closedOf } from "./closed.ts";
-import { resolversFor } from "./resolvers.ts";
+import { closedExcept, closedOf, resolversFor } from "./closed.ts";
 
 test("what is opened is not closed, and its neighbours still are", () => {
   const closed = closedExcept(["169.254.169.253", "fe80::1"]);

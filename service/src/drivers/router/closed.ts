@@ -3,6 +3,7 @@
  * metadata service of the host's cloud, groups, broadcast), and the metadata services of clouds at other addresses. The edge drops
  * what is for them, the host drops it once more, and the firewall check returns Deny. An operator opens some by a setting.
  */
+import { isIPv4 } from "node:net";
 import {
   complement,
   contains,
@@ -63,4 +64,18 @@ export function setLines(name: string, list: readonly string[], family: Family):
   return [
     `set ${name}${family} { type ipv${family}_addr; flags interval; auto-merge; elements = { ${elements.join(", ")} }; }`,
   ];
+}
+
+export interface Resolvers {
+  readonly told: readonly string[];
+  /** Left out, since guests do not reach them. */
+  readonly closed: readonly string[];
+}
+
+/** Of the host's own name servers those that guests can use too: IPv4, and not closed to them. `own`: the host's addresses. `opened`: what guests reach all the same. */
+export function resolversFor(servers: readonly string[], own: readonly string[], opened: readonly string[]): Resolvers {
+  const closed = closedExcept(opened, [...closedExcept([]), ...own]);
+  const isClosed = (server: string) => isIn(closed, server);
+  const usable = servers.filter((server) => isIPv4(server) && !server.startsWith("127."));
+  return { told: usable.filter((server) => !isClosed(server)), closed: usable.filter(isClosed) };
 }
