@@ -8,6 +8,7 @@ import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/port.ts";
 import type { Store } from "../store/db.ts";
 import { listChangedDomains, newestChange } from "./changetable.ts";
+import { isDamage } from "./readable.ts";
 import * as table from "./table.ts";
 import { readAllZones, readZone } from "./zonesource.ts";
 
@@ -107,6 +108,16 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
     return done;
   };
 
+  /** 0 if events cannot be read: damaged ones keep no zone from being served. */
+  async function newestNumber(): Promise<number> {
+    try {
+      return await newestChange(store.read);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return 0;
+    }
+  }
+
   async function publishWhole(id: number): Promise<void> {
     const zone = await readZone(store.read, id, nameServers);
     if (zone !== null) await hand([zone]);
@@ -170,7 +181,7 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
     steps += 1;
     missing = "The zones are being handed to the name server.";
     // Before the zones are read: what changes meanwhile is looked at again.
-    const newest = await newestChange(store.read);
+    const newest = await newestNumber();
     await readAllZones(store.read, { nameServers, log }, hand);
     await nameserver.loaded();
     missing = null;
@@ -183,7 +194,7 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
   async function compareAll(): Promise<void> {
     const past = [...gone.keys()];
     isDoubtful = false;
-    const newest = await newestChange(store.read);
+    const newest = await newestNumber();
     const domains = await table.listSerials(store.read);
     const wanted = new Set(domains.map(({ ascii }) => ascii));
     for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishWhole(id);
@@ -194,7 +205,7 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
   }
 
   async function compareChanged(): Promise<void> {
-    const newest = await newestChange(store.read);
+    const newest = await newestNumber();
     if (newest <= seen) return;
     const changed = await listChangedDomains(store.read, seen, newest);
     const domains = await table.listSerialsOf(store.read, changed);
