@@ -25,8 +25,8 @@ const sources = {
     files: "{README,CONTRIBUTING,CHANGELOG,api/README,docs/**/*}.md",
     read: (text, file) => readMarkdown(text, file === "CONTRIBUTING.md" ? section : undefined),
   },
-  contract: { files: "api/src/**/*.ts", read: readTexts },
-  messages: { files: "service/src/**/*.ts", read: readMessages },
+  contract: { files: "api/src/**/!(*.test).ts", read: readTexts },
+  messages: { files: "service/src/**/!(*.test).ts", read: readMessages },
 } satisfies Record<string, Source>;
 
 /** Sources whose texts are rewritten. Add "contract" and "messages" when theirs are. */
