@@ -15,6 +15,7 @@ const images = [
   image(4, "web", 7, "Active"),
   image(5, "2", 7, "Active"),
   image(6, "gone", null, "Withdrawn"),
+  image(7, "debian-13", null, "New"),
 ];
 const choose = (reference?: string) => chooseImage(images, reference, "/ImageID");
 
@@ -41,8 +42,8 @@ test("what is not there, or was taken away, is the field's fault", () => {
   assert.equal("code" in none && none.code, "field_required");
 });
 
-test("an image that is being made cannot be used yet, one that can be fetched can", () => {
-  for (const id of [0, 1]) holdUsable(images[id] ?? assert.fail());
+test("an image that is being made cannot be used yet, one that can be fetched or is being fetched can", () => {
+  for (const id of [0, 1, 6]) holdUsable(images[id] ?? assert.fail());
   assert.throws(() => holdUsable(images[2] ?? assert.fail()), {
     code: "image_not_ready",
     message: /Image 3 \(web\) is New/,

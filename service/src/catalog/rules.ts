@@ -12,8 +12,9 @@ interface NamedImage {
   readonly state: ImageState | "Withdrawn";
 }
 
-/** An `Available` one is fetched by the first server that is made from it. */
-const isUsable = ({ state }: NamedImage): boolean => state === "Active" || state === "Available";
+/** An `Available` one is fetched by the first server that is made from it. Others wait for an operator's image that is being fetched. */
+const isUsable = ({ state, project_id }: NamedImage): boolean =>
+  state === "Active" || state === "Available" || (state === "New" && project_id === null);
 
 /** An id that is absent, in the texts that say so. */
 export const isAbsent = (reference: string): boolean => reference === "" || reference === "0";

@@ -14,8 +14,8 @@ export async function syncStock(store: Store, images: readonly OperatorImage[], 
     for (const { name, title, family, os, minRam, hdd, folder, guest } of images) {
       const row = known.get(name);
       known.delete(name);
-      // One that is being fetched just now goes on.
-      const state = folder !== null ? "Active" : row?.state === "New" ? "New" : "Available";
+      // The step that fetches one shows it as `New` again, if there is still such a step.
+      const state = folder !== null ? "Active" : "Available";
       const wish = {
         display_name: title,
         family,
@@ -25,7 +25,7 @@ export async function syncStock(store: Store, images: readonly OperatorImage[], 
         folder,
         guest,
         state,
-        progress: folder !== null ? 100 : row?.state === "New" ? row.progress : 0,
+        progress: folder !== null ? 100 : 0,
       } as const;
       if (row === undefined)
         await insertImage(tx, {

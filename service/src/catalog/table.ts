@@ -79,6 +79,28 @@ export const insertImage = (tx: Tx, row: Insertable<ImageTable>): Promise<ImageR
 export const updateImage = (tx: Tx, id: number, change: Updateable<ImageTable>): Promise<ImageRow> =>
   tx.updateTable("image").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 
+/** How much of an image is here while it is fetched. Never falls; changes nothing of one that is complete, failed or withdrawn. */
+export async function noteFetched(tx: Tx, id: number, progress: number): Promise<void> {
+  await tx
+    .updateTable("image")
+    .set({ state: "New", progress })
+    .where("id", "=", id)
+    .where("state", "in", ["Available", "New"])
+    .where("progress", "<=", progress)
+    .execute();
+}
+
+/** An operator's image whose fetch failed can be fetched again. */
+export async function makeAvailable(tx: Tx, id: number): Promise<void> {
+  await tx
+    .updateTable("image")
+    .set({ state: "Available", progress: 0 })
+    .where("id", "=", id)
+    .where("project_id", "is", null)
+    .where("state", "=", "New")
+    .execute();
+}
+
 export async function deleteImage(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("image").where("id", "=", id).execute();
 }

@@ -23,6 +23,8 @@ export interface Run<Input = unknown, Facts = unknown> {
   readonly attempt: number;
   /** Aborted when the time is up, the task is canceled, or the process has to stop: end soon, by throwing whatever comes. */
   readonly signal: AbortSignal;
+  /** Shows a sentence as the step's `Detail` while it works, at most once a second: of several in one second the last. */
+  readonly note?: (detail: string) => void;
 }
 
 export interface Done<Facts> {

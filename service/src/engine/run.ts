@@ -27,6 +27,7 @@ import {
   obstacle,
   postpone,
   readLive,
+  remark,
   retreat,
   stepOf,
   turnBack,
@@ -101,19 +102,79 @@ async function nextMove(shop: Workshop, flow: Flow, live: Live, held: Held): Pro
   const limit = now + (step.time ?? flow.time);
   const until = Math.min(limit, row.step_until ?? limit, undoing ? limit : (row.deadline_at ?? limit));
   const stepped = createStepMeter(shop.alarm);
+  const notes = createNotes(shop, flow, live, held);
   try {
-    const trial = attempt(shop.alarm, until, async (signal) => work.call(step, runOf(live, signal)));
+    const { note } = notes;
+    const trial = attempt(shop.alarm, until, async (signal) => work.call(step, { ...runOf(live, signal), note }));
     held.current = trial;
     const outcome = await trial.result;
+    const noted = await notes.end();
     const then = shop.alarm.now();
-    const moved = moveLive(live, stepped());
+    const moved = moveLive(noted, stepped());
     if (undoing) return retreat(flow, moved, then);
     return isWait(outcome) ? postpone(flow, moved, outcome, then) : advance(flow, moved, outcome, then);
   } catch (error) {
-    return failed(shop, flow, moveLive(live, stepped()), held, error);
+    return failed(shop, flow, moveLive(await notes.end(), stepped()), held, error);
   } finally {
     held.current = null;
   }
+}
+
+/**
+ * What a step reports while it works is written under its lease, with an announcement, one write after the other and none after its
+ * end. Of several reports in `announceEvery` the last is written.
+ */
+function createNotes(shop: Workshop, flow: Flow, live: Live, held: Held) {
+  let current = live;
+  let latest: string | null = null;
+  let last = live.row.announced_at;
+  let callOff: (() => void) | null = null;
+  let writing: Promise<void> | null = null;
+  let isOver = false;
+
+  async function write(detail: string, now: number): Promise<void> {
+    const next = remark(current, detail);
+    const row = { ...next.row, due_at: now + shop.lease, announced_at: now };
+    await shop.store.write(async (tx) => {
+      await commit(tx, current.row, changeOf({ ...next, row }), now);
+      await flow.announce?.(tx, viewOf(row), "changed");
+    });
+    held.until = row.due_at;
+    current = { ...next, row };
+  }
+
+  async function send(detail: string): Promise<void> {
+    last = shop.alarm.now();
+    // If it fails, the next report is written; a lost lease is found by the loop.
+    await write(detail, last).catch(() => {});
+    writing = null;
+    plan();
+  }
+
+  function plan(): void {
+    if (latest === null || isOver || callOff !== null || writing !== null) return;
+    callOff = shop.alarm.at(last + announceEvery, () => {
+      callOff = null;
+      const detail = latest;
+      latest = null;
+      if (detail !== null && !isOver && !held.lost) writing = send(detail);
+    });
+  }
+
+  return {
+    note(detail: string): void {
+      if (live.row.ending !== null) return;
+      latest = detail;
+      plan();
+    },
+    /** Resolves to the row as it was written last. */
+    async end(): Promise<Live> {
+      isOver = true;
+      callOff?.();
+      await writing;
+      return current;
+    },
+  };
 }
 
 function isWait(outcome: object | void): outcome is Wait {

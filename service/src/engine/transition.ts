@@ -89,6 +89,9 @@ function timed(flow: Flow, live: Live, now: number): Live {
   return moved(live, { step_until: now + (stepOf(flow, live)?.time ?? flow.time) });
 }
 
+/** The step goes on, and says what it is at. */
+export const remark = (live: Live, detail: string): Live => moved(live, {}, note(live, place(live), { detail }));
+
 /** The flow has nothing left to do. */
 export function complete(live: Live, now: number): Move {
   return end(live, "Completed", now);

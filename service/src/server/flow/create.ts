@@ -4,8 +4,7 @@
  * for which it waits until that server has nothing else to do, and holds it only for the moment of the snapshot.
  */
 import { findProject } from "../../account/table.ts";
-import { findImage, updateImage } from "../../catalog/table.ts";
-import type { Done, Ending, Flow } from "../../engine/flow.ts";
+import type { Done, Ending, Flow, Run } from "../../engine/flow.ts";
 import { find, type Task } from "../../engine/task.ts";
 import { showAddress } from "../../network/plan.ts";
 import { findShared } from "../../network/table.ts";
@@ -17,6 +16,7 @@ import { flowName } from "../state.ts";
 import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
 import { bootStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
+import { ensureImageFolder } from "./fetch.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
 import { failServer, noteGroup } from "./group.ts";
 import { joinNetwork } from "./network.ts";
@@ -24,7 +24,7 @@ import { renewBackup, renewGuest } from "./renew.ts";
 import { orderSettle } from "./settle.ts";
 import { changeServer, guestSteps, mustFind, waitForPlace, wishFor } from "./steps.ts";
 import { tellServer } from "./tell.ts";
-import { attempt, type Cause, errorFor, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { attempt, type Cause, errorFor, type Facts, type FlowTools, type ServerStep } from "./tools.ts";
 import { endTurn, orderTurn, snapshotStep, type TurnFlow } from "./turn.ts";
 
 export interface CopyInput {
@@ -48,7 +48,7 @@ export function createFlows(tools: FlowTools, settle: Flow) {
         name: "Disk",
         // As long as it takes to fetch an image.
         time: hour,
-        do: ({ subject, signal }) => makeDisk(tools, subject, signal),
+        do: (run) => makeDisk(tools, run),
         undo: undisk,
       },
       network(),
@@ -107,27 +107,11 @@ async function fillDisk(tools: FlowTools, server: ServerRow, source: { image: st
   );
 }
 
-async function makeDisk(tools: FlowTools, id: number, signal: AbortSignal): Promise<Done<Facts>> {
-  const server = await mustFind(tools, id);
-  await fillDisk(tools, server, { image: await folderOf(tools, server, signal) });
-  const renewed = await renewBackup(tools, server, signal);
+async function makeDisk(tools: FlowTools, run: Pick<Run, "subject" | "signal" | "note">): Promise<Done<Facts>> {
+  const server = await mustFind(tools, run.subject);
+  await fillDisk(tools, server, { image: await ensureImageFolder(tools, server, run) });
+  const renewed = await renewBackup(tools, server, run.signal);
   return { detail: `${server.hdd} GB from ${server.image_name}${renewed}` };
-}
-
-/** Where the image of a server's disk is. One of the catalogue that is not here yet is fetched. */
-export async function folderOf(tools: FlowTools, server: ServerRow, signal: AbortSignal): Promise<string> {
-  const { store, images } = tools;
-  const { image_id, project_id } = server;
-  const gone = () => troubleOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
-  const image = await findImage(store.read, project_id, image_id);
-  if (image === undefined) throw gone();
-  if (image.folder !== null) return image.folder;
-  if (image.project_id !== null) throw gone();
-  const folder = await attempt("disk_failed", `Image ${image.name} could not be fetched`, () =>
-    images.ensureFetched(image.name, { signal }),
-  );
-  await store.write((tx) => updateImage(tx, image.id, { folder, state: "Active", progress: 100, error: null }));
-  return folder;
 }
 
 /** The state of the server that was made, or not, and what hangs on it. */

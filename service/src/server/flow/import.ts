@@ -2,10 +2,11 @@
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
-import type { ImageOrigin, Images, ImportText, TransferOptions } from "../../drivers/machine/port.ts";
+import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/port.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
 import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
+import { withProgress } from "./fetch.ts";
 import { tellImage } from "./tell.ts";
 import { attempt, type Cause, errorFor, troubleOf } from "./tools.ts";
 
@@ -26,34 +27,9 @@ interface ImportFacts {
 export type ImportFlow = Flow<ImportInput, ImportFacts>;
 
 const day = 24 * 3_600_000;
-/** Milliseconds between notes of how far it is. */
-const noteTime = 1000;
 
 export function importFlow(tools: ImportTools): ImportFlow {
-  const { store, clock, images } = tools;
-
-  /** Notes percents in the row now and then, one note at a time. */
-  function createNotes(image: number): NonNullable<TransferOptions["progress"]> {
-    let noted = clock.now();
-    let last = 0;
-    let writing = false;
-    return (done, total) => {
-      const progress = total === null || total <= 0 ? 0 : Math.min(99, Math.floor((100 * done) / total));
-      if (writing || progress <= last || clock.now() < noted + noteTime) return;
-      [noted, last, writing] = [clock.now(), progress, true];
-      store
-        .write(async (tx) => {
-          const row = await tx.selectFrom("image").select("state").where("id", "=", image).executeTakeFirst();
-          if (row?.state === "New") await updateImage(tx, image, { progress });
-        })
-        // The next note says more.
-        .catch(() => {})
-        .finally(() => {
-          writing = false;
-        });
-    };
-  }
-
+  const { images } = tools;
   return flow<ImportInput, ImportFacts>({
     name: "image.import",
     subject: "image",
@@ -63,8 +39,10 @@ export function importFlow(tools: ImportTools): ImportFlow {
         time: day,
         async do({ subject, input: { wish, origin }, signal }) {
           const { folder, ...about } = wish;
-          const found = await attempt("disk_failed", `Image ${subject} could not be brought in`, () =>
-            images.ensureImported(folder, about, origin, { signal, progress: createNotes(subject) }),
+          const found = await withProgress(tools, subject, async (progress) =>
+            attempt("disk_failed", `Image ${subject} could not be brought in`, () =>
+              images.ensureImported(folder, about, origin, { signal, progress }),
+            ),
           );
           if ("refused" in found) throw troubleOf("disk_failed", found.refused, { final: true });
           return { facts: { hdd: found.hdd } };

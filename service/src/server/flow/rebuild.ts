@@ -11,7 +11,7 @@ import { createPassword } from "../password.ts";
 import type { RebuildPlan } from "../rebuild.ts";
 import { findAnyServer, listServerKeys, type ServerRow, setServerKeys } from "../table.ts";
 import { bootStep, stopStep } from "./boot.ts";
-import { folderOf } from "./create.ts";
+import { ensureImageFolder } from "./fetch.ts";
 import { serverFlow, startOn, stepsOf } from "./form.ts";
 import { before, keep, presentOf, type RebuildInput, rebuildName, stands } from "./present.ts";
 import { renewBackup } from "./renew.ts";
@@ -30,10 +30,11 @@ export function rebuildFlow(tools: FlowTools, settle: Flow): Flow<RebuildInput, 
       {
         name: "Disk",
         time: hour,
-        async do({ subject, signal }) {
+        async do(run) {
+          const { subject, signal } = run;
           // Its own image, also when the row has another's already that waits behind it.
           const { server } = await presentOf(tools.store.read, await mustFind(tools, subject));
-          const folder = await folderOf(tools, server, signal);
+          const folder = await ensureImageFolder(tools, server, run);
           const next = { ...server, disk_version: server.disk_version + 1 };
           await attempt("disk_failed", `The new disk of server ${subject} could not be made`, async () =>
             machines.ensureDisk(await wishFor(tools, next), { image: folder }),
