@@ -7,12 +7,12 @@ import { execFileSync, spawn } from "node:child_process";
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { qemuArguments } from "../service/src/drivers/machine/arguments.ts";
-import { initrdName, kernelName, layerName } from "../service/src/drivers/machine/disk.ts";
-import { type Image, readImage } from "../service/src/drivers/machine/image.ts";
-import { unheldOf } from "../service/src/drivers/machine/name.ts";
-import { writeSeed } from "../service/src/drivers/machine/seed.ts";
-import { renderSeed } from "../service/src/drivers/machine/seedfiles.ts";
+import { initrdName, kernelName, layerName } from "../service/src/drivers/machine/disk/disk.ts";
+import { type GuestImage, readImage } from "../service/src/drivers/machine/image/manifest.ts";
+import { qemuArguments } from "../service/src/drivers/machine/qemu/arguments.ts";
+import { unheldOf } from "../service/src/drivers/machine/qemu/name.ts";
+import { renderSeed } from "../service/src/drivers/machine/seed/files.ts";
+import { writeSeed } from "../service/src/drivers/machine/seed/volume.ts";
 import { guest } from "../test/host/imageguest.ts";
 import { machine } from "../test/host/machinelab.ts";
 import { createServerHost, hindrance, type ServerHost } from "../test/host/serverhost.ts";
@@ -44,7 +44,7 @@ const gateway = "10.99.0.1";
 const address = "10.99.0.2";
 
 /** What a person would write down: an overlay, a seed, a tap in a bridge, and the command line that the driver uses too. */
-async function startBare(host: ServerHost, image: Image, images: string): Promise<number> {
+async function startBare(host: ServerHost, image: GuestImage, images: string): Promise<number> {
   const { machine: space, tag, runFolder } = host.lab;
   const root = join(runFolder, "bare");
   const disk = join(root, "disk-1");
@@ -53,12 +53,12 @@ async function startBare(host: ServerHost, image: Image, images: string): Promis
     instanceId: "bare",
     sshKeys: [host.key.line],
     nameServers: [],
-    cards: [{ mac, addresses: [`${address}/24`], gateway4: gateway, gateway6: null, mtu: null, dhcp: false }],
+    nics: [{ mac, addresses: [`${address}/24`], gateway4: gateway, gateway6: null, mtu: null, dhcp: false }],
   });
-  const wish = machine({ id: 1, cards: [{ id: 1, mac }] });
+  const spec = machine({ id: 1, nics: [{ id: 1, mac }] });
   const tap = unheldOf(tag, 1);
   const ip = (...argv: string[]) => execFileSync("ip", ["-n", space, ...argv]);
-  const argv = qemuArguments({ tag, machine: wish, boot: "kernel", layer: 1, accelerator: "tcg" });
+  const argv = qemuArguments({ tag, machine: spec, boot: "kernel", layer: 1, accelerator: "tcg" });
   const begun = performance.now();
   mkdirSync(disk, { recursive: true });
   mkdirSync(join(root, "run"));

@@ -6,12 +6,12 @@
  */
 
 import { systemClock } from "../service/src/base/clock.ts";
-import { hearCommits } from "../service/src/engine/commit.ts";
+import { observeCommits } from "../service/src/engine/commit.ts";
 import { createEngine } from "../service/src/engine/engine.ts";
 import { flow } from "../service/src/engine/flow.ts";
 import { start } from "../service/src/engine/task.ts";
 import { prepare } from "../service/src/store/db.ts";
-import { startDatabase } from "../test/postgres.ts";
+import { startDatabase } from "../test/support/databases.ts";
 
 const count = 5_000;
 /** Writers at once, as the engine has lanes. */
@@ -63,7 +63,7 @@ const updateBare = prepare<{ text: string; id: number; tries: number }>()((db, p
 );
 
 const database = await startDatabase(kind);
-const store = hearCommits(database.store);
+const store = observeCommits(database.store);
 const text = JSON.stringify({ step: "x".repeat(200) });
 
 /** As many rows are written as by the flows: one insert, the claim, three steps. */
@@ -79,7 +79,7 @@ const toy = flow<null>({ name: "bench.toy", subject: "bench", steps });
 const engine = createEngine({
   store,
   flows: [toy],
-  keepers: [],
+  reconcilers: [],
   clock: systemClock,
   random: Math.random,
   log: console.error,

@@ -8,12 +8,12 @@
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";
-import type { Tunnel, TunnelWish } from "@brume/api/vpn.ts";
+import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
+import type { Tunnel, TunnelInput } from "@brume/api/vpn.ts";
 import { exec } from "../service/src/drivers/exec.ts";
-import { firewallText } from "../service/src/drivers/router/nft.ts";
-import { renderTexts } from "../service/src/drivers/router/texts.ts";
-import { normalise, toPort } from "../service/src/network/firewall/firewall.ts";
+import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
+import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
+import { normalise, toPort } from "../service/src/network/model/firewall/firewall.ts";
 import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
 import { whyNot } from "../test/host/hindrance.ts";
 import { image } from "../test/host/image.ts";
@@ -46,7 +46,7 @@ const compare = (name: string, bare: readonly number[], ours: readonly number[],
 };
 
 /** Every rule with an address and a port of its own, as rules for many servers are. `turn` makes each set another. */
-const rules = (count: number, turn: number): FirewallWish & { readonly Rules: RuleWish[] } => ({
+const rules = (count: number, turn: number): FirewallInput & { readonly Rules: FirewallRuleInput[] } => ({
   Rules: Array.from({ length: count }, (_, index) => ({
     Action: (index + turn) % 3 > 0 ? ("Allow" as const) : ("Deny" as const),
     Protocol: "Tcp" as const,
@@ -60,7 +60,7 @@ async function measureOrders(scene: NetworkScene): Promise<void> {
   const { client, lab } = scene;
   const bareUp = async (): Promise<() => Promise<void>> => {
     const v4 = { cidr: "198.19.250.0/29", gateway: "198.19.250.1" };
-    const wish = image({
+    const spec = image({
       id: 999,
       v4,
       edgeAddress: "198.19.255.250",
@@ -77,12 +77,12 @@ async function measureOrders(scene: NetworkScene): Promise<void> {
       "link add br0 type bridge",
       `addr add ${v4.gateway}/29 dev br0`,
       "link set br0 up",
-      `addr add ${wish.edgeAddress}/32 dev up0`,
+      `addr add ${spec.edgeAddress}/32 dev up0`,
       "link set up0 up",
-      `route add default via 169.254.1.1 dev up0 onlink src ${wish.edgeAddress}`,
+      `route add default via 169.254.1.1 dev up0 onlink src ${spec.edgeAddress}`,
     ]);
     await lab.run(edge, ["sysctl", "-eqw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0"]);
-    const texts = renderTexts(wish, false);
+    const texts = renderTexts(spec, false);
     await lab.run(edge, ["nft", "-f", "-"], texts.edge + texts.guard + texts.lock);
     const limits = ["up0", "br0"].map(
       (device) => `qdisc replace dev ${device} root tbf rate 100mbit burst 20000 latency 50ms\n`,
@@ -91,8 +91,8 @@ async function measureOrders(scene: NetworkScene): Promise<void> {
     await lab.ip(lab.machine, [
       `addr add 169.254.1.1/32 dev ${uplink}`,
       `link set ${uplink} up`,
-      `route replace ${wish.edgeAddress}/32 dev ${uplink}`,
-      `route replace ${v4.cidr} via ${wish.edgeAddress} dev ${uplink} onlink`,
+      `route replace ${spec.edgeAddress}/32 dev ${uplink}`,
+      `route replace ${v4.cidr} via ${spec.edgeAddress} dev ${uplink} onlink`,
     ]);
     const argv = ["dnsmasq", "--conf-file=/dev/null", "--port=0", "--interface=br0", "--bind-dynamic", "--user=root"];
     await lab.run(edge, [
@@ -181,8 +181,8 @@ async function measurePackets(scene: NetworkScene): Promise<void> {
   };
   const straight = await pour(lab.machine, "198.18.0.1");
   rows["throughput without any router"] = { "Mbit/s": Math.round(straight) };
-  const all: RuleWish = { Action: "Allow", Protocol: "Tcp" };
-  const sets: readonly (readonly [string, FirewallWish])[] = [
+  const all: FirewallRuleInput = { Action: "Allow", Protocol: "Tcp" };
+  const sets: readonly (readonly [string, FirewallInput])[] = [
     ["firewall off", { Enabled: false }],
     ["10 rules", { Rules: [...rules(9, 0).Rules, all] }],
     ["10,000 rules", { Rules: [...rules(9999, 0).Rules, all] }],
@@ -255,16 +255,16 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   const server = await plug(one.Id);
   const path = { id: one.Id };
   const SharedKey = "Very-Secret-Key-0123456789";
-  const wish: TunnelWish = { Name: "t", SharedKey, PeerNetwork: end.cidr, PeerEndpoint: end.address };
+  const spec: TunnelInput = { Name: "t", SharedKey, PeerNetwork: end.cidr, PeerEndpoint: end.address };
   const ping = () => scene.lab.works(server.space, ["ping", "-q", "-c", "1", "-W", "1", end.server]);
   const [cold, warm]: [number[], number[]] = [[], []];
   for (let round = 0; round < 3; round++) {
     const [tunnel] = (
-      await client.configureVpn({ path, body: { Tunnels: [{ ...wish, Enabled: false }] } }, { wait: 30 })
+      await client.configureVpn({ path, body: { Tunnels: [{ ...spec, Enabled: false }] } }, { wait: 30 })
     ).Vpn.Tunnels;
     if (tunnel === undefined) throw new Error("no tunnel was made");
     await strongswan.load(filled([tunnel]));
-    const up = async (change: Partial<TunnelWish>) => {
+    const up = async (change: Partial<TunnelInput>) => {
       await client.configureVpn({ path, body: { Tunnels: [{ Id: tunnel.Id, Name: "t", ...change }] } }, { wait: 30 });
       await until("up", () => allUp(one.Id));
       await until("packets", ping);
@@ -288,10 +288,10 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   const halves: { readonly id: number; readonly tunnels: readonly Tunnel[] }[] = [];
   for (const half of [0, 1]) {
     const { Id: id } = await order(`half ${half}`);
-    const Tunnels = Array.from({ length: 50 }, (_, index): TunnelWish => {
+    const Tunnels = Array.from({ length: 50 }, (_, index): TunnelInput => {
       const number = half * 50 + index;
       const PeerIdentificator = `n${number}.example`;
-      return { ...wish, Name: `t${number}`, Enabled: false, PeerNetwork: `10.30.${number}.0/24`, PeerIdentificator };
+      return { ...spec, Name: `t${number}`, Enabled: false, PeerNetwork: `10.30.${number}.0/24`, PeerIdentificator };
     });
     const { Vpn } = await client.configureVpn({ path: { id }, body: { Tunnels } }, { wait: 30 });
     halves.push({ id, tunnels: Vpn.Tunnels });
@@ -300,7 +300,7 @@ async function measureTunnels(scene: NetworkScene, end: FarEnd): Promise<void> {
   const accepted = await time(() =>
     Promise.all(
       halves.map(({ id, tunnels }) => {
-        const Tunnels = tunnels.map(({ Id, Name }): TunnelWish => ({ Id, Name, Enabled: true }));
+        const Tunnels = tunnels.map(({ Id, Name }): TunnelInput => ({ Id, Name, Enabled: true }));
         return client.configureVpn({ path: { id }, body: { Tunnels } }, { wait: 30 });
       }),
     ),

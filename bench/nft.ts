@@ -9,9 +9,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { exec } from "../service/src/drivers/exec.ts";
-import { firewallText } from "../service/src/drivers/router/nft.ts";
-import type { Firewall, Image } from "../service/src/drivers/router/port.ts";
-import { renderTexts } from "../service/src/drivers/router/texts.ts";
+import type { Firewall, NetworkSpec } from "../service/src/drivers/router/interface.ts";
+import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
+import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
 import { firewall, image, open, port, rule } from "../test/host/image.ts";
 import { createLab, hindrance } from "../test/host/lab.ts";
 
@@ -36,8 +36,8 @@ try {
   const wide = { cidr: "10.64.0.0/16", gateway: "10.64.0.1" };
   const one = port(1, "10.64.0.10");
   let generation = 0;
-  const apply = (wish: Partial<Image>) =>
-    router.apply(image({ generation: ++generation, v4: wide, ports: [one], ...wish }));
+  const apply = (spec: Partial<NetworkSpec>) =>
+    router.apply(image({ generation: ++generation, v4: wide, ports: [one], ...spec }));
   await apply({});
   const guest = await lab.guest(image({ v4: wide }), one);
   await apply({});
@@ -80,8 +80,8 @@ try {
   await lab.run(beside, ["nft", "delete", "table", "inet", "edge"]);
 
   // What a packet pays: the first of a connection meets the rules, the others only the connection.
-  const flood = async (wish: Firewall) => {
-    await apply({ firewall: wish });
+  const flood = async (spec: Firewall) => {
+    await apply({ firewall: spec });
     const flood = join(import.meta.dirname, "lib/flood.ts");
     return Number(await lab.run(lab.internet, [process.execPath, flood, "10.64.200.1", "30000"]));
   };
@@ -93,8 +93,8 @@ try {
     children.push(child);
     return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() };
   };
-  const throughput = async (wish: Firewall) => {
-    await apply({ firewall: wish });
+  const throughput = async (spec: Firewall) => {
+    await apply({ firewall: spec });
     const sink = talker(guest.space, "sink", "5201");
     await sink.lines.next();
     talker(lab.internet, "pour", "10.64.0.10", "5201", "2.5");
@@ -115,20 +115,20 @@ try {
         }),
       ),
     );
-  for (const [name, wish] of [
+  for (const [name, spec] of [
     ["off", open],
     ["1 rule", firewall(udp)],
     ["10,000 rules", rules(10_000, 0)],
     ["2,000 rules that all overlap", linear(2000)],
   ] as const)
     rows[`packets, firewall ${name}`] = {
-      "first packet ns": Math.round(await flood(wish.enabled ? { ...wish, allow: false } : wish)),
-      "Mbit/s": Math.round(await throughput({ ...wish, rules: [...wish.rules, rule({ protocol: "tcp" })] })),
+      "first packet ns": Math.round(await flood(spec.enabled ? { ...spec, allow: false } : spec)),
+      "Mbit/s": Math.round(await throughput({ ...spec, rules: [...spec.rules, rule({ protocol: "tcp" })] })),
     };
   await router.remove(7);
 
   // A whole network, against the same commands one after the other.
-  const wish = (id: number): Image =>
+  const spec = (id: number): NetworkSpec =>
     image({
       id,
       v4: { cidr: `10.64.${id & 255}.0/24`, gateway: `10.64.${id & 255}.1` },
@@ -137,7 +137,7 @@ try {
       firewall: rules(10, 0),
     });
   const bareUp = async (id: number) => {
-    const { v4, edgeAddress } = wish(id);
+    const { v4, edgeAddress } = spec(id);
     const [edge, uplink] = [`lab-${lab.tag}-b`, `lb${lab.tag}`];
     await lab.ip(null, [
       `netns add ${edge}`,
@@ -160,7 +160,7 @@ try {
       "net.bridge.bridge-nf-call-iptables=0",
       "net.bridge.bridge-nf-call-ip6tables=0",
     ]);
-    const texts = renderTexts(wish(id), false);
+    const texts = renderTexts(spec(id), false);
     await lab.run(edge, ["nft", "-f", "-"], texts.edge + texts.guard + texts.lock);
     await lab.run(
       edge,
@@ -187,8 +187,8 @@ try {
       }),
     );
     await undo();
-    ours.push(await time(() => router.apply(wish(20))));
-    same.push(await time(() => router.apply(wish(20))));
+    ours.push(await time(() => router.apply(spec(20))));
+    same.push(await time(() => router.apply(spec(20))));
     gone.push(await time(() => router.remove(20)));
   }
   rows["network up"] = {
@@ -212,7 +212,7 @@ try {
       }),
     );
   };
-  const up = await time(() => inParallel((id) => router.apply(wish(id))));
+  const up = await time(() => inParallel((id) => router.apply(spec(id))));
   const used = memory - available();
   const look = median([
     await time(() => router.observe()),

@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSealer } from "../service/src/base/secret.ts";
-import { keepSecret } from "../service/src/base/secretfile.ts";
-import { pack, unpack } from "../service/src/network/plan.ts";
+import { ensureSecretFile } from "../service/src/base/secretfile.ts";
+import { pack, unpack } from "../service/src/network/model/plan.ts";
 import { findShared } from "../service/src/network/table.ts";
 import { insertServer } from "../service/src/server/table.ts";
 import { databaseName, openSqlite } from "../service/src/store/sqlite.ts";
@@ -42,7 +42,7 @@ async function fill(folder: string, count: number): Promise<void> {
   // The first start makes the shared network.
   await (await startBrume(folder)).stop();
   const store = await openSqlite(join(folder, databaseName), { log: () => {} });
-  const sealer = createSealer(Buffer.from(keepSecret(folder, "key").value, "hex"));
+  const sealer = createSealer(Buffer.from(ensureSecretFile(folder, "key").value, "hex"));
   const password = sealer.seal("k7Rw2mQx9TzB4nLc");
   const now = Date.now();
   const network = await findShared(store.read, "Local");
@@ -107,7 +107,7 @@ async function fill(folder: string, count: number): Promise<void> {
     cpus: 1,
     memory: 128,
     share: 1,
-    cards: [],
+    nics: [],
     exit: null,
   };
   const servers = seen.map((each) => ({

@@ -10,9 +10,9 @@ import { createLog } from "../service/src/base/log.ts";
 import { loadConfig } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
-import { holdNames } from "../service/src/drivers/router/claim.ts";
-import { tagOf } from "../service/src/drivers/router/name.ts";
-import { startRouter } from "../service/src/drivers/router/start.ts";
+import { holdNames } from "../service/src/drivers/router/linux/installations.ts";
+import { startRouter } from "../service/src/drivers/router/linux/start.ts";
+import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/flow/image.ts";
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

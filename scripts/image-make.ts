@@ -6,10 +6,10 @@ import { basename, dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { loadConfig } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
-import type { Image } from "../service/src/drivers/machine/image.ts";
-import { openDraft, placeImage, sweepImages } from "../service/src/drivers/machine/imagefolder.ts";
-import { createImageStore } from "../service/src/drivers/machine/imagestore.ts";
-import type { Family } from "../service/src/drivers/machine/port.ts";
+import { openDraft, placeImage, sweepImages } from "../service/src/drivers/machine/image/folder.ts";
+import type { GuestImage } from "../service/src/drivers/machine/image/manifest.ts";
+import { createImageStore } from "../service/src/drivers/machine/image/store.ts";
+import type { Family } from "../service/src/drivers/machine/interface.ts";
 
 const usage = `npm run image -- NAME [--images FOLDER]
   (nothing)        lists installed and available images
@@ -74,9 +74,9 @@ const storeFor = (imports: string) => createImageStore({ exec, images, imports, 
 /** Runs one of our scripts in a draft; what it leaves there becomes the image. */
 async function build(
   into: string,
-  about: Omit<Image, "files" | "format" | "made" | "version">,
+  about: Omit<GuestImage, "files" | "format" | "made" | "version">,
   argv: readonly string[],
-): Promise<Image> {
+): Promise<GuestImage> {
   const draft = await openDraft(exec, into, about.name);
   try {
     const [script = "", ...rest] = argv;
@@ -96,7 +96,7 @@ async function build(
       disk: name("disk.qcow2"),
       ...(about.boot === "kernel" && { kernel: name("vmlinuz"), initrd: name("initrd.gz") }),
     };
-    const image: Image = { ...about, format: "qcow2", files, version, made: Date.now() };
+    const image: GuestImage = { ...about, format: "qcow2", files, version, made: Date.now() };
     await placeImage(into, draft, image);
     await sweepImages(exec, into, Date.now());
     return image;
@@ -142,7 +142,7 @@ const debian = (number: "12" | "13") => {
   );
 };
 
-async function bringIn(origin: string): Promise<Image> {
+async function bringIn(origin: string): Promise<GuestImage> {
   const { name } = values;
   if (name === undefined) throw new Error("an import needs a --name");
   const isUrl = /^https?:\/\//.test(origin);
@@ -172,7 +172,7 @@ async function list(): Promise<void> {
     say(`${name.padEnd(16)} available  ${title}, ${new URL(url).host}`);
 }
 
-function make(what: string): Promise<Image> {
+function make(what: string): Promise<GuestImage> {
   if (what === "tiny") return tiny();
   if ((what === "debian-12" || what === "debian-13") && !values.fetch)
     return debian(what === "debian-12" ? "12" : "13");

@@ -11,7 +11,7 @@ export const serverStates = ["New", "Active", "Blocked", "NeedMoney", "Deleting"
 export type ServerState = (typeof serverStates)[number];
 
 /** Types that `POST …/action` accepts. */
-export const orderTypes = [
+export const requestTypes = [
   "PowerOn",
   "PowerOff",
   "PowerReboot",
@@ -21,9 +21,9 @@ export const orderTypes = [
   "RemoveNetwork",
   "EditNetworkBandwidth",
 ] as const;
-export type OrderType = (typeof orderTypes)[number];
+export type RequestType = (typeof requestTypes)[number];
 
-export const actionTypes = [...orderTypes, "Create", "Resize", "Copy", "Rebuild", "Delete"] as const;
+export const actionTypes = [...requestTypes, "Create", "Resize", "Copy", "Rebuild", "Delete"] as const;
 export type ActionType = (typeof actionTypes)[number];
 
 export const actionStates = ["Postponed", "InProgress", "Completed", "Failed", "Canceled"] as const;
@@ -55,21 +55,21 @@ export type WaitFor = (typeof waitFors)[number];
 export const waitingTypes = ["Create", "Copy", "Rebuild", "PowerOn", "PowerReboot", "RebootGuestOS"] as const;
 
 /** Server state as the rules see it: `Active` as on or off, or one of the other states. */
-export type Standing = "on" | "off" | "Blocked" | "Deleting" | "Failed";
+export type ServerStanding = "on" | "off" | "Blocked" | "Deleting" | "Failed";
 
 /**
  * What happens to an action in a state. `run`: it is queued and runs; `same`: it is queued and completes without a change; `no`: it is
  * rejected; `now`: it runs before the queue; `done`: it is accepted and has no effect.
  */
-export type Verdict = "run" | "same" | "no" | "now" | "done";
+export type ActionVerdict = "run" | "same" | "no" | "now" | "done";
 
 /** Requests to a server that the state table decides: its actions, and `Image`, the creation of an image from it. */
-export type Ask = Exclude<ActionType, "Create"> | "Image";
+export type ServerRequest = Exclude<ActionType, "Create"> | "Image";
 
 const onlyActive = { on: "run", off: "run", Blocked: "no", Deleting: "no", Failed: "no" } as const;
 
 /** By request and by the state that the server will have when the action starts; `New` counts as on. */
-export const verdicts: Readonly<Record<Ask, Readonly<Record<Standing, Verdict>>>> = {
+export const actionVerdicts: Readonly<Record<ServerRequest, Readonly<Record<ServerStanding, ActionVerdict>>>> = {
   PowerOn: { ...onlyActive, on: "same" },
   PowerOff: { ...onlyActive, off: "same" },
   PowerReboot: { ...onlyActive, off: "no" },
@@ -97,7 +97,7 @@ export const cancelable: readonly ActionType[] = [
 ];
 
 /** State of the server after a completed action. A type that is absent leaves the state unchanged. */
-export const outcomes: Readonly<Partial<Record<ActionType, Standing>>> = {
+export const actionOutcomes: Readonly<Partial<Record<ActionType, ServerStanding>>> = {
   Create: "on",
   Copy: "on",
   Rebuild: "on",
@@ -157,8 +157,8 @@ export const waitForField = optional(
   }),
 );
 
-export const Order = Type.Object({
-  Type: word(orderTypes),
+export const ActionInput = Type.Object({
+  Type: word(requestTypes),
   NetworkID: optionalId({ description: "A network in the location of the server, or the shared network." }),
   NetworkLinkID: optionalId({ description: "Id of the link, instead of `NetworkID`." }),
   Bandwidth: optional(integer(1, 10_000, { description: "Mbit/s in each direction." })),
@@ -174,4 +174,4 @@ export const Order = Type.Object({
     }),
   ),
 });
-export type Order = Static<typeof Order>;
+export type ActionInput = Static<typeof ActionInput>;

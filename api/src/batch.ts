@@ -2,15 +2,19 @@
 import { type Static, Type } from "typebox";
 import { id, integer, list, name, optional, optionalId, word } from "./common.ts";
 import { operations } from "./operation.ts";
-import { hostNameField, planFaults, Server, wishFields } from "./server.ts";
+import { createServerFields, hostNameField, planErrors, Server } from "./server.ts";
 
 export const mostMembers = 100;
 export const policies = ["Atomic", "BestEffort"] as const;
 export const batchStates = ["New", "Active", "Failed", "Deleting"] as const;
 
 /** One server of a group. Fields beside `Servers` are defaults for all of them; `{n}` in a name is the number of the server. */
-const BatchMember = Type.Object({ Name: optional(name()), HostName: hostNameField({ maxLength: 128 }), ...wishFields });
-export const BatchWish = Type.Object({
+const BatchMember = Type.Object({
+  Name: optional(name()),
+  HostName: hostNameField({ maxLength: 128 }),
+  ...createServerFields,
+});
+export const CreateBatchInput = Type.Object({
   ...BatchMember.properties,
   Count: optional(
     integer(1, mostMembers, { description: "Number of servers. `{n}` in names is replaced by 1 to `Count`." }),
@@ -23,7 +27,7 @@ export const BatchWish = Type.Object({
     }),
   ),
 });
-export type BatchWish = Static<typeof BatchWish>;
+export type CreateBatchInput = Static<typeof CreateBatchInput>;
 
 export const Batch = Type.Object(
   {
@@ -50,9 +54,9 @@ export const batchOperations = operations({
     summary: "Create a group of servers",
     description:
       "Send exactly one of `Count`, `Names` and `Servers`. Quotas and capacity are checked for the sum. Errors name the element, such as `/Servers/2/CPU`.",
-    body: BatchWish,
+    body: CreateBatchInput,
     answer: Batch,
-    faults: ["batch_form_invalid", ...planFaults],
+    errors: ["batch_form_invalid", ...planErrors],
   },
   deleteBatch: {
     method: "DELETE",
@@ -69,6 +73,6 @@ export const batchOperations = operations({
     }),
     answer: null,
     repeatable: true,
-    faults: ["server_not_found", "batch_not_found", "server_protected"],
+    errors: ["server_not_found", "batch_not_found", "server_protected"],
   },
 });

@@ -163,7 +163,7 @@ export const catalogOperations = operations({
     summary: "Get an image",
     params: imageParam,
     answer: Image,
-    tagged: true,
+    etag: true,
   },
   listLocations: {
     method: "GET",
@@ -201,10 +201,10 @@ export const catalogOperations = operations({
       Labels: optional(Labels),
     }),
     answer: SshKey,
-    tagged: true,
-    shows: "readSshKey",
+    etag: true,
+    resultOperation: "readSshKey",
     repeatable: true,
-    faults: ["title_taken", "quota_exceeded"],
+    errors: ["title_taken", "quota_exceeded"],
   },
   readSshKey: {
     method: "GET",
@@ -213,7 +213,7 @@ export const catalogOperations = operations({
     summary: "Get an SSH key",
     params: keyParam,
     answer: SshKey,
-    tagged: true,
+    etag: true,
   },
   deleteSshKey: {
     method: "DELETE",
@@ -263,9 +263,9 @@ export const imageOperations = operations({
       Labels: optional(Labels),
     }),
     answer: Image,
-    tagged: true,
-    shows: "readImage",
-    faults: ["action_not_allowed", "queue_full", "quota_exceeded", "no_capacity", "engine_unavailable"],
+    etag: true,
+    resultOperation: "readImage",
+    errors: ["action_not_allowed", "queue_full", "quota_exceeded", "no_capacity", "engine_unavailable"],
   },
   deleteImage: {
     method: "DELETE",
@@ -275,6 +275,6 @@ export const imageOperations = operations({
     description: "Servers created from the image are not affected.",
     params: imageParam,
     answer: null,
-    faults: ["stock_image"],
+    errors: ["stock_image"],
   },
 });

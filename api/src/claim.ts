@@ -110,11 +110,11 @@ export const claimOperations = operations({
       "Publish a TXT record with `RecordText` at `RecordName`, on the current name servers of the name or in the domain of the other project. The service looks the record up now and repeatedly for 7 days. When the record exists, this project gets the domain without records, and domains of other projects at and below the name are withdrawn. Idempotent: the same name returns the pending claim and checks it again.",
     body: Type.Object({ Name: host, Labels: optional(Labels) }),
     answer: Claim,
-    tagged: true,
-    shows: "readClaim",
+    etag: true,
+    resultOperation: "readClaim",
     wait: 2,
     repeatable: true,
-    faults: [...nameFaults, "quota_exceeded", "token_restricted"],
+    errors: [...nameFaults, "quota_exceeded", "token_restricted"],
   },
   readClaim: {
     method: "GET",
@@ -123,7 +123,7 @@ export const claimOperations = operations({
     summary: "Get a claim",
     params: claimParam,
     answer: Claim,
-    tagged: true,
+    etag: true,
   },
   deleteClaim: {
     method: "DELETE",
@@ -133,7 +133,7 @@ export const claimOperations = operations({
     description: "Ends a pending claim. A domain from a completed claim is kept.",
     params: claimParam,
     answer: null,
-    faults: ["token_restricted"],
+    errors: ["token_restricted"],
   },
   listWithdrawnDomains: {
     method: "GET",
@@ -153,7 +153,7 @@ export const claimOperations = operations({
     summary: "Get a withdrawn domain with its zone file",
     params: withdrawnParam,
     answer: WithdrawnDomain,
-    tagged: true,
+    etag: true,
   },
   deleteWithdrawnDomain: {
     method: "DELETE",
@@ -162,7 +162,7 @@ export const claimOperations = operations({
     summary: "Delete a withdrawn domain",
     params: withdrawnParam,
     answer: null,
-    faults: ["token_restricted"],
+    errors: ["token_restricted"],
   },
   listReservations: {
     method: "GET",
@@ -182,8 +182,8 @@ export const claimOperations = operations({
       "Reserves the name for one project, or without `ProjectID` for none. The most specific reservation applies. Existing domains are kept. A reservation for a project also proves its claims and allows a public suffix.",
     body: Type.Object({ Name: host, ProjectID: optionalId(), Labels: optional(Labels) }),
     answer: Reservation,
-    tagged: true,
-    faults: ["reservation_exists"],
+    etag: true,
+    errors: ["reservation_exists"],
   },
   deleteReservation: {
     method: "DELETE",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ApiError, type ClientOptions, ConnectionError, createClient, WaitError } from "./client.ts";
 import { contract } from "./contract.ts";
-import { describeProblem, type FaultCode, faults } from "./errors.ts";
+import { describeProblem, type ErrorCode, errorCodes } from "./errors.ts";
 import { examples } from "./examples.ts";
 import { isSettled } from "./work.ts";
 
@@ -17,9 +17,9 @@ interface Sent {
 
 const json = (value: unknown, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(value), { headers: { "content-type": "application/json; charset=utf-8", ...headers } });
-const refuse = (code: FaultCode, headers: Record<string, string> = {}) =>
+const refuse = (code: ErrorCode, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(describeProblem(code, "A sentence.", "r1")), {
-    status: faults[code].status,
+    status: errorCodes[code].status,
     headers: { "content-type": "application/problem+json", "x-request-id": "r1", ...headers },
   });
 const empty = () => new Response(null, { status: 200, headers: { "content-length": "0" } });

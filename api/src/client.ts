@@ -5,7 +5,7 @@
 import { contract as brume, type Contract } from "./contract.ts";
 import type { Event } from "./event.ts";
 import { type Answer, type Body, isChange, type Operation, type Params, type Query } from "./operation.ts";
-import { alsoAnswers } from "./refusals.ts";
+import { alsoReturns } from "./operationerrors.ts";
 import { follow, type Reset, type StreamOptions } from "./stream.ts";
 import { createTransport, type TransportOptions } from "./transport.ts";
 import { isSettled } from "./work.ts";
@@ -184,7 +184,7 @@ export function createClient<const C extends Table = Contract>(options: ClientOp
       },
       body: input.body === undefined ? undefined : JSON.stringify(input.body),
       signal,
-      accepts: alsoAnswers(op),
+      accepts: alsoReturns(op),
     });
     const isJson = /^application\/json\b/i.test(headers.get("content-type") ?? "");
     return {

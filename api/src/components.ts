@@ -2,7 +2,7 @@
  * The parts of the OpenAPI document that do not depend on the contract: the TypeScript types of the document, the tags, the parameters
  * and headers that belong to a kind of operation (docs/spec.md#errors, #lists, #headers-and-queries-for-changes), and the error object.
  */
-import { type FaultCode, faults, fieldCodes } from "./errors.ts";
+import { type ErrorCode, errorCodes, fieldCodes } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export interface Response {
   readonly headers?: Readonly<Record<string, Reference>>;
   readonly content?: Readonly<Record<string, Media | { schema: Reference; examples: Record<string, Reference> }>>;
   /** Error codes that this status can carry. */
-  readonly "x-codes"?: readonly FaultCode[];
+  readonly "x-codes"?: readonly ErrorCode[];
 }
 
 export interface OperationObject {
@@ -173,7 +173,7 @@ export const headers: Readonly<Record<string, Json>> = {
   "WWW-Authenticate": header("`Bearer`, with `invalid_token` if a token was sent."),
 };
 
-export const codes = Object.keys(faults) as FaultCode[];
+export const codes = Object.keys(errorCodes) as ErrorCode[];
 export const text = { type: "string" } as const;
 export const problem: Json = {
   title: "Problem",

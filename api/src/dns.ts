@@ -62,13 +62,13 @@ export type Domain = Static<typeof Domain>;
 
 const changeOps = ["Create", "Update", "Delete"] as const;
 
-const Change = Type.Object({
+const ChangeInput = Type.Object({
   Op: word(changeOps),
   TypeRecord: optional(word(recordTypes)),
   ID: optionalId(),
   ...RecordFields.properties,
 });
-export type Change = Static<typeof Change>;
+export type ChangeInput = Static<typeof ChangeInput>;
 
 const AppliedChange = Type.Object(
   { Op: word(changeOps), Before: nullable(DnsRecord), After: nullable(DnsRecord) },
@@ -131,10 +131,10 @@ export const dnsOperations = operations({
       Labels: optional(Labels),
     }),
     answer: Domain,
-    tagged: true,
-    shows: "readDomain",
+    etag: true,
+    resultOperation: "readDomain",
     wait: 2,
-    faults: [...newDomainFaults, "zone_file_invalid", "quota_exceeded", "token_restricted"],
+    errors: [...newDomainFaults, "zone_file_invalid", "quota_exceeded", "token_restricted"],
   },
   readDomain: {
     method: "GET",
@@ -146,7 +146,7 @@ export const dnsOperations = operations({
     params: domainParam,
     answer: Domain,
     media: "text/dns",
-    tagged: true,
+    etag: true,
   },
   updateDomain: {
     method: "PUT",
@@ -156,10 +156,10 @@ export const dnsOperations = operations({
     params: domainParam,
     body: Type.Object({ Labels: optional(Labels) }),
     answer: Domain,
-    tagged: true,
-    shows: "readDomain",
+    etag: true,
+    resultOperation: "readDomain",
     repeatable: true,
-    faults: ["token_restricted"],
+    errors: ["token_restricted"],
   },
   deleteDomain: {
     method: "DELETE",
@@ -170,7 +170,7 @@ export const dnsOperations = operations({
     params: domainParam,
     answer: null,
     wait: 2,
-    faults: ["token_restricted"],
+    errors: ["token_restricted"],
   },
   changeRecords: {
     method: "POST",
@@ -180,10 +180,10 @@ export const dnsOperations = operations({
     description:
       "All or nothing, one transaction, one step of the serial. Rules are held against the outcome, so a CNAME may take the place of an A. With `dryRun` it is the preview.",
     params: domainParam,
-    body: Type.Object({ Changes: list(Change, { minItems: 1, maxItems: limits.changes }) }),
+    body: Type.Object({ Changes: list(ChangeInput, { minItems: 1, maxItems: limits.changes }) }),
     answer: ChangesetResult,
     wait: 2,
-    faults: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
+    errors: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
   },
   importZone: {
     method: "PUT",
@@ -200,7 +200,7 @@ export const dnsOperations = operations({
     answer: ChangesetResult,
     wait: 2,
     repeatable: true,
-    faults: ["zone_file_invalid", ...ruleFaults],
+    errors: ["zone_file_invalid", ...ruleFaults],
   },
   listVersions: {
     method: "GET",
@@ -222,7 +222,7 @@ export const dnsOperations = operations({
     body: Type.Object({ Serial: integer(0, 4_294_967_295) }),
     answer: ChangesetResult,
     wait: 2,
-    faults: ruleFaults,
+    errors: ruleFaults,
   },
   readRecord: {
     method: "GET",
@@ -231,7 +231,7 @@ export const dnsOperations = operations({
     summary: "Read one record by its own id",
     params: recordParam,
     answer: DnsRecord,
-    tagged: true,
+    etag: true,
   },
   deleteRecord: {
     method: "DELETE",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describeProblem, type FaultCode, faults, fieldCodes, legacyPath } from "./errors.ts";
+import { describeProblem, type ErrorCode, errorCodes, fieldCodes, legacyPath } from "./errors.ts";
 
 const requestId = "01JD4QK7Z8S3";
 
@@ -70,13 +70,13 @@ test("pointers become paths of the older form", () => {
 });
 
 test("codes are words, statuses are those of errors, and no field code is also the code of an answer", () => {
-  for (const code of Object.keys(faults) as FaultCode[]) {
+  for (const code of Object.keys(errorCodes) as ErrorCode[]) {
     assert.match(code, /^[a-z]+(?:_[a-z]+)*$/);
-    assert.ok(faults[code].status >= 400 && faults[code].status < 600, code);
-    assert.ok(faults[code].message.length > 0, code);
+    assert.ok(errorCodes[code].status >= 400 && errorCodes[code].status < 600, code);
+    assert.ok(errorCodes[code].message.length > 0, code);
   }
   assert.deepEqual(
-    fieldCodes.filter((code) => code in faults),
+    fieldCodes.filter((code) => code in errorCodes),
     [],
   );
 });

@@ -20,7 +20,7 @@ const missing = <Noun extends string>(what: string, noun: Noun) => ({
 const conflict = (message: string): FaultRow => ({ status: 409, message });
 
 /** Codes of error responses: `code` of the error object (docs/spec.md#errors). */
-export const faults = {
+export const errorCodes = {
   validation_failed: invalid("The request is invalid."),
   body_not_readable: invalid("The request body could not be read."),
   body_not_object: invalid("The request body must be an object."),
@@ -109,12 +109,12 @@ export const faults = {
   storage_unavailable: { status: 503, message: "The database is not available." },
 } as const satisfies Record<string, FaultRow>;
 
-export type FaultCode = keyof typeof faults;
+export type ErrorCode = keyof typeof errorCodes;
 
 /** Error codes of an object that does not exist. */
 export type MissingCode = {
-  [C in FaultCode]: (typeof faults)[C] extends { readonly noun: string } ? C : never;
-}[FaultCode];
+  [C in ErrorCode]: (typeof errorCodes)[C] extends { readonly noun: string } ? C : never;
+}[ErrorCode];
 
 /** Codes of single fields; only inside `errors`. */
 export const fieldCodes = [
@@ -135,9 +135,9 @@ export const fieldCodes = [
 export type FieldCode = (typeof fieldCodes)[number];
 
 /** One entry of `errors`. `pointer`: JSON Pointer into the body (RFC 6901), or `?name` for a query parameter. */
-export interface FieldFault {
+export interface FieldError {
   readonly pointer: string;
-  readonly code: FieldCode | FaultCode;
+  readonly code: FieldCode | ErrorCode;
   readonly detail: string;
 }
 
@@ -150,8 +150,8 @@ export interface Problem {
   readonly status: number;
   readonly detail: string;
   readonly instance: string;
-  readonly code: FaultCode;
-  readonly errors: readonly FieldFault[];
+  readonly code: ErrorCode;
+  readonly errors: readonly FieldError[];
 }
 
 /** Converts a pointer to the form of `ModelState`: `/Rules/0/Source` to `Rules[0].Source`, `?limit` to `limit`, the root to `""`. */
@@ -168,12 +168,12 @@ export function legacyPath(pointer: string): string {
 
 /** Creates the error object (docs/spec.md#errors). */
 export function describeProblem(
-  code: FaultCode,
+  code: ErrorCode,
   detail: string,
   requestId: string,
-  errors: readonly FieldFault[] = [],
+  errors: readonly FieldError[] = [],
 ): Problem {
-  const { status, message } = faults[code];
+  const { status, message } = errorCodes[code];
   // No prototype: a field may have any name.
   const state = Object.create(null) as Record<string, string[]>;
   for (const fault of errors) (state[legacyPath(fault.pointer)] ??= []).push(fault.detail);

@@ -58,7 +58,7 @@ const addresses =
 const ports = "`any`, or up to 64 ports and ranges such as `8000-8100`, separated by commas. Only with TCP and UDP.";
 
 /** One rule of a request. Defaults are part of the schema, so that an absent field differs from a rejected one. */
-export const RuleWish = Type.Object(
+export const FirewallRuleInput = Type.Object(
   {
     Name: optional(name({ minLength: 0, default: "" })),
     Action: word(ruleActions),
@@ -70,16 +70,16 @@ export const RuleWish = Type.Object(
   },
   shownAs(FirewallRule),
 );
-export type RuleWish = Static<typeof RuleWish>;
+export type FirewallRuleInput = Static<typeof FirewallRuleInput>;
 
 const Rules = optional(
-  list(RuleWish, {
+  list(FirewallRuleInput, {
     maxItems: firewallLimits.rules,
     description: "Evaluated in this order; the first matching rule decides.",
   }),
 );
 
-export const FirewallWish = Type.Object(
+export const FirewallInput = Type.Object(
   {
     Enabled: optional(boolean({ description: "`false`: all packets pass. Default `true`." })),
     DefaultRuleAction: optional(word(ruleActions, { description: "Verdict if no rule matches. Default `Deny`." })),
@@ -93,14 +93,14 @@ export const FirewallWish = Type.Object(
   },
   shownAs(Firewall),
 );
-export type FirewallWish = Static<typeof FirewallWish>;
+export type FirewallInput = Static<typeof FirewallInput>;
 
 export const packetProtocols = ["Tcp", "Udp", "Icmp"] as const;
 
 /** Default source port of the test: the first port of the dynamic range (RFC 6335). */
 export const dynamicPort = 49_152;
 
-export const PacketWish = Type.Object({
+export const PacketInput = Type.Object({
   Protocol: word(packetProtocols),
   Source: text({ maxLength: 64, description: "One IP address." }),
   SourcePort: optional(integer(1, 65_535, { description: `Only with TCP and UDP. Default ${dynamicPort}.` })),
@@ -111,7 +111,7 @@ export const PacketWish = Type.Object({
     word(ruleActions, { description: "Verdict if no rule of `Rules` matches. Default: the stored one." }),
   ),
 });
-export type PacketWish = Static<typeof PacketWish>;
+export type PacketInput = Static<typeof PacketInput>;
 
 export const FirewallVerdict = Type.Object(
   {

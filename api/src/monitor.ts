@@ -42,7 +42,7 @@ export const monitorOperations = operations({
     }),
     answer: text(),
     media: "text/plain",
-    faults: ["engine_unavailable"],
+    errors: ["engine_unavailable"],
   },
   openConsole: {
     method: "POST",
@@ -54,7 +54,7 @@ export const monitorOperations = operations({
     params: serverParam,
     body: Type.Object({ Type: word(["Serial", "Vnc"]) }),
     answer: Type.Object({ Url: text(), ExpiresAt: date() }, { title: "Console" }),
-    faults: ["action_not_allowed", "engine_unavailable"],
+    errors: ["action_not_allowed", "engine_unavailable"],
   },
   readServerMetrics: {
     method: "GET",

@@ -20,9 +20,9 @@ import {
   word,
   wordsFilter,
 } from "./common.ts";
-import { Firewall, FirewallVerdict, FirewallWish, PacketWish } from "./firewall.ts";
+import { Firewall, FirewallInput, FirewallVerdict, PacketInput } from "./firewall.ts";
 import { operations } from "./operation.ts";
-import { peerDialectWords, Tunnel, TunnelPeer, TunnelStatus, Vpn } from "./vpn.ts";
+import { peerDialectNames, Tunnel, TunnelPeer, TunnelStatus, Vpn } from "./vpn.ts";
 import { WorkError } from "./work.ts";
 
 const publicStates = ["FromPool", "Active", "Deleting"] as const;
@@ -105,7 +105,7 @@ export type Network = Static<typeof Network>;
 
 const peerQuery = Type.Object({
   peer: optional(
-    word(peerDialectWords, { description: "Output format (vendor). Default `strongswan`, for WireGuard `wg-quick`." }),
+    word(peerDialectNames, { description: "Output format (vendor). Default `strongswan`, for WireGuard `wg-quick`." }),
   ),
 });
 
@@ -155,10 +155,10 @@ export const networkOperations = operations({
       Labels: optional(Labels),
     }),
     answer: PublicNetwork,
-    tagged: true,
-    shows: "readPublicNetwork",
+    etag: true,
+    resultOperation: "readPublicNetwork",
     wait: 2,
-    faults: ["quota_exceeded", "pool_exhausted", "engine_unavailable"],
+    errors: ["quota_exceeded", "pool_exhausted", "engine_unavailable"],
   },
   readPublicNetwork: {
     method: "GET",
@@ -169,7 +169,7 @@ export const networkOperations = operations({
     params: publicParam,
     query: peerQuery,
     answer: PublicNetwork,
-    tagged: true,
+    etag: true,
   },
   updatePublicNetwork: {
     method: "PUT",
@@ -184,11 +184,11 @@ export const networkOperations = operations({
       Labels: optional(Labels),
     }),
     answer: PublicNetwork,
-    tagged: true,
-    shows: "readPublicNetwork",
+    etag: true,
+    resultOperation: "readPublicNetwork",
     wait: 2,
     repeatable: true,
-    faults: ["action_not_allowed"],
+    errors: ["action_not_allowed"],
   },
   deletePublicNetwork: {
     method: "DELETE",
@@ -198,9 +198,9 @@ export const networkOperations = operations({
     description: "Rejected while servers are linked. The addresses are not allocated again for 60 seconds.",
     params: publicParam,
     answer: null,
-    shows: "readPublicNetwork",
+    resultOperation: "readPublicNetwork",
     wait: 2,
-    faults: ["network_in_use"],
+    errors: ["network_in_use"],
   },
   configureVpn: {
     method: "PUT",
@@ -212,10 +212,10 @@ export const networkOperations = operations({
     params: publicParam,
     body: Vpn,
     answer: PublicNetwork,
-    tagged: true,
-    shows: "readPublicNetwork",
+    etag: true,
+    resultOperation: "readPublicNetwork",
     wait: 2,
-    faults: ["action_not_allowed", "tunnel_type_fixed", "peer_network_overlap", "quota_exceeded", "engine_unavailable"],
+    errors: ["action_not_allowed", "tunnel_type_fixed", "peer_network_overlap", "quota_exceeded", "engine_unavailable"],
   },
   readVpnStatus: {
     method: "GET",
@@ -249,7 +249,7 @@ export const networkOperations = operations({
     query: peerQuery,
     answer: TunnelPeer,
     wait: 2,
-    faults: ["action_not_allowed"],
+    errors: ["action_not_allowed"],
   },
   configureFirewall: {
     method: "PUT",
@@ -259,13 +259,13 @@ export const networkOperations = operations({
     description:
       'Replaces all rules atomically: every packet is judged by the old set or by the new one. Connections that the new set allows continue; others are closed. With `ConfirmWithin`, the last confirmed set returns unless a request confirms the new one in time: `{"Confirm":true}`, or the same set without `ConfirmWithin`.',
     params: publicParam,
-    body: FirewallWish,
+    body: FirewallInput,
     answer: PublicNetwork,
-    tagged: true,
-    shows: "readPublicNetwork",
+    etag: true,
+    resultOperation: "readPublicNetwork",
     wait: 2,
     repeatable: true,
-    faults: ["action_not_allowed", "quota_exceeded", "nothing_to_confirm"],
+    errors: ["action_not_allowed", "quota_exceeded", "nothing_to_confirm"],
   },
   checkFirewall: {
     method: "POST",
@@ -275,9 +275,9 @@ export const networkOperations = operations({
     description:
       "Returns the verdict on the first packet of a connection, by the stored rules or by the given ones. Changes nothing.",
     params: publicParam,
-    body: PacketWish,
+    body: PacketInput,
     answer: FirewallVerdict,
-    asks: true,
+    readOnlyPost: true,
   },
   listNetworks: {
     method: "GET",
@@ -295,7 +295,7 @@ export const networkOperations = operations({
     summary: "Get a private network",
     params: privateParam,
     answer: Network,
-    tagged: true,
+    etag: true,
   },
   createNetwork: {
     method: "POST",
@@ -324,9 +324,9 @@ export const networkOperations = operations({
       Labels: optional(Labels),
     }),
     answer: Network,
-    tagged: true,
-    shows: "readNetwork",
-    faults: ["quota_exceeded", "pool_exhausted"],
+    etag: true,
+    resultOperation: "readNetwork",
+    errors: ["quota_exceeded", "pool_exhausted"],
   },
   updateNetwork: {
     method: "PUT",
@@ -336,8 +336,8 @@ export const networkOperations = operations({
     params: privateParam,
     body: Type.Object({ Name: optional(name()), Labels: optional(Labels) }),
     answer: Network,
-    tagged: true,
-    shows: "readNetwork",
+    etag: true,
+    resultOperation: "readNetwork",
     repeatable: true,
   },
   deleteNetwork: {
@@ -348,6 +348,6 @@ export const networkOperations = operations({
     description: "Rejected while servers are linked.",
     params: privateParam,
     answer: null,
-    faults: ["network_in_use"],
+    errors: ["network_in_use"],
   },
 });

@@ -21,11 +21,11 @@ import {
   text,
 } from "./components.ts";
 import type { OperationName } from "./contract.ts";
-import { describeProblem, type FaultCode, faults } from "./errors.ts";
+import { describeProblem, type ErrorCode, errorCodes } from "./errors.ts";
 import type { Example } from "./examples/example.ts";
 import { examples } from "./examples.ts";
 import { isChange, type Operation } from "./operation.ts";
-import { alsoAnswers, faultsOf, pathFaults, takesIfMatch } from "./refusals.ts";
+import { alsoReturns, errorsOf, pathErrors, takesIfMatch } from "./operationerrors.ts";
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null;
 const refer = (kind: keyof OpenApi["components"], name: string): Reference => ({
@@ -81,9 +81,9 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
   schemas.describe(problem);
 
   /** One error status with its codes. Operations share it, so it is a component. */
-  function describeRefusal(status: number, own: readonly FaultCode[]): Reference {
+  function describeRefusal(status: number, own: readonly ErrorCode[]): Reference {
     const response: Response = {
-      description: own.map((code) => `\`${code}\`: ${faults[code].message}`).join("\n\n"),
+      description: own.map((code) => `\`${code}\`: ${errorCodes[code].message}`).join("\n\n"),
       headers: referAll("headers", [
         "X-Request-Id",
         ...(status === 401 ? ["WWW-Authenticate"] : []),
@@ -107,7 +107,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     const isRead = op.method === "GET";
     const names = [
       "X-Request-Id",
-      ...(op.tagged ? ["ETag"] : []),
+      ...(op.etag ? ["ETag"] : []),
       ...(op.list ? ["Link", "X-Total-Count"] : []),
       ...(isRead ? [] : ["Preference-Applied", "Idempotency-Replayed", "X-Dry-Run"]),
     ];
@@ -120,11 +120,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     };
     const isText = schema["type"] === "string" && op.media !== undefined;
     return {
-      description: op.list
-        ? "The objects that match."
-        : op.tagged
-          ? "The object as it is then."
-          : "What was asked for.",
+      description: op.list ? "The objects that match." : op.etag ? "The object as it is then." : "What was asked for.",
       ...said,
       content: {
         ...(!isText && { "application/json": json }),
@@ -159,7 +155,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
   function describeOperation(name: string, op: Operation): OperationObject {
     const example: Example = examples[name as OperationName] ?? {};
     const answer = describeAnswer(op, example);
-    const refused = Map.groupBy(faultsOf(op), (code): number => faults[code].status);
+    const refused = Map.groupBy(errorsOf(op), (code): number => errorCodes[code].status);
     const parameters = describeParameters(op, example.path);
     const tag = tagOf[op.path.split("/")[1] ?? ""] ?? "service";
     used.add(tag);
@@ -184,7 +180,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
       }),
       responses: {
         200: answer,
-        ...Object.fromEntries(alsoAnswers(op).map((status) => [status, answer])),
+        ...Object.fromEntries(alsoReturns(op).map((status) => [status, answer])),
         ...Object.fromEntries([...refused].map(([status, own]) => [status, describeRefusal(status, own)])),
       },
       "x-scope": op.access,
@@ -197,7 +193,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     paths[op.path] = { ...paths[op.path], [op.method.toLowerCase()]: describeOperation(name, op) };
   }
 
-  const shown = codes.filter((code) => used.has(code) || (pathFaults as readonly FaultCode[]).includes(code));
+  const shown = codes.filter((code) => used.has(code) || (pathErrors as readonly ErrorCode[]).includes(code));
   return {
     openapi: "3.1.1",
     info: { title: "Brume", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
@@ -213,7 +209,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
       examples: Object.fromEntries(
         shown.map((code) => [
           code,
-          { summary: faults[code].message, value: describeProblem(code, faults[code].message, "01JD4QK7Z8S3") },
+          { summary: errorCodes[code].message, value: describeProblem(code, errorCodes[code].message, "01JD4QK7Z8S3") },
         ]),
       ),
       securitySchemes: {

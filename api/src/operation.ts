@@ -3,7 +3,7 @@
  * derived. The contract (`contract.ts`) is a table of such values.
  */
 import { type Static, type TObject, type TSchema } from "typebox";
-import type { FaultCode, MissingCode } from "./errors.ts";
+import type { ErrorCode, MissingCode } from "./errors.ts";
 
 export const scopes = [
   "server:read",
@@ -49,17 +49,17 @@ export interface Operation {
   /** The response is an array with paging, filters and `X-Total-Count`. */
   readonly list?: boolean;
   /** The response is one object with an `ETag`. */
-  readonly tagged?: boolean;
+  readonly etag?: boolean;
   /** Seconds that the response waits by default for the change to take effect; `Prefer: wait` can extend it. */
   readonly wait?: number;
   /** Name of the operation that returns the object which this one creates, changes or deletes in the background. */
-  readonly shows?: string;
+  readonly resultOperation?: string;
   /** A `POST` that changes nothing and has a body for its input. It is not audited and is allowed in blocked projects. */
-  readonly asks?: boolean;
+  readonly readOnlyPost?: boolean;
   /** The operation is idempotent without an `Idempotency-Key`. */
   readonly repeatable?: boolean;
   /** A change that is allowed in a blocked project. */
-  readonly whenBlocked?: boolean;
+  readonly allowedWhenBlocked?: boolean;
   /**
    * A read whose response contains more than committed rows (state of VMs, counters, time), or rows whose commits are not counted. The
    * response of any other read may be cached until the next commit.
@@ -70,7 +70,7 @@ export interface Operation {
   /** The operation responds before the service is ready and while it stops. */
   readonly alwaysAnswers?: boolean;
   /** Error codes besides those that every operation of its kind can return. */
-  readonly faults?: readonly FaultCode[];
+  readonly errors?: readonly ErrorCode[];
 }
 
 /** Returns the table with its exact type. */
@@ -95,5 +95,5 @@ export function isStored(op: Operation): boolean {
 
 /** Returns true for a change: it accepts `Idempotency-Key`, `Prefer: wait` and `dryRun`, and is audited. All others only read. */
 export function isChange(op: Operation): boolean {
-  return op.method !== "GET" && op.asks !== true;
+  return op.method !== "GET" && op.readOnlyPost !== true;
 }

@@ -71,7 +71,7 @@ export const orphanOperations = operations({
       { ServerID: nullable(id()), ImageID: nullable(id()) },
       { title: "Adopted", description: "Exactly one of the two is set." },
     ),
-    faults: [
+    errors: [
       "action_not_allowed",
       "image_not_ready",
       "network_full",

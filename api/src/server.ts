@@ -1,6 +1,6 @@
 /** Servers: virtual machines with a disk, network addresses and a guest operating system. */
 import { type Static, Type } from "typebox";
-import { Action, actionStates, actionTypes, Order, serverStates, waitForField } from "./action.ts";
+import { Action, ActionInput, actionStates, actionTypes, serverStates, waitForField } from "./action.ts";
 import { families, SshKey } from "./catalog.ts";
 import {
   boolean,
@@ -21,7 +21,7 @@ import {
   word,
   wordsFilter,
 } from "./common.ts";
-import type { FaultCode } from "./errors.ts";
+import type { ErrorCode } from "./errors.ts";
 import { operations } from "./operation.ts";
 import { MachineError } from "./work.ts";
 
@@ -168,7 +168,7 @@ const place = {
 const network = optionalId({ description: "Network to link. Default: the shared network of the location." });
 const sysprep = optional(ignored({ description: "Accepted for compatibility; ignored." }));
 
-export const wishFields = {
+export const createServerFields = {
   ...editable,
   DCLocation: optional(
     text({ maxLength: 64, description: "Default: the location of `NetworkID`, else the first location." }),
@@ -182,8 +182,8 @@ export const wishFields = {
   IsNeedSysprep: sysprep,
 };
 
-export const ServerWish = Type.Object({ Name: name(), HostName: oneHostName, ...wishFields });
-export type ServerWish = Static<typeof ServerWish>;
+export const CreateServerInput = Type.Object({ Name: name(), HostName: oneHostName, ...createServerFields });
+export type CreateServerInput = Static<typeof CreateServerInput>;
 
 export const ServerEdit = Type.Object({
   Name: optional(name()),
@@ -217,7 +217,7 @@ export const serverParam = { id: "server_not_found" } as const;
 const actionParams = { id: "server_not_found", actionID: "action_not_found" } as const;
 
 /** Errors that reject the creation of a server. */
-export const planFaults = [
+export const planErrors = [
   "image_not_ready",
   "location_mismatch",
   "network_deleting",
@@ -227,7 +227,7 @@ export const planFaults = [
   "engine_unavailable",
   "address_taken",
   "network_full",
-] as const satisfies readonly FaultCode[];
+] as const satisfies readonly ErrorCode[];
 
 export const serverOperations = operations({
   listServers: {
@@ -255,11 +255,11 @@ export const serverOperations = operations({
     summary: "Create a server",
     description:
       "The response contains the addresses. Disk, network and boot follow in the background; the action `Create` shows the progress.",
-    body: ServerWish,
+    body: CreateServerInput,
     answer: Server,
-    tagged: true,
-    shows: "readServer",
-    faults: planFaults,
+    etag: true,
+    resultOperation: "readServer",
+    errors: planErrors,
   },
   readServer: {
     method: "GET",
@@ -269,7 +269,7 @@ export const serverOperations = operations({
     summary: "Get a server",
     params: serverParam,
     answer: Server,
-    tagged: true,
+    etag: true,
   },
   updateServer: {
     method: "PUT",
@@ -281,9 +281,9 @@ export const serverOperations = operations({
     params: serverParam,
     body: ServerEdit,
     answer: Action,
-    shows: "readAction",
+    resultOperation: "readAction",
     repeatable: true,
-    faults: [
+    errors: [
       "action_not_allowed",
       "queue_full",
       "quota_exceeded",
@@ -300,9 +300,9 @@ export const serverOperations = operations({
     description: "Runs before all queued actions of the server.",
     params: serverParam,
     answer: null,
-    shows: "readServer",
+    resultOperation: "readServer",
     repeatable: true,
-    faults: ["server_protected"],
+    errors: ["server_protected"],
   },
   copyServer: {
     method: "POST",
@@ -314,9 +314,9 @@ export const serverOperations = operations({
     params: serverParam,
     body: ServerCopy,
     answer: Server,
-    tagged: true,
-    shows: "readServer",
-    faults: ["action_not_allowed", "queue_full", ...planFaults],
+    etag: true,
+    resultOperation: "readServer",
+    errors: ["action_not_allowed", "queue_full", ...planErrors],
   },
   rebuildServer: {
     method: "POST",
@@ -327,9 +327,9 @@ export const serverOperations = operations({
     params: serverParam,
     body: ServerRebuild,
     answer: Server,
-    tagged: true,
-    shows: "readServer",
-    faults: [
+    etag: true,
+    resultOperation: "readServer",
+    errors: [
       "server_protected",
       "action_not_allowed",
       "queue_full",
@@ -344,10 +344,10 @@ export const serverOperations = operations({
     access: "server:write",
     summary: "Start an action",
     params: serverParam,
-    body: Order,
+    body: ActionInput,
     answer: Action,
-    shows: "readAction",
-    faults: [
+    resultOperation: "readAction",
+    errors: [
       "action_not_allowed",
       "server_busy",
       "queue_full",
@@ -387,7 +387,7 @@ export const serverOperations = operations({
     description: "A queued action ends at once. A running action ends at its next step if that step can be undone.",
     params: actionParams,
     answer: Action,
-    shows: "readAction",
-    faults: ["action_not_allowed"],
+    resultOperation: "readAction",
+    errors: ["action_not_allowed"],
   },
 });

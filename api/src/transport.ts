@@ -3,7 +3,7 @@
  * `Idempotency-Key`, with which the service returns the first response again. This module knows no operation; fetch, sleep and random
  * numbers are parameters.
  */
-import type { FaultCode, FieldFault, Problem } from "./errors.ts";
+import type { ErrorCode, FieldError, Problem } from "./errors.ts";
 
 export interface TransportOptions {
   /** URL of the service, with or without a path: `http://127.0.0.1:8080`, `https://cloud.example.com/brume`. */
@@ -56,10 +56,10 @@ const longestRetryAfter = 60_000;
 export class ApiError extends Error {
   override readonly name = "ApiError";
   /** `unreadable`: the response is no error object of Brume, for example the page of a proxy. */
-  readonly code: FaultCode | "unreadable";
+  readonly code: ErrorCode | "unreadable";
   readonly status: number;
   readonly detail: string;
-  readonly errors: readonly FieldFault[];
+  readonly errors: readonly FieldError[];
   readonly requestId: string;
   /** The error object of the response. */
   readonly problem: Problem | null;

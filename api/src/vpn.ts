@@ -88,7 +88,7 @@ export const Tunnel = Type.Object(
 export type Tunnel = Static<typeof Tunnel>;
 
 /** One tunnel of a request. With `Id` the tunnel is updated, without it is created. The required fields depend on `Type`. */
-export const TunnelWish = Type.Object(
+export const TunnelInput = Type.Object(
   {
     Id: optionalId({ description: "Id of a tunnel of this network. Absent: create a tunnel." }),
     // An empty text counts as absent, as for every required field.
@@ -151,10 +151,10 @@ export const TunnelWish = Type.Object(
   },
   shownAs(Tunnel),
 );
-export type TunnelWish = Static<typeof TunnelWish>;
+export type TunnelInput = Static<typeof TunnelInput>;
 
 /** The complete list of tunnels. A tunnel that is absent is deleted. */
-export const Vpn = Type.Object({ Tunnels: list(TunnelWish, { maxItems: tunnelLimits.tunnels }) });
+export const Vpn = Type.Object({ Tunnels: list(TunnelInput, { maxItems: tunnelLimits.tunnels }) });
 export type Vpn = Static<typeof Vpn>;
 
 const bytes = integer(0, Number.MAX_SAFE_INTEGER);
@@ -183,7 +183,7 @@ export const peerDialects = {
   IPsec: ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate"],
   WireGuard: ["wg-quick", "wg", "mikrotik"],
 } as const satisfies Record<TunnelType, readonly string[]>;
-export const peerDialectWords = [
+export const peerDialectNames = [
   "strongswan",
   "libreswan",
   "mikrotik",
@@ -192,11 +192,11 @@ export const peerDialectWords = [
   "wg-quick",
   "wg",
 ] as const;
-export type PeerDialect = (typeof peerDialectWords)[number];
+export type PeerDialect = (typeof peerDialectNames)[number];
 
 export const TunnelPeer = Type.Object(
   {
-    Peer: word(peerDialectWords),
+    Peer: word(peerDialectNames),
     Config: text({ description: "`GET`: with the placeholders `<SharedKey>` and `<private key>`. `POST`: complete." }),
     Qr: text({ description: "`wg-quick`: the configuration as a QR code (SVG). Otherwise empty." }),
   },

@@ -114,9 +114,9 @@ export const webhookOperations = operations({
       Labels: optional(Labels),
     }),
     answer: Webhook,
-    tagged: true,
-    shows: "readWebhook",
-    faults: ["quota_exceeded"],
+    etag: true,
+    resultOperation: "readWebhook",
+    errors: ["quota_exceeded"],
   },
   readWebhook: {
     method: "GET",
@@ -126,7 +126,7 @@ export const webhookOperations = operations({
     summary: "Get a webhook",
     params: webhookParam,
     answer: Webhook,
-    tagged: true,
+    etag: true,
   },
   deleteWebhook: {
     method: "DELETE",
@@ -157,6 +157,6 @@ export const webhookOperations = operations({
       "Sends the delivery now, outside the order. If `State` is `Failed` and the endpoint accepts the delivery, the webhook continues where it stopped.",
     params: { id: "webhook_not_found", deliveryID: "delivery_not_found" },
     answer: Delivery,
-    faults: ["action_not_allowed"],
+    errors: ["action_not_allowed"],
   },
 });

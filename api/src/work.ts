@@ -18,7 +18,7 @@ export function isSettled(answer: unknown): boolean {
 }
 
 /** Error codes of background work and their titles. Programs compare the code. */
-export const workFaults = {
+export const taskErrors = {
   boot_failed: "The server did not start.",
   disk_failed: "The disk could not be prepared.",
   disk_missing: "The disk of the server is missing or damaged.",
@@ -42,13 +42,13 @@ export const workFaults = {
   internal: "An unexpected error happened.",
 } as const satisfies Readonly<Record<string, string>>;
 
-export type WorkCode = keyof typeof workFaults;
+export type WorkCode = keyof typeof taskErrors;
 
 const shape = {
   type: text({ description: "Reference page of the error: `/docs#<code>`." }),
   title: text(),
   detail: text({ description: "One sentence with the names and numbers of this case." }),
-  code: text({ description: `Such as ${Object.keys(workFaults).slice(0, 3).join(", ")}.` }),
+  code: text({ description: `Such as ${Object.keys(taskErrors).slice(0, 3).join(", ")}.` }),
   step: nullable(text({ description: "Name of the failed step." })),
 };
 

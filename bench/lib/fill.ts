@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { systemClock } from "../../service/src/base/clock.ts";
-import { keepSecret } from "../../service/src/base/secretfile.ts";
+import { ensureSecretFile } from "../../service/src/base/secretfile.ts";
 import * as table from "../../service/src/dns/table.ts";
 import { migrate } from "../../service/src/store/migrate.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
@@ -13,7 +13,7 @@ export async function fill(folder: string, domains: number, each: number): Promi
   mkdirSync(folder, { recursive: true });
   const store = await openSqlite(join(folder, databaseName), { log: () => {} });
   await migrate(store);
-  await ensureFirst(store, systemClock, keepSecret(folder, "token").value);
+  await ensureFirst(store, systemClock, ensureSecretFile(folder, "token").value);
   const now = systemClock.now();
   const serial = Math.floor(now / 1000);
   for (let from = 0; from < domains; from += 100)

@@ -16,16 +16,16 @@ import { parseAddresses } from "./base/address.ts";
 import { systemClock } from "./base/clock.ts";
 import { createLog, type Log } from "./base/log.ts";
 import { quoteShell } from "./base/quote.ts";
-import { type KeptSecret, keepSecret } from "./base/secretfile.ts";
+import { ensureSecretFile, type KeptSecret } from "./base/secretfile.ts";
 import { type Config, ConfigError, loadConfig } from "./config.ts";
 import { listAllDomains } from "./dns/table.ts";
 import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
-import { createBuiltin } from "./drivers/nameserver/builtin.ts";
-import { holdNames } from "./drivers/router/claim.ts";
-import { closedExcept, resolversFor } from "./drivers/router/closed.ts";
-import { tagOf } from "./drivers/router/name.ts";
-import { startRouter } from "./drivers/router/start.ts";
+import { createBuiltin } from "./drivers/nameserver/builtin/builtin.ts";
+import { holdNames } from "./drivers/router/linux/installations.ts";
+import { startRouter } from "./drivers/router/linux/start.ts";
+import { closedExcept, resolversFor } from "./drivers/router/model/closedaddresses.ts";
+import { tagOf } from "./drivers/router/model/name.ts";
 import { createSender } from "./drivers/webhook/sender.ts";
 import { isBackupFolder, isOwnFolder } from "./server/flow/image.ts";
 import { createService } from "./service.ts";
@@ -50,7 +50,7 @@ async function start(config: Config): Promise<void> {
   for (const name of config.unknown) log("warn", `${name} is set, but Brume has no such setting.`);
   const tls = config.tls && (await readTls(config.tls));
   await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(blame("BRUME_DATA"));
-  const kept = config.token === null ? keepSecret(config.dataFolder, "token") : null;
+  const kept = config.token === null ? ensureSecretFile(config.dataFolder, "token") : null;
 
   const database = join(config.dataFolder, databaseName);
   const store =

@@ -16,48 +16,48 @@ import { auditRows } from "./account/table.ts";
 import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
+import { syncOperatorImages } from "./catalog/operatorimages.ts";
 import { catalogRoutes } from "./catalog/routes.ts";
-import { syncStock } from "./catalog/stock.ts";
 import { defaultKeep, type Keep } from "./config.ts";
-import { claimKeeper } from "./dns/claimkeeper.ts";
+import { filterEventForToken } from "./dns/access.ts";
+import { claimReconciler } from "./dns/claimreconciler.ts";
 import { pastClaims } from "./dns/claimtable.ts";
-import { delegationKeeper, historyKeeper } from "./dns/keeper.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
 import { type FetchZone, fetchZone } from "./dns/migrate.ts";
 import { createZones } from "./dns/publisher.ts";
+import { delegationReconciler, historyPruner } from "./dns/reconciler.ts";
 import { dnsRoutes } from "./dns/routes.ts";
-import { veil } from "./dns/sight.ts";
 import { retiredZones } from "./dns/table.ts";
-import type { Consoles, Images, Machines } from "./drivers/machine/port.ts";
-import type { Nameserver } from "./drivers/nameserver/port.ts";
-import type { Router } from "./drivers/router/port.ts";
-import type { Sender } from "./drivers/webhook/port.ts";
-import { hearCommits } from "./engine/commit.ts";
+import type { Consoles, Images, Machines } from "./drivers/machine/interface.ts";
+import type { Nameserver } from "./drivers/nameserver/interface.ts";
+import type { Router } from "./drivers/router/interface.ts";
+import type { Sender } from "./drivers/webhook/interface.ts";
+import { observeCommits } from "./engine/commit.ts";
 import { createEngine, type Engine } from "./engine/engine.ts";
-import { createFeed, eventKeeper } from "./engine/event.ts";
-import { endedTasks, pruneKeeper } from "./engine/prune.ts";
+import { createFeed, eventPruner } from "./engine/event.ts";
+import { endedTasks, pruneReconciler } from "./engine/prune.ts";
 import { createPruneTime } from "./engine/prunetime.ts";
 import { endedWithin } from "./engine/task.ts";
-import { createDiskWatch, type DiskSettings, type DiskState, describeDisk, withoutStorage } from "./http/disk.ts";
-import { createDiskNews } from "./http/disknews.ts";
+import { createDiskNews } from "./http/diskevents.ts";
+import { createDiskWatch, type DiskSettings, type DiskState, describeDisk, withoutStorage } from "./http/diskspace.ts";
 import { printEvent } from "./http/events.ts";
 import { moveKeyTimes, storedKeys } from "./http/idempotency.ts";
-import type { Readiness } from "./http/own.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
+import type { Readiness } from "./http/servicehandlers.ts";
 import { createTickets } from "./http/tickets.ts";
 import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { importFlow } from "./server/flow/import.ts";
 import { addServerMetrics } from "./server/metrics.ts";
+import { capacityOf } from "./server/model/capacity.ts";
 import { countOrphans, retiredRows } from "./server/orphantable.ts";
-import { capacityOf } from "./server/room.ts";
 import { allServerRoutes } from "./server/routes.ts";
 import { createSampler } from "./server/sampler.ts";
 import { createServers } from "./server/servers.ts";
 import { sumAll } from "./server/table.ts";
 import { StorageError, type Store } from "./store/db.ts";
-import { createWebhooks, type Webhooks } from "./webhook/keeper.ts";
 import { webhookRoutes } from "./webhook/routes.ts";
 import { endedDeliveries } from "./webhook/table.ts";
+import { createWebhooks, type Webhooks } from "./webhook/worker.ts";
 
 export interface ServiceOptions {
   readonly store: Store;
@@ -120,7 +120,7 @@ const mostSilence = 1000;
 export function createService(options: ServiceOptions): Service {
   const { nameserver, machines, images, consoles, clock, random, sealer, dnsNames, resolvers } = options;
   const log = withoutStorage(options.log);
-  const store = hearCommits(options.store);
+  const store = observeCommits(options.store);
   const caps = { ...defaultKeep, ...options.keep?.caps };
   const { period = minute } = options.keep ?? {};
   const { days, count } = caps.event;
@@ -129,7 +129,7 @@ export function createService(options: ServiceOptions): Service {
   const authenticator = createAuthenticator(store, clock);
   const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
   const figures = dnsMetrics(nameserver);
-  const surroundings = { ...options.networks, deviceOf: (card: number) => machines.deviceOf(card) };
+  const surroundings = { ...options.networks, deviceOf: (nic: number) => machines.deviceOf(nic) };
   const networks = createNetworks({
     ...options,
     store,
@@ -153,12 +153,12 @@ export function createService(options: ServiceOptions): Service {
     greetsSsh: async (network, address) =>
       (await options.router.greeting(network, address, sshPort))?.startsWith("SSH-") === true,
   });
-  const sampler = createSampler({ store, clock, pruneTime, machines: servers.sight, networks: networks.live });
+  const sampler = createSampler({ store, clock, pruneTime, machines: servers.machineStatus, networks: networks.live });
   addServerMetrics(figures.registry, store, sampler);
   const importing = { store, clock, images };
   const importer = importFlow(importing);
   const tickets = createTickets(clock, options.randomBytes);
-  const desk = {
+  const context = {
     store,
     clock,
     log,
@@ -175,14 +175,14 @@ export function createService(options: ServiceOptions): Service {
   const webhooks: Webhooks = createWebhooks({ ...options, store, feed, print: printEvent });
   const { parentPort: port = 53 } = options;
   const parents = { nameServers: dnsNames, resolvers, port };
-  const delegation = delegationKeeper(store, clock, parents, zones.served);
-  const claims = claimKeeper({ store, clock, zones, nameServers: dnsNames, resolvers, delegation });
+  const delegation = delegationReconciler(store, clock, parents, zones.served);
+  const claims = claimReconciler({ store, clock, zones, nameServers: dnsNames, resolvers, delegation });
   const claimTools = {
     store,
     clock,
     random: options.randomBytes,
     ended: (task: number, wanted?: Parameters<Engine["ended"]>[1]) => engine.ended(task, wanted),
-    keeper: claims,
+    reconciler: claims,
   };
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
@@ -203,7 +203,7 @@ export function createService(options: ServiceOptions): Service {
     const silent = sleep(mostSilence, false, { signal: patience.signal }).catch(() => false);
     databaseAnswers = (await Promise.race([asked, silent])) && store.trouble() === null;
     patience.abort();
-    const machine = servers.sight.look().then(
+    const machine = servers.machineStatus.look().then(
       ({ ready, detail }) => ({ ready, detail }),
       () => ({ ready: false, detail: "the machines do not answer" }),
     );
@@ -264,7 +264,7 @@ export function createService(options: ServiceOptions): Service {
         ipv6: options.networks.publicPool6 !== null,
         async capacity(db) {
           // With machines that do not answer nothing is free.
-          const status = await servers.sight.look().catch(() => null);
+          const status = await servers.machineStatus.look().catch(() => null);
           return capacityOf(
             status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 },
             await sumAll(db),
@@ -272,14 +272,14 @@ export function createService(options: ServiceOptions): Service {
           );
         },
       }),
-      ...allServerRoutes(desk, sampler, importing, importer),
+      ...allServerRoutes(context, sampler, importing, importer),
       ...dnsRoutes(
         { clock, zones, nameServers: dnsNames, fetchZone: options.fetchZone ?? fetch },
         delegation,
         claimTools,
       ),
       ...networks.handlers,
-      ...webhookRoutes({ ...options, keeper: webhooks.keeper, wake: webhooks.wake }),
+      ...webhookRoutes({ ...options, reconciler: webhooks.reconciler, wake: webhooks.wake }),
     },
     authenticate: authenticator.authenticate,
     audit: auditTable,
@@ -287,7 +287,7 @@ export function createService(options: ServiceOptions): Service {
     look,
     documents,
     freshness: () => (store.processes === "one" ? store.commits() + zones.steps() : null),
-    veil,
+    filterEvent: filterEventForToken,
     ended: (tasks, ms) =>
       endedWithin(
         engine.ended,
@@ -302,16 +302,16 @@ export function createService(options: ServiceOptions): Service {
   const engine = createEngine({
     store,
     flows: [...servers.flows, importer],
-    keepers: [
+    reconcilers: [
       delegation,
       claims,
-      historyKeeper(store, { time: pruneTime, cap: caps.version, period }),
-      ...networks.keepers,
-      ...servers.keepers,
-      sampler.keeper,
-      eventKeeper(feed, pruneTime, period),
-      pruneKeeper({ store, time: pruneTime, prunables, caps, period }),
-      webhooks.keeper,
+      historyPruner(store, { time: pruneTime, cap: caps.version, period }),
+      ...networks.reconcilers,
+      ...servers.reconcilers,
+      sampler.reconciler,
+      eventPruner(feed, pruneTime, period),
+      pruneReconciler({ store, time: pruneTime, prunables, caps, period }),
+      webhooks.reconciler,
     ],
     clock,
     random,
@@ -333,7 +333,7 @@ export function createService(options: ServiceOptions): Service {
   /** What a start writes. A full disk keeps nobody from reading and from being answered by DNS: then it is written later. */
   async function begin(): Promise<void> {
     try {
-      await syncStock(store, await images.listOperatorImages(), clock.now());
+      await syncOperatorImages(store, await images.listOperatorImages(), clock.now());
       await networks.begin();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;

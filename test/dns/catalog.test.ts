@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createWorld, type World } from "../world.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
 import { type Asker, decode, openAsker, query, target } from "./ask.ts";
 import { freePort, type Knot, startKnot } from "./knot.ts";
 import { type Named, startNamed } from "./named.ts";
@@ -13,7 +13,7 @@ import { type Named, startNamed } from "./named.ts";
 const KEY = { name: "transfer.brume", algorithm: "hmac-sha256", secret: Buffer.alloc(32, 9).toString("base64") };
 const catalog = "catalog.brume.invalid";
 
-let world: World;
+let world: TestService;
 let knot: Knot;
 let named: Named;
 const askers: Record<string, Asker> = {};
@@ -23,7 +23,7 @@ before(async () => {
   // Each at an address of its own, from which it asks too: by it they are told apart.
   const hosts = ["127.0.0.2", "127.0.0.1"] as const;
   const notify = hosts.map((host, i) => ({ host, port: ports[i] as number, key: KEY.name }));
-  world = await createWorld("sqlite", { transfer: { addresses: [], keys: [KEY], notify, catalog } });
+  world = await createTestService("sqlite", { transfer: { addresses: [], keys: [KEY], notify, catalog } });
   const { port } = target(world.dns);
   const member = `    master: brume
     acl: brume

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { decode, openAsker, query, target } from "./ask.ts";
 import { type Knot, startKnot } from "./knot.ts";
 import { openServer, openStream } from "./tools.ts";

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
-import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
 import { type Asker, type Decoded, decode, openAsker, query } from "./ask.ts";
 import { type Knot, startKnot } from "./knot.ts";
 import { image, set } from "./zonefile.ts";

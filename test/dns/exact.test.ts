@@ -7,12 +7,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { wholeZone } from "../../service/src/dns/apply.ts";
-import { recordKey, type StoredRecord } from "../../service/src/dns/record.ts";
-import { automaticSoa } from "../../service/src/dns/served.ts";
-import { parseZone } from "../../service/src/dns/zonefile/parse.ts";
-import { printZone } from "../../service/src/dns/zonefile/print.ts";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { fullZone } from "../../service/src/dns/apply.ts";
+import { recordKey, type StoredRecord } from "../../service/src/dns/model/record.ts";
+import { automaticSoa } from "../../service/src/dns/model/served.ts";
+import { parseZone } from "../../service/src/dns/model/zonefile/parse.ts";
+import { printZone } from "../../service/src/dns/model/zonefile/print.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { freePort, type Knot, startKnot } from "./knot.ts";
 import { openServer, run } from "./tools.ts";
 
@@ -51,7 +51,7 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), "brume-exact-"));
   ours = await openServer({ transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] } });
   ({ address } = await ours.observe());
-  await ours.publish([wholeZone({ id: 1, project_id: 1, ascii: domain, serial }, records, nameServers)]);
+  await ours.publish([fullZone({ id: 1, project_id: 1, ascii: domain, serial }, records, nameServers)]);
 });
 
 after(async () => {

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
-import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import { type Asker, decode, openAsker, query } from "./ask.ts";
 import { openServer, openStream } from "./tools.ts";
 import { image, set } from "./zonefile.ts";

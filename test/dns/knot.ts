@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
+import type { ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
 import { openAsker, query } from "./ask.ts";
 import { zonefile } from "./zonefile.ts";
 

@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
-import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import { decode, openAsker, query, target } from "./ask.ts";
 import { freePort } from "./knot.ts";
 import { openServer } from "./tools.ts";
@@ -17,7 +17,7 @@ const OPTIONS = {
   transfer: { addresses: [], keys: [], notify: [] },
   log: () => {},
 };
-const WORKER = new URL("../../service/src/drivers/nameserver/worker.ts", import.meta.url);
+const WORKER = new URL("../../service/src/drivers/nameserver/builtin/worker.ts", import.meta.url);
 
 test("a thread that dies is started again on its address, and the caller is asked to publish again", async () => {
   const threads: Worker[] = [];

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { type Asker, decode, openAsker, query } from "./ask.ts";
 import { openServer, openStream, run, type Stream } from "./tools.ts";
 import { image, set } from "./zonefile.ts";

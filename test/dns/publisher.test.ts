@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { silentLog } from "../../service/src/base/log.ts";
-import { wholeZone } from "../../service/src/dns/apply.ts";
+import { fullZone } from "../../service/src/dns/apply.ts";
 import { createZones, type ZonesOptions } from "../../service/src/dns/publisher.ts";
 import { findByNames } from "../../service/src/dns/table.ts";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
-import { createSim } from "../../service/src/drivers/nameserver/sim.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import { append } from "../../service/src/engine/event.ts";
 import type { Store } from "../../service/src/store/db.ts";
-import { law } from "../toy.ts";
+import { invariant } from "../support/enginefixture.ts";
 
 const clock = { now: () => Date.UTC(2026, 10, 20) };
 const nameServers = ["ns1.brume.internal"];
@@ -72,7 +72,7 @@ async function open(store: Store, more: Partial<ZonesOptions> = {}) {
   return { zones, nameserver, other: createOther(store), close };
 }
 
-law("all zones are served after the start", async (store) => {
+invariant("all zones are served after the start", async (store) => {
   await ensureFirst(store, clock, "0".repeat(64));
   const other = createOther(store);
   for (let i = 0; i < 5; i++) await other.create(`z${i}.example`);
@@ -84,7 +84,7 @@ law("all zones are served after the start", async (store) => {
   await close();
 });
 
-law("changes of other processes are followed by their numbers, and no other zone is read", async (store) => {
+invariant("changes of other processes are followed by their numbers, and no other zone is read", async (store) => {
   const { zones, other, close } = await open(store);
   await zones.loaded;
   const first = await other.create("first.example");
@@ -108,7 +108,7 @@ law("changes of other processes are followed by their numbers, and no other zone
   await close();
 });
 
-law("a domain deleted and made again is served as the new one", async (store) => {
+invariant("a domain deleted and made again is served as the new one", async (store) => {
   const { zones, other, close } = await open(store);
   await zones.loaded;
   await other.remove(await other.create("again.example"));
@@ -118,7 +118,7 @@ law("a domain deleted and made again is served as the new one", async (store) =>
   await close();
 });
 
-law("an image read before a zone was withdrawn does not bring it back", async (store) => {
+invariant("an image read before a zone was withdrawn does not bring it back", async (store) => {
   const { zones, other, close } = await open(store);
   await zones.loaded;
   await other.create("gone.example");
@@ -130,7 +130,7 @@ law("an image read before a zone was withdrawn does not bring it back", async (s
   await close();
 });
 
-law("a step that cannot be handed over is tried again until it is served", async (store) => {
+invariant("a step that cannot be handed over is tried again until it is served", async (store) => {
   const sim = createSim(clock.now);
   let isBroken = false;
   let tell = (): void => {};
@@ -155,7 +155,7 @@ law("a step that cannot be handed over is tried again until it is served", async
   const [domain] = await findByNames(store.read, ["retry.example"]);
   assert.ok(domain !== undefined);
   isBroken = true;
-  await zones.publish(wholeZone(domain, [], nameServers), 10_000);
+  await zones.publish(fullZone(domain, [], nameServers), 10_000);
   await mended;
   await zones.reconcile();
   assert.equal(zones.served("retry.example"), 1);
@@ -163,7 +163,7 @@ law("a step that cannot be handed over is tried again until it is served", async
   await sim.close();
 });
 
-law("a zone that the name server cannot encode keeps no other from being served", async (store) => {
+invariant("a zone that the name server cannot encode keeps no other from being served", async (store) => {
   await ensureFirst(store, clock, "0".repeat(64));
   const other = createOther(store);
   await other.create("one.example");

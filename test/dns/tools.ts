@@ -1,8 +1,8 @@
 /** The field's own tools, run as people run them. */
 import { execFile } from "node:child_process";
 import { connect, type Socket } from "node:net";
-import { type BuiltinOptions, createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
+import { type BuiltinOptions, createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { target } from "./ask.ts";
 
 /** Output of dig or kdig against a server; what they print when they fail counts too. */

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { after, before, test } from "node:test";
-import type { Nameserver } from "../../service/src/drivers/nameserver/port.ts";
-import { createKey, sign } from "../../service/src/drivers/nameserver/tsig.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { createKey, sign } from "../../service/src/drivers/nameserver/transfer/tsig.ts";
 import { decode, openAsker, query } from "./ask.ts";
 import { freePort, startKnot } from "./knot.ts";
 import { openServer, openStream, run } from "./tools.ts";

@@ -2,7 +2,7 @@
  * Zone images for tests and the master file of them, so that ours and another server are given the very same zone.
  */
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
-import type { RecordData, RecordSet, Soa, ZoneChange } from "../../service/src/drivers/nameserver/port.ts";
+import type { RecordData, RecordSet, Soa, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
 
 export const SOA: Soa = {
   mname: "ns1.example.com",

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { databases } from "../postgres.ts";
+import { databases } from "../support/databases.ts";
 import { createServerHost, hindrance, until } from "./serverhost.ts";
 
 /** Hashes by the paths of all files below. */

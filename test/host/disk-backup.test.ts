@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { layerName, topOf } from "../../service/src/drivers/machine/disk.ts";
-import { copyDisks } from "../../service/src/drivers/machine/diskbackup.ts";
+import { copyDisks } from "../../service/src/drivers/machine/disk/backup.ts";
+import { layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
 import { createMachineLab, findCapabilities, imageName, machine, statusOf, untilReady } from "./machinelab.ts";
 
 const found = await findCapabilities();
@@ -81,7 +81,7 @@ test("servers and images of a backup with disks run on an empty data folder", {
     await exec.run(["cp", "-a", join(target, "2", part), place]);
   }
   const firstUid = lab.firstUid;
-  const { openQemu } = await import("../../service/src/drivers/machine/qemu.ts");
+  const { openQemu } = await import("../../service/src/drivers/machine/qemu/qemu.ts");
   const restored = await openQemu({ ...other.options, firstUid });
   assert.deepEqual(
     (await restored.observe()).machines.map(({ id, power, label }) => [id, power, label?.name, label?.uuid]),

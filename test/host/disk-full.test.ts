@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { openQemu } from "../../service/src/drivers/machine/qemu.ts";
+import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createMachineLab, findCapabilities, imageName, machine, statusOf, until, untilReady } from "./machinelab.ts";
 
 const found = await findCapabilities();

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { askDevice, hexOf } from "../../service/src/drivers/router/uapi.ts";
-import { socketOf } from "../../service/src/drivers/router/wireguarddevice.ts";
+import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
+import { askDevice, hexOf } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import type { Lab } from "./lab.ts";
 import { until } from "./vpnscene.ts";
 

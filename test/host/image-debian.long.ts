@@ -8,9 +8,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
-import { readImage } from "../../service/src/drivers/machine/image.ts";
-import { hashPassword } from "../../service/src/drivers/machine/password.ts";
-import { readyMark, renderSeed } from "../../service/src/drivers/machine/seedfiles.ts";
+import { readImage } from "../../service/src/drivers/machine/image/manifest.ts";
+import { readyMark, renderSeed } from "../../service/src/drivers/machine/seed/files.ts";
+import { hashPassword } from "../../service/src/drivers/machine/seed/password.ts";
 import { boot, createDisk, createKey, guest, type Key, type Running, until } from "./imageguest.ts";
 
 const images = resolve(import.meta.dirname, "../../.engines/images");
@@ -31,7 +31,7 @@ test("a first boot, and that of a copy", { skip, timeout: 1_200_000 }, async (t)
   const key = createKey(folder);
   const disk = createDisk(images, image, join(folder, "one.qcow2"), 6);
   const userData = "#cloud-config\nruncmd: [echo theirs >/root/theirs]\nusers: [{name: alice}]\n";
-  const start = (disk: string, wish: Parameters<typeof guest>[0]) =>
+  const start = (disk: string, spec: Parameters<typeof guest>[0]) =>
     boot({
       folder,
       images,
@@ -39,7 +39,7 @@ test("a first boot, and that of a copy", { skip, timeout: 1_200_000 }, async (t)
       disk,
       memory: image.minRam,
       cpus: 2,
-      seed: renderSeed(guest({ sshKeys: [key.line], ...wish })),
+      seed: renderSeed(guest({ sshKeys: [key.line], ...spec })),
     });
 
   let vm = await start(disk, { userData, passwordHash: hashPassword("First-Pw-1", "salt") });

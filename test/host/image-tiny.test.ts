@@ -8,9 +8,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
-import { type Image, readImage } from "../../service/src/drivers/machine/image.ts";
-import { hashPassword } from "../../service/src/drivers/machine/password.ts";
-import { readyMark, renderSeed } from "../../service/src/drivers/machine/seedfiles.ts";
+import { type GuestImage, readImage } from "../../service/src/drivers/machine/image/manifest.ts";
+import { readyMark, renderSeed } from "../../service/src/drivers/machine/seed/files.ts";
+import { hashPassword } from "../../service/src/drivers/machine/seed/password.ts";
 import { boot, createDisk, createKey, guest, type Key, mac, type Running, until } from "./imageguest.ts";
 
 const root = resolve(import.meta.dirname, "../..");
@@ -18,7 +18,7 @@ const images = join(root, ".engines/images");
 const lacks = ["qemu-system-x86_64", "qemu-img", "ssh"].find((program) => spawnSync(program, ["-V"]).error);
 const skip = lacks === undefined ? false : `${lacks} is not installed`;
 let folder = "";
-let image: Image;
+let image: GuestImage;
 let key: Key;
 
 before(async () => {
@@ -32,8 +32,8 @@ before(async () => {
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const start = (disk: string, wish: Parameters<typeof guest>[0], options: { memory?: number; extra?: string[] } = {}) =>
-  boot({ folder, images, image, disk, seed: renderSeed(guest(wish)), ...options });
+const start = (disk: string, spec: Parameters<typeof guest>[0], options: { memory?: number; extra?: string[] } = {}) =>
+  boot({ folder, images, image, disk, seed: renderSeed(guest(spec)), ...options });
 
 /** What makes a server this server and no other. */
 const identify = (vm: Running) => ({
@@ -113,8 +113,8 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
     sshKeys: [other.line],
     passwordHash: hashPassword("Second-2", "salt"),
   };
-  const cards = [{ mac, addresses: [], gateway4: null, gateway6: null, mtu: null, dhcp: true }];
-  vm = await start(copy, { ...second, cards, nameServers: [] });
+  const nics = [{ mac, addresses: [], gateway4: null, gateway6: null, mtu: null, dhcp: true }];
+  vm = await start(copy, { ...second, nics, nameServers: [] });
   await vm.says(/^READY .* host=two ip=10\.0\.2\.15\/24/m);
   await vm.says(mark("i-2"));
   assert.equal(vm.ssh("id -un", { password: "Second-2" }), "root");

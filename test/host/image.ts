@@ -1,22 +1,22 @@
 /** Images of networks for tests: a small public network with what the test says otherwise. */
-import type { Firewall, Image, Port, Rule } from "../../service/src/drivers/router/port.ts";
+import type { Firewall, NetworkSpec, Port, Rule } from "../../service/src/drivers/router/interface.ts";
 
 export const open: Firewall = { enabled: false, allow: false, rules: [] };
 
-export const rule = (wish: Partial<Rule> = {}): Rule => ({
+export const rule = (spec: Partial<Rule> = {}): Rule => ({
   allow: true,
   protocol: "any",
   source: "any",
   sourcePort: "any",
   destination: "any",
   destinationPort: "any",
-  ...wish,
+  ...spec,
 });
 
 export const firewall = (...rules: Rule[]): Firewall => ({ enabled: true, allow: false, rules });
 
-export function image(wish: Partial<Image> = {}): Image {
-  const v4 = wish.v4 ?? { cidr: "10.64.0.8/29", gateway: "10.64.0.9" };
+export function image(spec: Partial<NetworkSpec> = {}): NetworkSpec {
+  const v4 = spec.v4 ?? { cidr: "10.64.0.8/29", gateway: "10.64.0.9" };
   return {
     id: 7,
     generation: 1,
@@ -34,17 +34,17 @@ export function image(wish: Partial<Image> = {}): Image {
     dhcp: { enabled: false, router: v4.gateway, dns: [] },
     dnsForwarders: [],
     closed: [],
-    ...wish,
+    ...spec,
   };
 }
 
 /** Port `id` with this address; its hardware address is made of the id. */
-export const port = (id: number, address: string, wish: Partial<Port> = {}): Port => ({
+export const port = (id: number, address: string, spec: Partial<Port> = {}): Port => ({
   id,
   device: `lt${id}`,
   mac: `02:42:00:00:00:${id.toString(16).padStart(2, "0")}`,
   addresses: [address],
   bandwidth: null,
   name: `server-${id}`,
-  ...wish,
+  ...spec,
 });

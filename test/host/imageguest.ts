@@ -10,22 +10,22 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Image } from "../../service/src/drivers/machine/image.ts";
-import type { SeedFile } from "../../service/src/drivers/machine/port.ts";
-import { writeSeed } from "../../service/src/drivers/machine/seed.ts";
-import type { Guest } from "../../service/src/drivers/machine/seedfiles.ts";
+import type { GuestImage } from "../../service/src/drivers/machine/image/manifest.ts";
+import type { SeedFile } from "../../service/src/drivers/machine/interface.ts";
+import type { Guest } from "../../service/src/drivers/machine/seed/files.ts";
+import { writeSeed } from "../../service/src/drivers/machine/seed/volume.ts";
 
 export const mac = "52:54:00:00:02:0f";
 
 /** A guest's wish that a test changes a word of. */
-export const guest = (wish: Partial<Guest> = {}): Guest => ({
+export const guest = (spec: Partial<Guest> = {}): Guest => ({
   instanceId: "i-1",
   hostName: "one",
   adminUser: "root",
   passwordHash: null,
   sshKeys: [],
   nameServers: ["10.0.2.3"],
-  cards: [
+  nics: [
     {
       mac,
       addresses: ["10.0.2.15/24", "fd24::15/64"],
@@ -36,7 +36,7 @@ export const guest = (wish: Partial<Guest> = {}): Guest => ({
     },
   ],
   userData: null,
-  ...wish,
+  ...spec,
 });
 
 export interface Key {
@@ -69,7 +69,7 @@ export interface Running {
 export interface BootOptions {
   readonly folder: string;
   readonly images: string;
-  readonly image: Image;
+  readonly image: GuestImage;
   readonly seed: readonly SeedFile[];
   readonly memory?: number;
   readonly cpus?: number;
@@ -79,7 +79,7 @@ export interface BootOptions {
 }
 
 /** An overlay of the image's disk. */
-export function createDisk(images: string, image: Image, path: string, gb: number): string {
+export function createDisk(images: string, image: GuestImage, path: string, gb: number): string {
   const base = join(images, image.name, image.files.disk);
   execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", base, path, `${gb}G`]);
   return path;

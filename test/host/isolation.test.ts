@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
-import { closedExcept } from "../../service/src/drivers/router/closed.ts";
-import type { Image } from "../../service/src/drivers/router/port.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { NetworkSpec } from "../../service/src/drivers/router/interface.ts";
+import { closedExcept } from "../../service/src/drivers/router/model/closedaddresses.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { image, port } from "./image.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "./lab.ts";
 import { startTalk } from "./talker.ts";
@@ -54,7 +54,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
 
   async function applyAll(opened: readonly string[] = []): Promise<void> {
     const router = lab.open({ opened });
-    const images: Image[] = [publicNetwork, sharedNetwork];
+    const images: NetworkSpec[] = [publicNetwork, sharedNetwork];
     for (const each of images) {
       generation++;
       await router.apply({ ...each, generation, closed: closedExcept(opened) });

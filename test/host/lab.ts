@@ -7,12 +7,12 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
-import { type Capabilities, detect } from "../../service/src/drivers/router/detect.ts";
-import type { Limits } from "../../service/src/drivers/router/flows.ts";
-import { createLinux } from "../../service/src/drivers/router/linux.ts";
-import type { Image, Port, Router } from "../../service/src/drivers/router/port.ts";
-import type { TunnelEngine } from "../../service/src/drivers/router/tunnels.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { NetworkSpec, Port, Router } from "../../service/src/drivers/router/interface.ts";
+import { type Capabilities, detect } from "../../service/src/drivers/router/linux/detect.ts";
+import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
+import type { TunnelEngine } from "../../service/src/drivers/router/linux/tunnels.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
+import type { Limits } from "../../service/src/drivers/router/nft/connectionlimits.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
 
@@ -40,7 +40,7 @@ export interface Lab {
   readonly runFolder: string;
   readonly capabilities: Capabilities;
   /** A new driver on what is there, as after a restart of the service. */
-  open(wish?: {
+  open(spec?: {
     readonly tunnels?: readonly TunnelEngine[];
     readonly exec?: Exec;
     readonly opened?: readonly string[];
@@ -51,7 +51,7 @@ export interface Lab {
   works(space: string, argv: readonly string[]): Promise<boolean>;
   ip(space: string | null, lines: readonly string[]): Promise<void>;
   /** A server plugged into the image's port: its addresses and routes are set, its other end waits on the machine. */
-  guest(image: Image, port: Port): Promise<Guest>;
+  guest(image: NetworkSpec, port: Port): Promise<Guest>;
   /** Like `guest`, but without any address. */
   bareGuest(port: Port): Promise<Guest>;
   /** Sends first packets of connections from where their sources are. */
@@ -163,8 +163,8 @@ export async function createLab(): Promise<Lab> {
     internet,
     runFolder,
     capabilities,
-    open(wish = {}) {
-      const router = createLinux({ ...given, ...wish });
+    open(spec = {}) {
+      const router = createLinux({ ...given, ...spec });
       routers.push(router);
       return router;
     },

@@ -9,9 +9,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec.ts";
-import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
-import type { IpsecTunnel } from "../../service/src/drivers/router/port.ts";
+import type { IpsecTunnel } from "../../service/src/drivers/router/interface.ts";
+import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec/ipsec.ts";
+import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { whyNot } from "./hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
@@ -50,16 +50,16 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
   const said = (): string => readFileSync(join(folder(), "log"), "latin1");
 
   /** Starts Libreswan with this as its whole configuration. */
-  const start = async (wished: IpsecTunnel): Promise<void> => {
-    const text = renderPeerConfig(wished, { address: "192.0.2.1", wireguard: null }, "libreswan");
+  const start = async (desired: IpsecTunnel): Promise<void> => {
+    const text = renderPeerConfig(desired, { address: "192.0.2.1", wireguard: null }, "libreswan");
     assert.ok(text !== null);
-    const policy = wished.ikeVersion === 1 ? "    ikev1-policy=accept\n" : "";
+    const policy = desired.ikeVersion === 1 ? "    ikev1-policy=accept\n" : "";
     const secrets = /^# In ipsec\.secrets: (.*)$/m.exec(text)?.[1] ?? "";
     // This namespace has no default route.
     const conn = text.replace("left=%defaultroute", "left=192.0.2.2");
     for (const name of ["", "nss", "run"]) mkdirSync(join(folder(), name), { recursive: true });
     writeFileSync(join(folder(), "ipsec.conf"), `config setup\n${policy}${conn}`);
-    writeFileSync(join(folder(), "secrets"), `${secrets.replace("<SharedKey>", wished.sharedKey)}\n`);
+    writeFileSync(join(folder(), "secrets"), `${secrets.replace("<SharedKey>", desired.sharedKey)}\n`);
     const nss = `sql:${folder()}/nss`;
     await exec.run([`${unpacked}/usr/bin/certutil`, "-N", "-d", nss, "--empty-password"], {
       environment: { LD_LIBRARY_PATH: libraries },

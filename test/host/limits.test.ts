@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { Router } from "../../service/src/drivers/router/port.ts";
+import type { Router } from "../../service/src/drivers/router/interface.ts";
 import { image, port } from "./image.ts";
 import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
 

@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { layerName, topOf } from "../../service/src/drivers/machine/disk.ts";
-import { openQemu } from "../../service/src/drivers/machine/qemu.ts";
+import { layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
+import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createMachineLab, findCapabilities, imageName, machine } from "./machinelab.ts";
 
 const found = await findCapabilities();

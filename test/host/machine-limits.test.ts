@@ -6,12 +6,12 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { afterEach, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { createGroups } from "../../service/src/drivers/machine/cgroup.ts";
-import { folderOf } from "../../service/src/drivers/machine/folder.ts";
-import { openQemu } from "../../service/src/drivers/machine/qemu.ts";
-import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qmp.ts";
-import { openSocket } from "../../service/src/drivers/machine/socket.ts";
-import { groupLimits } from "../../service/src/drivers/machine/start.ts";
+import { createGroups } from "../../service/src/drivers/machine/qemu/cgroup.ts";
+import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
+import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
+import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qemu/qmp.ts";
+import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
+import { groupLimits } from "../../service/src/drivers/machine/qemu/start.ts";
 import { createMachineLab, findCapabilities, imageName, type MachineLab, machine, untilReady } from "./machinelab.ts";
 
 const found = await findCapabilities();
@@ -35,9 +35,9 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     const { servers, firstUid, open, pidOf } = newLab();
     const machines = await open();
     for (const id of [1, 2]) {
-      const wish = machine({ id });
-      await machines.ensureDisk(wish, { image: imageName });
-      await machines.ensureRunning(wish);
+      const spec = machine({ id });
+      await machines.ensureDisk(spec, { image: imageName });
+      await machines.ensureRunning(spec);
     }
     const status = readFileSync(`/proc/${pidOf(1)}/status`, "utf8");
     const field = (name: string) => new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim();
@@ -91,9 +91,9 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
   test("a server's process takes no more of the machine than it may", async (t) => {
     const { tag, open, pidOf, options } = newLab();
     const machines = await open();
-    const wish = machine({ id: 1, memory: 256 });
-    await machines.ensureDisk(wish, { image: imageName });
-    await machines.ensureRunning(wish);
+    const spec = machine({ id: 1, memory: 256 });
+    await machines.ensureDisk(spec, { image: imageName });
+    await machines.ensureRunning(spec);
     const groups = readFileSync(`/proc/${pidOf(1)}/cgroup`, "utf8");
     const limit = (controller: string, unified: string, apart: string): string | null => {
       const group = `brume-${tag}/1`;
@@ -107,11 +107,11 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     };
     const read = (path: string) => readFileSync(path, "utf8").trim();
     const memory = () => limit("memory", "memory.max", "memory.limit_in_bytes");
-    const expected = (mb: number) => String(groupLimits({ ...wish, memory: mb }, options.accelerator).memory * 2 ** 20);
+    const expected = (mb: number) => String(groupLimits({ ...spec, memory: mb }, options.accelerator).memory * 2 ** 20);
     assert.ok([null, expected(256)].includes(memory()), `${memory()}`);
     assert.ok([null, "256"].includes(limit("pids", "pids.max", "pids.max")));
     await untilReady(machines, 1);
-    assert.equal((await machines.apply({ ...wish, memory: 512 })).memory, "live");
+    assert.equal((await machines.apply({ ...spec, memory: 512 })).memory, "live");
     assert.ok([null, expected(512)].includes(memory()), `${memory()}`);
 
     // The next service may have other limits for disks, and sets them also for servers that run.
@@ -125,7 +125,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     const next = await openQemu({ ...lab.options, diskLimits: { operations: 500, bandwidth: 0 } });
     assert.deepEqual(await disk(), [500, 0]);
     debug.close();
-    await next.ensureRunning({ ...wish, memory: 512 });
+    await next.ensureRunning({ ...spec, memory: 512 });
     await next.close();
     await open();
   });
@@ -137,22 +137,22 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
       confinement: { tun: "private" },
       diskLimits: { operations: 0, bandwidth: 0 },
     });
-    const card = { id: 1, mac: "02:42:00:00:00:01" };
-    const wish = machine({ id: 1, cards: [card] });
-    await old.ensureDisk(wish, { image: imageName });
-    await old.ensureRunning(wish);
+    const nic = { id: 1, mac: "02:42:00:00:00:01" };
+    const spec = machine({ id: 1, nics: [nic] });
+    await old.ensureDisk(spec, { image: imageName });
+    await old.ensureRunning(spec);
     await untilReady(old, 1);
     await old.close();
     const pid = pidOf(1);
     assert.ok(existsSync(`/proc/${pid}/root/etc`));
 
     const machines = await open();
-    await machines.ensureRunning(wish);
+    await machines.ensureRunning(spec);
     assert.equal(pidOf(1), pid);
     const more = { id: 2, mac: "02:42:00:00:00:02" };
-    const grown = { ...wish, memory: 256, disk: { version: 1, gb: 2 }, cards: [card, more] };
-    const { memory, disk, cards } = await machines.apply(grown);
-    assert.deepEqual({ memory, disk, cards }, { memory: "live", disk: "live", cards: "live" });
+    const grown = { ...spec, memory: 256, disk: { version: 1, gb: 2 }, nics: [nic, more] };
+    const { memory, disk, nics } = await machines.apply(grown);
+    assert.deepEqual({ memory, disk, nics }, { memory: "live", disk: "live", nics: "live" });
     const copy = machine({ id: 2 });
     await machines.ensureDisk(copy, { server: 1 });
     await machines.ensureSnapshot(1, "own-1");

@@ -1,6 +1,6 @@
 /**
  * Servers in the world that they live in: shut in, away from each other, and longer-lived than the service. What the port promises
- * whatever the driver is in test/laws/machine.test.ts.
+ * whatever the driver is in test/invariants/machine.test.ts.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -10,11 +10,11 @@ import { join } from "node:path";
 import { afterEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { chainOf, createDisks, layerName, topOf } from "../../service/src/drivers/machine/disk.ts";
-import { folderOf } from "../../service/src/drivers/machine/folder.ts";
-import type { Machine, PowerEvent } from "../../service/src/drivers/machine/port.ts";
-import { createQmp, pick } from "../../service/src/drivers/machine/qmp.ts";
-import { openSocket } from "../../service/src/drivers/machine/socket.ts";
+import { chainOf, createDisks, layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
+import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/interface.ts";
+import { folderOf } from "../../service/src/drivers/machine/qemu/folder.ts";
+import { createQmp, pick } from "../../service/src/drivers/machine/qemu/qmp.ts";
+import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
 import {
   createMachineLab,
   findCapabilities,
@@ -43,10 +43,10 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual(lab.faults, []);
   });
   /** Another process that drives the same servers. */
-  const service = (wish: Machine): ChildProcess =>
+  const service = (spec: MachineSpec): ChildProcess =>
     spawn(
       process.execPath,
-      [join(import.meta.dirname, "machineservice.ts"), JSON.stringify({ options: lab.options, wish })],
+      [join(import.meta.dirname, "machineservice.ts"), JSON.stringify({ options: lab.options, spec })],
       {
         stdio: ["ignore", "pipe", "inherit"],
       },
@@ -58,25 +58,25 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
 
   test("a service that is killed at any moment leaves nothing that the next one cannot go on from", async () => {
     const { open, pidOf } = newLab();
-    const card = { id: 1, mac: "02:42:00:00:00:01" };
+    const nic = { id: 1, mac: "02:42:00:00:00:01" };
     for (const [round, delay] of [5, 30, 60, 90, 120, 160, 220, 300, 600].entries()) {
-      const wish = machine({ id: round + 1, cards: [card] });
-      const child = service(wish);
+      const spec = machine({ id: round + 1, nics: [nic] });
+      const child = service(spec);
       if (child.stdout !== null) await once(child.stdout, "data");
       await sleep(delay);
       await kill(child);
       const machines = await open();
-      await machines.ensureDisk(wish, { image: imageName });
-      await machines.ensureRunning(wish);
-      const status = await statusOf(machines, wish.id);
+      await machines.ensureDisk(spec, { image: imageName });
+      await machines.ensureRunning(spec);
+      const status = await statusOf(machines, spec.id);
       assert.deepEqual(
         [status?.power, status?.boot, status?.disks.length],
         ["running", 1, 1],
         `killed after ${delay} ms`,
       );
-      assert.notEqual(pidOf(wish.id), null);
-      assert.ok(existsSync(`/sys/class/net/${machines.deviceOf(card.id)}`));
-      await machines.remove(wish.id);
+      assert.notEqual(pidOf(spec.id), null);
+      assert.ok(existsSync(`/sys/class/net/${machines.deviceOf(nic.id)}`));
+      await machines.remove(spec.id);
       assert.deepEqual(lab.traces(), []);
       await machines.close();
     }
@@ -84,8 +84,8 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
 
   test("servers live on without a service, and the next one finds them as they are", async () => {
     const { open, pidOf } = newLab();
-    const wish = machine({ id: 1 });
-    const child = service(wish);
+    const spec = machine({ id: 1 });
+    const child = service(spec);
     let said = "";
     child.stdout?.on("data", (bytes) => (said += String(bytes)));
     await until("it runs", async () => said.includes("running"));
@@ -94,7 +94,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.notEqual(pid, null);
     const first = await open();
     await untilReady(first, 1);
-    await first.ensureRunning(wish);
+    await first.ensureRunning(spec);
     assert.equal(pidOf(1), pid);
     await first.close();
 
@@ -108,7 +108,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual([status?.power, status?.exit?.reason, pidOf(1)], ["off", "guest", null]);
 
     // And its process ends while nobody looks.
-    await second.ensureRunning({ ...wish, boot: 2 });
+    await second.ensureRunning({ ...spec, boot: 2 });
     await second.close();
     process.kill(pidOf(1) ?? 0, "SIGKILL");
     await until("it is gone", async () => pidOf(1) === null);
@@ -119,28 +119,28 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
 
   test("a snapshot that was cut short is forgotten before it can do harm", async () => {
     const { servers, images, firstUid, open } = newLab();
-    const wish = machine();
+    const spec = machine();
     const disk = folderOf(servers, 1).disk(1);
     const first = await open();
-    await first.ensureDisk(wish, { image: imageName });
-    await first.ensureRunning(wish);
+    await first.ensureDisk(spec, { image: imageName });
+    await first.ensureRunning(spec);
     await first.close();
     await createDisks(exec, images).addLayer(disk, firstUid + 1);
     assert.equal(topOf(disk), 2);
     const second = await open();
     assert.equal(topOf(disk), 1);
-    assert.equal((await second.apply({ ...wish, disk: { version: 1, gb: 2 } })).disk, "live");
+    assert.equal((await second.apply({ ...spec, disk: { version: 1, gb: 2 } })).disk, "live");
     await second.ensureDisk(machine({ id: 2 }), { server: 1 });
     assert.deepEqual([topOf(disk), (await statusOf(second, 2))?.disks[0]?.gb], [2, 2]);
   });
 
   test("layers are merged while the guest goes on, and what is kept of them stays", async () => {
     const { servers, open } = newLab();
-    const wish = machine();
+    const spec = machine();
     const disk = folderOf(servers, 1).disk(1);
     const machines = await open();
-    await machines.ensureDisk(wish, { image: imageName });
-    await machines.ensureRunning(wish);
+    await machines.ensureDisk(spec, { image: imageName });
+    await machines.ensureRunning(spec);
     await machines.ensureDisk(machine({ id: 2 }), { server: 1 });
     for (let time = 1; time <= 34; time++) {
       await machines.ensureSnapshot(1, `image-${time}`);
@@ -153,7 +153,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     await until("nothing is left of what was merged", async () => layers().length === 3);
     assert.deepEqual(layers().sort(), ["0.qcow2", "1.qcow2", "36.qcow2"]);
     await machines.ensureDisk(machine({ id: 3 }), { server: 1 });
-    assert.equal((await machines.apply({ ...wish, disk: { version: 1, gb: 2 } })).disk, "live");
+    assert.equal((await machines.apply({ ...spec, disk: { version: 1, gb: 2 } })).disk, "live");
     for (const id of [1, 3]) {
       await machines.ensureRunning({ ...machine({ id }), boot: 2 });
       await untilReady(machines, id);
@@ -167,9 +167,9 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     const machines = await open();
     const told: PowerEvent[] = [];
     machines.onPower((event) => told.push(event));
-    const wish = machine();
-    await machines.ensureDisk(wish, { image: imageName });
-    await machines.ensureRunning(wish);
+    const spec = machine();
+    await machines.ensureDisk(spec, { image: imageName });
+    await machines.ensureRunning(spec);
     await untilReady(machines, 1);
     const serial = await machines.openSerial(1);
     let shown = "";
@@ -186,15 +186,15 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
   test("what does not start leaves nothing running, and says why", async () => {
     const { open, images } = newLab();
     const machines = await open();
-    const wish = machine({ memory: 2 ** 40 });
-    await machines.ensureDisk(wish, { image: imageName });
-    await assert.rejects(machines.ensureRunning(wish), /QEMU ended: .*(memory|size)/);
+    const spec = machine({ memory: 2 ** 40 });
+    await machines.ensureDisk(spec, { image: imageName });
+    await assert.rejects(machines.ensureRunning(spec), /QEMU ended: .*(memory|size)/);
     assert.deepEqual(
       lab.traces().filter((trace) => trace !== "1"),
       [],
     );
     assert.equal((await statusOf(machines, 1))?.boot, 0);
-    await machines.ensureRunning({ ...wish, memory: 128 });
+    await machines.ensureRunning({ ...spec, memory: 128 });
     assert.equal((await statusOf(machines, 1))?.power, "running");
     assert.deepEqual(readdirSync(images), [imageName]);
   });
@@ -202,11 +202,11 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
   test("more than may boot at once wait, and who stops waiting is before nobody", async () => {
     const { open } = newLab();
     const machines = await open();
-    const wishes = [1, 2, 3, 4].map((id) => machine({ id, owner: id }));
-    for (const wish of wishes) await machines.ensureDisk(wish, { image: imageName });
+    const specs = [1, 2, 3, 4].map((id) => machine({ id, owner: id }));
+    for (const spec of specs) await machines.ensureDisk(spec, { image: imageName });
     const start = async () => {
       const answers = [];
-      for (const wish of wishes) answers.push(await machines.ensureRunning(wish));
+      for (const spec of specs) answers.push(await machines.ensureRunning(spec));
       return answers;
     };
     assert.deepEqual(await start(), [null, null, 0, 1]);
@@ -214,7 +214,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     const powers = async () => (await machines.observe()).machines.map(({ power }) => power);
     assert.deepEqual(await powers(), ["running", "running", "off", "off"]);
     await machines.ensureStopped(3, "cut");
-    wishes.splice(2, 1);
+    specs.splice(2, 1);
     await until("the fourth has its turn", async () => (await start()).at(-1) === null, 120);
     assert.deepEqual(await powers(), ["running", "running", "off", "running"]);
   });

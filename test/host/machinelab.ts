@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { detectMachine, type MachineCapabilities } from "../../service/src/drivers/machine/detect.ts";
-import { type Image, readImage } from "../../service/src/drivers/machine/image.ts";
-import type { Machine, MachineStatus, Machines } from "../../service/src/drivers/machine/port.ts";
-import { findProcesses } from "../../service/src/drivers/machine/process.ts";
-import { openQemu, type QemuDriver, type QemuOptions } from "../../service/src/drivers/machine/qemu.ts";
+import { type GuestImage, readImage } from "../../service/src/drivers/machine/image/manifest.ts";
+import type { MachineSpec, MachineStatus, Machines } from "../../service/src/drivers/machine/interface.ts";
+import { detectMachine, type MachineCapabilities } from "../../service/src/drivers/machine/qemu/detect.ts";
+import { findProcesses } from "../../service/src/drivers/machine/qemu/process.ts";
+import { openQemu, type QemuDriver, type QemuOptions } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
 
@@ -26,7 +26,7 @@ const newTag = (): string =>
     .padStart(3, "0")
     .slice(-3);
 
-async function detect(image: Image, folder: string): Promise<MachineCapabilities> {
+async function detect(image: GuestImage, folder: string): Promise<MachineCapabilities> {
   const { kernel = "", initrd = "" } = image.files;
   return detectMachine({
     exec,
@@ -129,8 +129,8 @@ export function createMachineLab(capabilities: MachineCapabilities): MachineLab 
 }
 
 /** A wish that a test changes a word of. */
-export const machine = (wish: Partial<Machine> = {}): Machine => {
-  const id = wish.id ?? 1;
+export const machine = (spec: Partial<MachineSpec> = {}): MachineSpec => {
+  const id = spec.id ?? 1;
   return {
     id,
     uuid: randomUUID(),
@@ -140,9 +140,9 @@ export const machine = (wish: Partial<Machine> = {}): Machine => {
     memory: 128,
     share: 1,
     disk: { version: 1, gb: 1 },
-    cards: [],
+    nics: [],
     seed: [{ name: "meta-data", content: JSON.stringify({ "instance-id": `i-${id}` }) }],
-    ...wish,
+    ...spec,
   };
 };
 

@@ -1,13 +1,13 @@
 /** A service that makes and starts one server and is killed while it does. Its options, as JSON, are its argument. */
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { Machine } from "../../service/src/drivers/machine/port.ts";
-import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qemu.ts";
+import type { MachineSpec } from "../../service/src/drivers/machine/interface.ts";
+import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { imageName } from "./machinelab.ts";
 
-const { options, wish } = JSON.parse(process.argv[2] ?? "") as { options: QemuOptions; wish: Machine };
+const { options, spec } = JSON.parse(process.argv[2] ?? "") as { options: QemuOptions; spec: MachineSpec };
 const machines = await openQemu({ ...options, exec, now: Date.now, random: Math.random, fault: console.error });
 process.stdout.write("open\n");
-await machines.ensureDisk(wish, { image: imageName });
-await machines.ensureRunning(wish);
+await machines.ensureDisk(spec, { image: imageName });
+await machines.ensureRunning(spec);
 process.stdout.write("running\n");
 setInterval(() => {}, 1000);

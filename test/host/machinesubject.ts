@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk.ts";
-import type { QemuDriver } from "../../service/src/drivers/machine/qemu.ts";
-import { createSim } from "../../service/src/drivers/machine/sim.ts";
+import { layerName, topOf, versionsOf } from "../../service/src/drivers/machine/disk/disk.ts";
+import type { QemuDriver } from "../../service/src/drivers/machine/qemu/qemu.ts";
+import { createSim } from "../../service/src/drivers/machine/sim/sim.ts";
 import { createMachineLab, findCapabilities, imageName } from "./machinelab.ts";
 
 export interface Subject {

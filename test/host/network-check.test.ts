@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Client } from "@brume/api/client.ts";
-import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";
+import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import fc from "fast-check";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { hindrance, keyOf } from "./lab.ts";
 import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
 
@@ -23,7 +23,7 @@ const publicKey = randomBytes(32).toString("base64");
 const names = { 1: "Icmp", 6: "Tcp", 17: "Udp" } as const;
 type Known = Packet & { readonly protocol: keyof typeof names };
 
-function wishes({ ip, ip6 }: Server, network: PublicNetwork): fc.Arbitrary<FirewallWish> {
+function specs({ ip, ip6 }: Server, network: PublicNetwork): fc.Arbitrary<FirewallInput> {
   const places = [
     ip,
     ip6,
@@ -55,10 +55,10 @@ function wishes({ ip, ip6 }: Server, network: PublicNetwork): fc.Arbitrary<Firew
       DestinationPort: ports,
     })
     .map(
-      (wish): RuleWish =>
-        wish.Protocol === "Any" || wish.Protocol === "Icmp"
-          ? { ...wish, SourcePort: "any", DestinationPort: "any" }
-          : wish,
+      (spec): FirewallRuleInput =>
+        spec.Protocol === "Any" || spec.Protocol === "Icmp"
+          ? { ...spec, SourcePort: "any", DestinationPort: "any" }
+          : spec,
     );
   return fc.record({
     Enabled: fc.oneof({ weight: 9, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
@@ -106,7 +106,7 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
   let asked = 0;
 
   await fc.assert(
-    fc.asyncProperty(wishes(server, network), async (body) => {
+    fc.asyncProperty(specs(server, network), async (body) => {
       const { Generation, AppliedGeneration } = await client.configureFirewall({ path, body }, { wait: 20 });
       assert.equal(AppliedGeneration, Generation);
       await Promise.all([lab.seen(lab.internet), lab.seen(server.space)]);

@@ -5,11 +5,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FirewallWish } from "@brume/api/firewall.ts";
+import type { FirewallInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "./hindrance.ts";
 import { hindrance, keyOf } from "./lab.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
@@ -147,7 +147,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
   });
 
   let turn = 0;
-  const rules: readonly FirewallWish[] = [
+  const rules: readonly FirewallInput[] = [
     { Rules: [{ Action: "Allow", Protocol: "Tcp", DestinationPort: "22" }] },
     { Rules: [{ Action: "Deny", Protocol: "Tcp", DestinationPort: "22" }], DefaultRuleAction: "Allow" },
     { Enabled: false },

@@ -8,8 +8,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
-import type { Tunnel, TunnelStatus, TunnelWish } from "@brume/api/vpn.ts";
-import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import type { Tunnel, TunnelInput, TunnelStatus } from "@brume/api/vpn.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { createFarEnd, type FarEnd, startWireguard } from "./farend.ts";
 import { whyNot } from "./hindrance.ts";
 import { hindrance } from "./lab.ts";
@@ -38,7 +38,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
     const network = await scene.order(name);
     return { network, server: await scene.plug(network.Id) };
   };
-  const put = async ({ network: { Id: id } }: Side, ...Tunnels: readonly TunnelWish[]): Promise<readonly Tunnel[]> =>
+  const put = async ({ network: { Id: id } }: Side, ...Tunnels: readonly TunnelInput[]): Promise<readonly Tunnel[]> =>
     (await scene.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, { wait: 20 })).Vpn.Tunnels;
   const statusOf = async ({ network: { Id: id } }: Side): Promise<TunnelStatus> => {
     const [status] = await scene.client.readVpnStatus({ path: { id } });
@@ -92,8 +92,8 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
   for (const IkeVersion of [2, 1])
     test(`IPsec comes up when the edge calls, IKEv${IkeVersion}`, async () => {
       const end = await farEnd(IkeVersion);
-      const wish = { Name: "office", PeerNetwork: end.cidr, PeerEndpoint: end.address, IkeVersion };
-      const [tunnel] = await put(one, wish);
+      const spec = { Name: "office", PeerNetwork: end.cidr, PeerEndpoint: end.address, IkeVersion };
+      const [tunnel] = await put(one, spec);
       assert.ok(tunnel);
       assert.match(tunnel.PeerConfig, new RegExp(`remote_addrs = 198\\.18\\.${IkeVersion}\\.1\\n`));
       const { Error: silence } = await until("a reason", async () => {
@@ -110,19 +110,19 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
 
   test("IPsec comes up when the peer calls; the network that came first has the ports, and the other is told", async () => {
     const [first, second] = [await farEnd(3), await farEnd(4)];
-    const wish = (end: FarEnd): TunnelWish => ({
+    const spec = (end: FarEnd): TunnelInput => ({
       Name: "roaming",
       PeerNetwork: end.cidr,
       PeerEndpoint: "any",
       PeerIdentificator: `end-${end.cidr.replace("/", "-")}.example`,
     });
-    const [early] = await put(one, wish(first));
+    const [early] = await put(one, spec(first));
     assert.ok(early);
     assert.match(early.PeerConfig, /remote_addrs = 198\.18\.0\.1\n/);
     await strongswan(first, early);
     await isUp(one);
     await both(one, first);
-    const [late] = await put(two, wish(second));
+    const [late] = await put(two, spec(second));
     assert.ok(late);
     const { Error: reason, State } = await statusOf(two);
     assert.deepEqual([State, reason?.code], ["Connecting", "peer_unreachable"]);
@@ -139,10 +139,10 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
   test("WireGuard comes up on a port of each network's own, whoever calls", async () => {
     const [first, second] = [await farEnd(5), await farEnd(6)];
     const [key, other] = [createPrivate(randomBytes), createPrivate(randomBytes)];
-    const wish = { Name: "branch", Type: "WireGuard" as const };
-    const [called] = await put(one, { ...wish, PeerNetwork: first.cidr, PeerPublicKey: publicKeyOf(key) });
+    const spec = { Name: "branch", Type: "WireGuard" as const };
+    const [called] = await put(one, { ...spec, PeerNetwork: first.cidr, PeerPublicKey: publicKeyOf(key) });
     const [calling] = await put(two, {
-      ...wish,
+      ...spec,
       PeerNetwork: second.cidr,
       PeerPublicKey: publicKeyOf(other),
       PeerEndpoint: `${second.address}:51900`,
@@ -188,8 +188,8 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
   test("a peer that called before its port led anywhere is heard as soon as it does", async () => {
     const end = await farEnd(7);
     const key = createPrivate(randomBytes);
-    const wish = { Name: "early", Type: "WireGuard" as const, PeerNetwork: end.cidr, PeerPublicKey: publicKeyOf(key) };
-    const [tunnel] = await put(one, { ...wish, KeepAlive: 1 });
+    const spec = { Name: "early", Type: "WireGuard" as const, PeerNetwork: end.cidr, PeerPublicKey: publicKeyOf(key) };
+    const [tunnel] = await put(one, { ...spec, KeepAlive: 1 });
     assert.ok(tunnel);
     await put(one, { Id: tunnel.Id, Name: "early", Enabled: false });
     await wireguard(end, one, tunnel, key);

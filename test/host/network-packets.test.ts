@@ -7,9 +7,9 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FirewallWish, RuleWish } from "@brume/api/firewall.ts";
+import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { whyNot } from "./hindrance.ts";
 import { hindrance, keyOf } from "./lab.ts";
 import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
@@ -33,9 +33,9 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     assert.ok(server);
     return server;
   };
-  const set = (network: PublicNetwork, body: FirewallWish): Promise<PublicNetwork> =>
+  const set = (network: PublicNetwork, body: FirewallInput): Promise<PublicNetwork> =>
     scene.client.configureFirewall({ path: { id: network.Id }, body }, { wait: 20 });
-  const allow = (rule: Partial<RuleWish>): RuleWish => ({ Action: "Allow", ...rule });
+  const allow = (rule: Partial<FirewallRuleInput>): FirewallRuleInput => ({ Action: "Allow", ...rule });
   const pings = (from: Server | undefined, to: string, ...options: readonly string[]): Promise<boolean> =>
     scene.lab.works(at(from).space, ["ping", "-n", "-c", "1", "-W", "0.7", ...options, to]);
 

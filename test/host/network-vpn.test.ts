@@ -7,10 +7,10 @@ import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PublicNetwork } from "@brume/api/network.ts";
-import type { Tunnel, TunnelStatus, TunnelWish } from "@brume/api/vpn.ts";
+import type { Tunnel, TunnelInput, TunnelStatus } from "@brume/api/vpn.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
-import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { createFarEnd, type FarEnd, noLibreswan, startLibreswan, startWireguard } from "./farend.ts";
 import { whyNot } from "./hindrance.ts";
 import { hindrance } from "./lab.ts";
@@ -32,7 +32,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
   let strongswan: FarStrongswan;
 
   const path = () => ({ id: network.Id });
-  const put = async (...Tunnels: readonly TunnelWish[]): Promise<readonly Tunnel[]> => {
+  const put = async (...Tunnels: readonly TunnelInput[]): Promise<readonly Tunnel[]> => {
     const answer = await scene.client.configureVpn({ path: path(), body: { Tunnels: [...Tunnels] } }, { wait: 20 });
     assert.equal(answer.AppliedGeneration, answer.Generation);
     assert.ok(answer.Vpn.Tunnels.every(({ State }) => State === "Active"));
@@ -59,10 +59,10 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     scene.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", ...options, to]);
   /** Packets between the ends' blocks and ours that crossed the machine in the open since the last call. */
   const inTheOpen = async () => [...(await scene.lab.seen(scene.lab.machine))].filter((key) => key.includes(" 10.24."));
-  const keep = ({ Id, Name }: Tunnel): TunnelWish => ({ Id, Name });
+  const keep = ({ Id, Name }: Tunnel): TunnelInput => ({ Id, Name });
 
-  const toOffice = (): TunnelWish => ({ Name: "office", PeerNetwork: office.cidr, PeerEndpoint: office.address });
-  const toBranch = (): TunnelWish => ({
+  const toOffice = (): TunnelInput => ({ Name: "office", PeerNetwork: office.cidr, PeerEndpoint: office.address });
+  const toBranch = (): TunnelInput => ({
     Name: "branch",
     Type: "WireGuard",
     PeerNetwork: branch.cidr,
@@ -130,7 +130,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     const before = await isUp("office");
     const [ipsec, wireguard] = [await named("office"), await named("branch")];
     const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
-    const third: TunnelWish = {
+    const third: TunnelInput = {
       Name: "third",
       PeerNetwork: "10.99.0.0/16",
       PeerEndpoint: "any",
@@ -243,7 +243,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
   test("Libreswan agrees too", { skip: noLibreswan }, async (t) => {
     const end = await createFarEnd(scene.lab, 3);
     try {
-      const wish: TunnelWish = {
+      const spec: TunnelInput = {
         Name: "libreswan",
         PeerNetwork: end.cidr,
         PeerEndpoint: end.address,
@@ -251,7 +251,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
         DhGroup: 19,
       };
       const others = (await tunnels()).map(keep);
-      const made = (await put(...others, wish)).find(({ Name }) => Name === "libreswan");
+      const made = (await put(...others, spec)).find(({ Name }) => Name === "libreswan");
       assert.ok(made);
       const { Config } = await scene.client.readTunnelPeer({
         path: { ...path(), tunnelId: made.Id },

@@ -12,21 +12,22 @@ import { systemClock } from "../../service/src/base/clock.ts";
 import { silentLog as log } from "../../service/src/base/log.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { deviceOf } from "../../service/src/drivers/machine/name.ts";
-import { createBuiltin } from "../../service/src/drivers/nameserver/builtin.ts";
-import { createIpsec } from "../../service/src/drivers/router/ipsec.ts";
-import { namespaceOf } from "../../service/src/drivers/router/name.ts";
-import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/tunnels.ts";
-import { createWireguard } from "../../service/src/drivers/router/wireguard.ts";
-import { keeper } from "../../service/src/engine/flow.ts";
-import { nudge } from "../../service/src/engine/task.ts";
-import { macOf, reserveLink } from "../../service/src/network/link.ts";
+import { deviceOf } from "../../service/src/drivers/machine/qemu/name.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import { createIpsec } from "../../service/src/drivers/router/ipsec/ipsec.ts";
+import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/linux/tunnels.ts";
+import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
+import { createWireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
+import { defineReconciler } from "../../service/src/engine/flow.ts";
+import { requestReconcile } from "../../service/src/engine/task.ts";
+import { reserveLink } from "../../service/src/network/link.ts";
+import { macOf } from "../../service/src/network/model/plan.ts";
 import * as table from "../../service/src/network/table.ts";
 import { insertServer } from "../../service/src/server/table.ts";
 import { createService } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
-import { startDatabase } from "../postgres.ts";
-import { simulatedHost, simulateGuests } from "../world.ts";
+import { startDatabase } from "../support/databases.ts";
+import { simulatedHost, simulateGuests } from "../support/testservice.ts";
 import { image, port } from "./image.ts";
 import { createLab, type Guest, type Lab } from "./lab.ts";
 import { until } from "./vpnscene.ts";
@@ -48,25 +49,25 @@ export interface NetworkScene {
   edgeOf(network: number): string;
   order(
     name: string,
-    wish?: { readonly Bandwidth?: number; readonly NetworkCapacity?: string },
+    spec?: { readonly Bandwidth?: number; readonly NetworkCapacity?: string },
   ): Promise<PublicNetwork>;
   /** Plugs a server in and waits until packets reach it. `bare`: it has no address yet. */
-  plug(network: number, wish?: { readonly bandwidth?: number; readonly bare?: boolean }): Promise<Server>;
+  plug(network: number, spec?: { readonly bandwidth?: number; readonly bare?: boolean }): Promise<Server>;
   /** Reads the network when packets obey what it says. */
   applied(network: number): Promise<PublicNetwork>;
-  /** The keeper's turn has come, as it does every minute. */
+  /** The reconciler's turn has come, as it does every minute. */
   turn(network: number): Promise<void>;
   events(type: string): Promise<readonly Event[]>;
   /** The service ends as by SIGTERM and starts again on what is there. `ipv6`: from now on, else as before. */
-  restart(wish?: { readonly ipv6?: boolean }): Promise<void>;
+  restart(spec?: { readonly ipv6?: boolean }): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Public networks of addresses that the world routes, so that nothing is translated. */
 export const pool = "198.19.0.0/16";
 
-/** Who nudges needs to know no more of the networks' keeper than its name. */
-const apply = keeper({ name: "network.apply", subject: "network", period: 0, run: async () => {} });
+/** Who nudges needs to know no more of the networks' reconciler than its name. */
+const apply = defineReconciler({ name: "network.apply", subject: "network", period: 0, run: async () => {} });
 
 /** A server that nobody runs a machine for: a failed one, whose links stay. */
 const failed = {
@@ -109,8 +110,8 @@ export async function link(store: Store, network: number, bandwidth?: number): P
     await table.lockNetwork(tx, network);
     const row = await table.findNetwork(tx, network);
     if (row === undefined) throw new Error(`there is no network ${network}`);
-    const wish = { server, hostName: `server-${server}`, bandwidth, now: Date.now(), pointer: "/NetworkIP" };
-    return reserveLink(tx, row, wish);
+    const spec = { server, hostName: `server-${server}`, bandwidth, now: Date.now(), pointer: "/NetworkIP" };
+    return reserveLink(tx, row, spec);
   });
 }
 
@@ -120,7 +121,7 @@ export const announce = (store: Store, network: number): Promise<unknown> =>
     await table.lockNetwork(tx, network);
     const row = await table.findNetwork(tx, network);
     await table.updateNetwork(tx, network, { generation: (row?.generation ?? 0) + 1 });
-    await nudge(tx, apply, network);
+    await requestReconcile(tx, apply, network);
   });
 
 /** The server of a link, as a namespace with its card on the machine. */
@@ -203,8 +204,8 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
       return brume.client;
     },
     edgeOf: (network) => namespaceOf(lab.tag, network),
-    async order(name, wish = {}) {
-      const { Id } = await brume.client.createPublicNetwork({ body: { Name: name, ...wish } });
+    async order(name, spec = {}) {
+      const { Id } = await brume.client.createPublicNetwork({ body: { Name: name, ...spec } });
       return scene.applied(Id);
     },
     async plug(network, { bandwidth, bare = false } = {}) {
@@ -227,7 +228,7 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
     },
     applied: (network) => brume.client.waitFor("readPublicNetwork", { path: { id: network } }, { timeout: 20_000 }),
     async turn(network) {
-      await brume.store.write((tx) => nudge(tx, apply, network));
+      await brume.store.write((tx) => requestReconcile(tx, apply, network));
       await ring();
     },
     async events(type) {
@@ -235,8 +236,8 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
       for await (const event of brume.client.items("listEvents", { query: { type } })) found.push(event);
       return found;
     },
-    async restart(wish = {}) {
-      ipv6 = wish.ipv6 ?? ipv6;
+    async restart(spec = {}) {
+      ipv6 = spec.ipv6 ?? ipv6;
       await end();
       await brume.store.close();
       brume = await open(await database.open());

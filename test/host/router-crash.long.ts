@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
-import type { Image, Router } from "../../service/src/drivers/router/port.ts";
-import { withoutPackets } from "../../service/src/drivers/router/snapshot.ts";
+import type { NetworkSpec, Router } from "../../service/src/drivers/router/interface.ts";
+import { withoutPackets } from "../../service/src/drivers/router/linux/snapshot.ts";
 import { firewall, image, port, rule } from "./image.ts";
 import { createLab, hindrance, type Lab } from "./lab.ts";
 
@@ -77,10 +77,10 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
       .replaceAll(/[ \t]+/g, " ");
   }
 
-  async function whole(router: Router, wish: Image): Promise<string> {
-    assert.equal(await router.apply(wish), wish.generation);
-    const status = (await router.observe()).networks.find(({ id }) => id === wish.id);
-    assert.deepEqual([status?.generation, status?.missing], [wish.generation, []]);
+  async function whole(router: Router, spec: NetworkSpec): Promise<string> {
+    assert.equal(await router.apply(spec), spec.generation);
+    const status = (await router.observe()).networks.find(({ id }) => id === spec.id);
+    assert.deepEqual([status?.generation, status?.missing], [spec.generation, []]);
     return state();
   }
 
@@ -103,9 +103,9 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
     test(name, async () => {
       const router = lab.open();
       const clean = await lab.traces();
-      const wish = name === "changing it" ? large : small;
+      const spec = name === "changing it" ? large : small;
       await prepare(router);
-      const right = await whole(router, wish);
+      const right = await whole(router, spec);
       await router.remove(7);
       assert.equal(await lab.traces(), clean);
       let deaths = 0;
@@ -127,7 +127,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
           const left = (await next.observe()).networks.length;
           if ((await lab.traces()) !== clean && left === 0)
             assert.fail(`after ${commands} commands something is left, and unseen`);
-        } else assert.equal(await whole(next, wish), right, `after ${commands} commands`);
+        } else assert.equal(await whole(next, spec), right, `after ${commands} commands`);
         await next.remove(7);
         assert.equal(await lab.traces(), clean, `after ${commands} commands`);
       }

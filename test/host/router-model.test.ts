@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Firewall, Place, Ports, Rule } from "../../service/src/drivers/router/port.ts";
-import { createJudge, type Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { AddressMatch, Firewall, Ports, Rule } from "../../service/src/drivers/router/interface.ts";
+import { createJudge, type Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { image, port } from "./image.ts";
 import { createLab, hindrance, keyOf } from "./lab.ts";
 
@@ -22,7 +22,7 @@ const outside = ["198.51.100.1", "198.51.100.2", "198.51.100.77", "203.0.113.9"]
 const outside6 = ["fd51::1", "fd51::2"];
 const servicePorts = [22, 53, 80, 443, 8080];
 
-const listed: fc.Arbitrary<Place> = fc
+const listed: fc.Arbitrary<AddressMatch> = fc
   .uniqueArray(
     fc.constantFrom(
       ...inside,
@@ -39,7 +39,10 @@ const listed: fc.Arbitrary<Place> = fc
     { minLength: 1, maxLength: 5 },
   )
   .map((list) => list);
-const place: fc.Arbitrary<Place> = fc.oneof(fc.constantFrom<Place>("any", "internal", "external"), listed);
+const place: fc.Arbitrary<AddressMatch> = fc.oneof(
+  fc.constantFrom<AddressMatch>("any", "internal", "external"),
+  listed,
+);
 const ports: fc.Arbitrary<Ports> = fc.oneof(
   fc.constant<Ports>("any"),
   fc.array(
@@ -62,8 +65,8 @@ const rule: fc.Arbitrary<Rule> = fc
     ),
     destinationPort: ports,
   })
-  .map((wish) =>
-    wish.protocol === "any" || wish.protocol === "icmp" ? { ...wish, sourcePort: "any", destinationPort: "any" } : wish,
+  .map((spec) =>
+    spec.protocol === "any" || spec.protocol === "icmp" ? { ...spec, sourcePort: "any", destinationPort: "any" } : spec,
   );
 const firewall: fc.Arbitrary<Firewall> = fc.record({
   enabled: fc.constant(true),
@@ -103,8 +106,8 @@ test("random rules mean to packets what they mean to the model", { skip: hindran
     const one = { ...port(1, "10.64.0.10"), addresses: ["10.64.0.10", inside6] };
     const two = port(2, "10.64.0.11");
     let generation = 0;
-    const apply = (wish: Firewall) =>
-      router.apply(image({ generation: ++generation, v4, v6, ports: [one, two], firewall: wish }));
+    const apply = (spec: Firewall) =>
+      router.apply(image({ generation: ++generation, v4, v6, ports: [one, two], firewall: spec }));
     await apply({ enabled: false, allow: true, rules: [] });
     const guests = [await lab.guest(image({ v4, v6 }), one), await lab.guest(image({ v4, v6 }), two)] as const;
     await apply({ enabled: false, allow: true, rules: [] });
@@ -118,17 +121,17 @@ test("random rules mean to packets what they mean to the model", { skip: hindran
 
     let judged = 0;
     await fc.assert(
-      fc.asyncProperty(firewall, async (wish) => {
+      fc.asyncProperty(firewall, async (spec) => {
         // Counters of a set that is given twice go on, and here each begins anew.
         await apply({ enabled: false, allow: true, rules: [] });
-        await apply(wish);
+        await apply(spec);
         await Promise.all([lab.internet, guests[0].space, guests[1].space].map(lab.seen));
         const { inward, outward } = packets();
         await Promise.all([lab.send(lab.internet, inward), lab.send(guests[0].space, outward)]);
         const [world, first, second] = await Promise.all(
           [lab.internet, guests[0].space, guests[1].space].map(lab.seen),
         );
-        const judge = createJudge(wish, blocks);
+        const judge = createJudge(spec, blocks);
         const counts = new Map<number | null, number>();
         for (const packet of [...inward, ...outward]) {
           const { allow, rule } = judge(packet);
@@ -140,7 +143,7 @@ test("random rules mean to packets what they mean to the model", { skip: hindran
         const status = (await router.observe()).networks[0];
         assert.deepEqual(
           status?.rules.map(({ packets }) => packets),
-          wish.rules.map((_, index) => counts.get(index) ?? 0),
+          spec.rules.map((_, index) => counts.get(index) ?? 0),
         );
         assert.equal(status?.rest.packets, counts.get(null) ?? 0);
       }),

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { Router } from "../../service/src/drivers/router/port.ts";
-import type { TunnelEngine } from "../../service/src/drivers/router/tunnels.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { Router } from "../../service/src/drivers/router/interface.ts";
+import type { TunnelEngine } from "../../service/src/drivers/router/linux/tunnels.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { firewall, image, port, rule } from "./image.ts";
 import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
 
@@ -17,7 +17,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
   let first: Guest;
   const one = port(1, "10.64.0.10");
   const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
-  const wish = image({
+  const spec = image({
     ports: [one],
     firewall: firewall(rule({ protocol: "udp" })),
     bandwidth: 100,
@@ -50,9 +50,9 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
   before(async () => {
     lab = await createLab();
     router = lab.open();
-    await router.apply(wish);
-    first = await lab.guest(wish, one);
-    await router.apply(wish);
+    await router.apply(spec);
+    first = await lab.guest(spec, one);
+    await router.apply(spec);
   });
   after(() => lab.close());
 
@@ -95,7 +95,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     test(name, async () => {
       await harm();
       if (what !== null) assert.ok((await status()).missing.includes(what), (await status()).missing.join());
-      assert.equal(await router.apply(wish), wish.generation);
+      assert.equal(await router.apply(spec), spec.generation);
       assert.equal((await status()).whole, true);
       assert.match(await lab.run(edge(), ["tc", "qdisc", "show", "dev", "up0"]), /tbf/);
       assert.match(await lab.run(lab.machine, ["nft", "list", "ruleset"]), /masquerade/);
@@ -120,10 +120,10 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     const argv = ["ip", "netns", "exec", edge(), process.execPath, "-e", taken];
     await exec.startDetached(argv, { output: "/dev/null" });
     while (!(await lab.run(edge(), ["ss", "-Hlun"])).includes(":67 ")) await sleep(20);
-    await assert.rejects(router.apply(wish), /dnsmasq: failed to bind DHCP server socket/);
+    await assert.rejects(router.apply(spec), /dnsmasq: failed to bind DHCP server socket/);
     assert.deepEqual((await status()).missing, ["dhcp"]);
     await killAll();
-    await router.apply(wish);
+    await router.apply(spec);
     assert.deepEqual((await status()).missing, []);
   });
 

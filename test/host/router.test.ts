@@ -7,11 +7,11 @@ import { createInterface } from "node:readline";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
-import { firewallText } from "../../service/src/drivers/router/nft.ts";
-import type { Image, IpsecTunnel, Router } from "../../service/src/drivers/router/port.ts";
-import { withoutPackets } from "../../service/src/drivers/router/snapshot.ts";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { IpsecTunnel, NetworkSpec, Router } from "../../service/src/drivers/router/interface.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { withoutPackets } from "../../service/src/drivers/router/linux/snapshot.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
+import { firewallText } from "../../service/src/drivers/router/nft/firewall.ts";
 import { firewall, image, open, port, rule } from "./image.ts";
 import { createLab, type Guest, hindrance, keyOf, type Lab } from "./lab.ts";
 
@@ -31,7 +31,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
   let second: Guest;
   let generation = 0;
   const children = new Set<ChildProcess>();
-  const apply = (wish: Partial<Image> = {}) => router.apply(image({ generation: ++generation, ports, ...wish }));
+  const apply = (spec: Partial<NetworkSpec> = {}) => router.apply(image({ generation: ++generation, ports, ...spec }));
   const status = async () => {
     const found = (await router.observe()).networks.find(({ id }) => id === 7);
     assert.ok(found);
@@ -237,7 +237,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.equal((taken as { address: string }).address, "10.64.0.14");
     // A private network hands out leases from an address outside of its block.
     const inner = port(4, "172.16.0.4");
-    const wish = image({
+    const spec = image({
       id: 9,
       kind: "private",
       v4: { cidr: "172.16.0.0/24", gateway: null },
@@ -246,7 +246,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       dhcp: { enabled: true, router: "172.16.0.1", dns: [] },
     });
     const { space: room } = await lab.bareGuest(inner);
-    await router.apply(wish);
+    await router.apply(spec);
     await lab.ip(room, ["route add 255.255.255.255 dev eth0"]);
     const offer = JSON.parse(await lab.run(room, [process.execPath, talk, "lease", inner.mac])) as { address: string };
     assert.equal(offer.address, "172.16.0.4");
@@ -269,15 +269,15 @@ describe("router driver", { skip: hindrance ?? false }, () => {
 
   test("the shared network's servers meet only through the edge", async () => {
     const inner = [port(5, "10.63.0.5"), port(6, "10.63.0.6")] as const;
-    const wish = image({
+    const spec = image({
       id: 10,
       kind: "shared",
       v4: { cidr: "10.63.0.0/24", gateway: "10.63.0.1" },
       edgeAddress: "10.63.255.1",
       ports: inner,
     });
-    const [five] = [await lab.guest(wish, inner[0]), await lab.guest(wish, inner[1])];
-    await router.apply(wish);
+    const [five] = [await lab.guest(spec, inner[0]), await lab.guest(spec, inner[1])];
+    await router.apply(spec);
     assert.ok(await lab.works(five.space, ["ping", "-c", "1", "-W", "2", "10.63.0.6"]));
     // The answer to "who has .6" is the edge, not the neighbour.
     assert.match(await lab.run(five.space, ["ip", "neigh", "show", "10.63.0.6"]), /06:00:00:00:00:0a/);
@@ -345,7 +345,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
   });
 
   test("the next driver finds everything, changes nothing, and connections go on", async () => {
-    const wish = image({
+    const spec = image({
       generation: ++generation,
       ports: [{ ...one, bandwidth: 500 }, two],
       firewall: firewall(tcp(7000)),
@@ -353,9 +353,9 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       nat: "always",
       dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
     });
-    await router.apply(wish);
+    await router.apply(spec);
     // Old rules are deleted behind the answer; whatever comes next waits for that.
-    await router.apply(wish);
+    await router.apply(spec);
     const ran: string[] = [];
     const next = lab.open({
       exec: {
@@ -375,8 +375,8 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.equal(seen[0]?.ports.filter(({ attached }) => attached).length, 2);
     const listing = async () => withoutPackets(await lab.run(edge(), ["nft", "list", "ruleset"]));
     const before = await listing();
-    assert.equal(await next.apply({ ...wish, generation: 1 }), generation);
-    assert.equal(await next.apply(wish), generation);
+    assert.equal(await next.apply({ ...spec, generation: 1 }), generation);
+    assert.equal(await next.apply(spec), generation);
     assert.equal(await listing(), before);
     const changing = ran.filter((line) => /\b(add|del|delete|set|replace|-f|-qw|-R)\b/.test(line));
     assert.deepEqual(changing, []);

@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import type { Packet } from "../../service/src/drivers/router/verdict.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 
 async function udp(packet: Packet): Promise<void> {
   const socket = createSocket(packet.source.includes(":") ? "udp6" : "udp4");

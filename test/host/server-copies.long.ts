@@ -57,8 +57,8 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
     await host.run(source.IP, "echo mine >/root/file; echo first >/root/moment; sync");
     const boot = await host.run(source.IP, "cat /proc/sys/kernel/random/boot_id");
 
-    const wish = { Name: "copy", WaitFor: "Ssh" as const };
-    const copied = await client.copyServer({ path: { id: source.ID }, body: wish });
+    const spec = { Name: "copy", WaitFor: "Ssh" as const };
+    const copied = await client.copyServer({ path: { id: source.ID }, body: spec });
     const made = await client.createImage({ body: { Name: "mine", ServerID: source.ID } });
     image = made.ID;
     const {

@@ -12,8 +12,8 @@ import type { Action } from "@brume/api/action.ts";
 import type { Server, ServerLink } from "@brume/api/server.ts";
 import { ApiError } from "@brume/api/transport.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { kernelName } from "../../service/src/drivers/machine/disk.ts";
-import { namespaceOf, portOf } from "../../service/src/drivers/router/name.ts";
+import { kernelName } from "../../service/src/drivers/machine/disk/disk.ts";
+import { namespaceOf, portOf } from "../../service/src/drivers/router/model/name.ts";
 import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
 
 if (hindrance !== null) console.log(`servers on a machine that fails: not tried, ${hindrance}`);
@@ -141,17 +141,17 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     });
     const alive = servers.filter(({ State }) => State === "Active");
     const running = alive.filter(({ IsPowerOn }) => IsPowerOn);
-    const cardOf = ({ NetworkID, LinkID }: ServerLink) => `${namespaceOf(host.tag, NetworkID)} ${portOf(LinkID)}`;
+    const nicOf = ({ NetworkID, LinkID }: ServerLink) => `${namespaceOf(host.tag, NetworkID)} ${portOf(LinkID)}`;
     const links = alive.flatMap(({ LinkedNetworks }) => LinkedNetworks);
     const ids = (list: readonly Server[]) => list.map(({ ID }) => ID);
-    const cards = new Set(links.map(cardOf));
+    const nics = new Set(links.map(nicOf));
     const wanted = {
       servers: ids(alive).map(String).sort(),
       images: bare.images,
       processes: ids(running),
       taps: [],
       namespaces: bare.namespaces,
-      ports: running.flatMap(({ LinkedNetworks }) => LinkedNetworks.map(cardOf)).sort(),
+      ports: running.flatMap(({ LinkedNetworks }) => LinkedNetworks.map(nicOf)).sort(),
       leases: links.map(({ MAC, IP }) => `${MAC},${IP}`).sort(),
       addresses: links.flatMap(({ IP, MAC }) => [IP, MAC]).sort(),
       groups: ids(running).map(String).sort(),
@@ -162,7 +162,7 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
       async () => {
         const { ports, ...rest } = await host.traces();
         // The card of a server that is off may lie in its network until its next start.
-        seen = { ...rest, ports: ports.filter((port) => wanted.ports.includes(port) || !cards.has(port)) };
+        seen = { ...rest, ports: ports.filter((port) => wanted.ports.includes(port) || !nics.has(port)) };
         return isDeepStrictEqual(seen, wanted);
       },
       20_000,

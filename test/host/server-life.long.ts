@@ -161,7 +161,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     await host.ssh(server.IP, "poweroff");
     await power(false);
     await until("its process is gone", async () => host.pidOf(server.ID) === null);
-    // Two turns of the keeper that starts what has died.
+    // Two turns of the reconciler that starts what has died.
     const seen = Date.now();
     await until("it is still off", async () => {
       assert.equal(host.pidOf(server.ID), null);

@@ -28,12 +28,12 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     (await host.read(idOf(server))).LinkedNetworks.find(({ NetworkID }) => NetworkID === network);
   const pings = (server: Server | undefined, address: string) =>
     host.ssh(server?.IP ?? "", `ping -c 1 -W 2 ${address}`).then((said) => said !== null);
-  const addressIn = async (ip: string, card: string) =>
-    (await host.ssh(ip, `ip -4 -o addr show ${card} | awk '{ print $4 }'`)) ?? "";
-  const addressOf = (server: Server | undefined, card: string) => addressIn(server?.IP ?? "", card);
+  const addressIn = async (ip: string, nic: string) =>
+    (await host.ssh(ip, `ip -4 -o addr show ${nic} | awk '{ print $4 }'`)) ?? "";
+  const addressOf = (server: Server | undefined, nic: string) => addressIn(server?.IP ?? "", nic);
 
   test("three come to be as one", async () => {
-    const wish = {
+    const spec = {
       Name: "node-{n}",
       Count: 3,
       CPU: 1,
@@ -42,7 +42,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
       SshKeys: [host.keyId],
       WaitFor: "Ssh" as const,
     };
-    batch = await host.client.createBatch({ body: wish });
+    batch = await host.client.createBatch({ body: spec });
     for (const { ID } of batch.Servers) assert.equal((await host.lastAction(ID)).State, "Completed");
     [one, two, three] = await host.client.listServers({ query: { batch: batch.ID } });
     assert.deepEqual(

@@ -11,14 +11,14 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Action } from "@brume/api/action.ts";
 import type { Client } from "@brume/api/client.ts";
-import type { Server, ServerWish } from "@brume/api/server.ts";
+import type { CreateServerInput, Server } from "@brume/api/server.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { findProcesses } from "../../service/src/drivers/machine/process.ts";
-import { createLinux } from "../../service/src/drivers/router/linux.ts";
-import { tagOf } from "../../service/src/drivers/router/name.ts";
-import { withoutPackets } from "../../service/src/drivers/router/snapshot.ts";
-import type { Kind } from "../postgres.ts";
-import { createProcess, type Process } from "../process.ts";
+import { findProcesses } from "../../service/src/drivers/machine/qemu/process.ts";
+import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
+import { withoutPackets } from "../../service/src/drivers/router/linux/snapshot.ts";
+import { tagOf } from "../../service/src/drivers/router/model/name.ts";
+import type { Kind } from "../support/databases.ts";
+import { createProcess, type Process } from "../support/process.ts";
 import { guard } from "./guard.ts";
 import { whyNot } from "./hindrance.ts";
 import { createKey, type Key } from "./imageguest.ts";
@@ -87,7 +87,7 @@ export interface ServerHost {
   /** Runs a script of `scripts/` on the machine with the settings of the service. `said`: all that it printed. */
   command(script: string, ...args: string[]): Promise<{ readonly status: number | null; readonly said: string }>;
   /** Made and answering ssh, with the key. */
-  create(wish: Partial<ServerWish> & { readonly Name: string }): Promise<Server>;
+  create(spec: Partial<CreateServerInput> & { readonly Name: string }): Promise<Server>;
   read(id: number): Promise<Server>;
   /** Resolves to the ended action, whatever its end. */
   act(id: number, order: Parameters<Client["startAction"]>[0]["body"]): Promise<Action>;
@@ -204,8 +204,8 @@ export async function createServerHost(
         stream.setEncoding("utf8").on("data", (text: string) => (said += text));
       return new Promise((done) => child.once("close", (status) => done({ status, said })));
     },
-    async create(wish) {
-      const body = { CPU: 1, RAM: 128, HDD: 1, SshKeys: [host.keyId], WaitFor: "Ssh" as const, ...wish };
+    async create(spec) {
+      const body = { CPU: 1, RAM: 128, HDD: 1, SshKeys: [host.keyId], WaitFor: "Ssh" as const, ...spec };
       const { ID } = await host.client.createServer({ body });
       const action = await host.lastAction(ID);
       if (action.State !== "Completed") throw new Error(`server ${ID}: ${JSON.stringify(action)}`);

@@ -6,13 +6,19 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
-import { createIpsec } from "../../service/src/drivers/router/ipsec.ts";
-import { namespaceOf } from "../../service/src/drivers/router/name.ts";
-import type { Image, IpsecTunnel, Router, TunnelSpec, WireguardTunnel } from "../../service/src/drivers/router/port.ts";
-import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/tunnels.ts";
-import { createWireguard } from "../../service/src/drivers/router/wireguard.ts";
-import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import type {
+  IpsecTunnel,
+  NetworkSpec,
+  Router,
+  TunnelSpec,
+  WireguardTunnel,
+} from "../../service/src/drivers/router/interface.ts";
+import { createIpsec } from "../../service/src/drivers/router/ipsec/ipsec.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router/linux/tunnels.ts";
+import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
+import { createWireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "./hindrance.ts";
 import { firewall, image, port, rule } from "./image.ts";
 import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
@@ -77,7 +83,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
     endpoint: `${edges[other(side)]}:51820`,
     keepAlive: 1,
   });
-  const imageOf = (side: 0 | 1, tunnels: readonly TunnelSpec[], wish: Partial<Image> = {}): Image =>
+  const imageOf = (side: 0 | 1, tunnels: readonly TunnelSpec[], spec: Partial<NetworkSpec> = {}): NetworkSpec =>
     image({
       id: side + 1,
       generation,
@@ -89,11 +95,11 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
         : null,
       ports: [port(side + 1, side === 0 ? "10.64.0.10" : "10.64.0.18")],
       firewall: firewall(rule({ source: [cidrs[other(side)]] }), rule({ source: "internal", destination: "external" })),
-      ...wish,
+      ...spec,
     });
-  const apply = async (tunnel: ((side: 0 | 1) => TunnelSpec) | null, wish?: Partial<Image>): Promise<void> => {
+  const apply = async (tunnel: ((side: 0 | 1) => TunnelSpec) | null, spec?: Partial<NetworkSpec>): Promise<void> => {
     generation++;
-    for (const side of [0, 1] as const) await router.apply(imageOf(side, tunnel === null ? [] : [tunnel(side)], wish));
+    for (const side of [0, 1] as const) await router.apply(imageOf(side, tunnel === null ? [] : [tunnel(side)], spec));
   };
   const states = async () => {
     const { networks } = await router.observe();

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
-import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { createIpsecScene, farText, type IpsecScene, second, skip, tunnel } from "./ipsecscene.ts";
 import { until } from "./vpnscene.ts";
 
@@ -101,12 +101,12 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     `;
     await at.far.load(farText(tunnel, second));
     for (const after of [0, 3, 6, 10, 15, 20, 30, 45, 60]) {
-      const wish = {
+      const spec = {
         edge: at.scene.here.edge,
         runFolder: at.scene.folder,
         tunnels: after % 2 === 0 ? [tunnel] : [second],
       };
-      const child = spawn(process.execPath, ["--input-type=module", "-e", victim, JSON.stringify(wish)]);
+      const child = spawn(process.execPath, ["--input-type=module", "-e", victim, JSON.stringify(spec)]);
       await once(child.stdout, "data");
       await sleep(after);
       child.kill("SIGKILL");

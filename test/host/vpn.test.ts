@@ -7,8 +7,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/port.ts";
-import { connectVici, text } from "../../service/src/drivers/router/vici.ts";
+import type { IpsecTunnel, TunnelFault } from "../../service/src/drivers/router/interface.ts";
+import { connectVici, text } from "../../service/src/drivers/router/ipsec/vici.ts";
 import { createIpsecScene, farText, type IpsecScene, key, second, skip, tunnel } from "./ipsecscene.ts";
 import { until } from "./vpnscene.ts";
 
@@ -77,9 +77,9 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   ];
   for (const [name, change, fault, detail] of mistakes)
     test(`the far end has ${name}: the reason says so, and when mended it comes up by itself`, async () => {
-      const wished = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
-      await at.far.load(farText({ ...wished, ...change }));
-      await at.apply(wished);
+      const desired = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
+      await at.far.load(farText({ ...desired, ...change }));
+      await at.apply(desired);
       const { state, reason } = await until("a reason", async () => {
         const status = await at.statusOf();
         return status.reason && status;
@@ -88,7 +88,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.equal(reason?.fault, fault, reason?.detail);
       assert.match(reason.detail, detail);
       assert.ok(!reason.detail.includes(key));
-      await at.far.load(farText(wished));
+      await at.far.load(farText(desired));
       await at.isUp();
     });
 
@@ -101,10 +101,10 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   ];
   for (const [name, change] of narrower)
     test(`the far end narrows ${name}: that is refused, not up`, async () => {
-      const wished = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
+      const desired = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
       const [agreed = ""] = change.localSubnets ?? change.peerSubnets ?? [];
-      await at.far.load(farText({ ...wished, ...change }));
-      await at.apply(wished);
+      await at.far.load(farText({ ...desired, ...change }));
+      await at.apply(desired);
       const { state, reason } = await until("a reason", async () => {
         const status = await at.statusOf();
         assert.notEqual(status.state, "up");
@@ -114,7 +114,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.equal(reason?.fault, "selectors_refused", reason?.detail);
       assert.ok(reason.detail.includes(agreed), reason.detail);
       assert.match(reason.detail, /Here 10\.24\.1\.0\/24 and the peer's 10\.24\.2\.0\/24 are set/);
-      await at.far.load(farText(wished));
+      await at.far.load(farText(desired));
       await at.isUp();
       assert.ok(await at.scene.ping("10.24.2.2"));
     });
@@ -268,13 +268,13 @@ describe("a peer that refused our networks", { skip, concurrency: false }, () =>
   for (const ikeVersion of [1, 2] as const)
     for (const localSubnets of [["10.24.1.2/32"], ["10.99.0.0/24"]])
       test(`is asked again at once when its network is applied (IKEv${ikeVersion}, it has ${localSubnets[0]})`, async () => {
-        const wished = { ...tunnel, ikeVersion };
-        await at.far.load(farText({ ...wished, localSubnets }));
-        await at.apply(wished);
+        const desired = { ...tunnel, ikeVersion };
+        await at.far.load(farText({ ...desired, localSubnets }));
+        await at.apply(desired);
         const { fault } = await until("a reason", async () => (await at.statusOf()).reason);
         assert.equal(fault, "selectors_refused");
-        await at.far.load(farText(wished));
-        await at.apply(wished);
+        await at.far.load(farText(desired));
+        await at.apply(desired);
         await at.isUp();
         assert.ok(await at.scene.ping("10.24.2.2"));
       });

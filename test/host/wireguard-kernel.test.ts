@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
-import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/port.ts";
-import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard.ts";
-import { createKernel, createUserspace, type Kind } from "../../service/src/drivers/router/wireguarddevice.ts";
-import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/interface.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
+import { createKernel, createUserspace, type Kind } from "../../service/src/drivers/router/wireguard/device.ts";
+import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "./hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
@@ -90,8 +90,8 @@ for (const [holder, skip] of suites)
       await far.start(place);
       // It does not know where we are.
       const here = { publicKey: publicKeyOf(hereKey), presharedKey: null, endpoint: null, keepAlive: 0 };
-      const wished = { privateKey: farKey, listenPort: 51_821, peers: [{ ...here, allowed: ["10.24.1.0/24"] }] };
-      await far.set(place, wished, { privateKey: "", listenPort: 0, peers: [] });
+      const desired = { privateKey: farKey, listenPort: 51_821, peers: [{ ...here, allowed: ["10.24.1.0/24"] }] };
+      await far.set(place, desired, { privateKey: "", listenPort: 0, peers: [] });
       await exec.run(["ip", "-n", scene.far.namespace, "link", "set", farDevice, "up"]);
       await exec.run(["ip", "-n", scene.far.namespace, "route", "add", "10.24.1.0/24", "dev", farDevice]);
       await isUp();
@@ -144,10 +144,10 @@ test("wg tells a device the same as its socket does", { skip: unable }, async ()
         told.peers.map(({ publicKey }) => publicKey).sort(),
         peers.map(({ publicKey }) => publicKey).sort(),
       );
-      for (const wished of peers)
+      for (const desired of peers)
         assert.partialDeepStrictEqual(
-          told.peers.find((p) => p.publicKey === wished.publicKey),
-          wished,
+          told.peers.find((p) => p.publicKey === desired.publicKey),
+          desired,
         );
     }
   } finally {

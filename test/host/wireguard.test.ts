@@ -8,13 +8,13 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { type Child, exec } from "../../service/src/drivers/exec.ts";
-import { findDaemons } from "../../service/src/drivers/router/daemon.ts";
-import { renderPeerConfig } from "../../service/src/drivers/router/peerconfig.ts";
-import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/port.ts";
-import { askDevice, hexOf } from "../../service/src/drivers/router/uapi.ts";
-import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard.ts";
-import { socketOf } from "../../service/src/drivers/router/wireguarddevice.ts";
-import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/wireguardkey.ts";
+import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/router/interface.ts";
+import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
+import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
+import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
+import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
+import { askDevice, hexOf } from "../../service/src/drivers/router/wireguard/uapi.ts";
+import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "./hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
@@ -107,14 +107,14 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     return child;
   };
   /** Tells the far end what the owner of `wished` is given. */
-  const configureFar = async (wished: WireguardTunnel, device = farDevice, key = farKey): Promise<void> => {
+  const configureFar = async (desired: WireguardTunnel, device = farDevice, key = farKey): Promise<void> => {
     const near = {
       address: "192.0.2.1",
       wireguard: { publicKey: publicKeyOf(end.privateKey), listenPort: end.listenPort },
     };
-    const text = renderPeerConfig(wished, near);
+    const text = renderPeerConfig(desired, near);
     assert.ok(text !== null && !text.includes(end.privateKey) && !text.includes(secret));
-    const filled = text.replace("<private key>", key).replace("<SharedKey>", wished.presharedKey ?? "");
+    const filled = text.replace("<private key>", key).replace("<SharedKey>", desired.presharedKey ?? "");
     await askDevice(socketOf(device), requestOf(filled));
   };
 
@@ -151,13 +151,13 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     const many = Array.from({ length: 50 }, (_, index) => {
       const [key, device] = [createPrivate(randomBytes), `${farDevice}${index}`];
       const [endpoint, block] = [`192.0.2.2:${52_000 + index}`, `10.77.${index}.0/24`];
-      const wish = { ...tunnel, id: 100 + index, peerPublicKey: publicKeyOf(key), endpoint, peerSubnets: [block] };
-      return { key, device, wish };
+      const spec = { ...tunnel, id: 100 + index, peerPublicKey: publicKeyOf(key), endpoint, peerSubnets: [block] };
+      return { key, device, spec };
     });
     const children = await Promise.all(many.map(({ device }) => startFar(device)));
     try {
-      for (const { wish, device, key } of many) await configureFar(wish, device, key);
-      await apply(...many.map(({ wish }) => wish));
+      for (const { spec, device, key } of many) await configureFar(spec, device, key);
+      await apply(...many.map(({ spec }) => spec));
       await until("all up", async () => {
         const status = (await wireguard.observe()).get(scene.here.namespace);
         return status?.length === many.length && status.every(({ state }) => state === "up");

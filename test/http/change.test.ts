@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { prune } from "../../service/src/engine/prune.ts";
 import { storedKeys } from "../../service/src/http/idempotency.ts";
 import { StorageError } from "../../service/src/store/db.ts";
-import { databases } from "../postgres.ts";
-import { type Answered, createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
+import { databases } from "../support/databases.ts";
+import { type Answered, createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
 
 for (const kind of databases)
   describe(`changes on ${kind}`, () => {

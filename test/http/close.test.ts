@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Library, openLibrary, read, tokenOf } from "./fixture.ts";
 import { dial } from "./talk.ts";
-import { type Library, openLibrary, read, tokenOf } from "./toy.ts";
 
 const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
 const get = (target: string): string => `GET ${target} HTTP/1.1\r\n${auth}\r\n`;
@@ -40,9 +40,9 @@ test("a request under way is finished and answered; the connection ends behind i
     assert.equal(closed, false);
     await assert.rejects(dial(library.port));
     go();
-    const heard = await line.hear();
-    assert.equal(heard.status, 200);
-    assert.equal(heard.headers.get("connection"), "close");
+    const response = await line.hear();
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("connection"), "close");
     await closing;
     assert.equal(await library.countBooks(), 1);
   }));

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { databases } from "../postgres.ts";
+import { databases } from "../support/databases.ts";
+import { createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
 import { dial, type Line } from "./talk.ts";
-import { createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
 
 for (const kind of databases)
   describe(`events on ${kind}`, () => {
@@ -16,7 +16,8 @@ for (const kind of databases)
       library = await openLibrary(
         {
           limits: { ping: 60 },
-          veil: (_caller, row) => (row.resource === "record" && row.data?.includes("secret") === false ? row : null),
+          filterEvent: (_caller, row) =>
+            row.resource === "record" && row.data?.includes("secret") === false ? row : null,
         },
         kind,
       );
@@ -75,10 +76,10 @@ for (const kind of databases)
       assert.doesNotMatch(head, /content-length/i);
       await line.until("retry: 2000\n\n");
       await say(2, { text: "two\nlines" });
-      const heard = await hear(line);
-      assert.equal(heard.event, "domain.changed");
-      assert.equal(heard.id, await newest());
-      assert.deepEqual(Object.keys(heard.data), [
+      const response = await hear(line);
+      assert.equal(response.event, "domain.changed");
+      assert.equal(response.id, await newest());
+      assert.deepEqual(Object.keys(response.data), [
         "ID",
         "Type",
         "Date",
@@ -90,8 +91,8 @@ for (const kind of databases)
         "RequestID",
         "Data",
       ]);
-      assert.equal(heard.data["ResourceID"], 2);
-      assert.deepEqual(heard.data["Data"], { text: "two\nlines" });
+      assert.equal(response.data["ResourceID"], 2);
+      assert.deepEqual(response.data["Data"], { text: "two\nlines" });
       await line.until("\n: ping\n\n");
     });
 

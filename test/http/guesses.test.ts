@@ -1,8 +1,8 @@
 /** Requests with bad tokens: a network that sends many waits for its refusals, and good tokens of the same network do not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { openLibrary, tokenOf } from "./fixture.ts";
 import { dial, type Line } from "./talk.ts";
-import { openLibrary, tokenOf } from "./toy.ts";
 
 const get = (token: string): string => `GET /book HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 const unknown = "0".repeat(64);
@@ -22,10 +22,10 @@ test("beyond the burst a refusal waits, a good token does not, and the end of th
     assert.equal((await first.hear()).status, 401);
   }
   const held = await open("127.0.0.7");
-  const heard: string[] = [];
+  const response: string[] = [];
   held.say(get(unknown));
   const refused = held.hear().then((answer) => {
-    heard.push("held");
+    response.push("held");
     return answer;
   });
   // Its row is stored before it waits.
@@ -37,7 +37,7 @@ test("beyond the burst a refusal waits, a good token does not, and the end of th
   const other = await open("127.9.9.9");
   other.say(get(unknown));
   assert.equal((await other.hear()).status, 401, "another network has a pace of its own");
-  assert.deepEqual(heard, []);
+  assert.deepEqual(response, []);
   const closed = library.http.close(5000);
   assert.equal((await refused).status, 401);
   await closed;

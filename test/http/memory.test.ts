@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { dial, type Heard, shout } from "./talk.ts";
-import { createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
+import { createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
+import { dial, shout, type TestResponse } from "./talk.ts";
 
 const authOf = (letter: string): string => `Authorization: Bearer ${tokenOf(letter)}\r\n`;
 const auth = authOf("a");
@@ -21,12 +21,12 @@ before(async () => {
 });
 after(() => library.close());
 
-async function ask(text: string): Promise<Heard> {
+async function ask(text: string): Promise<TestResponse> {
   const line = await dial(library.port);
   line.say(text);
-  const heard = await line.hear();
+  const response = await line.hear();
   line.close();
-  return heard;
+  return response;
 }
 
 /** All that is said of a book, but what differs from answer to answer. */
@@ -115,10 +115,10 @@ describe("many that are asked for ahead", () => {
       line.say(get("/book/1") + get("/book/1") + put("/book/1", `{"Name":"round ${i}"}`) + get("/book/1"));
     let name = read((await ask(get("/book/1"))).body).Name;
     for (let i = 0; i < rounds; i++) {
-      const heard: string[] = [];
-      for (let j = 0; j < 4; j++) heard.push(read((await line.hear()).body).Name);
-      if (i === 0) name = heard[0] as string;
-      assert.deepEqual(heard, [name, name, `round ${i}`, `round ${i}`]);
+      const response: string[] = [];
+      for (let j = 0; j < 4; j++) response.push(read((await line.hear()).body).Name);
+      if (i === 0) name = response[0] as string;
+      assert.deepEqual(response, [name, name, `round ${i}`, `round ${i}`]);
       name = `round ${i}`;
     }
     line.close();

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { type FaultCode, faults } from "@brume/api/errors.ts";
-import { type Answered, createCaller, type Library, openLibrary, read, tokenOf } from "./toy.ts";
+import { type ErrorCode, errorCodes } from "@brume/api/errors.ts";
+import { type Answered, createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
 
 interface Asked {
   readonly token?: string | null;
@@ -65,7 +65,7 @@ describe("the first check that fails decides", () => {
     body: new Uint8Array([0xff]),
     headers: { "Content-Type": "image/png", "Idempotency-Key": "a b" },
   };
-  const steps: [step: string, code: FaultCode, method: string, path: string, asked: Asked, when?: "starting"][] = [
+  const steps: [step: string, code: ErrorCode, method: string, path: string, asked: Asked, when?: "starting"][] = [
     ["1 target", "path_not_readable", "GET", "/%zz", { token: null }, "starting"],
     ["1 length", "body_too_large", "POST", "/nothing", { token: null, body: large }, "starting"],
     ["2 ready", "not_ready", "POST", "/nothing", { token: null, ...wrongBody }, "starting"],
@@ -99,8 +99,8 @@ describe("the first check that fails decides", () => {
     test(`${step}: ${code}`, async () => {
       const { status: given, json } = await ask(method, path, asked, when === "starting" ? starting : library);
       assert.equal(json.code, code);
-      assert.equal(given, faults[code].status);
-      assert.equal(json.Message, faults[code].message);
+      assert.equal(given, errorCodes[code].status);
+      assert.equal(json.Message, errorCodes[code].message);
     });
 
   test("an expired token, and its body is never asked for", async () => {

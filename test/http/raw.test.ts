@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { dial, type Heard, shout } from "./talk.ts";
-import { type Library, openLibrary, read, tokenOf } from "./toy.ts";
+import { type Library, openLibrary, read, tokenOf } from "./fixture.ts";
+import { dial, shout, type TestResponse } from "./talk.ts";
 
 const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
 const get = (target: string, more = ""): string => `GET ${target} HTTP/1.1\r\n${auth}${more}\r\n`;
@@ -17,12 +17,12 @@ before(async () => {
 });
 after(() => library.close());
 
-async function ask(text: string, head?: "head", at = library): Promise<Heard> {
+async function ask(text: string, head?: "head", at = library): Promise<TestResponse> {
   const line = await dial(at.port);
   line.say(text);
-  const heard = await line.hear(head);
+  const response = await line.hear(head);
   line.close();
-  return heard;
+  return response;
 }
 
 /** An answer in our form with this status and code, on a connection that then ends. */
@@ -61,9 +61,9 @@ describe("paths", () => {
   ];
   for (const target of same)
     test(`${target} is book 2`, async () => {
-      const heard = await ask(get(target));
-      assert.equal(heard.status, 200);
-      assert.equal(read(heard.body).Name, "two");
+      const response = await ask(get(target));
+      assert.equal(response.status, 200);
+      assert.equal(read(response.body).Name, "two");
     });
 
   const faults: [target: string, status: number, code: string][] = [
@@ -80,16 +80,16 @@ describe("paths", () => {
   ];
   for (const [target, status, code] of faults)
     test(`${target.slice(0, 30)} is ${code}`, async () => {
-      const heard = await ask(get(target));
-      assert.equal(read(heard.body).code, code);
-      assert.equal(heard.status, status);
+      const response = await ask(get(target));
+      assert.equal(read(response.body).code, code);
+      assert.equal(response.status, status);
     });
 
   test("OPTIONS * asks about the whole service, without a token", async () => {
-    const heard = await ask("OPTIONS * HTTP/1.1\r\n\r\n");
-    assert.equal(heard.status, 200);
-    assert.equal(heard.headers.get("allow"), "GET, HEAD, POST, PUT, DELETE, OPTIONS");
-    assert.equal(heard.headers.get("content-length"), "0");
+    const response = await ask("OPTIONS * HTTP/1.1\r\n\r\n");
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("allow"), "GET, HEAD, POST, PUT, DELETE, OPTIONS");
+    assert.equal(response.headers.get("content-length"), "0");
   });
 });
 
@@ -154,8 +154,8 @@ describe("what the parser refuses", () => {
   });
 
   test("headers just within 16 KiB are fine", async () => {
-    const heard = await ask(get("/book/1", `X: ${"x".repeat(16 * 1024 - auth.length - 6)}\r\n`));
-    assert.equal(heard.status, 200);
+    const response = await ask(get("/book/1", `X: ${"x".repeat(16 * 1024 - auth.length - 6)}\r\n`));
+    assert.equal(response.status, 200);
   });
 });
 
@@ -167,8 +167,8 @@ describe("a lenient server", () => {
   after(() => lenient.close());
 
   test("takes header lines that end in a bare LF", async () => {
-    const heard = await ask(get("/book").replaceAll("\r\n", "\n"), undefined, lenient);
-    assert.equal(heard.status, 200);
+    const response = await ask(get("/book").replaceAll("\r\n", "\n"), undefined, lenient);
+    assert.equal(response.status, 200);
     const mixed = `POST /book HTTP/1.1\n${auth}Content-Length: 12\n\n{"Name":"x"}`;
     assert.equal((await ask(mixed, undefined, lenient)).status, 200);
   });
@@ -283,9 +283,9 @@ describe("bodies", () => {
   test("an announced length above the limit is refused at once, and the answer arrives although the client goes on", async () => {
     const line = await dial(library.port);
     line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n`);
-    const heard = await line.hear();
-    assert.equal(heard.status, 413);
-    assert.equal(heard.headers.get("connection"), "close");
+    const response = await line.hear();
+    assert.equal(response.status, 413);
+    assert.equal(response.headers.get("connection"), "close");
     line.close();
     const all = await shout(
       library.port,

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-export interface Heard {
+export interface TestResponse {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
@@ -14,7 +14,7 @@ export interface Line {
   readonly socket: Socket;
   say(text: string | Uint8Array): void;
   /** The next whole answer; `head`: one to a HEAD request, which has no body. Rejects if the connection ends before. */
-  hear(head?: "head"): Promise<Heard>;
+  hear(head?: "head"): Promise<TestResponse>;
   /** Everything up to the end of the connection, as text. */
   rest(): Promise<string>;
   /** Waits for a piece of text anywhere in what has come and has not been heard yet. */

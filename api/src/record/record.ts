@@ -1,7 +1,7 @@
 /** Records in requests and responses, and the operations on them, derived from the table of record types. */
 import { type Static, type TObject, type TProperties, type TString, Type } from "typebox";
 import { date, id, integer, Labels, optional, optionalId, text, word } from "../common.ts";
-import type { FaultCode } from "../errors.ts";
+import type { ErrorCode } from "../errors.ts";
 import { limits, schemas } from "./spec.ts";
 import { exactSpecs, type RecordTable, type RecordType, recordSpecs, recordTypes } from "./types.ts";
 
@@ -76,7 +76,7 @@ export const ruleFaults = [
   "cname_conflict",
   "delegation_conflict",
   "record_exists",
-] as const satisfies readonly FaultCode[];
+] as const satisfies readonly ErrorCode[];
 
 export const recordParam = { id: "record_not_found" } as const;
 

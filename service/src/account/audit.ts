@@ -1,8 +1,8 @@
 /** Rows of the audit between http, which hands them over, the table and the answers of `GET /audit`. */
 import type { AuditEntry } from "@brume/api/account.ts";
 import { formatDate } from "@brume/api/common.ts";
-import type { AuditTable } from "../http/audit.ts";
 import type { AuditRow } from "../http/handler.ts";
+import type { AuditTable } from "../http/refusallog.ts";
 import * as table from "./table.ts";
 
 const rowOf = (row: AuditRow): Omit<table.AuditRow, "id"> => ({

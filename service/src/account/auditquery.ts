@@ -1,16 +1,18 @@
 /** What `GET /audit` is asked about: kinds of things and names of operations, of which an unknown one is refused instead of matching nothing. */
 import { contract, operationNames } from "@brume/api/contract.ts";
-import { faults } from "@brume/api/errors.ts";
+import { errorCodes } from "@brume/api/errors.ts";
 import { eventResourceNames } from "@brume/api/event.ts";
 import type { Operation } from "@brume/api/operation.ts";
-import { faultAt } from "../base/fault.ts";
+import { errorAt } from "../base/error.ts";
 
 /** Kinds that rows name: those of events, and what the paths of operations name. */
 const kinds = [
   ...new Set([
     ...eventResourceNames,
     ...operationNames.flatMap((name) =>
-      Object.values((contract[name] as Operation).params ?? {}).map((code) => faults[code].noun.replaceAll(" ", "")),
+      Object.values((contract[name] as Operation).params ?? {}).map((code) =>
+        errorCodes[code].noun.replaceAll(" ", ""),
+      ),
     ),
   ]),
 ];
@@ -23,9 +25,9 @@ export function readAuditSubject(text: string | undefined): {
   if (text === undefined) return { resource: undefined, resourceId: undefined };
   const [, resource = "", digits] = /^([a-z]+)(?::(\d{1,10}))?$/.exec(text.toLowerCase()) ?? [];
   if (resource === "")
-    throw faultAt("query_invalid", "?resource", `resource must be a kind or kind:id, not ${JSON.stringify(text)}.`);
+    throw errorAt("query_invalid", "?resource", `resource must be a kind or kind:id, not ${JSON.stringify(text)}.`);
   if (!kinds.includes(resource))
-    throw faultAt(
+    throw errorAt(
       "query_invalid",
       "?resource",
       `resource must be one of ${kinds.join(", ")}, with or without an id, not ${JSON.stringify(text)}.`,
@@ -41,7 +43,7 @@ export function readAuditOperation(
   const prefix = text.endsWith("*");
   const name = prefix ? text.slice(0, -1) : text;
   if (!operationNames.some((each) => (prefix ? each.startsWith(name) : each === name)))
-    throw faultAt(
+    throw errorAt(
       "query_invalid",
       "?operation",
       `operation must be the name of an operation as /docs has it, or the beginning of one with *, not ${JSON.stringify(text)}.`,

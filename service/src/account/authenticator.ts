@@ -5,11 +5,11 @@
 import type { RateLimit } from "@brume/api/account.ts";
 import type { Scope } from "@brume/api/operation.ts";
 import { type Clock, since } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import { hashToken } from "../base/secret.ts";
 import { type Caller, TokenRefused } from "../http/handler.ts";
 import type { Store } from "../store/db.ts";
-import { type Block, isAllowedFrom, parseBlock } from "./rules.ts";
+import { type Block, isAllowedFrom, parseBlock } from "./model/rules.ts";
 import { findTokenByHash, touchToken } from "./table.ts";
 
 export interface Authenticator {
@@ -61,7 +61,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
   const lookUp = async (value: string, address: string): Promise<Caller> => {
     const before = generation;
     const row = await findTokenByHash.first(store.read, { hash: hashToken(value) });
-    if (row === undefined) throw new Fault("token_invalid", "The token is not known.");
+    if (row === undefined) throw new ApiError("token_invalid", "The token is not known.");
     const rateLimit = row.rate_limit === null ? null : (JSON.parse(row.rate_limit) as RateLimit);
     const found: Known = {
       notedAt: 0,
@@ -99,7 +99,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
     authenticate(value, address) {
       const found = known.get(value);
       if (found !== undefined) return admit(found, address);
-      if (!/^[0-9a-f]{64}$/.test(value)) throw new Fault("token_invalid", "The token is not known.");
+      if (!/^[0-9a-f]{64}$/.test(value)) throw new ApiError("token_invalid", "The token is not known.");
       return lookUp(value, address);
     },
     forget() {

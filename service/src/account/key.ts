@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { createSealer, type Sealer } from "../base/secret.ts";
-import { keepSecret, readSecret } from "../base/secretfile.ts";
+import { ensureSecretFile, readSecret } from "../base/secretfile.ts";
 import type { Reader, Store } from "../store/db.ts";
 import { lock, StorageError } from "../store/db.ts";
 
@@ -77,7 +77,7 @@ export async function openSealer(store: Store, given: string | null, folder: str
     throw new Error(
       `${file} is missing, and the database holds secrets that are sealed with it: put the copy of this file back, or set BRUME_KEY to what was in it. Without it they cannot be opened; with a new key every server would fail.`,
     );
-  const sealer = createSealer(Buffer.from(known ?? keepSecret(folder, "key").value, "hex"));
+  const sealer = createSealer(Buffer.from(known ?? ensureSecretFile(folder, "key").value, "hex"));
   if (await checkKey(store, sealer, log)) return sealer;
   throw new Error(
     `${given === null ? file : "BRUME_KEY"} is not the key that sealed the secrets of this database: put back the key that belongs to it, or the database that belongs to this key.`,

@@ -3,16 +3,16 @@ import { type Account, type Project, type RateLimit, type Token, usageNames } fr
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import { createTokenValue, hashToken } from "../base/secret.ts";
-import type { Caller, Handlers, Happening, Outcome } from "../http/handler.ts";
+import type { Caller, ChangeResult, Handlers, ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
 import { showAudit } from "./audit.ts";
 import { readAuditOperation, readAuditSubject } from "./auditquery.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { checkToken, holdQuota, mergeQuotas, type Quotas } from "./rules.ts";
+import { checkToken, mergeQuotas, type Quotas, requireQuota } from "./model/rules.ts";
 import * as table from "./table.ts";
 
 const noBalance = { Real: 0, Bonus: 0, Test: 0 };
@@ -53,12 +53,12 @@ function showToken(row: table.TokenRow, value = ""): Token {
 const projectTag = (row: table.ProjectRow): string => `project-${row.id}-${row.version}`;
 const tokenTag = (row: table.TokenRow): string => `token-${row.id}-${row.version}`;
 const happened = (
-  type: Happening["type"],
+  type: ResourceChange["type"],
   id: number,
   project: number,
   before: unknown,
   after: unknown,
-): Happening => ({
+): ResourceChange => ({
   type,
   id,
   parent: null,
@@ -70,22 +70,22 @@ const isAdmin = (caller: Caller): boolean => grants(caller.scopes, "account:admi
 
 async function getProject(db: Reader, id: number): Promise<table.ProjectRow> {
   const row = await table.findProject.first(db, { id });
-  if (row === undefined) throw new Fault("project_not_found", `There is no project ${id}.`);
+  if (row === undefined) throw new ApiError("project_not_found", `There is no project ${id}.`);
   return row;
 }
 
 async function getToken(db: Reader, id: number): Promise<table.TokenRow> {
   const row = await table.findToken.first(db, { id });
-  if (row === undefined) throw new Fault("token_not_found", `There is no token ${id}.`);
+  if (row === undefined) throw new ApiError("token_not_found", `There is no token ${id}.`);
   return row;
 }
 
 /** Names are unique: taken by another project than `id`? */
-async function holdName(tx: Tx, name: string, id: number | null): Promise<void> {
+async function requireName(tx: Tx, name: string, id: number | null): Promise<void> {
   await lock(tx, "project-names");
   const other = await table.findProjectByName(tx, name);
   if (other !== undefined && other.id !== id)
-    throw faultAt("title_taken", "/Name", `Project ${other.id} has the name "${name}" already.`);
+    throw errorAt("title_taken", "/Name", `Project ${other.id} has the name "${name}" already.`);
 }
 
 /** In the order of the contract, each once. */
@@ -116,9 +116,9 @@ interface Blame {
 
 export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBlocked: NoteBlocked): Handlers<Names> {
   /** After the commit nothing that was known of tokens and projects counts any more. */
-  const forgetting = <A>(outcome: Outcome<A>): Outcome<A> => ({
+  const forgetting = <A>(outcome: ChangeResult<A>): ChangeResult<A> => ({
     ...outcome,
-    settle: async () => {
+    refresh: async () => {
       authenticator.forget();
       return undefined;
     },
@@ -163,7 +163,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
     },
     createProject: {
       async change({ body, dryRun }, tx) {
-        await holdName(tx, body.Name, null);
+        await requireName(tx, body.Name, null);
         const row = await table.insertProject(tx, {
           name: body.Name,
           quotas: JSON.stringify(body.Quotas ?? {}),
@@ -177,7 +177,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         return {
           answer,
           tag: projectTag(row),
-          happenings: [happened("project.created", row.id, row.id, null, answer)],
+          changes: [happened("project.created", row.id, row.id, null, answer)],
         };
       },
     },
@@ -186,25 +186,25 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         await table.lockProject(tx, params.id);
         const row = await getProject(tx, params.id);
         expect(projectTag(row));
-        if (body.Name !== undefined && body.Name !== row.name) await holdName(tx, body.Name, row.id);
+        if (body.Name !== undefined && body.Name !== row.name) await requireName(tx, body.Name, row.id);
         const stored = JSON.parse(row.quotas) as Partial<Quotas>;
-        const wish = {
+        const input = {
           name: body.Name ?? row.name,
           is_blocked: body.IsBlocked === undefined ? row.is_blocked : Number(body.IsBlocked),
           quotas: JSON.stringify({ ...stored, ...body.Quotas }),
           labels: body.Labels === undefined ? row.labels : JSON.stringify(body.Labels),
         };
         const before = await showProject(tx, row);
-        const after = await showProject(tx, { ...row, ...wish });
+        const after = await showProject(tx, { ...row, ...input });
         if (JSON.stringify(after) === JSON.stringify(before))
-          return { answer: before, tag: projectTag(row), happenings: [] };
-        const changed = await table.updateProject(tx, row.id, { ...wish, version: row.version + 1 });
-        if (wish.is_blocked !== row.is_blocked)
-          await noteBlocked(tx, row.id, wish.is_blocked === 1, { token: caller.tokenId, request: requestId });
+          return { answer: before, tag: projectTag(row), changes: [] };
+        const changed = await table.updateProject(tx, row.id, { ...input, version: row.version + 1 });
+        if (input.is_blocked !== row.is_blocked)
+          await noteBlocked(tx, row.id, input.is_blocked === 1, { token: caller.tokenId, request: requestId });
         return forgetting({
           answer: after,
           tag: projectTag(changed),
-          happenings: [happened("project.changed", row.id, row.id, before, after)],
+          changes: [happened("project.changed", row.id, row.id, before, after)],
         });
       },
     },
@@ -214,22 +214,22 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         const row = await getProject(tx, params.id);
         expect(projectTag(row));
         if (row.id === caller.projectId)
-          throw new Fault("project_in_use", `Project ${row.id} is the project of the asking token.`);
+          throw new ApiError("project_in_use", `Project ${row.id} is the project of the asking token.`);
         const before = await showProject(tx, row);
         const owned = Object.entries(await table.countOwned(tx, row.id)).filter(([, count]) => count > 0);
         if (owned.length > 0)
-          throw new Fault(
+          throw new ApiError(
             "project_in_use",
             `Project ${row.id} owns ${owned.map(([kind, count]) => `${count} ${kind}`).join(", ")}.`,
           );
         // The asking token may have gone with its own project since it was let in.
         await table.lockAdmins(tx);
         if (!(await table.hasOtherAdmin(tx, { project: row.id }, clock.now())))
-          throw new Fault("project_in_use", `Project ${row.id} has the only tokens with account:admin.`);
+          throw new ApiError("project_in_use", `Project ${row.id} has the only tokens with account:admin.`);
         await table.deleteProject(tx, row.id);
         return forgetting({
           answer: undefined,
-          happenings: [happened("project.deleted", row.id, caller.projectId, before, null)],
+          changes: [happened("project.deleted", row.id, caller.projectId, before, null)],
         });
       },
     },
@@ -258,16 +258,16 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         await table.lockProject(tx, projectId);
         const project = await table.findProject.first(tx, { id: projectId });
         if (project === undefined)
-          throw invalidFields([fieldFault("/ProjectID", "unknown_reference", `There is no project ${projectId}.`)]);
+          throw invalidFields([fieldError("/ProjectID", "unknown_reference", `There is no project ${projectId}.`)]);
         if (body.DomainID !== undefined && !(await table.ownsDomain(tx, projectId, body.DomainID)))
           throw invalidFields([
-            fieldFault(
+            fieldError(
               "/DomainID",
               "unknown_reference",
               `There is no domain ${body.DomainID} in project ${projectId}.`,
             ),
           ]);
-        holdQuota(project.quotas, "Tokens", await table.countTokens(tx, projectId), 1);
+        requireQuota(project.quotas, "Tokens", await table.countTokens(tx, projectId), 1);
         const value = dryRun ? "" : createTokenValue();
         const granted = tidyScopes(body.Scopes);
         const list = (items: readonly string[] | undefined) => (items === undefined ? null : JSON.stringify(items));
@@ -293,7 +293,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         return {
           answer,
           tag: tokenTag(row),
-          happenings: [happened("token.created", row.id, projectId, null, { ...answer, Token: "" })],
+          changes: [happened("token.created", row.id, projectId, null, { ...answer, Token: "" })],
         };
       },
     },
@@ -303,11 +303,11 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         const row = await getToken(tx, params.id);
         expect(tokenTag(row));
         if (row.is_admin === 1 && !(await table.hasOtherAdmin(tx, { token: row.id }, clock.now())))
-          throw new Fault("last_admin_token", `Token ${row.id} is the only one left with account:admin.`);
+          throw new ApiError("last_admin_token", `Token ${row.id} is the only one left with account:admin.`);
         await table.deleteToken(tx, row.id);
         return forgetting({
           answer: undefined,
-          happenings: [happened("token.deleted", row.id, row.project_id, showToken(row), null)],
+          changes: [happened("token.deleted", row.id, row.project_id, showToken(row), null)],
         });
       },
     },

@@ -35,7 +35,7 @@ export function readSecret(folder: string, name: string): string | null {
  * Reads the secret, or makes it first. It is complete and on the disk before its name appears, so that neither a crash nor a
  * second process leaves two or half of one. Throws as `readSecret` does.
  */
-export function keepSecret(folder: string, name: string): KeptSecret {
+export function ensureSecretFile(folder: string, name: string): KeptSecret {
   const known = readSecret(folder, name);
   if (known !== null) return { value: known, isNew: false };
   const path = join(folder, name);

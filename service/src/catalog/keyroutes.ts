@@ -1,28 +1,28 @@
 /** SSH keys: list, read, add, delete. */
-import type { FieldFault } from "@brume/api/errors.ts";
-import { holdQuota } from "../account/rules.ts";
+import type { FieldError } from "@brume/api/errors.ts";
+import { requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
+import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import type { Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
-import { readPublicKey } from "./publickey.ts";
-import { showSshKey, sshKeyTag } from "./show.ts";
+import { readPublicKey } from "./model/publickey.ts";
+import { showSshKey, sshKeyTag } from "./model/show.ts";
 import * as table from "./table.ts";
 
 type Names = "listSshKeys" | "createSshKey" | "readSshKey" | "deleteSshKey";
 
-function checkSshKey(body: { readonly PublicKey?: string }): FieldFault[] {
+function checkSshKey(body: { readonly PublicKey?: string }): FieldError[] {
   const key = body.PublicKey === undefined ? null : readPublicKey(body.PublicKey);
   return key !== null && "reason" in key
-    ? [fieldFault("/PublicKey", "format_invalid", `PublicKey ${key.reason}.`)]
+    ? [fieldError("/PublicKey", "format_invalid", `PublicKey ${key.reason}.`)]
     : [];
 }
 
 async function getSshKey(db: Reader, project: number, id: number): Promise<table.SshKeyRow> {
   const row = await table.findSshKey(db, project, id);
-  if (row === undefined) throw new Fault("sshkey_not_found", `There is no SSH key ${id} in this project.`);
+  if (row === undefined) throw new ApiError("sshkey_not_found", `There is no SSH key ${id} in this project.`);
   return row;
 }
 
@@ -51,16 +51,16 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
         if ("reason" in key) throw invalidFields(checkSshKey(body));
         await lockProject(tx, caller.projectId);
         const project = await findProject.first(tx, { id: caller.projectId });
-        if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
+        if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
         const same = await table.findSshKeyByTitle(tx, caller.projectId, body.Title);
-        if (same?.base64 === key.base64) return { answer: showSshKey(same), tag: sshKeyTag(same), happenings: [] };
+        if (same?.base64 === key.base64) return { answer: showSshKey(same), tag: sshKeyTag(same), changes: [] };
         if (same !== undefined)
-          throw faultAt(
+          throw errorAt(
             "title_taken",
             "/Title",
             `SSH key ${same.id} has the title "${same.title}" and is another key.`,
           );
-        holdQuota(project.quotas, "SshKeys", await table.countSshKeys(tx, caller.projectId), 1);
+        requireQuota(project.quotas, "SshKeys", await table.countSshKeys(tx, caller.projectId), 1);
         const made = await table.insertSshKey(tx, {
           ...key,
           project_id: caller.projectId,
@@ -74,7 +74,7 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
         return {
           answer,
           tag: sshKeyTag(row),
-          happenings: [{ type: "sshkey.created", id: row.id, parent: null, before: null, after: answer }],
+          changes: [{ type: "sshkey.created", id: row.id, parent: null, before: null, after: answer }],
         };
       },
     },
@@ -86,7 +86,7 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
         await table.deleteSshKey(tx, row.id);
         return {
           answer: undefined,
-          happenings: [{ type: "sshkey.deleted", id: row.id, parent: null, before: showSshKey(row), after: null }],
+          changes: [{ type: "sshkey.deleted", id: row.id, parent: null, before: showSshKey(row), after: null }],
         };
       },
     },

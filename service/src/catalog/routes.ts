@@ -1,13 +1,13 @@
 /** What servers are made from, as answers: images and locations here, keys in a room of their own. */
 import type { Location } from "@brume/api/catalog.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
 import { keyRoutes } from "./keyroutes.ts";
-import { findLocation } from "./rules.ts";
-import { imageTag, type Site, showImage, showLocation } from "./show.ts";
+import { findLocation } from "./model/rules.ts";
+import { imageTag, type Site, showImage, showLocation } from "./model/show.ts";
 import * as table from "./table.ts";
 
 export interface CatalogTools extends Site {
@@ -43,7 +43,7 @@ export function catalogRoutes(tools: CatalogTools): Handlers<Names> & ReturnType
     readImage: {
       async read({ params, caller }, db) {
         const row = await table.findImage(db, caller.projectId, params.id);
-        if (row === undefined) throw new Fault("image_not_found", `There is no image ${params.id} in this project.`);
+        if (row === undefined) throw new ApiError("image_not_found", `There is no image ${params.id} in this project.`);
         return { answer: showImage(row), tag: imageTag(row) };
       },
     },

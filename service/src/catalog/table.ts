@@ -39,7 +39,7 @@ export async function deleteSshKey(tx: Tx, id: number): Promise<void> {
 }
 
 /** Orders all that change the stock. */
-export const lockStock = (tx: Tx): Promise<void> => lock(tx, "stock-images");
+export const lockOperatorImages = (tx: Tx): Promise<void> => lock(tx, "stock-images");
 /** Orders all that change an image. */
 export const lockImage = (tx: Tx, id: number): Promise<void> => lock(tx, `image:${id}`);
 
@@ -70,7 +70,7 @@ export async function countImages(db: Reader, project: number): Promise<number> 
 }
 
 /** Withdrawn ones too. */
-export const listStock = (db: Reader): Promise<ImageRow[]> =>
+export const listOperatorImages = (db: Reader): Promise<ImageRow[]> =>
   db.selectFrom("image").selectAll().where("project_id", "is", null).orderBy("id").execute();
 
 export const insertImage = (tx: Tx, row: Insertable<ImageTable>): Promise<ImageRow> =>

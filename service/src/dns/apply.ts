@@ -4,19 +4,19 @@
  * touch, not what the domain holds.
  */
 import type { DnsRecord } from "@brume/api/dns.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import { recordSpecs } from "@brume/api/record/types.ts";
-import { holdQuota } from "../account/rules.ts";
-import { Fault } from "../base/fault.ts";
-import type { RecordSet, ZoneChange } from "../drivers/nameserver/port.ts";
+import { requireQuota } from "../account/model/rules.ts";
+import { ApiError } from "../base/error.ts";
+import type { RecordSet, ZoneChange } from "../drivers/nameserver/interface.ts";
 import type { Tx } from "../store/db.ts";
-import { absolute } from "./name.ts";
-import type { StoredRecord } from "./record.ts";
-import { checkZone, describeConflict, type Question, questionsOf } from "./rules.ts";
-import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey, spellingsOf } from "./served.ts";
-import { showRow, storedOf } from "./show.ts";
+import { absolute } from "./model/name.ts";
+import type { StoredRecord } from "./model/record.ts";
+import { checkZone, describeConflict, type Question, questionsOf } from "./model/rules.ts";
+import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey, spellingsOf } from "./model/served.ts";
+import { showRow, storedOf } from "./model/show.ts";
 import * as table from "./table.ts";
-import { type Change, keepVersion } from "./version.ts";
+import { appendVersion, type VersionChange } from "./version.ts";
 
 /** Where in the request a wish stands: `/Changes/17` or nothing, and the field to blame in it. */
 interface Place {
@@ -24,7 +24,7 @@ interface Place {
   readonly pointer: string;
 }
 
-export type Wish = Place &
+export type RecordChange = Place &
   (
     | { readonly op: "Create"; readonly record: StoredRecord; readonly labels: string }
     | { readonly op: "Update"; readonly row: table.RecordRow; readonly record: StoredRecord; readonly labels: string }
@@ -43,7 +43,7 @@ export interface By {
 export interface Applied {
   readonly domain: table.OwnedDomain;
   /** Wishes that changed something, in their order. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly VersionChange[];
   /** Null: nothing that the name server shows has changed. */
   readonly step: ZoneChange | null;
 }
@@ -56,7 +56,7 @@ const isVisible = (row: table.RecordRow, record: StoredRecord): boolean =>
   row.owner !== record.owner || row.ttl !== record.ttl || row.value !== record.value;
 
 /** Every change of rows as answers show it, as though the name server served it already. */
-export function showChange(change: Change, domain: table.DomainRow) {
+export function showChange(change: VersionChange, domain: table.DomainRow) {
   const show = (row: table.RecordRow | null): DnsRecord | null =>
     row === null ? null : showRow(row, domain, Number.MAX_SAFE_INTEGER);
   return { Op: change.op, Before: show(change.before), After: show(change.after) };
@@ -66,24 +66,24 @@ export function showChange(change: Change, domain: table.DomainRow) {
  * Makes the wishes true, or throws the fault of the first that cannot be and, among several, of all of them. The caller holds
  * `lockDomain`. A wish that changes nothing leaves no trace; when none does, serial and version stay.
  */
-export async function applyWishes(
+export async function applyChanges(
   tx: Tx,
   domain: table.OwnedDomain,
-  wishes: readonly Wish[],
+  wantedChanges: readonly RecordChange[],
   by: By,
   nameServers: readonly string[],
 ): Promise<Applied> {
-  const real = wishes.filter(
-    (wish) => wish.op !== "Update" || isVisible(wish.row, wish.record) || wish.row.labels !== wish.labels,
+  const real = wantedChanges.filter(
+    (wanted) => wanted.op !== "Update" || isVisible(wanted.row, wanted.record) || wanted.row.labels !== wanted.labels,
   );
   if (real.length === 0) return { domain, changes: [], step: null };
   const growth = real.reduce((sum, { op }) => sum + (op === "Create" ? 1 : op === "Delete" ? -1 : 0), 0);
-  if (growth > 0) holdQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
+  if (growth > 0) requireQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
 
   const standing = await gather(tx, domain, real);
   holdRules(domain, standing, real, by.sees);
 
-  const visible = real.some((wish) => wish.op !== "Update" || isVisible(wish.row, wish.record));
+  const visible = real.some((wanted) => wanted.op !== "Update" || isVisible(wanted.row, wanted.record));
   const serial = visible ? nextSerial(domain.serial, by.now) : domain.serial;
   const after: table.OwnedDomain = {
     ...domain,
@@ -92,10 +92,10 @@ export async function applyWishes(
     record_count: domain.record_count + growth,
   };
   await table.stepDomain.run(tx, after);
-  const changes: Change[] = [];
-  for (const wish of real) changes.push(await write(tx, domain.id, wish, serial, by.now));
+  const changes: VersionChange[] = [];
+  for (const wanted of real) changes.push(await write(tx, domain.id, wanted, serial, by.now));
   if (!visible) return { domain: after, changes, step: null };
-  keepVersion(tx, after, changes, by);
+  appendVersion(tx, after, changes, by);
   const step: ZoneChange = {
     zone: domain.ascii,
     base: domain.serial,
@@ -107,18 +107,22 @@ export async function applyWishes(
 }
 
 /** Rows that stay as they are and that a wish may collide or form a set with. */
-async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]): Promise<table.RecordRow[]> {
+async function gather(
+  tx: Tx,
+  domain: table.DomainRow,
+  wantedChanges: readonly RecordChange[],
+): Promise<table.RecordRow[]> {
   const nodes = new Set<string>();
   const gone = new Set<number>();
   const ranges: Question[] = [];
-  for (const wish of wishes) {
-    if (wish.op !== "Create") {
-      gone.add(wish.row.id);
-      nodes.add(wish.row.node);
+  for (const wanted of wantedChanges) {
+    if (wanted.op !== "Create") {
+      gone.add(wanted.row.id);
+      nodes.add(wanted.row.node);
     }
-    if (wish.op === "Delete") continue;
-    nodes.add(nodeOf(wish.record));
-    for (const question of questionsOf(wish.record)) {
+    if (wanted.op === "Delete") continue;
+    nodes.add(nodeOf(wanted.record));
+    for (const question of questionsOf(wanted.record)) {
       for (const key of question.keys) nodes.add(key);
       if (question.between !== undefined) ranges.push(question);
     }
@@ -138,47 +142,53 @@ async function gather(tx: Tx, domain: table.DomainRow, wishes: readonly Wish[]):
 function holdRules(
   domain: table.DomainRow,
   standing: readonly table.RecordRow[],
-  wishes: readonly Wish[],
+  wantedChanges: readonly RecordChange[],
   sees: By["sees"],
 ): void {
-  const judged = wishes.filter((wish) => wish.op !== "Delete");
-  const records = [...standing.map(storedOf), ...judged.map((wish) => wish.record)];
+  const judged = wantedChanges.filter((wanted) => wanted.op !== "Delete");
+  const records = [...standing.map(storedOf), ...judged.map((wanted) => wanted.record)];
   const faults = checkZone(records, standing.length).map(({ index, code, other }) => {
-    const wish = judged[index - standing.length] as Exclude<Wish, { op: "Delete" }>;
+    const wanted = judged[index - standing.length] as Exclude<RecordChange, { op: "Delete" }>;
     const stands = other === null ? null : (records[other] as StoredRecord);
     const id = other === null ? undefined : standing[other]?.id;
     const told = stands !== null && sees(stands) ? { ...stands, ...(id !== undefined && { id }) } : null;
     const conflict = { code, other: told };
-    return describeConflict(wish.record, conflict, domain, wish.pointer, wish.at);
+    return describeConflict(wanted.record, conflict, domain, wanted.pointer, wanted.at);
   });
   const [first] = faults;
   if (first === undefined) return;
   if (faults.length === 1) throw first;
-  const errors: FieldFault[] = faults.flatMap((fault) => fault.errors);
-  throw new Fault(
+  const errors: FieldError[] = faults.flatMap((fault) => fault.errors);
+  throw new ApiError(
     first.code,
     `${faults.length} changes cannot stand beside what is there. The first: ${first.message}`,
     errors,
   );
 }
 
-async function write(tx: Tx, domainId: number, wish: Wish, serial: number, now: number): Promise<Change> {
-  if (wish.op === "Delete") {
-    await table.deleteRecord.run(tx, { id: wish.row.id });
-    return { op: "Delete", before: wish.row, after: null };
+async function write(
+  tx: Tx,
+  domainId: number,
+  wanted: RecordChange,
+  serial: number,
+  now: number,
+): Promise<VersionChange> {
+  if (wanted.op === "Delete") {
+    await table.deleteRecord.run(tx, { id: wanted.row.id });
+    return { op: "Delete", before: wanted.row, after: null };
   }
-  const { owner, ttl, value } = wish.record;
-  const said = { owner, ttl, value, node: nodeOf(wish.record), labels: wish.labels };
-  if (wish.op === "Update") {
-    const kept = isVisible(wish.row, wish.record) ? serial : wish.row.serial;
-    const after = { ...wish.row, ...said, serial: kept, version: wish.row.version + 1 };
+  const { owner, ttl, value } = wanted.record;
+  const said = { owner, ttl, value, node: nodeOf(wanted.record), labels: wanted.labels };
+  if (wanted.op === "Update") {
+    const kept = isVisible(wanted.row, wanted.record) ? serial : wanted.row.serial;
+    const after = { ...wanted.row, ...said, serial: kept, version: wanted.row.version + 1 };
     await table.updateRecord.run(tx, after);
-    return { op: "Update", before: wish.row, after };
+    return { op: "Update", before: wanted.row, after };
   }
   const row: table.NewRecord = {
     ...said,
     domain_id: domainId,
-    type: wish.record.type,
+    type: wanted.record.type,
     serial,
     created: now,
     version: 1,
@@ -191,7 +201,7 @@ async function write(tx: Tx, domainId: number, wish: Wish, serial: number, now: 
 function changedSets(
   zone: string,
   standing: readonly table.RecordRow[],
-  changes: readonly Change[],
+  changes: readonly VersionChange[],
   nameServers: readonly string[],
 ): RecordSet[] {
   const touched = new Map<string, StoredRecord>();
@@ -217,7 +227,7 @@ function changedSets(
 }
 
 /** The whole zone as the name server takes it: every set, with the automatic NS set where the domain has none of its own. */
-export function wholeZone(
+export function fullZone(
   domain: Pick<table.DomainRow, "id" | "project_id" | "ascii" | "serial">,
   records: readonly table.ServedRow[],
   nameServers: readonly string[],

@@ -3,17 +3,17 @@ import { claimLimits } from "@brume/api/claim.ts";
 import type { Labels } from "@brume/api/common.ts";
 import { findProject, lockProject } from "../account/table.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
-import type { Keeper } from "../engine/flow.ts";
-import { type Ended, endedWithin, nudge } from "../engine/task.ts";
+import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
+import type { Reconciler } from "../engine/flow.ts";
+import { type Ended, endedWithin, requestReconcile } from "../engine/task.ts";
 import type { Caller, Handlers } from "../http/handler.ts";
 import { type Facets, takePage } from "../http/list.ts";
 import type { Reader, Store } from "../store/db.ts";
-import { claimTag, showClaim, showReservation, showWithdrawn } from "./claimshow.ts";
+import { requireFullDomainAccess } from "./access.ts";
 import * as claims from "./claimtable.ts";
-import { type DomainName, readDomainName } from "./name.ts";
+import { claimTag, showClaim, showReservation, showWithdrawn } from "./model/claimshow.ts";
+import { type DomainName, readDomainName } from "./model/name.ts";
 import { requireOpenName } from "./names.ts";
-import { holdWhole } from "./sight.ts";
 import * as table from "./table.ts";
 
 export interface ClaimTools {
@@ -21,7 +21,7 @@ export interface ClaimTools {
   readonly clock: Clock;
   readonly random: (bytes: number) => Uint8Array;
   readonly ended: Ended;
-  readonly keeper: Keeper;
+  readonly reconciler: Reconciler;
 }
 
 type Names =
@@ -42,13 +42,13 @@ const secretBytes = 16;
 
 function readName(text: string): DomainName {
   const name = readDomainName(text);
-  if ("reason" in name) throw invalidFields([fieldFault("/Name", name.code, `Name ${name.reason}.`)]);
+  if ("reason" in name) throw invalidFields([fieldError("/Name", name.code, `Name ${name.reason}.`)]);
   return name;
 }
 
 const checkName = ({ Name }: { readonly Name?: string }) => {
   const name = Name === undefined ? null : readDomainName(Name);
-  return name !== null && "reason" in name ? [fieldFault("/Name", name.code, `Name ${name.reason}.`)] : [];
+  return name !== null && "reason" in name ? [fieldError("/Name", name.code, `Name ${name.reason}.`)] : [];
 };
 
 /** A restricted token sees the records of its domain and nothing else of DNS. */
@@ -56,14 +56,14 @@ const seesAll = ({ restriction }: Caller): boolean => restriction === null;
 
 async function getClaim(db: Reader, caller: Caller, id: number): Promise<claims.ClaimRow> {
   const row = seesAll(caller) ? await claims.findClaim(db, id, caller.projectId) : undefined;
-  if (row === undefined) throw new Fault("claim_not_found", `There is no claim ${id} in this project.`);
+  if (row === undefined) throw new ApiError("claim_not_found", `There is no claim ${id} in this project.`);
   return row;
 }
 
 async function getWithdrawn(db: Reader, caller: Caller, id: number): Promise<claims.WithdrawnRow> {
   const row = seesAll(caller) ? await claims.findWithdrawn(db, id, caller.projectId) : undefined;
   if (row === undefined)
-    throw new Fault("withdrawn_domain_not_found", `There is no withdrawn domain ${id} in this project.`);
+    throw new ApiError("withdrawn_domain_not_found", `There is no withdrawn domain ${id} in this project.`);
   return row;
 }
 
@@ -75,7 +75,7 @@ const facetsOf = <T extends Named>(): Facets<T> => ({
   labels: (row) => JSON.parse(row.labels) as Labels,
 });
 
-export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools): Handlers<Names> {
+export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimTools): Handlers<Names> {
   return {
     listClaims: {
       async list({ query, caller }, db) {
@@ -93,7 +93,7 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
     createClaim: {
       check: checkName,
       async change({ body, caller, dryRun }, tx) {
-        holdWhole(caller, "claim domains");
+        requireFullDomainAccess(caller, "claim domains");
         const { name, ascii } = readName(body.Name);
         const project = caller.projectId;
         const now = clock.now();
@@ -104,7 +104,7 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
         if (same === undefined) {
           await requireOpenName(tx, project, ascii);
           if (pending.length >= claimLimits.pending)
-            throw new Fault(
+            throw new ApiError(
               "quota_exceeded",
               `The project has ${pending.length} pending claims, the most there may be.`,
             );
@@ -126,18 +126,18 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
             labels: JSON.stringify(body.Labels ?? {}),
             version: 1,
           }));
-        const asked = await nudge(tx, keeper, row.id);
+        const asked = await requestReconcile(tx, reconciler, row.id);
         const shown = dryRun && same === undefined ? { ...row, id: 0 } : row;
         // The text of a dry run proves nothing.
         const answer = { ...showClaim(shown), ...(shown.id === 0 && { RecordText: "" }) };
         return {
           answer,
           tag: claimTag(shown),
-          happenings:
+          changes:
             same === undefined
               ? [{ type: "claim.created", id: shown.id, parent: null, before: null, after: answer }]
               : [],
-          async settle(ms) {
+          async refresh(ms) {
             await endedWithin(ended, [asked], ms);
             const after = await claims.findAnyClaim(store.read, row.id);
             return after === undefined || after.version === row.version ? undefined : showClaim(after);
@@ -153,7 +153,7 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
         await claims.deleteClaim(tx, row.id);
         return {
           answer: undefined,
-          happenings: [{ type: "claim.deleted", id: row.id, parent: null, before: showClaim(row), after: null }],
+          changes: [{ type: "claim.deleted", id: row.id, parent: null, before: showClaim(row), after: null }],
         };
       },
     },
@@ -176,7 +176,7 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
         const row = await getWithdrawn(tx, caller, params.id);
         expect(`withdrawn-${row.id}-1`);
         await claims.deleteWithdrawn(tx, row.id);
-        return { answer: undefined, happenings: [] };
+        return { answer: undefined, changes: [] };
       },
     },
     listReservations: {
@@ -193,9 +193,9 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
         await table.lockNames(tx);
         const [same] = await claims.listReservedAt(tx, [ascii]);
         if (same !== undefined)
-          throw faultAt("reservation_exists", "/Name", `Reservation ${same.id} has the name ${ascii}.`);
+          throw errorAt("reservation_exists", "/Name", `Reservation ${same.id} has the name ${ascii}.`);
         if (project !== null && (await findProject.first(tx, { id: project })) === undefined)
-          throw invalidFields([fieldFault("/ProjectID", "unknown_reference", `There is no project ${project}.`)]);
+          throw invalidFields([fieldError("/ProjectID", "unknown_reference", `There is no project ${project}.`)]);
         const made = await claims.insertReserved(tx, {
           name,
           ascii,
@@ -204,17 +204,17 @@ export function claimRoutes({ store, clock, random, ended, keeper }: ClaimTools)
           labels: JSON.stringify(body.Labels ?? {}),
         });
         const row = dryRun ? { ...made, id: 0 } : made;
-        return { answer: showReservation(row), tag: `reservation-${row.id}-1`, happenings: [] };
+        return { answer: showReservation(row), tag: `reservation-${row.id}-1`, changes: [] };
       },
     },
     deleteReservation: {
       async change({ params, expect }, tx) {
         await table.lockNames(tx);
         const row = await claims.findReserved(tx, params.id);
-        if (row === undefined) throw new Fault("reservation_not_found", `There is no reservation ${params.id}.`);
+        if (row === undefined) throw new ApiError("reservation_not_found", `There is no reservation ${params.id}.`);
         expect(`reservation-${row.id}-1`);
         await claims.deleteReserved(tx, row.id);
-        return { answer: undefined, happenings: [] };
+        return { answer: undefined, changes: [] };
       },
     },
   };

@@ -6,9 +6,9 @@
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
-import { decodeData } from "./data.ts";
 import { ask, type Server } from "./exchange.ts";
-import type { Message, WireRecord } from "./wire.ts";
+import { decodeData } from "./model/data.ts";
+import type { Message, WireRecord } from "./model/wire.ts";
 
 export interface DelegationOptions {
   readonly nameServers: readonly string[];

@@ -1,30 +1,30 @@
 /** Domains: list, create, read, edit, delete. */
 import { type Domain, type ImportReport, limits } from "@brume/api/dns.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
-import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";
+import type { FieldError } from "@brume/api/errors.ts";
+import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import { quote } from "../base/quote.ts";
-import type { Keeper } from "../engine/flow.ts";
-import { nudge } from "../engine/task.ts";
-import { afterPreparing, type Caller, type Handlers, type Happening } from "../http/handler.ts";
+import type { Reconciler } from "../engine/flow.ts";
+import { requestReconcile } from "../engine/task.ts";
+import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
-import { readAddress } from "./address.ts";
-import { nextSerial, wholeZone } from "./apply.ts";
+import { canSeeRecord, getDomain, requireFullDomainAccess } from "./access.ts";
+import { fullZone, nextSerial } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
-import { type DomainName, readDomainName } from "./name.ts";
+import { readAddress } from "./model/address.ts";
+import { type DomainName, readDomainName } from "./model/name.ts";
+import type { StoredRecord } from "./model/record.ts";
+import { checkZone, describeConflict } from "./model/rules.ts";
+import { automaticSoa, servedOwner, sortKey } from "./model/served.ts";
+import { domainTag, printedOf, showDomain } from "./model/show.ts";
+import { parseZone, zoneFileFault } from "./model/zonefile/parse.ts";
+import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
-import type { StoredRecord } from "./record.ts";
-import type { DnsTools } from "./recordroutes.ts";
-import { checkZone, describeConflict } from "./rules.ts";
-import { automaticSoa, servedOwner, sortKey } from "./served.ts";
-import { domainTag, printedOf, showDomain } from "./show.ts";
-import { getDomain, holdWhole, sees } from "./sight.ts";
+import type { DnsContext } from "./recordroutes.ts";
 import * as table from "./table.ts";
-import { keepVersion } from "./version.ts";
-import { parseZone, zoneFileFault } from "./zonefile/parse.ts";
-import { printZone } from "./zonefile/print.ts";
+import { appendVersion } from "./version.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
 
@@ -32,14 +32,14 @@ type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "d
 const mostInEvent = 1000;
 
 /** What fields of a new domain cannot be, whatever there is already. */
-function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; ZoneFile?: string }): FieldFault[] {
-  const errors: FieldFault[] = [];
+function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; ZoneFile?: string }): FieldError[] {
+  const errors: FieldError[] = [];
   const domain = body.Name === undefined ? null : readDomainName(body.Name);
-  if (domain !== null && "reason" in domain) errors.push(fieldFault("/Name", domain.code, `Name ${domain.reason}.`));
+  if (domain !== null && "reason" in domain) errors.push(fieldError("/Name", domain.code, `Name ${domain.reason}.`));
   if (body.Ip && readAddress(body.Ip) === null)
-    errors.push(fieldFault("/Ip", "format_invalid", `Ip must be an IPv4 or IPv6 address, not ${quote(body.Ip)}.`));
+    errors.push(fieldError("/Ip", "format_invalid", `Ip must be an IPv4 or IPv6 address, not ${quote(body.Ip)}.`));
   if (body.Migrate === true && body.ZoneFile !== undefined)
-    errors.push(fieldFault("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
+    errors.push(fieldError("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
   return errors;
 }
 
@@ -50,7 +50,7 @@ const mostLooks = 5;
 async function readTogether(db: Reader, caller: Caller, id: number) {
   for (let look = 1; ; look++) {
     const row = await getDomain(db, caller, id);
-    const records = (await table.listRecords(db, row.id)).filter((record) => sees(caller, record));
+    const records = (await table.listRecords(db, row.id)).filter((record) => canSeeRecord(caller, record));
     const after = await table.findAnyDomain.first(db, { id });
     if (after?.version === row.version || look === mostLooks) return { row, records };
   }
@@ -106,17 +106,17 @@ function collect(
   return { records: own, report: null };
 }
 
-export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Names> {
+export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handlers<Names> {
   const { clock, zones, nameServers, fetchZone } = tools;
   const always = Number.MAX_SAFE_INTEGER;
 
   /** Happened to a domain as a whole. */
   const happened = (
-    type: Happening["type"],
+    type: ResourceChange["type"],
     before: Domain | null,
     after: Domain | null,
     id = before?.ID ?? after?.ID ?? 0,
-  ): Happening => {
+  ): ResourceChange => {
     const bound = (domain: Domain | null) =>
       domain !== null && domain.LinkedRecords.length > mostInEvent ? { ...domain, LinkedRecords: [] } : domain;
     return { type, id, parent: null, before: bound(before), after: bound(after) };
@@ -137,7 +137,7 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         async function* show(): AsyncGenerator<Domain> {
           for (const row of page.items) {
             const records = query.records === false ? [] : await table.listRecords(db, row.id);
-            const visible = records.filter((record) => sees(caller, record));
+            const visible = records.filter((record) => canSeeRecord(caller, record));
             yield showDomain(row, visible, zones.served(row.ascii), nameServers);
           }
         }
@@ -162,11 +162,11 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
       async prepare({ body, caller }) {
         const name = readDomainName(body.Name);
         if (body.Migrate !== true || body.ZoneFile !== undefined || "reason" in name) return undefined;
-        holdWhole(caller, "make domains");
+        requireFullDomainAccess(caller, "make domains");
         return fetchZone(name.ascii);
       },
       async change({ body, caller, requestId, dryRun }, tx, fetched) {
-        holdWhole(caller, "make domains");
+        requireFullDomainAccess(caller, "make domains");
         const domain = readDomainName(body.Name);
         if ("reason" in domain) throw invalidFields(checkDomain(body));
         const address = body.Ip ? readAddress(body.Ip) : null;
@@ -175,13 +175,13 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         await lockProject(tx, caller.projectId);
         await requireFreeName(tx, caller.projectId, domain.ascii);
         const project = await findProject.first(tx, { id: caller.projectId });
-        if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
-        holdQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
+        if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+        requireQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
         const most = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
         const { records, labels, report } = collect(body, first, domain, fetched, most);
-        holdQuota(project.quotas, "RecordsPerDomain", 0, records.length);
+        requireQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
         const row = await table.insertDomain(tx, {
@@ -212,8 +212,8 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
           rows.push({ ...fresh, id: dryRun ? 0 : id });
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
-        keepVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
-        await nudge(tx, delegation, row.id);
+        appendVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
+        await requestReconcile(tx, delegation, row.id);
 
         const shown = dryRun ? { ...row, id: 0 } : row;
         const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
@@ -221,9 +221,9 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         return {
           answer,
           tag: domainTag(shown),
-          happenings: [happened("domain.created", null, answer)],
-          async settle(ms) {
-            await zones.publish(wholeZone(row, rows, nameServers), ms);
+          changes: [happened("domain.created", null, answer)],
+          async refresh(ms) {
+            await zones.publish(fullZone(row, rows, nameServers), ms);
             const served = zones.served(row.ascii);
             return served >= row.serial ? undefined : showDomain(row, rows, served, nameServers);
           },
@@ -235,15 +235,15 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         await table.lockDomain(tx, params.id);
         const row = await getDomain(tx, caller, params.id);
         expect(domainTag(row));
-        holdWhole(caller, "edit domains");
+        requireFullDomainAccess(caller, "edit domains");
         const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
         const records = await table.listRecords(tx, row.id);
         const show = (of: table.DomainRow) => showDomain(of, records, zones.served(row.ascii), nameServers);
-        if (labels === row.labels) return { answer: show(row), tag: domainTag(row), happenings: [] };
+        if (labels === row.labels) return { answer: show(row), tag: domainTag(row), changes: [] };
         const changed = { ...row, labels, version: row.version + 1 };
         await table.updateDomain(tx, row.id, { labels, version: changed.version });
         const answer = show(changed);
-        return { answer, tag: domainTag(changed), happenings: [happened("domain.changed", show(row), answer)] };
+        return { answer, tag: domainTag(changed), changes: [happened("domain.changed", show(row), answer)] };
       },
     },
     deleteDomain: {
@@ -252,14 +252,14 @@ export function domainRoutes(tools: DnsTools, delegation: Keeper): Handlers<Name
         await table.lockDomain(tx, params.id);
         const row = await getDomain(tx, caller, params.id);
         expect(domainTag(row));
-        holdWhole(caller, "delete domains");
+        requireFullDomainAccess(caller, "delete domains");
         const records = row.record_count > mostInEvent ? [] : await table.listRecords(tx, row.id);
         await table.deleteDomain(tx, row);
-        await nudge(tx, delegation, row.id);
+        await requestReconcile(tx, delegation, row.id);
         return {
           answer: undefined,
-          happenings: [happened("domain.deleted", showDomain(row, records, always, nameServers), null)],
-          async settle(ms) {
+          changes: [happened("domain.deleted", showDomain(row, records, always, nameServers), null)],
+          async refresh(ms) {
             await zones.withdraw(row.ascii, row.serial, ms);
             return undefined;
           },

@@ -4,7 +4,7 @@
  */
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
-import { type Message, readMessage, writeQuery } from "./wire.ts";
+import { type Message, readMessage, writeQuery } from "./model/wire.ts";
 
 export interface Server {
   /** As people know it, for sentences. */
@@ -26,7 +26,7 @@ export async function ask(server: Server, query: Query, waitMs: number, signal: 
   const short = await askByUdp(server, query, waitMs, signal);
   if (!short?.isTruncated) return short;
   let full: Message | null = null;
-  await converse(server, query, waitMs, signal, (message) => {
+  await exchange(server, query, waitMs, signal, (message) => {
     full = message;
     return false;
   });
@@ -60,25 +60,25 @@ function askByUdp(server: Server, query: Query, waitMs: number, signal: AbortSig
 }
 
 /** What is wrong with a conversation; null: it was ended by who took the messages. */
-export type Trouble = "unreachable" | "silent" | "broken" | null;
+export type ExchangeError = "unreachable" | "silent" | "broken" | null;
 
 /**
  * Asks by TCP and hands over message after message until `take` says that it has enough (false). `idleMs` without a byte ends it.
  * A message that is not to the question, or cannot be read, breaks it.
  */
-export function converse(
+export function exchange(
   server: Server,
   query: Query,
   idleMs: number,
   signal: AbortSignal,
   take: (message: Message) => boolean,
-): Promise<Trouble> {
+): Promise<ExchangeError> {
   if (signal.aborted) return Promise.resolve("silent");
   return new Promise((resolve) => {
     const socket = connect({ host: server.address, port: server.port });
     let pending = Buffer.alloc(0);
     let isOver = false;
-    const end = (trouble: Trouble): void => {
+    const end = (trouble: ExchangeError): void => {
       if (isOver) return;
       isOver = true;
       signal.removeEventListener("abort", giveUp);

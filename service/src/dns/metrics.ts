@@ -1,7 +1,7 @@
 /** The name server's own figures for Prometheus, looked at once in a while and shown as last seen. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, Registry } from "prom-client";
-import type { Nameserver, NameserverStatus } from "../drivers/nameserver/port.ts";
+import type { Nameserver, NameserverStatus } from "../drivers/nameserver/interface.ts";
 
 /** Milliseconds. */
 const patience = 1000;

@@ -5,11 +5,11 @@ import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
-import { decodeData } from "./data.ts";
 import type { Server } from "./exchange.ts";
 import { fetchZone } from "./migrate.ts";
-import { checkZone } from "./rules.ts";
-import { readMessage, writeQuery } from "./wire.ts";
+import { decodeData } from "./model/data.ts";
+import { checkZone } from "./model/rules.ts";
+import { readMessage, writeQuery } from "./model/wire.ts";
 
 interface Answer {
   name: string;

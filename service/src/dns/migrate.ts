@@ -8,13 +8,13 @@ import { Resolver } from "node:dns/promises";
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { recordSpecs } from "@brume/api/record/types.ts";
 import ipaddr from "ipaddr.js";
-import { decodeData } from "./data.ts";
-import { ask, converse, type Server } from "./exchange.ts";
-import { asciiName } from "./name.ts";
-import { recordKey, type StoredRecord } from "./record.ts";
-import { checkZone } from "./rules.ts";
-import { fromServed } from "./served.ts";
-import { type Message, typeName, typeOf, type WireRecord } from "./wire.ts";
+import { ask, exchange, type Server } from "./exchange.ts";
+import { decodeData } from "./model/data.ts";
+import { asciiName } from "./model/name.ts";
+import { recordKey, type StoredRecord } from "./model/record.ts";
+import { checkZone } from "./model/rules.ts";
+import { fromServed } from "./model/served.ts";
+import { type Message, typeName, typeOf, type WireRecord } from "./model/wire.ts";
 
 /** Names asked for beside the top (docs/spec.md#domain). */
 const names = ["www", "mail", "ftp", "smtp", "imap", "pop", "autodiscover", "_dmarc"];
@@ -158,7 +158,7 @@ async function transfer(
 ): Promise<boolean> {
   let soas = 0;
   let bytes = 0;
-  const trouble = await converse(server, { id, name: domain, type: axfrType }, idleMs, signal, (message) => {
+  const trouble = await exchange(server, { id, name: domain, type: axfrType }, idleMs, signal, (message) => {
     bytes += message.bytes.length;
     if (message.rcode !== 0 || bytes > maxBytes) return false;
     for (const record of message.answers) {

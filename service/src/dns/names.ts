@@ -5,10 +5,10 @@
 
 import { challengeLabel } from "@brume/api/claim.ts";
 import { parse } from "tldts";
-import { Fault, faultAt } from "../base/fault.ts";
+import { ApiError, errorAt } from "../base/error.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import { listReservedAt, type ReservedName } from "./claimtable.ts";
-import { sortKey } from "./served.ts";
+import { sortKey } from "./model/served.ts";
 import * as table from "./table.ts";
 
 /** `com`, `example.com`: the names above a name. */
@@ -48,16 +48,16 @@ export async function findReservation(db: Reader, ascii: string): Promise<Reserv
  */
 export async function requireOpenName(db: Reader, project: number, ascii: string): Promise<boolean> {
   if (`.${ascii}`.includes(`.${challengeLabel}.`))
-    throw faultAt(
+    throw errorAt(
       "domain_reserved",
       "/Name",
       `Names with the label ${challengeLabel} are kept for the proof of claims.`,
     );
   const reserved = await findReservation(db, ascii);
   if (reserved !== undefined && reserved.project_id !== project)
-    throw faultAt("domain_reserved", "/Name", `The operator reserved ${reserved.ascii}.`);
+    throw errorAt("domain_reserved", "/Name", `The operator reserved ${reserved.ascii}.`);
   if (reserved === undefined && isPublicSuffix(ascii))
-    throw faultAt(
+    throw errorAt(
       "domain_public_suffix",
       "/Name",
       `${ascii} is a public suffix: domains of many owners lie below it. The operator may reserve it for a project.`,
@@ -68,12 +68,12 @@ export async function requireOpenName(db: Reader, project: number, ascii: string
 /** Throws the fault why the project cannot create a domain of this name. */
 export async function requireFreeName(tx: Tx, project: number, ascii: string): Promise<void> {
   const [own] = (await table.findByNames(tx, [ascii])).filter((domain) => domain.project_id === project);
-  if (own !== undefined) throw faultAt("domain_exists", "/Name", `Domain ${own.id} has the name ${ascii}.`);
+  if (own !== undefined) throw errorAt("domain_exists", "/Name", `Domain ${own.id} has the name ${ascii}.`);
   const isGranted = await requireOpenName(tx, project, ascii);
   const { same, above, below } = await findRivals(tx, project, ascii, 1);
   if (same === undefined && below.length === 0 && (isGranted || above.length === 0)) return;
   const sentence = `${ascii} is, contains or lies inside a domain that is taken. Its owner may claim it: POST /dns/claim.`;
-  throw faultAt("domain_not_available", "/Name", sentence);
+  throw errorAt("domain_not_available", "/Name", sentence);
 }
 
 /** The fault of a name that a claim cannot have (any more), as a sentence; null: there is none. */
@@ -82,7 +82,7 @@ export async function findRefusal(db: Reader, project: number, ascii: string): P
     await requireOpenName(db, project, ascii);
     return null;
   } catch (error) {
-    if (error instanceof Fault) return error.message;
+    if (error instanceof ApiError) return error.message;
     throw error;
   }
 }

@@ -5,7 +5,7 @@
  * changes, and all are compared now and then. A zone that cannot be published shows as `New` and is tried again until it is served.
  */
 import type { Log } from "../base/log.ts";
-import type { Nameserver, ZoneChange } from "../drivers/nameserver/port.ts";
+import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
 import type { Store } from "../store/db.ts";
 import { listChangedDomains, newestChange } from "./changetable.ts";
 import { isDamage } from "./readable.ts";

@@ -1,19 +1,19 @@
 /** One record at a time: read, create, update, delete. All types share their handlers, for their specs say how they differ. */
 import { type DnsRecord, type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault, faultAt, fieldFault, invalidFields } from "../base/fault.ts";
-import type { Handlers, Happening, Outcome, Request } from "../http/handler.ts";
+import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
+import type { ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
-import { type Applied, applyWishes, type By, showChange } from "./apply.ts";
+import { canSeeRecord, findVisibleDomain, getDomain, getRecord, requireRecordAccess } from "./access.ts";
+import { type Applied, applyChanges, type By, showChange } from "./apply.ts";
 import type { FetchZone } from "./migrate.ts";
+import { checkFields, ownerField, readRecord } from "./model/record.ts";
+import { recordTag, showRow, storedOf } from "./model/show.ts";
 import type { Zones } from "./publisher.ts";
-import { checkFields, ownerField, readRecord } from "./record.ts";
-import { recordTag, showRow, storedOf } from "./show.ts";
-import { findSeenDomain, getDomain, getRecord, holdSight, sees } from "./sight.ts";
 import * as table from "./table.ts";
 
-export interface DnsTools {
+export interface DnsContext {
   readonly clock: Clock;
   readonly zones: Zones;
   /** Names in the automatic NS set. */
@@ -23,7 +23,7 @@ export interface DnsTools {
 }
 
 /** What each changed record's event and audit say. */
-export const tellRecords = ({ domain, changes }: Applied): Happening[] =>
+export const emitRecordEvents = ({ domain, changes }: Applied): ResourceChange[] =>
   changes.map((change) => {
     const { Before, After } = showChange(change, domain);
     const what = { Create: "created", Update: "changed", Delete: "deleted" } as const;
@@ -35,8 +35,8 @@ export const tellRecords = ({ domain, changes }: Applied): Happening[] =>
  * Hands the step to the name server. Answers are written as though it were served; when it is not in time, `shown` gives the answer
  * that says so.
  */
-export const settleStep =
-  <A>({ zones }: DnsTools, { domain, step }: Applied, shown: () => A) =>
+export const awaitPublish =
+  <A>({ zones }: DnsContext, { domain, step }: Applied, shown: () => A) =>
   async (ms: number): Promise<A | undefined> => {
     if (step !== null) await zones.publish(step, ms);
     return zones.served(domain.ascii) >= domain.serial ? undefined : shown();
@@ -54,7 +54,7 @@ export const byOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId"
   token: caller.tokenId,
   request: requestId,
   now: clock.now(),
-  sees: (record) => sees(caller, record),
+  sees: (record) => canSeeRecord(caller, record),
 });
 
 /** What the change of a record is asked with, whichever the type. */
@@ -62,30 +62,36 @@ type Asked = Pick<Request, "caller" | "requestId" | "dryRun" | "expect"> & { rea
 
 /** Takes the requests of each type: their fields are some of all, and all are optional. */
 interface RecordHandler<A extends Asked> {
-  alsoCheck(body: RecordFields): readonly FieldFault[];
-  change(request: A, tx: Tx): Promise<Outcome<DnsRecord>>;
+  alsoCheck(body: RecordFields): readonly FieldError[];
+  change(request: A, tx: Tx): Promise<ChangeResult<DnsRecord>>;
 }
 
-function createOf(type: RecordType, tools: DnsTools): RecordHandler<Asked> {
+function createOf(type: RecordType, tools: DnsContext): RecordHandler<Asked> {
   return {
     alsoCheck: (body) => checkFields(type, body, false),
     async change(request, tx) {
       const { body, caller, dryRun } = request;
       if (body.DomainId === undefined)
         throw invalidFields([
-          fieldFault("/DomainId", "field_required", "DomainId is required: the domain of the record."),
+          fieldError("/DomainId", "field_required", "DomainId is required: the domain of the record."),
         ]);
       await table.lockDomain(tx, body.DomainId);
-      const domain = await findSeenDomain(tx, caller, body.DomainId);
+      const domain = await findVisibleDomain(tx, caller, body.DomainId);
       if (domain === undefined)
         throw invalidFields([
-          fieldFault("/DomainId", "unknown_reference", `There is no domain ${body.DomainId} in this project.`),
+          fieldError("/DomainId", "unknown_reference", `There is no domain ${body.DomainId} in this project.`),
         ]);
       const record = readRecord(type, body, domain);
-      holdSight(caller, record);
-      const wish = { op: "Create", record, labels: JSON.stringify(body.Labels ?? {}), at: "" } as const;
+      requireRecordAccess(caller, record);
+      const wanted = { op: "Create", record, labels: JSON.stringify(body.Labels ?? {}), at: "" } as const;
       const pointer = `/${ownerField(type, body)}`;
-      const made = await applyWishes(tx, domain, [{ ...wish, pointer }], byOf(request, tools.clock), tools.nameServers);
+      const made = await applyChanges(
+        tx,
+        domain,
+        [{ ...wanted, pointer }],
+        byOf(request, tools.clock),
+        tools.nameServers,
+      );
       const applied = { ...made, changes: hideNewIds(made.changes, dryRun) };
       return recordOutcome(tools, applied, applied.changes[0]?.after);
     },
@@ -94,7 +100,7 @@ function createOf(type: RecordType, tools: DnsTools): RecordHandler<Asked> {
 
 function updateOf(
   type: RecordType,
-  tools: DnsTools,
+  tools: DnsContext,
 ): RecordHandler<Asked & { readonly params: { readonly id: number } }> {
   return {
     alsoCheck: (body) => checkFields(type, body, true),
@@ -105,36 +111,40 @@ function updateOf(
       const { name: _name, ascii: _ascii, ...row } = await getRecord(tx, caller, params.id);
       request.expect(recordTag(row));
       if (row.type !== type)
-        throw new Fault("record_type_mismatch", `Record ${row.id} is of type ${row.type}, not ${type}.`);
+        throw new ApiError("record_type_mismatch", `Record ${row.id} is of type ${row.type}, not ${type}.`);
       if (body.DomainId !== undefined && body.DomainId !== row.domain_id)
-        throw faultAt("record_in_other_domain", "/DomainId", `Record ${row.id} belongs to domain ${row.domain_id}.`);
+        throw errorAt("record_in_other_domain", "/DomainId", `Record ${row.id} belongs to domain ${row.domain_id}.`);
       const domain = await getDomain(tx, caller, row.domain_id);
       const record = readRecord(type, body, domain, storedOf(row));
-      holdSight(caller, record);
+      requireRecordAccess(caller, record);
       const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
-      const wish = { op: "Update", row, record, labels, at: "", pointer: `/${ownerField(type, body)}` } as const;
-      const applied = await applyWishes(tx, domain, [wish], byOf(request, tools.clock), tools.nameServers);
+      const wanted = { op: "Update", row, record, labels, at: "", pointer: `/${ownerField(type, body)}` } as const;
+      const applied = await applyChanges(tx, domain, [wanted], byOf(request, tools.clock), tools.nameServers);
       return recordOutcome(tools, applied, applied.changes[0]?.after ?? row);
     },
   };
 }
 
-function recordOutcome(tools: DnsTools, applied: Applied, row: table.RecordRow | null | undefined): Outcome<DnsRecord> {
+function recordOutcome(
+  tools: DnsContext,
+  applied: Applied,
+  row: table.RecordRow | null | undefined,
+): ChangeResult<DnsRecord> {
   if (row === null || row === undefined) throw new Error("a record that was written is not there");
-  const happenings = tellRecords(applied);
+  const changes = emitRecordEvents(applied);
   const show = (served: number) => showRow(row, applied.domain, served);
   return {
     // The same object as the event's, so that it is shown and written as text once.
-    answer: (happenings[0]?.after as DnsRecord | undefined) ?? show(Number.MAX_SAFE_INTEGER),
+    answer: (changes[0]?.after as DnsRecord | undefined) ?? show(Number.MAX_SAFE_INTEGER),
     tag: recordTag(row),
-    happenings,
-    settle: settleStep(tools, applied, () => show(tools.zones.served(applied.domain.ascii))),
+    changes: changes,
+    refresh: awaitPublish(tools, applied, () => show(tools.zones.served(applied.domain.ascii))),
   };
 }
 
 type Names = "readRecord" | "deleteRecord" | `createRecord${RecordType}` | `updateRecord${RecordType}`;
 
-export function recordRoutes(tools: DnsTools): Handlers<Names> {
+export function recordRoutes(tools: DnsContext): Handlers<Names> {
   const perType = Object.fromEntries(
     recordTypes.flatMap((type) => [
       [`createRecord${type}`, createOf(type, tools)],
@@ -156,14 +166,14 @@ export function recordRoutes(tools: DnsTools): Handlers<Names> {
         const domain = await getDomain(tx, caller, params.domainid);
         const { name: _name, ascii: _ascii, ...row } = await getRecord(tx, caller, params.recordId);
         if (row.domain_id !== domain.id)
-          throw new Fault("record_not_found", `There is no record ${params.recordId} in domain ${domain.id}.`);
+          throw new ApiError("record_not_found", `There is no record ${params.recordId} in domain ${domain.id}.`);
         request.expect(recordTag(row));
-        const wish = { op: "Delete", row, at: "", pointer: "" } as const;
-        const applied = await applyWishes(tx, domain, [wish], byOf(request, tools.clock), tools.nameServers);
+        const wanted = { op: "Delete", row, at: "", pointer: "" } as const;
+        const applied = await applyChanges(tx, domain, [wanted], byOf(request, tools.clock), tools.nameServers);
         return {
           answer: undefined,
-          happenings: tellRecords(applied),
-          settle: settleStep(tools, applied, () => undefined),
+          changes: emitRecordEvents(applied),
+          refresh: awaitPublish(tools, applied, () => undefined),
         };
       },
     },

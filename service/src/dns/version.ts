@@ -3,11 +3,11 @@ import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
 import { countFitting } from "../http/list.ts";
 import type { Reader, Tx } from "../store/db.ts";
-import { showRow } from "./show.ts";
+import { showRow } from "./model/show.ts";
 import * as table from "./table.ts";
 
 /** One record before and after; null: it was not there. */
-export interface Change {
+export interface VersionChange {
   readonly op: "Create" | "Update" | "Delete";
   readonly before: table.RecordRow | null;
   readonly after: table.RecordRow | null;
@@ -17,7 +17,7 @@ export interface Change {
 export type PastRecord = Pick<table.RecordRow, "id" | "type" | "owner" | "ttl" | "value" | "created" | "labels">;
 
 interface PastChange {
-  readonly op: Change["op"];
+  readonly op: VersionChange["op"];
   readonly before: PastRecord | null;
   readonly after: PastRecord | null;
 }
@@ -28,10 +28,10 @@ const pastOf = (row: table.RecordRow | null): PastRecord | null => {
   return { id, type, owner, ttl, value, created, labels };
 };
 
-export function keepVersion(
+export function appendVersion(
   tx: Tx,
   domain: Pick<table.DomainRow, "id" | "serial">,
-  changes: readonly Change[],
+  changes: readonly VersionChange[],
   by: { readonly token: number; readonly request: string; readonly now: number },
 ): void {
   const past: PastChange[] = changes.map(({ op, before, after }) => ({

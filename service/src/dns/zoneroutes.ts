@@ -1,36 +1,36 @@
 /** Many records of a domain at once: changesets, zone files, history and restore (docs/spec.md#changesets-zone-files-and-history). */
-import type { Change as ChangeField, ChangesetResult, Version } from "@brume/api/dns.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
-import { holdQuota, mergeQuotas, type Quotas } from "../account/rules.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
-import type { Caller, Handlers, Outcome, Request } from "../http/handler.ts";
+import type { ChangeInput as ChangeField, ChangesetResult, Version } from "@brume/api/dns.ts";
+import type { FieldError } from "@brume/api/errors.ts";
+import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
+import { ApiError, fieldError, invalidFields } from "../base/error.ts";
+import type { Caller, ChangeResult, Handlers, Request } from "../http/handler.ts";
 import { defaultLimit, mostParts } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import { flushJournals, type Reader, type Tx } from "../store/db.ts";
-import { applyWishes, showChange, type Wish } from "./apply.ts";
-import { compareRecords, type Difference } from "./difference.ts";
-import { checkFields, ownerField, readRecord, type StoredRecord } from "./record.ts";
-import { byOf, type DnsTools, hideNewIds, settleStep, tellRecords } from "./recordroutes.ts";
-import { checkZone, describeConflict } from "./rules.ts";
-import { domainTag, storedOf } from "./show.ts";
-import { getDomain, holdSight, holdWhole, sees } from "./sight.ts";
+import { canSeeRecord, getDomain, requireFullDomainAccess, requireRecordAccess } from "./access.ts";
+import { applyChanges, type RecordChange, showChange } from "./apply.ts";
+import { compareRecords, type Difference } from "./model/difference.ts";
+import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
+import { checkZone, describeConflict } from "./model/rules.ts";
+import { domainTag, storedOf } from "./model/show.ts";
+import { parseZone, zoneFileFault } from "./model/zonefile/parse.ts";
+import { awaitPublish, byOf, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
-import { parseZone, zoneFileFault } from "./zonefile/parse.ts";
 
 type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
 
 /** What an element needs to say which record is meant. */
-function missingIn({ Op, ID, TypeRecord }: Partial<ChangeField>, at: string): FieldFault | null {
+function missingIn({ Op, ID, TypeRecord }: Partial<ChangeField>, at: string): FieldError | null {
   if (Op === "Create" && TypeRecord === undefined)
-    return fieldFault(`${at}/TypeRecord`, "field_required", "TypeRecord is required to create a record.");
+    return fieldError(`${at}/TypeRecord`, "field_required", "TypeRecord is required to create a record.");
   if ((Op === "Update" || Op === "Delete") && ID === undefined)
-    return fieldFault(`${at}/ID`, "field_required", `ID is required to ${Op.toLowerCase()} a record.`);
+    return fieldError(`${at}/ID`, "field_required", `ID is required to ${Op.toLowerCase()} a record.`);
   return null;
 }
 
 /** What an element of a changeset cannot be, whatever there is already. */
-function checkChange(change: ChangeField, at: string): FieldFault[] {
+function checkChange(change: ChangeField, at: string): FieldError[] {
   const missing = missingIn(change, at);
   const { Op, TypeRecord } = change;
   const fields =
@@ -39,36 +39,36 @@ function checkChange(change: ChangeField, at: string): FieldFault[] {
 }
 
 /** Reads the elements of a changeset; every fault of every element is told. */
-async function readWishes(
+async function readChanges(
   tx: Tx,
   request: Request,
   domain: table.OwnedDomain,
   changes: readonly ChangeField[],
-): Promise<Wish[]> {
+): Promise<RecordChange[]> {
   const { caller } = request;
   const ids = changes.flatMap(({ ID, Op }) => (ID === undefined || Op === "Create" ? [] : [ID]));
   const rows = new Map((await table.listByIds(tx, domain.id, ids)).map((row) => [row.id, row]));
-  const errors: FieldFault[] = [];
-  const restricted: Fault[] = [];
+  const errors: FieldError[] = [];
+  const restricted: ApiError[] = [];
   const used = new Set<number>();
-  const wishes: Wish[] = [];
+  const wantedChanges: RecordChange[] = [];
 
-  const readOne = (change: ChangeField, at: string): Wish | FieldFault => {
+  const readOne = (change: ChangeField, at: string): RecordChange | FieldError => {
     const { Op, ID, TypeRecord, DomainId } = change;
     const missing = missingIn(change, at);
     if (missing !== null) return missing;
-    const fault = (field: string, code: FieldFault["code"], detail: string) =>
-      fieldFault(`${at}/${field}`, code, detail);
+    const fault = (field: string, code: FieldError["code"], detail: string) =>
+      fieldError(`${at}/${field}`, code, detail);
     if (DomainId !== undefined && DomainId !== domain.id)
       return fault("DomainId", "record_in_other_domain", `DomainId must be ${domain.id}, not ${DomainId}.`);
     if (Op === "Create" && TypeRecord !== undefined) {
       const record = readRecord(TypeRecord, change, domain, undefined, at);
-      holdSight(caller, record);
+      requireRecordAccess(caller, record);
       const labels = JSON.stringify(change.Labels ?? {});
       return { op: "Create", record, labels, at, pointer: `/${ownerField(TypeRecord, change)}` };
     }
     const row = ID === undefined ? undefined : rows.get(ID);
-    if (ID === undefined || row === undefined || !sees(caller, row))
+    if (ID === undefined || row === undefined || !canSeeRecord(caller, row))
       return fault("ID", "unknown_reference", `There is no record ${ID} in domain ${domain.id}.`);
     if (used.has(ID)) return fault("ID", "fields_conflict", `Record ${ID} may occur once in a changeset.`);
     used.add(ID);
@@ -77,29 +77,29 @@ async function readWishes(
       return fault("TypeRecord", "record_type_mismatch", `Record ${ID} is of type ${type}, not ${TypeRecord}.`);
     if (Op === "Delete") return { op: "Delete", row, at, pointer: "/ID" };
     const record = readRecord(type, change, domain, storedOf(row), at);
-    holdSight(caller, record);
+    requireRecordAccess(caller, record);
     const labels = change.Labels === undefined ? row.labels : JSON.stringify(change.Labels);
     return { op: "Update", row, record, labels, at, pointer: `/${ownerField(type, change)}` };
   };
 
   changes.forEach((change, index) => {
     try {
-      const wish = readOne(change, `/Changes/${index}`);
-      if ("code" in wish) errors.push(wish);
-      else wishes.push(wish);
+      const wanted = readOne(change, `/Changes/${index}`);
+      if ("code" in wanted) errors.push(wanted);
+      else wantedChanges.push(wanted);
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       if (error.code === "token_restricted") restricted.push(error);
       else errors.push(...error.errors);
     }
   });
   if (errors.length > 0) throw invalidFields(errors);
   if (restricted[0] !== undefined) throw restricted[0];
-  return wishes;
+  return wantedChanges;
 }
 
 /** Wishes from a difference; `place` says where in the request the record `index` stands. */
-const wishesOf = (differences: readonly Difference[], place: { at: string; pointer: string }): Wish[] =>
+const changesOf = (differences: readonly Difference[], place: { at: string; pointer: string }): RecordChange[] =>
   differences.map((difference) => ({ ...difference, ...place }));
 
 /** A file whose records cannot stand beside each other, or beside those that stay, is refused by its lines. */
@@ -122,14 +122,14 @@ function holdLines(
   if (faults.length > 0) throw zoneFileFault(faults);
 }
 
-export function zoneRoutes(tools: DnsTools): Handlers<Names> {
+export function zoneRoutes(tools: DnsContext): Handlers<Names> {
   async function carryOut(
     request: Request,
     tx: Tx,
     domain: table.OwnedDomain,
-    wishes: readonly Wish[],
-  ): Promise<Outcome<ChangesetResult>> {
-    const made = await applyWishes(tx, domain, wishes, byOf(request, tools.clock), tools.nameServers);
+    wantedChanges: readonly RecordChange[],
+  ): Promise<ChangeResult<ChangesetResult>> {
+    const made = await applyChanges(tx, domain, wantedChanges, byOf(request, tools.clock), tools.nameServers);
     const applied = { ...made, changes: hideNewIds(made.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
     const answer: ChangesetResult = {
@@ -142,7 +142,7 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
     const summary = { ...answer, Records: undefined };
     return {
       answer,
-      happenings: [
+      changes: [
         {
           type: "domain.changed",
           id: domain.id,
@@ -151,9 +151,9 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
           after: summary,
           silent: true,
         },
-        ...tellRecords(applied),
+        ...emitRecordEvents(applied),
       ],
-      settle: settleStep(tools, applied, () => answer),
+      refresh: awaitPublish(tools, applied, () => answer),
     };
   }
 
@@ -169,45 +169,45 @@ export function zoneRoutes(tools: DnsTools): Handlers<Names> {
       alsoCheck: ({ Changes = [] }) => Changes.flatMap((change, index) => checkChange(change, `/Changes/${index}`)),
       async change(request, tx) {
         const domain = await open(request, tx, request.params.id);
-        const wishes = await readWishes(tx, request, domain, request.body.Changes);
-        return carryOut(request, tx, domain, wishes);
+        const wantedChanges = await readChanges(tx, request, domain, request.body.Changes);
+        return carryOut(request, tx, domain, wantedChanges);
       },
     },
     importZone: {
       async change(request, tx) {
         const domain = await open(request, tx, request.params.id);
-        holdWhole(request.caller, "import zone files");
+        requireFullDomainAccess(request.caller, "import zone files");
         const keep = request.body.Mode !== "Replace";
         const present = await table.listRecords(tx, domain.id);
         const most = mergeQuotas(JSON.parse(domain.quotas) as Partial<Quotas>).RecordsPerDomain;
         const zone = parseZone(request.body.ZoneFile, domain.ascii, most);
         // The parser stops behind as many as there may be: what it gave up on must not pass for the whole file.
-        if (zone.records.length > most) holdQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
+        if (zone.records.length > most) requireQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
         // Unless the file marks the NS set at the top, what stands there stays.
         const compared = zone.saysTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = compareRecords(compared, wanted, { keep });
         holdLines(domain, present, differences, zone.lines);
-        return carryOut(request, tx, domain, wishesOf(differences, { at: "/ZoneFile", pointer: "" }));
+        return carryOut(request, tx, domain, changesOf(differences, { at: "/ZoneFile", pointer: "" }));
       },
     },
     restoreVersion: {
       async change(request, tx) {
         const domain = await open(request, tx, request.params.id);
-        holdWhole(request.caller, "restore versions");
+        requireFullDomainAccess(request.caller, "restore versions");
         const { Serial } = request.body;
         await flushJournals(tx);
         const state = await stateAt(tx, domain.id, Serial);
         if (state === undefined)
           throw invalidFields([
-            fieldFault("/Serial", "unknown_reference", `Domain ${domain.id} has no version with serial ${Serial}.`),
+            fieldError("/Serial", "unknown_reference", `Domain ${domain.id} has no version with serial ${Serial}.`),
           ]);
         const present = await table.listByIds(tx, domain.id, [...state.keys()]);
         const wanted = [...state.values()]
           .filter((row) => row !== null)
           .map((row) => ({ record: storedOf(row), labels: row.labels }));
         const differences = compareRecords(present, wanted);
-        return carryOut(request, tx, domain, wishesOf(differences, { at: "", pointer: "/Serial" }));
+        return carryOut(request, tx, domain, changesOf(differences, { at: "", pointer: "/Serial" }));
       },
     },
     listVersions: {
@@ -239,7 +239,7 @@ type Sight = (record: PastRecord) => boolean;
 
 /** Undefined: it sees everything. */
 const sightOf = (caller: Caller): Sight | undefined =>
-  caller.restriction === null ? undefined : (record) => sees(caller, record);
+  caller.restriction === null ? undefined : (record) => canSeeRecord(caller, record);
 
 /** What a restricted token may not see has not happened for it, so all must be looked at to count. */
 async function countSeen(db: Reader, domain: number, seen: Sight | undefined): Promise<number> {

@@ -1,8 +1,8 @@
 /** Zones as the database has them, in the form that the name server takes: one, or all. What is damaged is left out, and logged. */
 import type { Log } from "../base/log.ts";
-import type { ZoneChange } from "../drivers/nameserver/port.ts";
+import type { ZoneChange } from "../drivers/nameserver/interface.ts";
 import type { Reader } from "../store/db.ts";
-import { wholeZone } from "./apply.ts";
+import { fullZone } from "./apply.ts";
 import { isDamage, readReadable } from "./readable.ts";
 import * as table from "./table.ts";
 
@@ -17,7 +17,7 @@ export async function readZone(db: Reader, id: number, nameServers: readonly str
     if (domain === undefined) return null;
     const records = await table.listRecords(db, id);
     const again = await table.findAnyDomain.first(db, { id });
-    if (again?.serial === domain.serial) return wholeZone(domain, records, nameServers);
+    if (again?.serial === domain.serial) return fullZone(domain, records, nameServers);
   }
 }
 
@@ -61,7 +61,7 @@ export async function readAllZones(
     const last = domains.at(-1)?.id ?? 0;
     const recordsOf = new Map<number, table.ServedRow[]>(domains.map(({ id }) => [id, []]));
     for (const record of await table.listServedOf(db, first, last)) recordsOf.get(record.domain_id)?.push(record);
-    await take(domains.map((domain) => wholeZone(domain, recordsOf.get(domain.id) ?? [], nameServers)));
+    await take(domains.map((domain) => fullZone(domain, recordsOf.get(domain.id) ?? [], nameServers)));
   }
 
   let after = 0;

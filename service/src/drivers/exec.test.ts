@@ -144,9 +144,9 @@ test("a child enters its folder before it gives up its rights", {
   mkdirSync(inner);
   writeFileSync(join(inner, "file"), "reached");
   chmodSync(folder, 0o700);
-  const wish = { cwd: inner, uid: 699_001, gid: 699_001 };
-  assert.equal(await exec.run(["cat", "file"], wish), "reached");
-  assert.equal((await exec.run(["id", "-G"], wish)).trim(), "699001");
-  await failure(exec.run(["cat", join(inner, "file")], wish));
+  const spec = { cwd: inner, uid: 699_001, gid: 699_001 };
+  assert.equal(await exec.run(["cat", "file"], spec), "reached");
+  assert.equal((await exec.run(["id", "-G"], spec)).trim(), "699001");
+  await failure(exec.run(["cat", join(inner, "file")], spec));
   rmSync(folder, { recursive: true });
 });

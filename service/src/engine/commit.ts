@@ -4,7 +4,7 @@ import type { Store, Tx } from "../store/db.ts";
 export type Topic = "task" | "cancel" | "event";
 
 /** A store whose commits can be listened to. All writers of a process share one. */
-export interface HeardStore extends Store {
+export interface ObservedStore extends Store {
   /** Calls after every commit that touched the topic, before the writer itself goes on. Returns how to stop. */
   onCommit(topic: Topic, listener: () => void): () => void;
   /** How many writes this process has committed, but those that were hidden. Raised before the writer itself goes on. */
@@ -14,24 +14,24 @@ export interface HeardStore extends Store {
 /** On the transaction itself: a WeakMap by transaction would cost the collector more than a statement costs. */
 const topicsKey = Symbol("topics");
 
-type Heard = Tx & { [topicsKey]?: (Topic | "hidden")[] };
+type TestResponse = Tx & { [topicsKey]?: (Topic | "hidden")[] };
 
 /** Says that this transaction changes something others wait for. Without effect on a store that nobody listens to. */
-export function touch(tx: Tx, topic: Topic): void {
-  const topics = (tx as Heard)[topicsKey];
+export function notifyTopic(tx: Tx, topic: Topic): void {
+  const topics = (tx as TestResponse)[topicsKey];
   if (topics?.includes(topic) === false) topics.push(topic);
 }
 
-/** Says that no answer shows anything of this transaction: keepers note every few seconds that all is well. */
-export function hide(tx: Tx): void {
-  (tx as Heard)[topicsKey]?.push("hidden");
+/** Says that no answer shows anything of this transaction: reconcilers note every few seconds that all is well. */
+export function skipFreshness(tx: Tx): void {
+  (tx as TestResponse)[topicsKey]?.push("hidden");
 }
 
 /** Whether the transaction was said to be hidden. */
-export const isHidden = (tx: Tx): boolean => (tx as Heard)[topicsKey]?.includes("hidden") === true;
+export const isHidden = (tx: Tx): boolean => (tx as TestResponse)[topicsKey]?.includes("hidden") === true;
 
 /** Listeners must not throw. */
-export function hearCommits(store: Store): HeardStore {
+export function observeCommits(store: Store): ObservedStore {
   const listeners: Record<Topic, Set<() => void>> = { task: new Set(), cancel: new Set(), event: new Set() };
   let commits = 0;
   return {
@@ -47,7 +47,7 @@ export function hearCommits(store: Store): HeardStore {
       let topics: (Topic | "hidden")[] = [];
       const written = store.write((tx) => {
         topics = [];
-        (tx as Heard)[topicsKey] = topics;
+        (tx as TestResponse)[topicsKey] = topics;
         return work(tx);
       });
       return written.then((result) => {

@@ -9,14 +9,14 @@ import type { Log } from "../base/log.ts";
 import type { Tx } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
-import type { HeardStore } from "./commit.ts";
-import type { Flow, Keeper } from "./flow.ts";
+import { bringBack, createStepMeter, moveTimes } from "./clockstep.ts";
+import type { ObservedStore } from "./commit.ts";
+import type { Flow, Reconciler } from "./flow.ts";
 import { claim, endLeases, findCancels, LostLease, nextDue, renew } from "./lease.ts";
-import type { Held, Workshop } from "./run.ts";
-import { runFlow, runKeeper } from "./run.ts";
-import { bringBack, createStepMeter, moveTimes } from "./steps.ts";
+import type { HeldLease, RunContext } from "./run.ts";
+import { runFlow, runReconciler } from "./run.ts";
 import type { Ended } from "./task.ts";
-import { nudge } from "./task.ts";
+import { requestReconcile } from "./task.ts";
 import type { Row } from "./view.ts";
 import { createWaiters } from "./waiters.ts";
 
@@ -24,9 +24,9 @@ import { createWaiters } from "./waiters.ts";
 const retryAfter = 1_000;
 
 export interface EngineOptions {
-  readonly store: HeardStore;
+  readonly store: ObservedStore;
   readonly flows: readonly Flow[];
-  readonly keepers: readonly Keeper[];
+  readonly reconcilers: readonly Reconciler[];
   readonly clock: Clock;
   /** In [0, 1). Spreads pauses and names leases. */
   readonly random: () => number;
@@ -60,18 +60,19 @@ export interface Engine {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { store, keepers, clock, random, log, lanes = 128, lease = 9_000, alone = false } = options;
+  const { store, reconcilers, clock, random, log, lanes = 128, lease = 9_000, alone = false } = options;
   const { poll = store.processes === "one" ? 10_000 : 1_000, alarm = createAlarm(clock) } = options;
   const flows = new Map(options.flows.map((flow) => [flow.name, flow]));
-  const keeperOf = new Map(keepers.map((keeper) => [keeper.name, keeper]));
-  const names = [...new Set([...flows.keys(), ...keeperOf.keys()])];
-  if (names.length < options.flows.length + keepers.length) throw new Error("two flows or keepers share a name");
-  const narrow = new Map(keepers.filter((each) => each.lanes < lanes).map((each) => [each.name, each.lanes]));
+  const reconcilerOf = new Map(reconcilers.map((reconciler) => [reconciler.name, reconciler]));
+  const names = [...new Set([...flows.keys(), ...reconcilerOf.keys()])];
+  if (names.length < options.flows.length + reconcilers.length)
+    throw new Error("two flows or reconcilers share a name");
+  const narrow = new Map(reconcilers.filter((each) => each.lanes < lanes).map((each) => [each.name, each.lanes]));
   const wide = names.filter((name) => !narrow.has(name));
 
   const self = Math.floor(random() * 2 ** 48).toString(36);
   const waiters = createWaiters(store.read, alarm, poll, log);
-  const held = new Set<Held>();
+  const held = new Set<HeldLease>();
   let claims = 0;
   let state: "new" | "running" | "stopping" = "new";
   let began = false;
@@ -85,7 +86,7 @@ export function createEngine(options: EngineOptions): Engine {
   /** Of the clock, that were seen and are not stored yet. */
   const steps: ClockStep[] = [];
   let moving: Promise<void> | null = null;
-  const shop: Workshop = { store, alarm, random, log, lease, flows, stopping: () => state === "stopping" };
+  const context: RunContext = { store, alarm, random, log, lease, flows, stopping: () => state === "stopping" };
 
   function wake(): void {
     again = true;
@@ -174,7 +175,7 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   async function work(row: Row, name: string, until: number): Promise<void> {
-    const mine: Held = {
+    const mine: HeldLease = {
       id: row.id,
       name: row.name,
       lease: name,
@@ -186,21 +187,21 @@ export function createEngine(options: EngineOptions): Engine {
     if (held.size === 0) care();
     held.add(mine);
     const flow = flows.get(row.name);
-    const keeper = keeperOf.get(row.name);
-    if (flow !== undefined && (await runFlow(shop, flow, row, mine))) waiters.tell(row.id, Infinity);
-    if (keeper !== undefined) waiters.tell(row.id, (await runKeeper(shop, keeper, row, mine)) ?? 0);
+    const reconciler = reconcilerOf.get(row.name);
+    if (flow !== undefined && (await runFlow(context, flow, row, mine))) waiters.tell(row.id, Infinity);
+    if (reconciler !== undefined) waiters.tell(row.id, (await runReconciler(context, reconciler, row, mine)) ?? 0);
     held.delete(mine);
     wake();
     settle();
   }
 
   async function begin(): Promise<void> {
-    const single = keepers.filter((keeper) => keeper.single);
+    const single = reconcilers.filter((reconciler) => reconciler.single);
     if (single.length > 0 || alone) {
       await store.write(async (tx) => {
         if (alone) await endLeases(tx, alarm.now());
-        if (alone) await bringBack(tx, alarm.now(), keepers, options.flows);
-        for (const keeper of single) await nudge(tx, keeper, 0);
+        if (alone) await bringBack(tx, alarm.now(), reconcilers, options.flows);
+        for (const reconciler of single) await requestReconcile(tx, reconciler, 0);
       });
     }
     began = true;
@@ -217,7 +218,7 @@ export function createEngine(options: EngineOptions): Engine {
     });
   }
 
-  async function keep(each: Held): Promise<void> {
+  async function keep(each: HeldLease): Promise<void> {
     const until = alarm.now() + lease;
     try {
       // One row a transaction: several would be locked in an order of their own.
@@ -230,7 +231,7 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
-  function noteCancel(each: Held, cancel: string | null): void {
+  function noteCancel(each: HeldLease, cancel: string | null): void {
     if (cancel === null || each.cancel !== null) return;
     each.cancel = cancel;
     each.current?.interrupt("canceled");

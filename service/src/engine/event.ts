@@ -12,10 +12,10 @@ import { journal } from "../store/db.ts";
 import type { EventTable, Tables } from "../store/schema.ts";
 import type { Alarm } from "./alarm.ts";
 import { createAlarm } from "./alarm.ts";
-import type { HeardStore } from "./commit.ts";
-import { touch } from "./commit.ts";
-import type { Keeper } from "./flow.ts";
-import { keeper } from "./flow.ts";
+import type { ObservedStore } from "./commit.ts";
+import { notifyTopic } from "./commit.ts";
+import type { Reconciler } from "./flow.ts";
+import { defineReconciler } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
 
 export type EventRow = Selectable<EventTable>;
@@ -51,7 +51,7 @@ const put = journal("event", [
 /** Stores events with the transaction, in the order given. They are written at its end. */
 export function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return Promise.resolve();
-  touch(tx, "event");
+  notifyTopic(tx, "event");
   for (const event of events)
     put(tx, {
       type: event.type,
@@ -98,7 +98,7 @@ export interface Feed {
 }
 
 export interface FeedOptions {
-  readonly store: HeardStore;
+  readonly store: ObservedStore;
   readonly clock: Clock;
   readonly log: Log;
   readonly alarm?: Alarm;
@@ -231,8 +231,8 @@ function typeFits(row: ExpressionBuilder<Tables, "event">, type: string): Expres
 }
 
 /** `time`: the one that ages are counted up to. */
-export function eventKeeper(feed: Feed, time: Pick<PruneTime, "read">, period: number): Keeper {
-  return keeper({
+export function eventPruner(feed: Feed, time: Pick<PruneTime, "read">, period: number): Reconciler {
+  return defineReconciler({
     name: "event.prune",
     subject: "service",
     single: true,

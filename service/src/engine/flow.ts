@@ -1,6 +1,6 @@
 /**
- * What a flow and a keeper are: plain values, so that tests can fail, kill and repeat every step of every flow without
- * knowing what it does. A flow is a list of named steps with `do` and `undo`; it starts, takes its time and ends. A keeper
+ * What a flow and a reconciler are: plain values, so that tests can fail, kill and repeat every step of every flow without
+ * knowing what it does. A flow is a list of named steps with `do` and `undo`; it starts, takes its time and ends. A reconciler
  * is one endless step without input that makes the world equal to the wish. Both live as rows of one table (`task.ts`)
  * and are worked on by one loop (`engine.ts`).
  *
@@ -39,7 +39,7 @@ export interface Wait {
   readonly wait: number;
   readonly detail?: string;
   /** What to say when the time of the step is over before it came true. */
-  readonly overdue?: Trouble;
+  readonly overdue?: StepError;
   /**
    * It is not its turn yet: the time of the step begins when this is over, which may take so many milliseconds, counted from when the
    * step was begun.
@@ -117,8 +117,8 @@ export function flow<Input, Facts = Record<never, never>>(
   return { tries: 5, deadline, pause: defaultPause, persistent: false, ...spec, time };
 }
 
-/** What a run of a keeper leaves: when it wants to run again at the latest, rows to write, or that the subject is no more. */
-export interface Kept {
+/** What a run of a reconciler leaves: when it wants to run again at the latest, rows to write, or that the subject is no more. */
+export interface ReconcileResult {
   /** Milliseconds since 1970. A wish with an hour of its own (a confirmation that runs out) names it here at every run. */
   readonly at?: number;
   /** The subject and everything of it in the world are gone: forget it. */
@@ -127,13 +127,13 @@ export interface Kept {
   save?(tx: Tx): Promise<void>;
 }
 
-export interface KeeperRun {
+export interface ReconcilerRun {
   readonly subject: number;
   readonly attempt: number;
   readonly signal: AbortSignal;
 }
 
-export interface Keeper {
+export interface Reconciler {
   readonly name: string;
   readonly subject: string;
   /** There is one subject only, number 0, and it is kept from the start on. */
@@ -145,22 +145,22 @@ export interface Keeper {
   /** Subjects worked on side by side; the others wait, those that wait longest first. */
   readonly lanes: number;
   readonly pause: Pause;
-  run(run: KeeperRun): Promise<Kept | void>;
+  run(run: ReconcilerRun): Promise<ReconcileResult | void>;
 }
 
-/** A keeper with the house's defaults. */
-export function keeper(spec: Optional<Keeper, "single" | "time" | "lanes" | "pause">): Keeper {
+/** A reconciler with the house's defaults. */
+export function defineReconciler(spec: Optional<Reconciler, "single" | "time" | "lanes" | "pause">): Reconciler {
   return { single: false, time: defaultTime, lanes: Number.POSITIVE_INFINITY, pause: defaultPause, ...spec };
 }
 
-interface TroubleOptions {
+interface StepErrorOptions {
   readonly final?: boolean;
   readonly cause?: unknown;
   readonly log?: string | null;
 }
 
 /** Thrown by a step to say in the caller's words why it failed. Other errors are told to the log only. */
-export class Trouble extends Error {
+export class StepError extends Error {
   override readonly name = "Trouble";
   readonly code: WorkCode;
   readonly title: string;
@@ -169,7 +169,7 @@ export class Trouble extends Error {
   /** What the thing itself said last. */
   readonly log: string | null;
 
-  constructor(code: WorkCode, title: string, detail: string, options: TroubleOptions = {}) {
+  constructor(code: WorkCode, title: string, detail: string, options: StepErrorOptions = {}) {
     super(detail, { cause: options.cause });
     this.code = code;
     this.title = title;

@@ -6,7 +6,7 @@
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import { prepare } from "../store/db.ts";
-import { hide, touch } from "./commit.ts";
+import { notifyTopic, skipFreshness } from "./commit.ts";
 import { isIn } from "./task.ts";
 import type { Row } from "./view.ts";
 
@@ -16,7 +16,7 @@ export class LostLease extends Error {
 }
 
 export interface Claim {
-  /** Names of flows and keepers this program has; other rows are left to other programs. */
+  /** Names of flows and reconcilers this program has; other rows are left to other programs. */
   readonly names: readonly string[];
   readonly limit: number;
   /** A name never used before. */
@@ -53,7 +53,7 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
       .where("due_at", "<=", now)
       .returningAll()
       .execute();
-    if (rows.every(({ state }) => state === "Keeping")) hide(tx);
+    if (rows.every(({ state }) => state === "Keeping")) skipFreshness(tx);
     return rows;
   });
 }
@@ -101,7 +101,7 @@ export async function findCancels(db: Reader, ids: readonly number[]): Promise<M
 }
 
 /** What a worker may change of its row. */
-export type Change = Pick<
+export type TaskChange = Pick<
   Row,
   | "state"
   | "step"
@@ -123,7 +123,7 @@ export type Change = Pick<
 
 type Held = { readonly id: number; readonly held: string; readonly seen: number; readonly woken: number | null };
 
-const changeRow = prepare<Change & Held>()((db, p) =>
+const changeRow = prepare<TaskChange & Held>()((db, p) =>
   db
     .updateTable("task")
     .set((row) => ({
@@ -161,7 +161,7 @@ const changeRow = prepare<Change & Held>()((db, p) =>
 export async function commit(
   tx: Tx,
   row: Row,
-  change: Change,
+  change: TaskChange,
   now: number,
 ): Promise<Pick<Row, "wake" | "cancel" | "due_at">> {
   const letsGo = change.lease === null && change.due_at !== null;
@@ -169,7 +169,7 @@ export async function commit(
   const held = row.lease ?? "";
   const stored = await changeRow.first(tx, { ...change, id: row.id, held, seen: row.wake, woken });
   if (stored === undefined) throw new LostLease();
-  if (letsGo) touch(tx, "task");
+  if (letsGo) notifyTopic(tx, "task");
   return stored;
 }
 
@@ -177,7 +177,7 @@ const deleteRow = prepare<{ id: number; lease: string; wake: number }>()((db, p)
   db.deleteFrom("task").where("id", "=", p("id")).where("lease", "=", p("lease")).where("wake", "=", p("wake")),
 );
 
-/** Deletes a keeper's row under its lease. False when the row stays: it was nudged since, or is no longer this worker's. */
+/** Deletes a reconciler's row under its lease. False when the row stays: it was nudged since, or is no longer this worker's. */
 export async function remove(tx: Tx, row: Row): Promise<boolean> {
   return (await deleteRow.run(tx, { id: row.id, lease: row.lease ?? "", wake: row.wake })) > 0;
 }
@@ -198,7 +198,7 @@ const findNext = prepare<{ subject: string; id: number }>()((db, p) =>
 export async function promote(tx: Tx, ended: Row, now: number): Promise<Row | undefined> {
   const next = await findNext.first(tx, { subject: ended.subject, id: ended.subject_id });
   if (next === undefined) return undefined;
-  touch(tx, "task");
+  notifyTopic(tx, "task");
   return tx
     .updateTable("task")
     .set((row) => ({

@@ -5,7 +5,7 @@
 import { sql } from "kysely";
 import type { Reader, Store } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
-import { type Keeper, keeper } from "./flow.ts";
+import { defineReconciler, type Reconciler } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
 
 /** What is kept: whatever is beyond one of the two goes. */
@@ -116,9 +116,9 @@ export interface PruneOptions<Name extends string> {
   readonly period: number;
 }
 
-export function pruneKeeper<Name extends string>(options: PruneOptions<Name>): Keeper {
+export function pruneReconciler<Name extends string>(options: PruneOptions<Name>): Reconciler {
   const { store, time, prunables, caps, period } = options;
-  return keeper({
+  return defineReconciler({
     name: "service.prune",
     subject: "service",
     single: true,

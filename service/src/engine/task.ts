@@ -1,5 +1,5 @@
 /**
- * The rows of flows and keepers as everybody but the engine sees them: start, nudge, cancel, read. All changes take the
+ * The rows of flows and reconcilers as everybody but the engine sees them: start, nudge, cancel, read. All changes take the
  * caller's transaction, so that a wish, its task and its event are stored together or not at all.
  */
 
@@ -8,15 +8,15 @@ import { sql } from "kysely";
 import type { Reader, Tx } from "../store/db.ts";
 import { lock, prepare } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
-import { touch } from "./commit.ts";
-import type { Flow, Keeper } from "./flow.ts";
+import { notifyTopic } from "./commit.ts";
+import type { Flow, Reconciler } from "./flow.ts";
 import type { Row, StepRecord, Subject, Task, TaskError } from "./view.ts";
 import { progressOf, viewOf } from "./view.ts";
 
 export type { StepRecord, Subject, Task, TaskError } from "./view.ts";
 
 /**
- * Resolves when a flow's task has ended or, with the `wake` of a nudge, a keeper's run that saw it went well; also when the
+ * Resolves when a flow's task has ended or, with the `wake` of a nudge, a reconciler's run that saw it went well; also when the
  * task does not exist, `signal` aborts or the engine stops. The caller reads what is true then. Made by the engine.
  */
 export type Ended = (
@@ -24,7 +24,7 @@ export type Ended = (
   options?: { readonly wake?: number; readonly signal?: AbortSignal },
 ) => Promise<void>;
 
-/** What to wait for: a flow's task, or the run of a keeper that a nudge asked for. */
+/** What to wait for: a flow's task, or the run of a reconciler that a nudge asked for. */
 export interface Awaiting {
   readonly task: number;
   readonly wake?: number;
@@ -49,7 +49,7 @@ export function isIn(state: Row["state"]): Expression<SqlBool> {
 }
 
 /** Who may decide about the running flow of a subject, and who is next. */
-export function lane(subject: string, id: number): string {
+export function queueLock(subject: string, id: number): string {
   return `task ${subject} ${id}`;
 }
 
@@ -148,7 +148,7 @@ export async function start<Input, Facts>(
   if (records.slice(Object.keys(done).length).some((each) => each.state === "Completed")) {
     throw new Error(`what ${flow.name} has done must be its first steps`);
   }
-  await lock(tx, lane(flow.subject, subject));
+  await lock(tx, queueLock(flow.subject, subject));
   const empty = steps.length === 0;
   const busy = !empty && (await findRunning.first(tx, { subject: flow.subject, id: subject })) !== undefined;
   // A waiting task's times count from 0 (see the migration).
@@ -175,11 +175,11 @@ export async function start<Input, Facts>(
   const task = viewOf(row);
   await flow.announce?.(tx, task, "created");
   if (empty) await flow.announce?.(tx, task, "ended");
-  touch(tx, "task");
+  notifyTopic(tx, "task");
   return task;
 }
 
-const upsertKeeper = prepare<{ name: string; subject: string; id: number; at: number }>()((db, p) =>
+const upsertReconciler = prepare<{ name: string; subject: string; id: number; at: number }>()((db, p) =>
   db
     .insertInto("task")
     .values({
@@ -217,25 +217,25 @@ const upsertKeeper = prepare<{ name: string; subject: string; id: number; at: nu
 );
 
 /** A nudge to wait for: `engine.ended(task, { wake })`. */
-export interface Nudge {
+export interface ReconcileRequest {
   readonly task: number;
   readonly wake: number;
 }
 
 /**
- * Asks the keeper to look at the subject, at once or not before a time (to gather quick changes); the first nudge begins its
- * keeping. A keeper that runs already runs once more. Several nudges may be answered by one run: a keeper reads the whole wish.
+ * Asks the reconciler to look at the subject, at once or not before a time (to gather quick changes); the first nudge begins its
+ * keeping. A reconciler that runs already runs once more. Several nudges may be answered by one run: a reconciler reads the whole wish.
  */
-export async function nudge(
+export async function requestReconcile(
   tx: Tx,
-  keeper: Keeper,
+  reconciler: Reconciler,
   subject: number,
   options: { readonly notBefore?: number } = {},
-): Promise<Nudge> {
+): Promise<ReconcileRequest> {
   const at = options.notBefore ?? 0;
-  const row = await upsertKeeper.first(tx, { name: keeper.name, subject: keeper.subject, id: subject, at });
+  const row = await upsertReconciler.first(tx, { name: reconciler.name, subject: reconciler.subject, id: subject, at });
   if (row === undefined) throw new Error("the database gave no row back");
-  touch(tx, "task");
+  notifyTopic(tx, "task");
   return { task: row.id, wake: row.wake };
 }
 
@@ -247,7 +247,7 @@ export async function wake(tx: Tx, task: number, now: number): Promise<void> {
     .where("id", "=", task)
     .where("due_at", "is not", null)
     .execute();
-  touch(tx, "task");
+  notifyTopic(tx, "task");
 }
 
 /** A row under a lease is left alone: its worker sees the raised counter when it lets go. */
@@ -274,7 +274,7 @@ export async function cancel(
   now: number,
   only: Only = {},
 ): Promise<Task[]> {
-  await lock(tx, lane(subject.kind, subject.id));
+  await lock(tx, queueLock(subject.kind, subject.id));
   const error = JSON.stringify({ ...why, step: null } satisfies TaskError);
   const { task } = only;
   const ofSubject = tx
@@ -293,7 +293,7 @@ export async function cancel(
       .where(isIn("InProgress"))
       .where("ending", "is", null)
       .execute();
-  touch(tx, "cancel");
+  notifyTopic(tx, "cancel");
   for (const row of waiting) {
     // What was done with its start is given back by whoever cancels.
     const records = JSON.parse(row.steps) as StepRecord[];
@@ -308,7 +308,7 @@ export async function cancel(
 
 /** What works on a subject and what waits for it, in order. Inside a transaction it stays so until the commit. */
 export async function queue(db: Reader | Tx, subject: Subject): Promise<Task[]> {
-  if ("isWrite" in db) await lock(db, lane(subject.kind, subject.id));
+  if ("isWrite" in db) await lock(db, queueLock(subject.kind, subject.id));
   const rows = await db
     .selectFrom("task")
     .selectAll()

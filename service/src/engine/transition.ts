@@ -2,24 +2,24 @@
  * Where a flow goes from what has happened to it: a row and an outcome in, the row's next columns out. Pure, because the
  * laws of the engine (undo in reverse, tries, deadlines, `Progress`) are decided here and nowhere else.
  */
-import { workFaults } from "@brume/api/work.ts";
+import { taskErrors } from "@brume/api/work.ts";
 import type { Done, Ending, Flow, Step, Wait } from "./flow.ts";
-import { pauseAfter, Trouble, undoTime } from "./flow.ts";
-import type { Change } from "./lease.ts";
+import { pauseAfter, StepError, undoTime } from "./flow.ts";
+import type { TaskChange } from "./lease.ts";
 import type { Row, StepRecord, TaskError } from "./view.ts";
 import { progressOf } from "./view.ts";
 
 /** A claimed row with its JSON read. */
-export interface Live {
+export interface LiveTask {
   readonly row: Row;
   readonly records: readonly StepRecord[];
   readonly facts: Readonly<Record<string, unknown>>;
   readonly input: unknown;
 }
 
-export interface Move {
+export interface Transition {
   /** As it will be stored; `row.lease` is null when the worker lets go. */
-  readonly live: Live;
+  readonly live: LiveTask;
   /** Set when this is the end. */
   readonly ending: Ending | null;
   /** The step whose rows belong to this move. */
@@ -27,47 +27,47 @@ export interface Move {
   readonly unsaves?: Step;
 }
 
-export function readLive(row: Row): Live {
+export function readLive(row: Row): LiveTask {
   const records = JSON.parse(row.steps) as StepRecord[];
-  const facts = JSON.parse(row.facts) as Live["facts"];
+  const facts = JSON.parse(row.facts) as LiveTask["facts"];
   const input: unknown = JSON.parse(row.input);
   return { row, records, facts, input };
 }
 
 /** The columns of a move that its row's lease holder writes. */
-export function changeOf({ row }: Live): Change {
+export function changeOf({ row }: LiveTask): TaskChange {
   return row;
 }
 
-function place(live: Live): number {
+function place(live: LiveTask): number {
   return live.records.findIndex((each) => each.name === live.row.step);
 }
 
 /** The step that the row is in. Throws when this program does not know it: it was renamed, or is of a newer release. */
-export function stepOf(flow: Flow, live: Live): Step | undefined {
+export function stepOf(flow: Flow, live: LiveTask): Step | undefined {
   if (live.row.step === null) return undefined;
   const step = flow.steps.find((each) => each.name === live.row.step);
   if (step === undefined) throw new Error(`${flow.name} has no step ${live.row.step}: step names are never changed`);
   return step;
 }
 
-function note(live: Live, index: number, record: Partial<StepRecord>): StepRecord[] {
+function note(live: LiveTask, index: number, record: Partial<StepRecord>): StepRecord[] {
   return live.records.map((each, at) => (at === index ? { ...each, ...record } : each));
 }
 
-function moved(live: Live, change: Partial<Row>, records: readonly StepRecord[] = live.records): Live {
+function moved(live: LiveTask, change: Partial<Row>, records: readonly StepRecord[] = live.records): LiveTask {
   const steps = records === live.records ? live.row.steps : JSON.stringify(records);
   return { ...live, records, row: { ...live.row, ...change, steps } };
 }
 
-function end(live: Live, ending: Ending, now: number): Move {
+function end(live: LiveTask, ending: Ending, now: number): Transition {
   const progress = ending === "Completed" ? 100 : live.row.progress;
   const over = { state: ending, ending: null, step: null, progress, end_date: now, due_at: null, lease: null };
   return { live: moved(live, { ...over, begun_at: null, tries: 0 }), ending };
 }
 
 /** The step is done: on to the next one, or to the end. */
-export function advance(flow: Flow, live: Live, done: Done<object> | void, now: number): Move {
+export function advance(flow: Flow, live: LiveTask, done: Done<object> | void, now: number): Transition {
   const { row } = live;
   const saves = stepOf(flow, live);
   const at = place(live);
@@ -84,25 +84,26 @@ export function advance(flow: Flow, live: Live, done: Done<object> | void, now: 
   return saves === undefined ? move : { ...move, saves };
 }
 
-function timed(flow: Flow, live: Live, now: number): Live {
+function timed(flow: Flow, live: LiveTask, now: number): LiveTask {
   if (flow.persistent) return live;
   return moved(live, { step_until: now + (stepOf(flow, live)?.time ?? flow.time) });
 }
 
 /** The step goes on, and says what it is at. */
-export const remark = (live: Live, detail: string): Live => moved(live, {}, note(live, place(live), { detail }));
+export const remark = (live: LiveTask, detail: string): LiveTask =>
+  moved(live, {}, note(live, place(live), { detail }));
 
 /** The flow has nothing left to do. */
-export function complete(live: Live, now: number): Move {
+export function complete(live: LiveTask, now: number): Transition {
   return end(live, "Completed", now);
 }
 
-const exceeded = (detail: string) => new Trouble("deadline_exceeded", workFaults.deadline_exceeded, detail);
+const exceeded = (detail: string) => new StepError("deadline_exceeded", taskErrors.deadline_exceeded, detail);
 
 /** Why the task must not go on, if so. Undoing and persistent flows always go on. */
-export function obstacle(
+export function stopReason(
   flow: Flow,
-  live: Live,
+  live: LiveTask,
   now: number,
 ): { ending: "Failed" | "Canceled"; error: TaskError } | null {
   const { row } = live;
@@ -120,7 +121,13 @@ export function obstacle(
  * From here on everything is undone in reverse, beginning with the step it is in, which may be half done; or nothing is, when that
  * step fails and keeps what is there.
  */
-export function turnBack(flow: Flow, live: Live, ending: "Failed" | "Canceled", error: TaskError, now: number): Move {
+export function beginUndo(
+  flow: Flow,
+  live: LiveTask,
+  ending: "Failed" | "Canceled",
+  error: TaskError,
+  now: number,
+): Transition {
   const at = place(live);
   const begun = live.row.begun_at !== null && at >= 0;
   const state = ending === "Failed" ? "Failed" : "InProgress";
@@ -137,14 +144,14 @@ export function turnBack(flow: Flow, live: Live, ending: "Failed" | "Canceled", 
 }
 
 /** The step is undone: on to the one before it, or to the end. */
-export function retreat(flow: Flow, live: Live, now: number): Move {
+export function undoStep(flow: Flow, live: LiveTask, now: number): Transition {
   const unsaves = stepOf(flow, live);
   const at = place(live);
   const records = live.records[at]?.state === "Failed" ? live.records : note(live, at, { state: "Undone", end: now });
   return stepBack(live, records, now, unsaves);
 }
 
-function stepBack(live: Live, records: readonly StepRecord[], now: number, unsaves: Step | undefined): Move {
+function stepBack(live: LiveTask, records: readonly StepRecord[], now: number, unsaves: Step | undefined): Transition {
   const step = records[place(live) - 1]?.name ?? null;
   const back = moved(live, { step, tries: 0, step_until: now + undoTime }, records);
   const move = step === null ? end(back, live.row.ending ?? "Failed", now) : { live: back, ending: null };
@@ -152,13 +159,13 @@ function stepBack(live: Live, records: readonly StepRecord[], now: number, unsav
 }
 
 /** The step could not be undone in time: it says so, and the one before it follows. */
-function abandon(flow: Flow, live: Live, now: number): Move {
+function abandon(flow: Flow, live: LiveTask, now: number): Transition {
   const detail = `It could not be undone within ${Math.round(undoTime / 1000)} s.`;
   return stepBack(live, note(live, place(live), { state: "Failed", end: now, detail }), now, stepOf(flow, live));
 }
 
 /** The try went wrong: again after a pause, or, when tries or time are used up, back. Undoing has its time, and as many tries as fit. */
-export function fail(flow: Flow, live: Live, cause: unknown, now: number, random: number): Move {
+export function fail(flow: Flow, live: LiveTask, cause: unknown, now: number, random: number): Transition {
   const { row } = live;
   const tries = row.tries + 1;
   const due = now + pauseAfter(flow.pause, tries, random);
@@ -166,15 +173,15 @@ export function fail(flow: Flow, live: Live, cause: unknown, now: number, random
   if (row.ending !== null)
     return due >= (row.step_until ?? Infinity) ? abandon(flow, live, now) : { live: moved(live, paused), ending: null };
   const error = errorOf(cause, row.step);
-  const final = cause instanceof Trouble && cause.final;
+  const final = cause instanceof StepError && cause.final;
   const most = stepOf(flow, live)?.tries ?? flow.tries;
   const over = final || tries >= most || due >= Math.min(row.step_until ?? due + 1, row.deadline_at ?? due + 1);
-  if (over && !flow.persistent) return turnBack(flow, live, "Failed", error, now);
+  if (over && !flow.persistent) return beginUndo(flow, live, "Failed", error, now);
   return { live: moved(live, { ...paused, error: JSON.stringify(error) }), ending: null };
 }
 
 /** The time of the step begins then, and that of the flow ends as much later. */
-function delayed(flow: Flow, live: Live, then: number): Live {
+function delayed(flow: Flow, live: LiveTask, then: number): LiveTask {
   const { step_until, deadline_at } = live.row;
   const until = timed(flow, live, then);
   const gain = (until.row.step_until ?? 0) - (step_until ?? 0);
@@ -182,14 +189,14 @@ function delayed(flow: Flow, live: Live, then: number): Live {
 }
 
 /** Nothing went wrong, but it is too early. A step whose time ends before that is told so at the end of its time. */
-export function postpone(flow: Flow, live: Live, wait: Wait, now: number): Move {
+export function postpone(flow: Flow, live: LiveTask, wait: Wait, now: number): Transition {
   const { row } = live;
   const { turn } = wait;
   const own = Math.min(row.step_until ?? Infinity, row.deadline_at ?? Infinity);
   const until = turn === undefined ? own : (row.begun_at ?? now) + turn;
   if (row.ending === null && now >= until) {
     const late = wait.overdue ?? exceeded(wait.detail ?? "");
-    return turnBack(flow, live, "Failed", errorOf(late, row.step), now);
+    return beginUndo(flow, live, "Failed", errorOf(late, row.step), now);
   }
   const records = wait.detail === undefined ? live.records : note(live, place(live), { detail: wait.detail });
   const due = Math.min(now + wait.wait, until);
@@ -198,19 +205,19 @@ export function postpone(flow: Flow, live: Live, wait: Wait, now: number): Move 
 }
 
 /** Lets go of the row as it is, for somebody else to go on at once. */
-export function letGo(live: Live, now: number): Move {
+export function releaseLease(live: LiveTask, now: number): Transition {
   return { live: moved(live, { due_at: now, lease: null }), ending: null };
 }
 
 /** What the caller is told. Only a `Trouble` speaks the caller's language; anything else is ours to read in the log. */
 export function errorOf(cause: unknown, step: string | null): TaskError {
-  if (cause instanceof Trouble) {
+  if (cause instanceof StepError) {
     const { code, title, message: detail, log } = cause;
     return { code, title, detail, step, ...(log !== null && { log }) };
   }
   return {
     code: "internal",
-    title: workFaults.internal,
+    title: taskErrors.internal,
     detail: step ? `${step} did not succeed.` : "",
     step,
   };

@@ -6,7 +6,7 @@ import type { Alarm } from "./alarm.ts";
 
 export interface Waiters {
   add(task: number, wake: number, signal?: AbortSignal): Promise<void>;
-  /** The flow has ended, or the keeper has served the nudge. */
+  /** The flow has ended, or the reconciler has served the nudge. */
   tell(task: number, served: number): void;
   /** Asks the database for all of them. */
   look(): Promise<void>;

@@ -2,24 +2,24 @@
  * The contract and its handlers, brought together once when the service starts: per operation what the pipeline would
  * otherwise have to work out for every request.
  */
-import { type FieldFault, faults, type MissingCode } from "@brume/api/errors.ts";
+import { errorCodes, type FieldError, type MissingCode } from "@brume/api/errors.ts";
 import { isChange, isStored, type Operation } from "@brume/api/operation.ts";
 import { type TObject, Type } from "typebox";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Reader, Tx } from "../store/db.ts";
-import type { Found, Listed, Outcome, Request } from "./handler.ts";
+import type { ChangeResult, ListPage, ReadResult, Request } from "./handler.ts";
 import type { Metrics, Timer } from "./metrics.ts";
 import { parseId } from "./path.ts";
 
 /** A handler as the pipeline sees it, which knows operations only as data. `Handlers` fits. */
 export interface AnyHandler {
-  read?(request: Request, db: Reader): Promise<Found<unknown>>;
-  list?(request: Request, db: Reader): Promise<Listed<unknown>>;
-  check?(body: object): readonly FieldFault[];
-  alsoCheck?(body: object): readonly FieldFault[];
-  spares?(body: object, fault: FieldFault): boolean;
-  prepare?(request: Request): Promise<(tx: Tx) => Promise<Outcome<unknown>>>;
-  change?(request: Request, tx: Tx): Promise<Outcome<unknown>>;
+  read?(request: Request, db: Reader): Promise<ReadResult<unknown>>;
+  list?(request: Request, db: Reader): Promise<ListPage<unknown>>;
+  check?(body: object): readonly FieldError[];
+  alsoCheck?(body: object): readonly FieldError[];
+  spares?(body: object, fault: FieldError): boolean;
+  prepare?(request: Request): Promise<(tx: Tx) => Promise<ChangeResult<unknown>>>;
+  change?(request: Request, tx: Tx): Promise<ChangeResult<unknown>>;
 }
 
 interface Parameter {
@@ -88,7 +88,7 @@ export function bindOperation(
     parameters: [...operation.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = ""]) => {
       const missing = operation.params?.[parameter];
       if (missing === undefined) throw new Error(`operation ${name} does not say what a missing ${parameter} is`);
-      return { name: parameter, missing, noun: faults[missing].noun };
+      return { name: parameter, missing, noun: errorCodes[missing].noun };
     }),
     otherMedia: operation.media ?? null,
     streams,
@@ -107,7 +107,7 @@ export function readIds(bound: Bound, texts: Readonly<Record<string, string>>): 
   for (const { name, missing, noun } of bound.parameters) {
     const id = parseId(texts[name] ?? "");
     if (id === null)
-      throw new Fault(missing, `There is no ${noun} with such an ID: it must be a number from 1 to 2147483647.`);
+      throw new ApiError(missing, `There is no ${noun} with such an ID: it must be a number from 1 to 2147483647.`);
     ids[name] = id;
   }
   return ids;

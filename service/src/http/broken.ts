@@ -3,7 +3,7 @@
  * caller gets the same error object as everywhere else (docs/spec.md#order-of-checks, step 1), and a method that nobody has heard of is still told
  * what the path takes.
  */
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 
 /** What llhttp says: code, fixed sentence, the bytes it was reading and how far it got. */
 export interface ParserError extends Error {
@@ -35,28 +35,31 @@ export function unknownMethod(error: ParserError): { method: string; target: str
 }
 
 /** The fault for an error in a head. */
-export function headFault(error: ParserError, sizes: Sizes): Fault {
+export function headError(error: ParserError, sizes: Sizes): ApiError {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT")
-    return new Fault("request_timeout", "The head of the request did not arrive in time.");
+    return new ApiError("request_timeout", "The head of the request did not arrive in time.");
   if (error.code === "HPE_HEADER_OVERFLOW") {
     const [, target = ""] = /^[A-Z-]+ ([^ ]*)/.exec(error.rawPacket?.toString("latin1") ?? "") ?? [];
     if (target.length > sizes.target)
-      return new Fault("path_not_readable", `The request target must not be longer than ${sizes.target} bytes.`);
-    return new Fault("headers_too_large", `All headers together must not be longer than ${sizes.headers} bytes.`);
+      return new ApiError("path_not_readable", `The request target must not be longer than ${sizes.target} bytes.`);
+    return new ApiError("headers_too_large", `All headers together must not be longer than ${sizes.headers} bytes.`);
   }
   if (error.reason === "Content-Length overflow")
-    return new Fault("body_too_large", `The body must not be longer than ${sizes.body} bytes.`);
+    return new ApiError("body_too_large", `The body must not be longer than ${sizes.body} bytes.`);
   if (error.code === "HPE_INVALID_URL")
-    return new Fault("path_not_readable", `The request target is not valid: ${error.reason ?? "it cannot be read"}.`);
-  return new Fault(
+    return new ApiError(
+      "path_not_readable",
+      `The request target is not valid: ${error.reason ?? "it cannot be read"}.`,
+    );
+  return new ApiError(
     "request_not_readable",
     `The parser stopped at: ${error.reason ?? "something that it cannot read"}.`,
   );
 }
 
 /** The fault for an error in a body. */
-export function bodyFault(error: ParserError): Fault {
+export function bodyError(error: ParserError): ApiError {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT")
-    return new Fault("request_timeout", "The body did not arrive in time.");
-  return new Fault("body_not_readable", `The body is not valid HTTP: ${error.reason ?? "it cannot be read"}.`);
+    return new ApiError("request_timeout", "The body did not arrive in time.");
+  return new ApiError("body_not_readable", `The body is not valid HTTP: ${error.reason ?? "it cannot be read"}.`);
 }

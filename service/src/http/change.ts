@@ -7,11 +7,11 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { append, type NewEvent } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
-import type { AuditTable } from "./audit.ts";
 import { type Bound, subjectOf } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
-import type { AuditRow, Caller, Found, Happening, Outcome, Request } from "./handler.ts";
+import type { AuditRow, Caller, ChangeResult, ReadResult, Request, ResourceChange } from "./handler.ts";
 import type { Claim } from "./idempotency.ts";
+import type { AuditTable } from "./refusallog.ts";
 import { json, type Reply } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
@@ -25,8 +25,8 @@ export interface ChangeTools {
 
 /** Thrown to undo a transaction that did all it should. */
 class DryRunEnd extends Error {
-  readonly outcome: Outcome<unknown>;
-  constructor(outcome: Outcome<unknown>) {
+  readonly outcome: ChangeResult<unknown>;
+  constructor(outcome: ChangeResult<unknown>) {
     super("dry run");
     this.outcome = outcome;
   }
@@ -49,7 +49,7 @@ function createPrint(): Print {
 }
 
 /** The answer to something found or changed. `undefined` stands for an operation that answers with nothing. */
-export function show(found: Found<unknown>, print: Print = JSON.stringify): Reply {
+export function show(found: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
   const { answer, tag, text } = found;
   const status = found.status ?? 200;
   const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
@@ -61,13 +61,13 @@ export function show(found: Found<unknown>, print: Print = JSON.stringify): Repl
 const resourceOf = (type: string): string => type.slice(0, type.indexOf("."));
 
 function tell(
-  happenings: readonly Happening[],
+  changes: readonly ResourceChange[],
   caller: Caller,
   requestId: string,
   now: number,
   print: Print,
 ): NewEvent[] {
-  return happenings
+  return changes
     .filter((happening) => happening.silent !== true)
     .map(({ type, id, parent, project, after }) => ({
       type,
@@ -89,7 +89,7 @@ export function auditRow(
   caller: Caller | null,
   date: number,
   status: number,
-  happening?: Happening,
+  happening?: ResourceChange,
   print = createPrint(),
 ): AuditRow {
   const subject = happening
@@ -113,7 +113,7 @@ export function auditRow(
  * Runs the change and waits up to `wait` milliseconds for its effect. `claim` is the request's idempotency key, if it has one.
  * Whatever the handler throws undoes everything.
  */
-export async function carryOut(
+export async function executeChange(
   tools: ChangeTools,
   exchange: Exchange,
   bound: Bound,
@@ -128,18 +128,20 @@ export async function carryOut(
   const print = createPrint();
   let reply: Reply | undefined;
   const write = store.write(async (tx) => {
-    const outcome = (await (change === undefined ? handler.change?.(request, tx) : change(tx))) as Outcome<unknown>;
+    const outcome = (await (change === undefined
+      ? handler.change?.(request, tx)
+      : change(tx))) as ChangeResult<unknown>;
     if (request.dryRun) throw new DryRunEnd(outcome);
     const now = clock.now();
-    await append(tx, tell(outcome.happenings, caller, exchange.id, now, print));
-    await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.happenings[0], print));
+    await append(tx, tell(outcome.changes, caller, exchange.id, now, print));
+    await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
     if (claim !== null) {
       reply = show(outcome, print);
       await claim.keep(tx, reply, outcome.tasks ?? [], now);
     }
     return outcome;
   });
-  let outcome: Outcome<unknown>;
+  let outcome: ChangeResult<unknown>;
   try {
     outcome = await write;
   } catch (error) {
@@ -148,7 +150,7 @@ export async function carryOut(
   }
   try {
     // Nothing is awaited between the commit and this call, so that settling begins in the order of commits.
-    const settling = outcome.settle?.(wait);
+    const settling = outcome.refresh?.(wait);
     const later = settling && (await (wait > 0 ? tools.stop.race(settling) : settling));
     if (later !== undefined) {
       reply = show({ ...outcome, answer: later });

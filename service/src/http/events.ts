@@ -5,7 +5,7 @@
 import { formatDate } from "@brume/api/common.ts";
 import { type Event, type eventOperations, eventResourceNames, eventResources } from "@brume/api/event.ts";
 import { grants, type Query } from "@brume/api/operation.ts";
-import { Fault, fieldFault } from "../base/fault.ts";
+import { ApiError, fieldError } from "../base/error.ts";
 import type { EventFilter, EventRow, Feed } from "../engine/event.ts";
 import type { Reader } from "../store/db.ts";
 import type { Caller, ListHandler, Page } from "./handler.ts";
@@ -15,7 +15,7 @@ import { decodeCursor, encodeCursor } from "./read/page.ts";
 export type EventQuery = Query<typeof eventOperations.listEvents>;
 
 /** What of an event a restricted token may see; null: nothing. */
-export type Veil = (caller: Caller, row: EventRow) => EventRow | null;
+export type FilterEvent = (caller: Caller, row: EventRow) => EventRow | null;
 
 /** One event as clients see it, on one line; its data is JSON already. */
 export function printEvent(row: EventRow): string {
@@ -27,8 +27,8 @@ export function printEvent(row: EventRow): string {
   );
 }
 
-function queryFault(name: string, detail: string): Fault {
-  return new Fault("query_invalid", detail, [fieldFault(`?${name}`, "query_invalid", detail)]);
+function queryFault(name: string, detail: string): ApiError {
+  return new ApiError("query_invalid", detail, [fieldError(`?${name}`, "query_invalid", detail)]);
 }
 
 const words = (text: string): string[] =>
@@ -91,14 +91,14 @@ async function countEvents(db: Reader, filter: EventFilter, after: number): Prom
 }
 
 /** `GET /event` without a stream. */
-export function createEventList(feed: Feed, veil: Veil): ListHandler<typeof eventOperations.listEvents> {
+export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandler<typeof eventOperations.listEvents> {
   /** All that match, since a veil is not SQL: for restricted tokens only, whose events are those of one domain. */
   async function readVeiled(caller: Caller, filter: EventFilter, after: number): Promise<EventRow[]> {
     const seen: EventRow[] = [];
     for (let last = after; ; ) {
       const rows = await feed.after(filter, last, batch);
       for (const row of rows) {
-        const part = veil(caller, row);
+        const part = filterEvent(caller, row);
         if (part !== null) seen.push(part);
       }
       if (rows.length < batch) return seen;
@@ -112,9 +112,9 @@ export function createEventList(feed: Feed, veil: Veil): ListHandler<typeof even
       const limit = query.limit ?? defaultLimit;
       const start = query.after ?? 0;
       const from = query.cursor === undefined ? start : Math.max(start, decodeCursor(query.cursor).id);
-      const veiled = caller.restriction === null ? null : await readVeiled(caller, filter, start);
-      const total = veiled?.length ?? (await countEvents(db, filter, start));
-      const rows = veiled?.filter((row) => row.id > from) ?? (await feed.after(filter, from, limit + 1));
+      const filtered = caller.restriction === null ? null : await readVeiled(caller, filter, start);
+      const total = filtered?.length ?? (await countEvents(db, filter, start));
+      const rows = filtered?.filter((row) => row.id > from) ?? (await feed.after(filter, from, limit + 1));
       const items = rows.slice(0, limit);
       const last = items.at(-1);
       return {

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Fault } from "../base/fault.ts";
+import type { ApiError } from "../base/error.ts";
 import type { Bound } from "./bind.ts";
 import type { Caller } from "./handler.ts";
 import { createHeadReader, type Head } from "./head.ts";
@@ -46,7 +46,7 @@ export interface Connection {
   /** The request whose head was read last: the only one whose body may be under way. */
   latest: IncomingMessage | null;
   /** Why the rest of that body will never come, and who wants to hear of it. */
-  broken: Fault | null;
+  broken: ApiError | null;
   onBroken: (() => void) | null;
   /** What is said after the last answer, before the connection closes: the syntax behind it was not HTTP. */
   farewell: (() => string) | null;

@@ -4,10 +4,10 @@
  * reader that comes back goes on where it was.
  */
 import type { Clock } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Log } from "../base/log.ts";
 import type { EventFilter, EventRow, Feed } from "../engine/event.ts";
-import { type EventQuery, filterOf, printEvent, type Veil } from "./events.ts";
+import { type EventQuery, type FilterEvent, filterOf, printEvent } from "./events.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Caller } from "./handler.ts";
 import { head } from "./reply.ts";
@@ -19,7 +19,7 @@ export interface StreamTools {
   /** Asks again who the token belongs to; throws when it is no longer good. */
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
   /** For restricted tokens. */
-  readonly veil: Veil;
+  readonly filterEvent: FilterEvent;
   /** Milliseconds between comments. */
   readonly ping: number;
   /** Milliseconds after which a reader that takes nothing of what waits for it is cut off. */
@@ -44,7 +44,7 @@ const resetFrame = (oldest: number): string => `event: reset\ndata: {"Oldest":${
 /** Where a stream begins: after the event that the client saw last; null: with the next one. */
 function readStart(lastEventId: string | undefined, after: number | undefined): number | null {
   if (lastEventId === undefined || lastEventId === "") return after ?? null;
-  if (!/^\d{1,15}$/.test(lastEventId)) throw new Fault("query_invalid", "Last-Event-ID must be the ID of an event.");
+  if (!/^\d{1,15}$/.test(lastEventId)) throw new ApiError("query_invalid", "Last-Event-ID must be the ID of an event.");
   return Number(lastEventId);
 }
 
@@ -72,7 +72,7 @@ export function createStreams(tools: StreamTools): Streams {
   const enter = (tokenId: number): void => {
     const present = perToken.get(tokenId) ?? 0;
     if (present >= tools.most)
-      throw new Fault(
+      throw new ApiError(
         "rate_limited",
         `The token has ${present} open event streams, and may have ${tools.most}.`,
         [],
@@ -117,7 +117,7 @@ export function createStreams(tools: StreamTools): Streams {
 
 /** Sends events until the reader leaves, its token is no longer good, or the function that this returns is called. */
 function follow(
-  { feed, clock, log, authenticate, veil, ping, stall }: StreamTools,
+  { feed, clock, log, authenticate, filterEvent, ping, stall }: StreamTools,
   { id, response, headers, address }: Exchange,
   caller: Caller,
   token: string,
@@ -175,7 +175,7 @@ function follow(
       // A deleted token wakes its own streams by the event of its deletion. Asked after reading, so that the event itself is not sent.
       await authenticate(token, address);
       for (const row of rows) {
-        const seen = caller.restriction === null ? row : veil(caller, row);
+        const seen = caller.restriction === null ? row : filterEvent(caller, row);
         if (ended) return;
         if (seen !== null && !response.write(frame(seen))) await until(() => !response.writableNeedDrain);
         last = row.id;
@@ -197,7 +197,7 @@ function follow(
   response.write("retry: 2000\n\n");
   if (start.reset !== null) response.write(resetFrame(start.reset));
   run().then(end, (error: unknown) => {
-    if (!(error instanceof Fault)) log("error", "an event stream ended early", { request: id, error });
+    if (!(error instanceof ApiError)) log("error", "an event stream ended early", { request: id, error });
     end();
   });
   return end;

@@ -3,10 +3,10 @@
  * the transaction in which everything it does, its events, its audit and its idempotency key commit together.
  */
 import type { Contract, OperationName } from "@brume/api/contract.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import type { EventType } from "@brume/api/event.ts";
 import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/operation.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Reader, Tx } from "../store/db.ts";
 
 /** What a token is limited to, besides its scopes. */
@@ -37,7 +37,7 @@ export interface Request<Op extends Operation = Operation> {
   readonly query: Query<Op>;
   readonly body: Body<Op>;
   /** Faults of fields that the handler spares: what they are about is missing in the body. */
-  readonly spared: readonly FieldFault[];
+  readonly elementErrors: readonly FieldError[];
   readonly caller: Caller;
   readonly requestId: string;
   readonly dryRun: boolean;
@@ -59,9 +59,9 @@ export interface Page<T, Items = readonly T[]> {
 }
 
 /** A page as it is answered: objects that are large are made one after another, and none is kept longer than its text takes. */
-export type Listed<T> = Page<T, readonly T[] | AsyncIterable<T>>;
+export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T>>;
 
-export interface Found<A> {
+export interface ReadResult<A> {
   readonly answer: A;
   /** Entity tag without quotes. */
   readonly tag?: string;
@@ -72,7 +72,7 @@ export interface Found<A> {
 }
 
 /** What happened to one object: told as an event and, the first of a change, kept in the audit. */
-export interface Happening {
+export interface ResourceChange {
   readonly type: EventType;
   readonly id: number;
   readonly parent: number | null;
@@ -85,25 +85,25 @@ export interface Happening {
   readonly silent?: boolean;
 }
 
-export interface Outcome<A> extends Found<A> {
-  readonly happenings: readonly Happening[];
+export interface ChangeResult<A> extends ReadResult<A> {
+  readonly changes: readonly ResourceChange[];
   /** The work that it ordered, where what is answered does not show whether it goes on: who repeats the request may wait for its end. */
   readonly tasks?: readonly number[];
   /**
    * Called once after the commit, in order of commits. Brings the change into the world, waits at most `ms`, and
    * resolves to the answer as it is then, or undefined if it is still the same.
    */
-  settle?(ms: number): Promise<A | undefined>;
+  refresh?(ms: number): Promise<A | undefined>;
 }
 
 export interface ReadHandler<Op extends Operation> {
   /** As of a change: what a schema cannot say of the fields of a question. */
-  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
-  read(request: Request<Op>, db: Reader): Promise<Found<Answer<Op>>>;
+  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
+  read(request: Request<Op>, db: Reader): Promise<ReadResult<Answer<Op>>>;
 }
 
 export interface ListHandler<Op extends Operation> {
-  list(request: Request<Op>, db: Reader): Promise<Listed<Answer<Op> extends readonly (infer T)[] ? T : never>>;
+  list(request: Request<Op>, db: Reader): Promise<ListPage<Answer<Op> extends readonly (infer T)[] ? T : never>>;
 }
 
 /** What of the fields of a change is checked besides its schema. */
@@ -112,21 +112,21 @@ interface FieldChecks<Op extends Operation> {
    * What a schema cannot say of the fields and no stored object is needed for. Told together with what the schema found, so fields
    * may be missing that were refused already; a second fault of the same field is left out.
    */
-  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
+  check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
   /** The same where what is stored counts first: told only beside faults that the schema found. */
-  alsoCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldFault[];
+  alsoCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
   /** Whether a fault of a field refuses less than the request. Then `change` is told of it. */
-  spares?(body: Body<Op> extends object ? Partial<Body<Op>> : object, fault: FieldFault): boolean;
+  spares?(body: Body<Op> extends object ? Partial<Body<Op>> : object, fault: FieldError): boolean;
 }
 
 export interface DirectChange<Op extends Operation> extends FieldChecks<Op> {
-  change(request: Request<Op>, tx: Tx): Promise<Outcome<Answer<Op>>>;
+  change(request: Request<Op>, tx: Tx): Promise<ChangeResult<Answer<Op>>>;
 }
 
 /** A change that looks things up before its transaction begins, because that is slow. Made by `afterPreparing`. */
 export interface PreparedChange<Op extends Operation> extends FieldChecks<Op> {
   /** Resolves to the change itself. */
-  prepare(request: Request<Op>): Promise<(tx: Tx) => Promise<Outcome<Answer<Op>>>>;
+  prepare(request: Request<Op>): Promise<(tx: Tx) => Promise<ChangeResult<Answer<Op>>>>;
 }
 
 export type ChangeHandler<Op extends Operation> = DirectChange<Op> | PreparedChange<Op>;
@@ -135,7 +135,7 @@ interface ChangeAfter<Op extends Operation, Found> extends FieldChecks<Op> {
   /** Slow look-ups before the transaction. */
   prepare(request: Request<Op>): Promise<Found>;
   /** Gets what `prepare` found. May run again, as every transaction. */
-  change(request: Request<Op>, tx: Tx, found: NoInfer<Found>): Promise<Outcome<Answer<Op>>>;
+  change(request: Request<Op>, tx: Tx, found: NoInfer<Found>): Promise<ChangeResult<Answer<Op>>>;
 }
 
 /** A change that uses what its `prepare` found; the type goes from one to the other. */
@@ -154,7 +154,7 @@ export type Handler<Op extends Operation> = Op["list"] extends true
   ? ListHandler<Op>
   : Op["method"] extends "GET"
     ? ReadHandler<Op>
-    : Op["asks"] extends true
+    : Op["readOnlyPost"] extends true
       ? ReadHandler<Op>
       : ChangeHandler<Op>;
 
@@ -162,7 +162,7 @@ export type Handler<Op extends Operation> = Op["list"] extends true
 export type Handlers<Name extends OperationName = OperationName> = { readonly [N in Name]: Handler<Contract[N]> };
 
 /** A token that is known and may not be used: it has expired, or comes from an address that it may not. */
-export class TokenRefused extends Fault {
+export class TokenRefused extends ApiError {
   readonly caller: Caller;
   constructor(caller: Caller, code: "token_expired" | "scope_missing", detail: string) {
     super(code, detail);

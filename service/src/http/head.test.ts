@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import {
   accepts,
   createHeadReader,
@@ -119,7 +119,7 @@ describe("the head", () => {
     for (const bad of ["", '""', "a b", "a\t", "ü", "x".repeat(256)])
       assert.throws(
         () => readIdempotencyKey(bad),
-        (error) => error instanceof Fault && error.code === "idempotency_key_invalid",
+        (error) => error instanceof ApiError && error.code === "idempotency_key_invalid",
       );
   });
 

@@ -2,7 +2,7 @@
  * The head of a request: the few header fields that count, read in one pass over what the parser found, and the small
  * grammars inside them. Pure, and on the way of every request.
  */
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 
 const names = {
   authorization: "authorization",
@@ -89,7 +89,7 @@ export function hasBody(head: Head): boolean {
 export function requireFraming(head: Head): void {
   if (head.transferEncoding === undefined) return;
   if (isAmbiguous(head))
-    throw new Fault(
+    throw new ApiError(
       "request_not_readable",
       "The request has a Content-Length and a Transfer-Encoding; send one of them.",
     );
@@ -99,9 +99,9 @@ export function requireFraming(head: Head): void {
     .map((coding) => coding.trim());
   const shown = JSON.stringify(head.transferEncoding.slice(0, 64));
   if (codings.at(-1) !== "chunked")
-    throw new Fault("request_not_readable", `The last coding of Transfer-Encoding must be chunked, not ${shown}.`);
+    throw new ApiError("request_not_readable", `The last coding of Transfer-Encoding must be chunked, not ${shown}.`);
   if (codings.length > 1)
-    throw new Fault("transfer_coding_not_supported", `Transfer-Encoding must be chunked alone, not ${shown}.`);
+    throw new ApiError("transfer_coding_not_supported", `Transfer-Encoding must be chunked alone, not ${shown}.`);
 }
 
 /** A body of two lengths, which somebody in between may have read as two requests (RFC 9112 section 6.3); only a lenient parser lets it in. */
@@ -162,7 +162,7 @@ export function accepts(accept: string | undefined, media: string): boolean {
 export function readIdempotencyKey(sent: string): string {
   const key = sent.length >= 2 && sent.startsWith('"') && sent.endsWith('"') ? sent.slice(1, -1) : sent;
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
-    throw new Fault("idempotency_key_invalid", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
+    throw new ApiError("idempotency_key_invalid", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
   return key;
 }
 

@@ -6,7 +6,7 @@
 import { hash } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { type ClockStep, dueBefore } from "../base/clock.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Sealer } from "../base/secret.ts";
 import { prepare, type Store, type Tx } from "../store/db.ts";
 import type { Reply } from "./reply.ts";
@@ -28,11 +28,11 @@ export interface Claim {
 
 export interface IdempotencyKeys {
   /** Either the stored answer of the same request, or the right to be the first. Throws `idempotency_key_busy` and `idempotency_key_conflict`. */
-  claim(project: number, key: string, fingerprint: string, now: number): Promise<Claim | Kept>;
+  claim(project: number, key: string, fingerprint: string, now: number): Promise<Claim | StoredResponse>;
 }
 
 /** What is known of a request that was answered. */
-export interface Kept {
+export interface StoredResponse {
   readonly fingerprint: string;
   readonly reply: Reply;
   /** The work that it ordered. */
@@ -42,13 +42,13 @@ export interface Kept {
 /** Answers to many changes at once say much the same again and again: beyond this many characters they are kept in a twentieth. */
 const mostPlain = 4096;
 
-function pack(kept: Kept): string {
+function pack(kept: StoredResponse): string {
   const text = JSON.stringify(kept);
   return text.length <= mostPlain ? text : deflateRawSync(text, { level: 1 }).toString("base64");
 }
 
-const unpack = (text: string): Kept =>
-  JSON.parse(text.startsWith("{") ? text : inflateRawSync(Buffer.from(text, "base64")).toString()) as Kept;
+const unpack = (text: string): StoredResponse =>
+  JSON.parse(text.startsWith("{") ? text : inflateRawSync(Buffer.from(text, "base64")).toString()) as StoredResponse;
 
 const find = prepare<{ project: number; key: string; since: number }>()((db, p) =>
   db
@@ -89,10 +89,10 @@ export async function moveKeyTimes(tx: Tx, step: ClockStep): Promise<void> {
     .execute();
 }
 
-const busy = (): Fault =>
-  new Fault("idempotency_key_busy", "The first request with this key has not been answered yet.", [], 1);
-const conflict = (): Fault =>
-  new Fault(
+const busy = (): ApiError =>
+  new ApiError("idempotency_key_busy", "The first request with this key has not been answered yet.", [], 1);
+const conflict = (): ApiError =>
+  new ApiError(
     "idempotency_key_conflict",
     "Another method, path, query or body was sent with this key within the last 24 hours.",
   );
@@ -117,7 +117,7 @@ export function createIdempotencyKeys(store: Store, sealer: Sealer): Idempotency
   /** Fingerprints of requests that run, by project and key. */
   const running = new Map<string, string>();
 
-  const seal = (kept: Kept): Uint8Array => sealer.seal(pack(kept));
+  const seal = (kept: StoredResponse): Uint8Array => sealer.seal(pack(kept));
 
   const hold = (name: string, project: number, key: string, print: string): Claim => ({
     async keep(tx, reply, tasks, now) {

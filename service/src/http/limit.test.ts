@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import { createLimiter, type Limiter, type Rate } from "./limit.ts";
 
 const isTaken = (limiter: Limiter, rate: Rate, now: number, token = 1): boolean => {
@@ -9,7 +9,7 @@ const isTaken = (limiter: Limiter, rate: Rate, now: number, token = 1): boolean 
     limiter.take(token, rate, now, true, []);
     return true;
   } catch (error) {
-    assert.ok(error instanceof Fault && error.code === "rate_limited");
+    assert.ok(error instanceof ApiError && error.code === "rate_limited");
     return false;
   }
 };
@@ -28,7 +28,7 @@ describe("a bucket", () => {
         assert.throws(
           () => limiter.take(1, rate, 0, true, []),
           (error) => {
-            wait = (error as Fault).retryAfter ?? 0;
+            wait = (error as ApiError).retryAfter ?? 0;
             return true;
           },
         );

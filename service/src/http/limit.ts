@@ -2,7 +2,7 @@
  * Rate limits of tokens that have one: a bucket each, which refills evenly, kept in memory only. The figures go out as
  * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10).
  */
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 
 export interface Rate {
   readonly requests: number;
@@ -70,7 +70,7 @@ export function createLimiter(): Limiter {
       headers.push("RateLimit-Policy", `"token";q=${rate.requests};w=${rate.seconds}`);
       headers.push("RateLimit", `"token";r=${Math.floor(bucket.level + 1e-9)};t=${untilFull}`);
       if (refused)
-        throw new Fault(
+        throw new ApiError(
           "rate_limited",
           `The token may send ${rate.requests} requests in ${rate.seconds} seconds.`,
           [],

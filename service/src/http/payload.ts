@@ -3,7 +3,7 @@
  * without; so a client that said `Expect: 100-continue` is told to go on only here.
  */
 import type { IncomingMessage } from "node:http";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Exchange } from "./exchange.ts";
 
 export interface PayloadLimits {
@@ -21,8 +21,8 @@ export class Gone extends Error {
   override readonly name = "Gone";
 }
 
-export function tooLarge(limit: number): Fault {
-  return new Fault("body_too_large", `The body must not be longer than ${limit} bytes.`);
+export function tooLarge(limit: number): ApiError {
+  return new ApiError("body_too_large", `The body must not be longer than ${limit} bytes.`);
 }
 
 /**
@@ -106,7 +106,7 @@ function gather({ request, connection }: Exchange, limits: PayloadLimits, keep: 
     };
     const leave = (): void => fail(new Gone());
     const timer = setTimeout(() => {
-      fail(new Fault("request_timeout", `The body did not arrive within ${limits.bodyTime / 1000} seconds.`));
+      fail(new ApiError("request_timeout", `The body did not arrive within ${limits.bodyTime / 1000} seconds.`));
     }, limits.bodyTime);
     connection.onBroken = () => fail(connection.broken ?? new Gone());
     if (connection.broken !== null && connection.latest === request) return connection.onBroken();

@@ -2,16 +2,16 @@
  * The way of every request, in the order that the API promises (docs/spec.md#order-of-checks): the first check that fails decides the answer.
  * `answer` is that order, readable from top to bottom; the rooms beside this one know how each check is done.
  */
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import { grants } from "@brume/api/operation.ts";
 import { steadyOf } from "../base/clock.ts";
-import { Fault, invalidFields } from "../base/fault.ts";
+import { ApiError, invalidFields } from "../base/error.ts";
 import type { Reader } from "../store/db.ts";
 import { type Bound, readIds } from "./bind.ts";
-import { auditRow, type ChangeTools, carryOut, show } from "./change.ts";
+import { auditRow, type ChangeTools, executeChange, show } from "./change.ts";
 import { type Exchange, originOf } from "./exchange.ts";
 import type { Streams } from "./feed.ts";
-import type { AuditRow, Caller, Listed, Request } from "./handler.ts";
+import type { AuditRow, Caller, ListPage, Request } from "./handler.ts";
 import {
   accepts,
   type Head,
@@ -22,18 +22,18 @@ import {
   readPreferences,
   requireFraming,
 } from "./head.ts";
-import { type Claim, fingerprint, type IdempotencyKeys, type Kept } from "./idempotency.ts";
+import { type Claim, fingerprint, type IdempotencyKeys, type StoredResponse } from "./idempotency.ts";
 import type { Limiter } from "./limit.ts";
-import type { Memory, Remembered } from "./memory.ts";
 import type { Route } from "./path.ts";
 import { createTurnEnd, type PayloadLimits, receive, tooLarge } from "./payload.ts";
-import type { NoteRate } from "./ratenote.ts";
+import type { NoteRate } from "./rateheaders.ts";
 import { decodeBody } from "./read/body.ts";
 import { readFields } from "./read/fields.ts";
 import { linkNext } from "./read/page.ts";
 import { queryFault, readQuery } from "./read/query.ts";
 import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
 import { json, preflight, type Reply, success } from "./reply.ts";
+import type { CachedResponse, ResponseCache } from "./responsecache.ts";
 
 export interface Limits extends PayloadLimits {
   /** Bytes of all header lines. */
@@ -50,7 +50,7 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly limiter: Limiter;
   readonly keys: IdempotencyKeys;
   readonly streams: Streams;
-  readonly memory: Memory;
+  readonly memory: ResponseCache;
   /** What keeps the service from answering now; null: nothing. */
   readonly unready: () => string | null;
   readonly noteAudit: (row: AuditRow) => Promise<void>;
@@ -80,10 +80,10 @@ export function createPipeline(tools: PipelineTools): Answer {
     // 2. The service is ready.
     const bound = route === null || route === "*" ? undefined : findOperation(tools, route, method);
     const unready = tools.unready();
-    if (unready !== null && bound?.alwaysAnswers !== true) throw new Fault("not_ready", unready);
+    if (unready !== null && bound?.alwaysAnswers !== true) throw new ApiError("not_ready", unready);
 
     // 3. The path is known.
-    if (route === null) throw new Fault("path_not_found", "Nothing is offered at this path; /docs says what is.");
+    if (route === null) throw new ApiError("path_not_found", "Nothing is offered at this path; /docs says what is.");
     // Where nobody is asked for a token, one that has a limit still sees it.
     if (method === "OPTIONS" || (bound?.operation.access === "open" && !bound.alwaysAnswers))
       await tools.noteRate(exchange);
@@ -93,7 +93,7 @@ export function createPipeline(tools: PipelineTools): Answer {
     if (method === "OPTIONS") return preflight(route.allow);
     if (bound === undefined) {
       exchange.headers.push("Allow", route.allow.join(", "));
-      throw new Fault("method_not_allowed", `This path takes ${route.allow.join(", ")}.`);
+      throw new ApiError("method_not_allowed", `This path takes ${route.allow.join(", ")}.`);
     }
     exchange.bound = bound;
     exchange.parameters = route.params;
@@ -136,7 +136,7 @@ export function createPipeline(tools: PipelineTools): Answer {
         params: readIds(bound, route.params),
         query: query.value,
         body: read.value as never,
-        spared,
+        elementErrors: spared,
         caller,
         requestId: exchange.id,
         dryRun: query.dryRun,
@@ -149,7 +149,7 @@ export function createPipeline(tools: PipelineTools): Answer {
       // 12 and 13. Reads see committed state; a change goes through its transaction to its effect.
       if (bound.change) {
         const seconds = wait ?? bound.operation.wait ?? 0;
-        const reply = await carryOut(tools, exchange, bound, request, claim, seconds * 1000);
+        const reply = await executeChange(tools, exchange, bound, request, claim, seconds * 1000);
         if (wait !== null && !query.dryRun) nameWait(exchange, wait);
         return reply;
       }
@@ -179,7 +179,7 @@ export function createPipeline(tools: PipelineTools): Answer {
  * The steps that a request which was answered before can still fail at, or whose failing could tell it from before. Null: go the
  * whole way.
  */
-function recall(tools: PipelineTools, exchange: Exchange, remembered: Remembered): Reply | null {
+function recall(tools: PipelineTools, exchange: Exchange, remembered: CachedResponse): Reply | null {
   const { token, caller, bound, reply } = remembered;
   if (exchange.head.size > tools.limits.headers || tools.unready() !== null) return null;
   // The whole way asks again, and says what is wrong.
@@ -209,14 +209,14 @@ function readTarget(tools: PipelineTools, { head, request }: Exchange): Known | 
   const { limits } = tools;
   const target = request.url ?? "";
   if (head.size > limits.headers)
-    throw new Fault("headers_too_large", `All headers together must not be longer than ${limits.headers} bytes.`);
+    throw new ApiError("headers_too_large", `All headers together must not be longer than ${limits.headers} bytes.`);
   if (target.length > limits.target)
-    throw new Fault("path_not_readable", `The request target must not be longer than ${limits.target} bytes.`);
+    throw new ApiError("path_not_readable", `The request target must not be longer than ${limits.target} bytes.`);
   if (target === "*" && request.method === "OPTIONS") return "*";
   const route = tools.route(target);
   if (route.found) return route;
   if (route.reason === "path_not_found") return null;
-  throw new Fault("path_not_readable", "The request target is not a path in percent-encoded UTF-8.");
+  throw new ApiError("path_not_readable", "The request target is not a path in percent-encoded UTF-8.");
 }
 
 function findOperation(tools: PipelineTools, route: Known, method: string): Bound | undefined {
@@ -239,7 +239,7 @@ const nobody: Caller = {
 
 /** Step 5. */
 function identify(tools: PipelineTools, exchange: Exchange, token: string | null): Caller | Promise<Caller> {
-  if (token === null || token === "") throw new Fault("token_missing", "The request has no bearer token.");
+  if (token === null || token === "") throw new ApiError("token_missing", "The request has no bearer token.");
   return tools.authenticate(token, exchange.address);
 }
 
@@ -251,9 +251,9 @@ function permit({ operation, change }: Bound, caller: Caller, { parameters }: Ex
   const ownId = own === "project" ? caller.projectId : own === "token" ? caller.tokenId : null;
   const isOwn = ownId !== null && Number(parameters["id"]) === ownId;
   if (access !== "any" && access !== "open" && !isOwn && !grants(caller.scopes, access))
-    throw new Fault("scope_missing", `The token needs the scope ${access}.`);
-  if (change && caller.projectBlocked && operation.method !== "DELETE" && operation.whenBlocked !== true)
-    throw new Fault("project_blocked", "A blocked project can only be read and cleared.");
+    throw new ApiError("scope_missing", `The token needs the scope ${access}.`);
+  if (change && caller.projectBlocked && operation.method !== "DELETE" && operation.allowedWhenBlocked !== true)
+    throw new ApiError("project_blocked", "A blocked project can only be read and cleared.");
 }
 
 /** Step 9, where there is a key. Null: a dry run, which has no use for it. */
@@ -264,7 +264,7 @@ async function claimKey(
   caller: Caller,
   route: Known,
   read: BodyReading,
-): Promise<Claim | Kept | null> {
+): Promise<Claim | StoredResponse | null> {
   const key = readIdempotencyKey(head.idempotencyKey ?? "");
   if (dryRun) return null;
   // A restricted token must not get to see what another one was answered.
@@ -273,13 +273,13 @@ async function claimKey(
   return tools.keys.claim(caller.projectId, key, print, tools.clock.now());
 }
 
-const isStored = (claim: Claim | Kept | null): claim is Kept => claim !== null && "reply" in claim;
+const isStored = (claim: Claim | StoredResponse | null): claim is StoredResponse => claim !== null && "reply" in claim;
 
 /** A body as it was understood: two that are understood alike are the same request, however they were written. */
 interface BodyReading {
   /** Undefined: there is none to read. */
   readonly value: object | undefined;
-  readonly faults: readonly FieldFault[];
+  readonly faults: readonly FieldError[];
 }
 
 const nothingRead: BodyReading = { value: undefined, faults: [] };
@@ -290,7 +290,7 @@ function readBody({ fields, answered }: Bound, bytes: Uint8Array, head: Head, st
 }
 
 /** Step 10: the faults of query and body together. Answers with those that do not refuse the request as a whole. */
-function holdFields(bound: Bound, queryFaults: readonly FieldFault[], read: BodyReading): readonly FieldFault[] {
+function holdFields(bound: Bound, queryFaults: readonly FieldError[], read: BodyReading): readonly FieldError[] {
   const invalid = bound.change ? null : queryFault(queryFaults);
   if (invalid !== null) throw invalid;
   const body = read.value;
@@ -313,7 +313,7 @@ function expectTag(exchange: Exchange, ifMatch: string): (tag: string) => void {
   return (tag) => {
     if (matchesTag(ifMatch, tag)) return;
     exchange.headers.push("ETag", `"${tag}"`);
-    throw new Fault("etag_mismatch", `The present ETag is "${tag}".`);
+    throw new ApiError("etag_mismatch", `The present ETag is "${tag}".`);
   };
 }
 
@@ -328,24 +328,24 @@ async function replay(
   exchange: Exchange,
   bound: Bound,
   request: Request,
-  kept: Kept,
+  kept: StoredResponse,
   wait: number | null,
 ): Promise<Reply> {
   void tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), kept.reply.status));
   if (wait === null) return repeat(kept.reply);
-  const reader = tools.operations.get(bound.operation.shows ?? "");
+  const reader = tools.operations.get(bound.operation.resultOperation ?? "");
   const reply = await repeatLater(kept, reader, request, tools, wait * 1000);
   nameWait(exchange, wait);
   return reply;
 }
 
-async function showPage({ items, total, next }: Listed<unknown>, route: Known): Promise<Reply> {
+async function showPage({ items, total, next }: ListPage<unknown>, route: Known): Promise<Reply> {
   const headers = ["X-Total-Count", String(total)];
   if (next !== null) headers.push("Link", linkNext(route.path, route.query, next));
   return success(json, await textOf(items), headers);
 }
 
-async function textOf(items: Listed<unknown>["items"]): Promise<string> {
+async function textOf(items: ListPage<unknown>["items"]): Promise<string> {
   if (!(Symbol.asyncIterator in items)) return JSON.stringify(items);
   const texts: string[] = [];
   for await (const item of items) texts.push(JSON.stringify(item));

@@ -5,12 +5,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSettled } from "@brume/api/work.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import type { Store } from "../store/db.ts";
 import type { Bound, Ids } from "./bind.ts";
 import { show } from "./change.ts";
 import type { Request } from "./handler.ts";
-import type { Kept } from "./idempotency.ts";
+import type { StoredResponse } from "./idempotency.ts";
 import type { Reply } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
@@ -33,7 +33,7 @@ const longestPause = 500;
 
 /** Waits up to `wait` milliseconds. Without a reader, or when the object is gone, as it is wanted to be or again, it is the stored answer after all. */
 export async function repeatLater(
-  { reply: stored, tasks = [] }: Kept,
+  { reply: stored, tasks = [] }: StoredResponse,
   reader: Bound | undefined,
   request: Request,
   { store, stop, ended }: ReplayTools,
@@ -52,7 +52,7 @@ export async function repeatLater(
       await sleep(Math.min(pause, left));
     }
   } catch (error) {
-    if (error instanceof Fault && error.status === 404) return repeat(stored);
+    if (error instanceof ApiError && error.status === 404) return repeat(stored);
     throw error;
   }
 }

@@ -4,7 +4,7 @@
  */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { describeProblem } from "@brume/api/errors.ts";
-import { Fault } from "../base/fault.ts";
+import { ApiError } from "../base/error.ts";
 import { StorageError } from "../store/db.ts";
 
 export interface Reply {
@@ -46,7 +46,7 @@ export function preflight(methods: readonly string[]): Reply {
 const defaultRetry: Readonly<Record<number, number>> = { 429: 1, 503: 5 };
 
 /** The fault as the caller reads it (docs/spec.md#errors). */
-export function refusal(fault: Fault, requestId: string, headers: readonly string[] = []): Reply {
+export function errorReply(fault: ApiError, requestId: string, headers: readonly string[] = []): Reply {
   const { status, code } = fault;
   const more = [...headers];
   const retry = fault.retryAfter ?? defaultRetry[status];
@@ -58,14 +58,14 @@ export function refusal(fault: Fault, requestId: string, headers: readonly strin
 }
 
 /** What the caller is told of anything thrown; what only we should know stays here. */
-export function toFault(error: unknown): Fault {
-  if (error instanceof Fault) return error;
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
   if (error instanceof StorageError)
-    return new Fault(
+    return new ApiError(
       "storage_unavailable",
       "The database cannot work at the moment. Ask again, with the same Idempotency-Key if there was one.",
     );
-  return new Fault("internal", "The service failed on this request and has written down why.");
+  return new ApiError("internal", "The service failed on this request and has written down why.");
 }
 
 /** All headers of an answer but `Date`, `Connection` and its length: names and values in turn. */

@@ -13,26 +13,26 @@ import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Feed } from "../engine/event.ts";
 import type { Store } from "../store/db.ts";
-import { type AuditTable, createRefusals } from "./audit.ts";
 import { type AnyHandler, bindOperation } from "./bind.ts";
 import { type BrakeLimits, createBrake } from "./brake.ts";
-import { type CrowdLimits, createCrowd } from "./crowd.ts";
-import { createEventList, type Veil } from "./events.ts";
+import { serveConnection } from "./connection.ts";
+import { type CrowdLimits, createCrowd } from "./connectionlimits.ts";
+import { createEventList, type FilterEvent } from "./events.ts";
 import { connectionOf, createRequestIds } from "./exchange.ts";
 import { createStreams } from "./feed.ts";
 import type { Caller } from "./handler.ts";
 import { createIdempotencyKeys } from "./idempotency.ts";
 import { createLimiter } from "./limit.ts";
-import { createMemory } from "./memory.ts";
 import { createMetrics } from "./metrics.ts";
-import { type Documents, ownHandlers, type Readiness } from "./own.ts";
 import { createRouter } from "./path.ts";
 import { stallTime } from "./payload.ts";
 import { createPipeline, type Limits } from "./pipeline.ts";
-import { createRateNote } from "./ratenote.ts";
+import { createRateNote } from "./rateheaders.ts";
+import { type AuditTable, createRefusalLog } from "./refusallog.ts";
+import { createResponseCache } from "./responsecache.ts";
+import { type Documents, type Readiness, serviceHandlers } from "./servicehandlers.ts";
 import { createStop } from "./stop.ts";
 import type { Tickets } from "./tickets.ts";
-import { attend } from "./turns.ts";
 import { createUpgrades } from "./upgrade.ts";
 
 /** Sizes in bytes, times in milliseconds. */
@@ -81,7 +81,7 @@ export interface HttpOptions {
   /** Counts commits and all else that stable answers show; null: others write too. Without it nothing is kept. */
   readonly freshness?: () => number | null;
   /** What restricted tokens see of events; without it they see none. */
-  readonly veil?: Veil;
+  readonly filterEvent?: FilterEvent;
   /** Resolves when these tasks have ended, or `ms` are over; without it nobody is waited for. */
   readonly ended?: (tasks: readonly number[], ms: number) => Promise<void>;
   /** Where other rooms put figures of their own. */
@@ -108,7 +108,7 @@ export interface Http {
 const lastMoment = 250;
 
 export function createHttp(options: HttpOptions): Http {
-  const { store, clock, log, feed, authenticate, audit, veil = () => null } = options;
+  const { store, clock, log, feed, authenticate, audit, filterEvent = () => null } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const stop = createStop();
   const crowd = createCrowd(limits);
@@ -124,14 +124,14 @@ export function createHttp(options: HttpOptions): Http {
     clock,
     log,
     authenticate,
-    veil,
+    filterEvent,
     ping: limits.ping,
     stall: stallTime(limits),
     most: limits.streamsPerToken,
   });
   const upgrades = options.tickets && createUpgrades({ tickets: options.tickets, stop, log });
   const metrics = createMetrics({ running: () => running, streams: streams.count }, options.registry);
-  const refusals = createRefusals(store, audit, log);
+  const refusals = createRefusalLog(store, audit, log);
   const limiter = createLimiter();
   const noteRate = createRateNote({ authenticate, limiter, clock });
   const keys = createIdempotencyKeys(store, options.sealer);
@@ -143,8 +143,8 @@ export function createHttp(options: HttpOptions): Http {
     return readiness();
   };
   const handlers: Readonly<Record<string, AnyHandler>> = {
-    ...ownHandlers(readAfresh, options.documents, metrics.text),
-    listEvents: createEventList(feed, veil),
+    ...serviceHandlers(readAfresh, options.documents, metrics.text),
+    listEvents: createEventList(feed, filterEvent),
     ...options.handlers,
   };
   const operations = new Map(
@@ -196,7 +196,7 @@ export function createHttp(options: HttpOptions): Http {
     authenticate,
     limiter,
     keys,
-    memory: createMemory(options.freshness ?? (() => null)),
+    memory: createResponseCache(options.freshness ?? (() => null)),
     streams,
     unready,
     stop,
@@ -204,7 +204,7 @@ export function createHttp(options: HttpOptions): Http {
     noteRate,
     ended: options.ended ?? (async () => {}),
   });
-  attend(server, {
+  serveConnection(server, {
     answer,
     route,
     unready,

@@ -3,12 +3,12 @@
  * module raises a generation. Beside it stands the event of a change that packets do not obey.
  */
 import { append } from "../engine/event.ts";
-import type { Keeper } from "../engine/flow.ts";
-import { type Nudge, nudge } from "../engine/task.ts";
+import type { Reconciler } from "../engine/flow.ts";
+import { type ReconcileRequest, requestReconcile } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { showForEvent } from "./show.ts";
+import { readAggregate } from "./aggregate.ts";
+import { showForEvent } from "./model/show.ts";
 import * as table from "./table.ts";
-import { readWhole } from "./whole.ts";
 
 /** Who changes the network, which decides who publishes the event. */
 export type Origin =
@@ -20,7 +20,7 @@ export type Origin =
 export interface Raised {
   readonly network: table.NetworkRow;
   /** To wait for until packets obey. */
-  readonly task: Nudge;
+  readonly task: ReconcileRequest;
 }
 
 /** The generation that the next change gets. */
@@ -29,7 +29,7 @@ export const nextGeneration = ({ generation }: Pick<table.NetworkRow, "generatio
 /** Stores what packets obey from now on, in `fields` or in other tables already, and has it applied. The caller holds `lockNetwork`. */
 export async function raiseGeneration(
   tx: Tx,
-  apply: Keeper,
+  apply: Reconciler,
   row: table.NetworkRow,
   fields: Partial<table.NetworkRow>,
   origin: Origin,
@@ -37,7 +37,7 @@ export async function raiseGeneration(
   const change = { ...fields, generation: nextGeneration(row) };
   await table.updateNetwork(tx, row.id, change);
   const network = { ...row, ...change };
-  const task = await nudge(tx, apply, row.id);
+  const task = await requestReconcile(tx, apply, row.id);
   if (origin.by === "service") await tell(tx, network, "changed", origin.now, origin.before);
   return { network, task };
 }
@@ -61,7 +61,7 @@ export async function tell(
 ): Promise<void> {
   // Not read as a whole for nothing: all servers without a network of their own are in it.
   if (row.project_id === null) return;
-  const whole = await readWhole(tx, row);
+  const whole = await readAggregate(tx, row);
   if (whole === undefined) return;
   const { resource, data } = showForEvent(whole, before ?? whole.network);
   const type = `${resource}.${resource === "network" ? "changed" : what}`;

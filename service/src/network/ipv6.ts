@@ -4,17 +4,17 @@
  */
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
-import type { Keeper } from "../engine/flow.ts";
+import type { Reconciler } from "../engine/flow.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { raiseGeneration } from "./change.ts";
-import { find6 } from "./plan.ts";
+import { find6 } from "./model/plan.ts";
 import * as table from "./table.ts";
 
 export interface Ipv6Options {
   readonly store: Store;
   readonly log: Log;
   readonly publicPool6: Range | null;
-  readonly apply: Keeper;
+  readonly apply: Reconciler;
 }
 
 export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options, now: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** Networks as a whole: their keepers, their routes, and what the service does with them at its start. */
+/** Networks as a whole: their reconcilers, their routes, and what the service does with them at its start. */
 
 import { firewallLimits } from "@brume/api/firewall.ts";
 import type { Range } from "../base/address.ts";
@@ -6,27 +6,27 @@ import type { Clock } from "../base/clock.ts";
 import { type ClockStep, dueBefore } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { Router, Translated } from "../drivers/router/port.ts";
-import type { Keeper } from "../engine/flow.ts";
-import { type Ended, nudge } from "../engine/task.ts";
+import type { Router, Translated } from "../drivers/router/interface.ts";
+import type { Reconciler } from "../engine/flow.ts";
+import { type Ended, requestReconcile } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
-import { firewallRoutes } from "./firewall/routes.ts";
-import { renderImage, type Surroundings } from "./image.ts";
+import { type NetworkAggregate, specsOf } from "./aggregate.ts";
+import type { NetworkContext } from "./context.ts";
+import { driftReconciler } from "./drift.ts";
+import { firewallRoutes } from "./firewallroutes.ts";
 import { ensureIpv6 } from "./ipv6.ts";
-import { confirmKeeper, networkKeeper, rest } from "./keeper.ts";
-import { createLive, type Live } from "./live.ts";
-import { findOutside } from "./outside.ts";
+import { type NetworkEnvironment, renderNetworkSpec } from "./model/networkspec.ts";
+import { findOutside } from "./model/outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
+import { confirmReconciler, networkReconciler, rest } from "./reconciler.ts";
 import { ensureShared } from "./shared.ts";
+import { createNetworkStatusCache, type NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
-import type { NetworkTools } from "./tools.ts";
-import { vpnRoutes } from "./vpn/routes.ts";
-import { watchKeeper } from "./watch.ts";
-import { specsOf, type Whole } from "./whole.ts";
+import { vpnRoutes } from "./vpnroutes.ts";
 
 /** What the operator says of networks. */
-export interface NetworkSettings extends Surroundings {
+export interface NetworkSettings extends NetworkEnvironment {
   readonly locations: readonly string[];
   readonly publicPools: readonly Range[];
   /** What is translated of networks that the world does not route. */
@@ -57,21 +57,21 @@ export interface NetworkOptions {
 
 export function createNetworks(options: NetworkOptions) {
   const { store, router, clock, log, sealer, random, ended, settings } = options;
-  const live: Live = createLive(router);
-  const render = (whole: Whole) => {
+  const live: NetworkStatusCache = createNetworkStatusCache(router);
+  const render = (whole: NetworkAggregate) => {
     const { network, links } = whole;
     const privateKey = network.wireguard === null ? null : sealer.open(network.wireguard);
-    return renderImage(network, links, specsOf(whole, sealer), privateKey, settings);
+    return renderNetworkSpec(network, links, specsOf(whole, sealer), privateKey, settings);
   };
   const outside = { ...settings, pools: [...settings.publicPools, ...settings.sharedBlocks] };
   const locate = (network: table.NetworkRow, tunnels: readonly Pick<table.TunnelRow, "spec">[]) =>
     findOutside(network, tunnels, outside, router.sourceTo);
-  const apply = networkKeeper({ store, clock, router, render, locate });
-  const confirm = confirmKeeper({ store, clock, apply });
-  const watch = watchKeeper({ store, clock, log, router, live, apply, nat: settings.nat });
+  const apply = networkReconciler({ store, clock, router, render, locate });
+  const confirm = confirmReconciler({ store, clock, apply });
+  const watch = driftReconciler({ store, clock, log, router, live, apply, nat: settings.nat });
   const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;
   const pools = { public: publicPools, public6: publicPool6 };
-  const tools: NetworkTools = {
+  const tools: NetworkContext = {
     store,
     clock,
     sealer,
@@ -93,7 +93,7 @@ export function createNetworks(options: NetworkOptions) {
     live,
     /** Applies one network; nudged by whoever changes its links. */
     apply,
-    keepers: [apply, confirm, watch] satisfies readonly Keeper[],
+    reconcilers: [apply, confirm, watch] satisfies readonly Reconciler[],
     handlers: { ...publicRoutes(tools), ...firewallRoutes(tools), ...vpnRoutes(tools), ...privateRoutes(tools) },
     /** The clock was set. */
     moveTimes,
@@ -106,7 +106,7 @@ export function createNetworks(options: NetworkOptions) {
       await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
       await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
       await store.write(async (tx) => {
-        for (const { id } of await table.listAllNetworks(tx)) await nudge(tx, apply, id);
+        for (const { id } of await table.listAllNetworks(tx)) await requestReconcile(tx, apply, id);
       });
     },
   };

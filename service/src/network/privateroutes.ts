@@ -1,28 +1,35 @@
 /** Private networks: list, create, read, edit, delete. */
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
-import { Fault, fieldFault } from "../base/fault.ts";
-import { nudge } from "../engine/task.ts";
-import type { Caller, Handlers, Happening } from "../http/handler.ts";
+import { ApiError, fieldError } from "../base/error.ts";
+import { requestReconcile } from "../engine/task.ts";
+import type { Caller, Handlers, ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
-import { freshNetwork } from "./fresh.ts";
-import { planPrivate } from "./plan.ts";
-import { holdUnused } from "./publicroutes.ts";
-import { showNetwork } from "./show.ts";
+import {
+  chooseLocation,
+  inLocation,
+  type NetworkContext,
+  privateTag,
+  requireProjectQuota,
+  waitFor,
+} from "./context.ts";
+import { planPrivate } from "./model/plan.ts";
+import { showNetwork } from "./model/show.ts";
+import { newNetworkRow } from "./newrow.ts";
+import { requireUnused } from "./publicroutes.ts";
 import * as table from "./table.ts";
-import { chooseLocation, holdProjectQuota, inLocation, type NetworkTools, privateTag, waitFor } from "./tools.ts";
 
 type Names = "listNetworks" | "readNetwork" | "createNetwork" | "updateNetwork" | "deleteNetwork";
 
 /** Throws `network_not_found`. */
 async function getPrivate(db: Reader, caller: Caller, id: number): Promise<table.NetworkRow> {
   const row = await table.findNetworkOf(db, caller.projectId, "private", id);
-  if (row === undefined) throw new Fault("network_not_found", `There is no private network ${id} in this project.`);
+  if (row === undefined) throw new ApiError("network_not_found", `There is no private network ${id} in this project.`);
   return row;
 }
 
-const happened = (type: Happening["type"], id: number, before: unknown, after: unknown): Happening => ({
+const happened = (type: ResourceChange["type"], id: number, before: unknown, after: unknown): ResourceChange => ({
   type,
   id,
   parent: null,
@@ -30,7 +37,7 @@ const happened = (type: Happening["type"], id: number, before: unknown, after: u
   after,
 });
 
-export function privateRoutes(tools: NetworkTools): Handlers<Names> {
+export function privateRoutes(tools: NetworkContext): Handlers<Names> {
   const { store, clock, locations, apply } = tools;
 
   return {
@@ -59,20 +66,20 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
         const planned = planPrivate(body, []);
         if (planned === null || !("reason" in planned)) return [];
         const { field, reason } = planned;
-        return [fieldFault(`/${field}`, "format_invalid", `${field} must be ${reason}, not "${body[field]}".`)];
+        return [fieldError(`/${field}`, "format_invalid", `${field} must be ${reason}, not "${body[field]}".`)];
       },
       async change({ body, caller, dryRun }, tx) {
         const location = chooseLocation(locations, body.DCLocation);
         await lockProject(tx, caller.projectId);
         const others = await table.listNetworksOf(tx, caller.projectId, "private");
-        await holdProjectQuota(tx, caller, "PrivateNetworks", others.length, 1);
+        await requireProjectQuota(tx, caller, "PrivateNetworks", others.length, 1);
         const planned = planPrivate(body, others);
-        if (planned === null) throw new Fault("pool_exhausted", "Every /24 of 172.16.0.0/12 is taken; give CIDR.");
+        if (planned === null) throw new ApiError("pool_exhausted", "Every /24 of 172.16.0.0/12 is taken; give CIDR.");
         if ("reason" in planned) throw new Error(`${planned.field} was not checked`);
 
         const row = await table.insertNetwork(
           tx,
-          freshNetwork({
+          newNetworkRow({
             project_id: caller.projectId,
             kind: "private",
             name: body.Name,
@@ -87,13 +94,13 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
             labels: JSON.stringify(body.Labels ?? {}),
           }),
         );
-        const task = await nudge(tx, apply, row.id);
+        const task = await requestReconcile(tx, apply, row.id);
         const answer = showNetwork(dryRun ? { ...row, id: 0 } : row, []);
         return {
           answer,
           tag: privateTag(dryRun ? { ...row, id: 0 } : row),
-          happenings: [happened("network.created", row.id, null, answer)],
-          async settle(ms) {
+          changes: [happened("network.created", row.id, null, answer)],
+          async refresh(ms) {
             if (ms <= 0) return undefined;
             await waitFor(tools, task, ms);
             const now = await table.findNetwork(store.read, row.id);
@@ -111,14 +118,14 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
         const name = body.Name ?? row.name;
         const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
         if (name === row.name && labels === row.labels)
-          return { answer: showNetwork(row, links), tag: privateTag(row), happenings: [] };
+          return { answer: showNetwork(row, links), tag: privateTag(row), changes: [] };
         const changed = { ...row, name, labels, version: row.version + 1 };
         await table.updateNetwork(tx, row.id, { name, labels, version: changed.version });
         const answer = showNetwork(changed, links);
         return {
           answer,
           tag: privateTag(changed),
-          happenings: [happened("network.changed", row.id, showNetwork(row, links), answer)],
+          changes: [happened("network.changed", row.id, showNetwork(row, links), answer)],
         };
       },
     },
@@ -128,14 +135,14 @@ export function privateRoutes(tools: NetworkTools): Handlers<Names> {
         const row = await getPrivate(tx, caller, params.id);
         expect(privateTag(row));
         const links = await table.listLinks(tx, row.id);
-        holdUnused(row, links);
-        // Its keeper finds no row and takes away what is on the machine.
+        requireUnused(row, links);
+        // Its reconciler finds no row and takes away what is on the machine.
         await table.deleteNetwork(tx, row, 0);
-        const task = await nudge(tx, apply, row.id);
+        const task = await requestReconcile(tx, apply, row.id);
         return {
           answer: undefined,
-          happenings: [happened("network.deleted", row.id, showNetwork(row, links), null)],
-          async settle(ms) {
+          changes: [happened("network.deleted", row.id, showNetwork(row, links), null)],
+          async refresh(ms) {
             await waitFor(tools, task, ms);
             return undefined;
           },

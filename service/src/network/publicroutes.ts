@@ -1,11 +1,26 @@
 /** Public networks: list, order, read, edit, delete. */
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
-import { Fault, fieldFault } from "../base/fault.ts";
-import { nudge } from "../engine/task.ts";
+import { ApiError, fieldError } from "../base/error.ts";
+import { requestReconcile } from "../engine/task.ts";
 import type { Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
-import { freshNetwork } from "./fresh.ts";
+import { readAggregate } from "./aggregate.ts";
+import {
+  changePublic,
+  chooseLocation,
+  countsOf,
+  getAggregate,
+  getPublic,
+  inLocation,
+  type NetworkContext,
+  networkChanged,
+  publicTag,
+  requireProjectQuota,
+  sealerFor,
+  showNow,
+  waitFor,
+} from "./context.ts";
 import {
   blockPools,
   defaultCapacity,
@@ -16,25 +31,10 @@ import {
   rangeOf,
   readCapacity,
   storedBlock,
-} from "./plan.ts";
-import { publicState, showPublicNetwork } from "./show.ts";
+} from "./model/plan.ts";
+import { publicState, showPublicNetwork } from "./model/show.ts";
+import { newNetworkRow } from "./newrow.ts";
 import * as table from "./table.ts";
-import {
-  changePublic,
-  chooseLocation,
-  countsOf,
-  getPublic,
-  getWhole,
-  happened,
-  holdProjectQuota,
-  inLocation,
-  type NetworkTools,
-  openFor,
-  publicTag,
-  showNow,
-  waitFor,
-} from "./tools.ts";
-import { readWhole } from "./whole.ts";
 
 type Names =
   | "listPublicNetworks"
@@ -45,7 +45,7 @@ type Names =
 
 const retryAfter = 60;
 
-export function publicRoutes(tools: NetworkTools): Handlers<Names> {
+export function publicRoutes(tools: NetworkContext): Handlers<Names> {
   const { store, clock, locations, pools, apply } = tools;
 
   return {
@@ -58,10 +58,10 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
           state: publicState,
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
         });
-        const secrets = openFor(tools, caller);
+        const secrets = sealerFor(tools, caller);
         const items = [];
         for (const row of page.items) {
-          const whole = await readWhole(db, row);
+          const whole = await readAggregate(db, row);
           if (whole !== undefined) items.push(showPublicNetwork(whole, { live: null, secrets }));
         }
         return { ...page, items };
@@ -69,9 +69,9 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
     },
     readPublicNetwork: {
       async read({ params, query, caller }, db) {
-        const whole = await getWhole(db, await getPublic(db, caller, params.id));
+        const whole = await getAggregate(db, await getPublic(db, caller, params.id));
         const live = await countsOf(tools, whole);
-        const secrets = openFor(tools, caller);
+        const secrets = sealerFor(tools, caller);
         return {
           answer: showPublicNetwork(whole, { live, secrets, peer: query.peer }),
           tag: publicTag(whole.network),
@@ -82,14 +82,14 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
       check({ NetworkCapacity: text }) {
         if (text === undefined || text === "" || readCapacity(text) !== null) return [];
         const detail = `NetworkCapacity must be a prefix length from 24 to 30 or 8, 16, 32, 64, 128 or 256 addresses, not "${text}".`;
-        return [fieldFault("/NetworkCapacity", "value_not_allowed", detail)];
+        return [fieldError("/NetworkCapacity", "value_not_allowed", detail)];
       },
       async change({ body, caller, dryRun }, tx) {
         const location = chooseLocation(locations, body.DCLocation);
         await table.lockPools(tx);
         await lockProject(tx, caller.projectId);
         const owned = await table.countNetworks(tx, caller.projectId, "public");
-        await holdProjectQuota(tx, caller, "PublicNetworks", owned, 1);
+        await requireProjectQuota(tx, caller, "PublicNetworks", owned, 1);
 
         const now = clock.now();
         const taken = await table.listTaken(tx, now);
@@ -99,11 +99,11 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
         const edge = block && findEdge(pools.public, [...blocks, block]);
         const first6 = pools.public6 === null ? null : find6(pools.public6, taken.first6);
         if (block === null || edge === null || (pools.public6 !== null && first6 === null))
-          throw new Fault("pool_exhausted", `No block of /${prefix} with an edge address is free.`, [], retryAfter);
+          throw new ApiError("pool_exhausted", `No block of /${prefix} with an edge address is free.`, [], retryAfter);
 
         const row = await table.insertNetwork(
           tx,
-          freshNetwork({
+          newNetworkRow({
             project_id: caller.projectId,
             kind: "public",
             name: body.Name,
@@ -118,16 +118,16 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
             labels: JSON.stringify(body.Labels ?? {}),
           }),
         );
-        const task = await nudge(tx, apply, row.id);
+        const task = await requestReconcile(tx, apply, row.id);
         const whole = { network: dryRun ? { ...row, id: 0 } : row, links: [], tunnels: [] };
         return {
           answer: showPublicNetwork(whole, { live: null, secrets: null }),
           tag: publicTag(whole.network),
-          happenings: [happened("publicnetwork.created", null, whole)],
-          async settle(ms) {
+          changes: [networkChanged("publicnetwork.created", null, whole)],
+          async refresh(ms) {
             if (ms <= 0) return undefined;
             await waitFor(tools, task, ms);
-            const now = await readWhole(store.read, await table.findNetwork(store.read, row.id));
+            const now = await readAggregate(store.read, await table.findNetwork(store.read, row.id));
             return now && showNow(tools, caller, now);
           },
         };
@@ -148,16 +148,16 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
         await table.lockNetwork(tx, params.id);
         const row = await getPublic(tx, caller, params.id);
         expect(publicTag(row));
-        const before = await getWhole(tx, row);
-        holdUnused(before.network, before.links);
+        const before = await getAggregate(tx, row);
+        requireUnused(before.network, before.links);
         const isNew = row.state !== "Deleting";
         if (isNew) await table.updateNetwork(tx, row.id, { state: "Deleting" });
-        const task = await nudge(tx, apply, row.id);
+        const task = await requestReconcile(tx, apply, row.id);
         const after = { ...before, network: { ...row, state: "Deleting" as const } };
         return {
           answer: undefined,
-          happenings: isNew ? [happened("publicnetwork.changed", before, after)] : [],
-          async settle(ms) {
+          changes: isNew ? [networkChanged("publicnetwork.changed", before, after)] : [],
+          async refresh(ms) {
             await waitFor(tools, task, ms);
             return undefined;
           },
@@ -168,8 +168,8 @@ export function publicRoutes(tools: NetworkTools): Handlers<Names> {
 }
 
 /** Throws `network_in_use`. */
-export function holdUnused({ id }: table.NetworkRow, links: readonly table.LinkRow[]): void {
+export function requireUnused({ id }: table.NetworkRow, links: readonly table.LinkRow[]): void {
   if (links.length === 0) return;
   const servers = [...new Set(links.map((link) => link.server_id))].join(", ");
-  throw new Fault("network_in_use", `Linked to network ${id}: server ${servers}. Remove these links first.`);
+  throw new ApiError("network_in_use", `Linked to network ${id}: server ${servers}. Remove these links first.`);
 }

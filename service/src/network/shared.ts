@@ -1,12 +1,12 @@
 /** The shared network of each location, where servers are at home that nobody puts elsewhere. Made at the first start, kept for ever. */
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
-import type { Keeper } from "../engine/flow.ts";
-import { nudge } from "../engine/task.ts";
+import type { Reconciler } from "../engine/flow.ts";
+import { requestReconcile } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
-import { freshNetwork } from "./fresh.ts";
 import { defaultBandwidth } from "./link.ts";
-import { cidrOf, findEdge, overlaps, pack, rangeOf, storedBlock } from "./plan.ts";
+import { cidrOf, findEdge, overlaps, pack, rangeOf, storedBlock } from "./model/plan.ts";
+import { newNetworkRow } from "./newrow.ts";
 import * as table from "./table.ts";
 
 export interface SharedOptions {
@@ -17,7 +17,7 @@ export interface SharedOptions {
   readonly blocks: readonly Range[];
   /** Where their edges' own addresses come from. */
   readonly publicPools: readonly Range[];
-  readonly apply: Keeper;
+  readonly apply: Reconciler;
 }
 
 export async function ensureShared(options: SharedOptions, now: number): Promise<void> {
@@ -49,7 +49,7 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
         );
       const row = await table.insertNetwork(
         tx,
-        freshNetwork({
+        newNetworkRow({
           project_id: null,
           kind: "shared",
           name: "Shared",
@@ -63,7 +63,7 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
           created: now,
         }),
       );
-      await nudge(tx, apply, row.id);
+      await requestReconcile(tx, apply, row.id);
     });
   }
 }

@@ -2,7 +2,7 @@
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema.ts";
-import type { StoredBlock } from "./plan.ts";
+import type { StoredBlock } from "./model/plan.ts";
 
 export type NetworkRow = Selectable<NetworkTable>;
 export type LinkRow = Selectable<LinkTable>;

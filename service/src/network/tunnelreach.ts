@@ -1,13 +1,13 @@
 /** Which edge the ports lead to that a network's peers call, read from the rows of all networks as the router decides it: the first. */
 import { isIPv4 } from "node:net";
-import type { Translated } from "../drivers/router/port.ts";
+import type { Translated } from "../drivers/router/interface.ts";
 import type { Reader } from "../store/db.ts";
-import { firstWireguardPort } from "./image.ts";
-import { meetingPoint, natOf, peerAddressOf } from "./outside.ts";
-import { showAddress } from "./plan.ts";
+import { firstWireguardPort } from "./model/networkspec.ts";
+import { meetingPoint, natOf, peerAddressOf } from "./model/outside.ts";
+import { showAddress } from "./model/plan.ts";
+import type { Reach } from "./model/vpn/reach.ts";
+import type { StoredTunnel, TunnelSettings } from "./model/vpn/tunnel.ts";
 import * as table from "./table.ts";
-import type { Reach } from "./vpn/reach.ts";
-import type { StoredTunnel, TunnelSettings } from "./vpn/tunnel.ts";
 
 interface Ways {
   readonly nat: Translated;

@@ -1,40 +1,40 @@
 /** Orphans: what is on the host and not in the database is listed, adopted or removed by an operator. */
 import type { orphanOperations } from "@brume/api/orphan.ts";
-import { holdQuota } from "../account/rules.ts";
+import { requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
-import { holdUsable, techNameOf } from "../catalog/rules.ts";
-import { showImage } from "../catalog/show.ts";
+import { ApiError, fieldError, invalidFields } from "../base/error.ts";
+import { requireUsable, techNameOf } from "../catalog/model/rules.ts";
+import { showImage } from "../catalog/model/show.ts";
 import { countImages, type ImageRow, insertImage, listImages } from "../catalog/table.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader, Tx } from "../store/db.ts";
-import { askForRoom, causeOf, type Desk, holdDemand, noted } from "./desk.ts";
+import { auditOnly, causeOf, readHostCached, requireDemand, type ServerContext } from "./context.ts";
 import { sizesOfOrphan } from "./flow/adopt.ts";
+import { demandOf } from "./model/capacity.ts";
 import {
   deleteOrphan,
+  emitOrphanEvent,
   findOrphan,
   listOrphans,
   lockOrphans,
   numberOf,
   type OrphanRow,
   showOrphan,
-  tellOrphan,
   updateOrphan,
 } from "./orphantable.ts";
-import { demandOf } from "./room.ts";
 
 type Names = keyof typeof orphanOperations;
 
 async function getOrphan(db: Reader, id: number): Promise<OrphanRow> {
   const row = await findOrphan(db, id);
-  if (row === undefined) throw new Fault("orphan_not_found", `There is no orphan ${id}.`);
+  if (row === undefined) throw new ApiError("orphan_not_found", `There is no orphan ${id}.`);
   return row;
 }
 
 /** Throws `action_not_allowed`. */
 function checkAdoptable({ id, kind, name, state, disk_version }: OrphanRow): void {
-  const refuse = (why: string) => new Fault("action_not_allowed", `Orphan ${id} (${kind} ${name}) ${why}.`);
+  const refuse = (why: string) => new ApiError("action_not_allowed", `Orphan ${id} (${kind} ${name}) ${why}.`);
   if (state === "Removing") throw refuse("is being removed");
   if (kind === "Snapshot") throw refuse("is a snapshot that no image was written from: it can only be removed");
   if (kind === "Server" && disk_version === 0) throw refuse("has no disk: it can only be removed");
@@ -43,7 +43,7 @@ function checkAdoptable({ id, kind, name, state, disk_version }: OrphanRow): voi
 /** Throws `validation_failed` for an image that the project does not have, and `image_not_ready`. */
 async function chooseImage(tx: Tx, { id, image }: OrphanRow, project: number, wanted: number | undefined) {
   const refuse = (code: "unknown_reference" | "field_required", detail: string) =>
-    invalidFields([fieldFault("/ImageID", code, detail)]);
+    invalidFields([fieldError("/ImageID", code, detail)]);
   const images = (await listImages(tx, project)).filter(({ state }) => state !== "Withdrawn");
   const isOrigin = ({ folder, name, project_id }: ImageRow): boolean =>
     image !== "" && (folder === image || (project_id === null && name === image));
@@ -54,12 +54,12 @@ async function chooseImage(tx: Tx, { id, image }: OrphanRow, project: number, wa
     const lacks = image === "" ? "is not known" : `(${image}) is not in project ${project}`;
     throw refuse("field_required", `ImageID is required: the image of the disk of orphan ${id} ${lacks}.`);
   }
-  holdUsable(found);
+  requireUsable(found);
   return { image: found, isOrigin: isOrigin(found) };
 }
 
-export function adoptionRoutes(desk: Desk): Handlers<Names> {
-  const { clock, servers, locations } = desk;
+export function adoptionRoutes(context: ServerContext): Handlers<Names> {
+  const { clock, servers, locations } = context;
 
   async function adoptImage(tx: Tx, orphan: OrphanRow, project: number, name: string) {
     const { family, ram, hdd } = orphan;
@@ -97,7 +97,7 @@ export function adoptionRoutes(desk: Desk): Handlers<Names> {
       read: async ({ params }, db) => ({ answer: showOrphan(await getOrphan(db, params.id)) }),
     },
     adoptOrphan: afterPreparing({
-      prepare: () => askForRoom(desk),
+      prepare: () => readHostCached(context),
       async change(request, tx, host) {
         const { params, body, caller } = request;
         const project = body.ProjectID ?? caller.projectId;
@@ -107,32 +107,32 @@ export function adoptionRoutes(desk: Desk): Handlers<Names> {
         const owner = await findProject.first(tx, { id: project });
         if (owner === undefined)
           throw invalidFields([
-            fieldFault("/ProjectID", "unknown_reference", `ProjectID must be an existing project, not ${project}.`),
+            fieldError("/ProjectID", "unknown_reference", `ProjectID must be an existing project, not ${project}.`),
           ]);
         checkAdoptable(row);
         if (owner.is_blocked === 1)
-          throw new Fault("project_blocked", `Project ${project} is blocked: it can only be read and cleared.`);
+          throw new ApiError("project_blocked", `Project ${project} is blocked: it can only be read and cleared.`);
         const name = body.Name ?? (row.title || `${row.kind.toLowerCase()}-${numberOf(row)}`);
         const by = causeOf(request);
         const chosen = row.kind === "Server" ? await chooseImage(tx, row, project, body.ImageID ?? undefined) : null;
-        if (chosen !== null) await holdDemand(tx, owner, host, demandOf([sizesOfOrphan(row, chosen.image)]));
-        else holdQuota(owner.quotas, "Images", await countImages(tx, project), 1);
+        if (chosen !== null) await requireDemand(tx, owner, host, demandOf([sizesOfOrphan(row, chosen.image)]));
+        else requireQuota(owner.quotas, "Images", await countImages(tx, project), 1);
         await deleteOrphan(tx, row.id);
-        await tellOrphan(tx, row, "deleted", clock.now(), by);
+        await emitOrphanEvent(tx, row, "deleted", clock.now(), by);
         if (chosen !== null) {
-          const wish = { ...chosen, project, name, location: locations[0] ?? "" };
-          const { id } = await servers.order.adopt(tx, row, wish, by);
+          const spec = { ...chosen, project, name, location: locations[0] ?? "" };
+          const { id } = await servers.order.adopt(tx, row, spec, by);
           return {
             answer: { ServerID: id, ImageID: null },
-            happenings: [noted("orphan.deleted", row.id, showOrphan(row), null)],
+            changes: [auditOnly("orphan.deleted", row.id, showOrphan(row), null)],
           };
         }
         const image = showImage(await adoptImage(tx, row, project, name));
         return {
           answer: { ServerID: null, ImageID: image.ID },
-          happenings: [
+          changes: [
             { type: "image.created", id: image.ID, parent: null, project, before: null, after: image },
-            noted("orphan.deleted", row.id, showOrphan(row), null),
+            auditOnly("orphan.deleted", row.id, showOrphan(row), null),
           ],
         };
       },
@@ -143,10 +143,10 @@ export function adoptionRoutes(desk: Desk): Handlers<Names> {
         const row = await getOrphan(tx, request.params.id);
         if (row.state !== "Removing") {
           const changed = await updateOrphan(tx, row.id, { state: "Removing" });
-          await tellOrphan(tx, changed, "changed", clock.now(), causeOf(request));
+          await emitOrphanEvent(tx, changed, "changed", clock.now(), causeOf(request));
         }
         await servers.order.removeOrphan(tx);
-        return { answer: undefined, happenings: [noted("orphan.deleted", row.id, showOrphan(row), null)] };
+        return { answer: undefined, changes: [auditOnly("orphan.deleted", row.id, showOrphan(row), null)] };
       },
     },
   };

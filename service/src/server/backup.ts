@@ -3,15 +3,15 @@
 import { formatDate } from "@brume/api/common.ts";
 import { serverLimits } from "@brume/api/server.ts";
 import { since } from "../base/clock.ts";
-import { techNameOf } from "../catalog/rules.ts";
+import { techNameOf } from "../catalog/model/rules.ts";
 import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";
-import { type Keeper, keeper } from "../engine/flow.ts";
+import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { type ImageFlows, orderImage, orderImageRemoval } from "./flow/image.ts";
-import type { FlowTools } from "./flow/tools.ts";
-import type { TurnFlow } from "./flow/turn.ts";
+import type { FlowContext } from "./flow/context.ts";
+import { type ImageFlows, queueImage, queueImageRemoval } from "./flow/image.ts";
+import type { QueueSlotFlow } from "./flow/queueslot.ts";
 import { findAnyServer, listAllServers, type ServerRow, updateServer } from "./table.ts";
 
 const day = 86_400_000;
@@ -32,11 +32,11 @@ const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow,
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
   created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
 
-export function backupKeeper(
-  tools: FlowTools,
-  flows: ImageFlows & { readonly turn: TurnFlow },
+export function backupReconciler(
+  tools: FlowContext,
+  flows: ImageFlows & { readonly turn: QueueSlotFlow },
   pruneTime: PruneTime,
-): Keeper {
+): Reconciler {
   const { store, clock } = tools;
 
   async function begin(tx: Tx, id: number, now: number): Promise<void> {
@@ -46,13 +46,13 @@ export function backupKeeper(
     if (server === undefined || !isDue(server, now)) return;
     // Nothing is left of what failed but the word of it.
     for (const image of await listBackups(tx))
-      if (image.server_id === id && image.state === "Failed") await orderImageRemoval(tools, tx, flows, image, null);
+      if (image.server_id === id && image.state === "Failed") await queueImageRemoval(tools, tx, flows, image, null);
     const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;
-    await orderImage(tools, tx, flows, server, { type: "Backup", name, techName: techNameOf(name), labels: {} }, null);
+    await queueImage(tools, tx, flows, server, { type: "Backup", name, techName: techNameOf(name), labels: {} }, null);
     await updateServer(tx, id, { backed_up: now });
   }
 
-  return keeper({
+  return defineReconciler({
     name: "server.backup",
     subject: "servers",
     single: true,
@@ -69,7 +69,7 @@ export function backupKeeper(
         await store.write(async (tx) => {
           await lockImage(tx, id);
           const image = (await listBackups(tx)).find((each) => each.id === id);
-          if (image !== undefined) await orderImageRemoval(tools, tx, flows, image, null);
+          if (image !== undefined) await queueImageRemoval(tools, tx, flows, image, null);
         });
     },
   });

@@ -2,30 +2,30 @@
 import type { Batch } from "@brume/api/batch.ts";
 import { describeProblem } from "@brume/api/errors.ts";
 import type { ProjectRow } from "../account/table.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Task } from "../engine/task.ts";
-import { afterPreparing, type Caller, type Handlers, type Outcome, type Request } from "../http/handler.ts";
-import { holdSeats } from "../network/link.ts";
+import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";
+import { requireSeats } from "../network/link.ts";
 import { findShared, lockNetwork, type NetworkRow } from "../network/table.ts";
 import type { Tx } from "../store/db.ts";
-import { checkBatch, membersOf, planEach, planTogether, sparesFault } from "./batch.ts";
 import {
-  askForRoom,
+  auditOnly,
   causeOf,
-  type Desk,
-  type Host,
-  holdDemand,
-  noted,
+  type HostCapacity,
+  loadReferences,
   openProject,
   queueOf,
-  readStock,
+  readHostCached,
+  requireDemand,
+  type ServerContext,
   waitForTasks,
-} from "./desk.ts";
-import type { ServerSpec } from "./plan.ts";
-import { holdUnprotected } from "./rebuild.ts";
-import { demandOf } from "./room.ts";
-import { showBatch, withoutSecrets } from "./show.ts";
-import { flowName } from "./state.ts";
+} from "./context.ts";
+import { checkBatch, failsServerOnly, membersOf, planEach, planTogether } from "./model/batch.ts";
+import { demandOf } from "./model/capacity.ts";
+import type { ServerSpec } from "./model/plan.ts";
+import { requireUnprotected } from "./model/rebuild.ts";
+import { showBatch, withoutSecrets } from "./model/show.ts";
+import { flowName } from "./model/state.ts";
 import {
   type BatchRow,
   deleteServer,
@@ -49,13 +49,13 @@ interface Made {
 interface Making {
   readonly tx: Tx;
   readonly project: ProjectRow;
-  readonly host: Host;
+  readonly host: HostCapacity;
   readonly batch: number;
   readonly request: Pick<Request, "caller" | "requestId">;
 }
 
-export function batchRoutes(desk: Desk): Handlers<Names> {
-  const { store, clock, servers } = desk;
+export function batchRoutes(context: ServerContext): Handlers<Names> {
+  const { store, clock, servers } = context;
 
   const make = ({ tx, project, batch, request }: Making, spec: ServerSpec): Promise<Made> =>
     servers.order.create(tx, { project: project.id, batch, spec, by: causeOf(request) });
@@ -63,8 +63,8 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
   /** All of them, or the first fault. */
   async function makeAll(making: Making, specs: readonly ServerSpec[]): Promise<Made[]> {
     const { tx, project, host } = making;
-    await holdDemand(tx, project, host, demandOf(specs));
-    for (const { network, wanted } of await lockNetworks(tx, specs)) await holdSeats(tx, network, wanted);
+    await requireDemand(tx, project, host, demandOf(specs));
+    for (const { network, wanted } of await lockNetworks(tx, specs)) await requireSeats(tx, network, wanted);
     const made: Made[] = [];
     for (const spec of specs) made.push(await make(making, spec));
     return made;
@@ -74,7 +74,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
   async function makeSome(making: Making, planned: ReturnType<typeof planEach>) {
     const { tx, project, host, batch, request } = making;
     const made: Made[] = [];
-    const faults: { readonly index: number; readonly fault: Fault }[] = [];
+    const faults: { readonly index: number; readonly fault: ApiError }[] = [];
     await lockNetworks(
       tx,
       planned.flatMap(({ spec }) => spec ?? []),
@@ -85,10 +85,10 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
         continue;
       }
       try {
-        await holdDemand(tx, project, host, demandOf([spec]));
+        await requireDemand(tx, project, host, demandOf([spec]));
         made.push(await make(making, spec));
       } catch (refusal) {
-        if (!(refusal instanceof Fault)) throw refusal;
+        if (!(refusal instanceof ApiError)) throw refusal;
         faults.push({ index, fault: refusal });
         // Its address was refused when its row was there.
         const kept = new Set(made.map(({ server }) => server.id));
@@ -116,12 +116,12 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
 
   async function settleBatch(caller: Caller, id: number, tasks: readonly Task[], ms: number) {
     if (ms <= 0) return undefined;
-    await waitForTasks(desk, tasks, ms);
+    await waitForTasks(context, tasks, ms);
     const row = await findBatch(store.read, caller.projectId, id);
     if (row === undefined) return undefined;
     const shown = [];
     for (const member of await listMembers(store.read, id))
-      shown.push(await viewServer(desk, store.read, caller, member));
+      shown.push(await viewServer(context, store.read, caller, member));
     return showBatch(row, shown);
   }
 
@@ -131,8 +131,8 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
     for (const id of [...new Set(ids)].sort((one, other) => one - other)) {
       const queue = await queueOf(tx, id);
       const server = await findServer(tx, caller.projectId, id);
-      if (server === undefined) throw new Fault("server_not_found", `There is no server ${id} in this project.`);
-      holdUnprotected(server);
+      if (server === undefined) throw new ApiError("server_not_found", `There is no server ${id} in this project.`);
+      requireUnprotected(server);
       held.push({ server, running: queue.find(({ name }) => name === flowName("Delete")) });
     }
     return held;
@@ -141,17 +141,17 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
   return {
     createBatch: afterPreparing({
       check: checkBatch,
-      spares: sparesFault,
-      prepare: () => askForRoom(desk),
-      async change(request, tx, host): Promise<Outcome<Batch>> {
+      spares: failsServerOnly,
+      prepare: () => readHostCached(context),
+      async change(request, tx, host): Promise<ChangeResult<Batch>> {
         const { body, caller, dryRun } = request;
         const members = membersOf(body);
         const project = await openProject(tx, caller);
-        const named = members.map(({ wish }) => wish.NetworkID);
-        const stock = await readStock(desk, tx, caller, named);
+        const named = members.map(({ spec }) => spec.NetworkID);
+        const references = await loadReferences(context, tx, caller, named);
         const policy = body.Policy ?? "Atomic";
         // Planned before the group is there, so that most of what is refused leaves no gap in the ids.
-        const together = policy === "Atomic" ? planTogether(members, stock) : null;
+        const together = policy === "Atomic" ? planTogether(members, references) : null;
         const row = await insertBatch(tx, {
           project_id: project.id,
           policy,
@@ -162,20 +162,20 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
         const making = { tx, project, host, batch: row.id, request };
         const { made, errors } =
           together === null
-            ? await makeSome(making, planEach(members, stock, request.spared))
+            ? await makeSome(making, planEach(members, references, request.elementErrors))
             : { made: await makeAll(making, together), errors: [] };
         const batch = errors.length === 0 ? row : await updateBatch(tx, row.id, { errors: JSON.stringify(errors) });
         const shown = [];
-        for (const { server } of made) shown.push(await viewServer(desk, tx, caller, server));
+        for (const { server } of made) shown.push(await viewServer(context, tx, caller, server));
         const told = shown.map(withoutSecrets);
         return {
           answer: dryRun ? showBatch({ ...batch, id: 0 }, shown.map(withoutIds)) : showBatch(batch, shown),
-          happenings: [
+          changes: [
             { type: "batch.created", id: batch.id, parent: null, before: null, after: showBatch(batch, told) },
-            ...told.map((server) => noted("server.created", server.ID, null, server)),
+            ...told.map((server) => auditOnly("server.created", server.ID, null, server)),
           ],
           tasks: made.map(({ task }) => task.id),
-          settle: (ms) =>
+          refresh: (ms) =>
             settleBatch(
               caller,
               batch.id,
@@ -199,13 +199,13 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
           if (task !== undefined) tasks.push(task);
         }
         if (batch !== null) await servers.order.deleteBatch(tx, batch, by);
-        const gone = held.map(({ server }) => noted("server.deleted", server.id, { ID: server.id }, null));
+        const gone = held.map(({ server }) => auditOnly("server.deleted", server.id, { ID: server.id }, null));
         return {
           answer: undefined,
-          happenings: batch === null ? gone : [noted("batch.deleted", batch.id, { ID: batch.id }, null), ...gone],
+          changes: batch === null ? gone : [auditOnly("batch.deleted", batch.id, { ID: batch.id }, null), ...gone],
           tasks: tasks.map(({ id }) => id),
-          async settle(ms) {
-            await waitForTasks(desk, tasks, ms);
+          async refresh(ms) {
+            await waitForTasks(context, tasks, ms);
             return undefined;
           },
         };
@@ -216,7 +216,7 @@ export function batchRoutes(desk: Desk): Handlers<Names> {
 
 async function getBatch(tx: Tx, { projectId }: Caller, id: number): Promise<BatchRow> {
   const row = await findBatch(tx, projectId, id);
-  if (row === undefined) throw new Fault("batch_not_found", `There is no server group ${id} in this project.`);
+  if (row === undefined) throw new ApiError("batch_not_found", `There is no server group ${id} in this project.`);
   return row;
 }
 
@@ -232,8 +232,8 @@ function meant({ body, query }: { readonly body: Meant; readonly query: Meant })
   const { ID, ServerIDs = [] } = inBody ? body : query;
   const at = inBody ? "/" : "?";
   if (ID !== undefined && ServerIDs.length > 0)
-    throw invalidFields([fieldFault(`${at}ServerIDs`, "fields_conflict", "ServerIDs must not stand beside ID.")]);
+    throw invalidFields([fieldError(`${at}ServerIDs`, "fields_conflict", "ServerIDs must not stand beside ID.")]);
   if (ID === undefined && ServerIDs.length === 0)
-    throw invalidFields([fieldFault(`${at}ID`, "field_required", "ID is required, or ServerIDs instead.")]);
+    throw invalidFields([fieldError(`${at}ID`, "field_required", "ID is required, or ServerIDs instead.")]);
   return { ID, ServerIDs };
 }

@@ -4,54 +4,54 @@
  */
 
 import type { imageOperations } from "@brume/api/catalog.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import type { Body } from "@brume/api/operation.ts";
-import { holdQuota } from "../account/rules.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
-import { techNameOf } from "../catalog/rules.ts";
-import { imageTag, showImage } from "../catalog/show.ts";
+import { requireQuota } from "../account/model/rules.ts";
+import { ApiError, fieldError, invalidFields } from "../base/error.ts";
+import { techNameOf } from "../catalog/model/rules.ts";
+import { imageTag, showImage } from "../catalog/model/show.ts";
 import { countImages, findImage, type ImageRow, lockImage } from "../catalog/table.ts";
-import type { ImageOrigin } from "../drivers/machine/port.ts";
+import type { ImageOrigin } from "../drivers/machine/interface.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type Request } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
 import {
-  askForRoom,
+  auditOnly,
   causeOf,
-  type Desk,
+  freeCapacity,
   getServer,
-  type Host,
-  noted,
+  type HostCapacity,
   openProject,
   queueOf,
-  roomOf,
+  readHostCached,
+  type ServerContext,
   waitForTasks,
-} from "./desk.ts";
-import { type ImportFlow, type ImportTools, orderImport } from "./flow/import.ts";
-import { holdRoom } from "./room.ts";
-import { holdAsk } from "./state.ts";
+} from "./context.ts";
+import { type ImportFlow, type ImportTools, queueImport } from "./flow/import.ts";
+import { requireCapacity } from "./model/capacity.ts";
+import { requireRequest } from "./model/state.ts";
 
 type Names = "createImage" | "deleteImage";
-type Wish = Body<typeof imageOperations.createImage>;
+type Spec = Body<typeof imageOperations.createImage>;
 
 const defaultMinRam = 128;
 
-function checkImage(body: Partial<Wish>): FieldFault[] {
+function checkImage(body: Partial<Spec>): FieldError[] {
   const given = (["ServerID", "Url", "File"] as const).filter((field) => body[field] !== undefined);
   if (given.length > 1) {
     const faulty = given.slice(1);
     return faulty.map((field) =>
-      fieldFault(`/${field}`, "fields_conflict", `${field} must not stand beside ${given[0]}.`),
+      fieldError(`/${field}`, "fields_conflict", `${field} must not stand beside ${given[0]}.`),
     );
   }
   if (given.length === 0)
-    return [fieldFault("/ServerID", "field_required", "ServerID is required, or Url or File instead.")];
+    return [fieldError("/ServerID", "field_required", "ServerID is required, or Url or File instead.")];
   if (body.Url === undefined) return [];
-  const faults: FieldFault[] = [];
-  if (body.Sha256 === undefined) faults.push(fieldFault("/Sha256", "field_required", "Sha256 is required beside Url."));
+  const faults: FieldError[] = [];
+  if (body.Sha256 === undefined) faults.push(fieldError("/Sha256", "field_required", "Sha256 is required beside Url."));
   if (!isAddress(body.Url))
     faults.push(
-      fieldFault("/Url", "format_invalid", `Url must be an http or https address, not "${body.Url.slice(0, 64)}".`),
+      fieldError("/Url", "format_invalid", `Url must be an http or https address, not "${body.Url.slice(0, 64)}".`),
     );
   return faults;
 }
@@ -62,57 +62,57 @@ function isAddress(text: string): boolean {
 }
 
 /** Checked: one of them is there. */
-function originOf({ Url: url, File: file, Sha256: sha256 }: Wish): ImageOrigin | null {
+function originOf({ Url: url, File: file, Sha256: sha256 }: Spec): ImageOrigin | null {
   if (url !== undefined) return { url, sha256: sha256 ?? "" };
   return file === undefined ? null : { file, sha256: sha256 ?? null };
 }
 
 /** Throws `validation_failed`. */
-async function holdOrigin(body: Wish, images: ImportTools["images"]): Promise<void> {
+async function holdOrigin(body: Spec, images: ImportTools["images"]): Promise<void> {
   const origin = originOf(body);
   const judged = origin === null ? null : await images.checkOrigin(origin);
   if (judged === null) return;
   throw invalidFields([
     body.File === undefined
-      ? fieldFault("/Url", "value_not_allowed", judged.refused)
-      : fieldFault("/File", "unknown_reference", judged.refused),
+      ? fieldError("/Url", "value_not_allowed", judged.refused)
+      : fieldError("/File", "unknown_reference", judged.refused),
   ]);
 }
 
-export function imageRoutes(desk: Desk, importing: ImportTools, importer: ImportFlow): Handlers<Names> {
-  const { store, servers } = desk;
+export function imageRoutes(context: ServerContext, importing: ImportTools, importer: ImportFlow): Handlers<Names> {
+  const { store, servers } = context;
 
-  async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Wish, host: Host) {
+  async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Spec, host: HostCapacity) {
     const { caller } = request;
     const by = causeOf(request);
     const techName = body.TechName ?? techNameOf(body.Name);
     const origin = originOf(body);
     if (origin !== null) {
-      holdRoom(await roomOf(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
+      requireCapacity(await freeCapacity(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
       const { Name: name, Family: family = "Linux", MinRAM: minRam = defaultMinRam } = body;
       const labels = JSON.stringify(body.Labels ?? {});
-      const wish = { project: caller.projectId, name, techName, family, minRam, labels, origin };
-      return orderImport(importing, tx, importer, wish, by);
+      const spec = { project: caller.projectId, name, techName, family, minRam, labels, origin };
+      return queueImport(importing, tx, importer, spec, by);
     }
     const id = body.ServerID ?? 0;
     const before = await queueOf(tx, id);
     const server = await getServer(tx, caller, id).catch((error: unknown) => {
-      if (!(error instanceof Fault)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       throw invalidFields([
-        fieldFault("/ServerID", "unknown_reference", `ServerID must not be ${id}: there is no such server.`),
+        fieldError("/ServerID", "unknown_reference", `ServerID must not be ${id}: there is no such server.`),
       ]);
     });
-    holdAsk(server, before, "Image");
-    holdRoom(await roomOf(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
-    const wish = { type: "Client", name: body.Name, techName, labels: body.Labels ?? {} } as const;
-    return servers.order.image(tx, server, wish, by);
+    requireRequest(server, before, "Image");
+    requireCapacity(await freeCapacity(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
+    const spec = { type: "Client", name: body.Name, techName, labels: body.Labels ?? {} } as const;
+    return servers.order.image(tx, server, spec, by);
   }
 
   const settle =
     (caller: Caller, { id }: ImageRow, task: Task) =>
     async (ms: number) => {
       if (ms <= 0) return undefined;
-      await waitForTasks(desk, [task], ms);
+      await waitForTasks(context, [task], ms);
       const now = await findImage(store.read, caller.projectId, id);
       return now && showImage(now);
     };
@@ -122,20 +122,20 @@ export function imageRoutes(desk: Desk, importing: ImportTools, importer: Import
       check: checkImage,
       async prepare({ body }) {
         await holdOrigin(body, importing.images);
-        return askForRoom(desk);
+        return readHostCached(context);
       },
       async change(request, tx, host) {
         const { body, caller, dryRun } = request;
         const project = await openProject(tx, caller);
-        holdQuota(project.quotas, "Images", await countImages(tx, project.id), 1);
+        requireQuota(project.quotas, "Images", await countImages(tx, project.id), 1);
         const { image, task } = await order(tx, request, body, host);
         const row = dryRun ? { ...image, id: 0 } : image;
         const answer = showImage(row);
         return {
           answer,
           tag: imageTag(row),
-          happenings: [{ type: "image.created", id: row.id, parent: null, before: null, after: answer }],
-          settle: settle(caller, image, task),
+          changes: [{ type: "image.created", id: row.id, parent: null, before: null, after: answer }],
+          refresh: settle(caller, image, task),
         };
       },
     }),
@@ -144,12 +144,12 @@ export function imageRoutes(desk: Desk, importing: ImportTools, importer: Import
         const { params, caller, expect } = request;
         await lockImage(tx, params.id);
         const row = await findImage(tx, caller.projectId, params.id);
-        if (row === undefined) throw new Fault("image_not_found", `There is no image ${params.id} in this project.`);
+        if (row === undefined) throw new ApiError("image_not_found", `There is no image ${params.id} in this project.`);
         if (row.project_id === null)
-          throw new Fault("stock_image", `Image ${row.id} (${row.name}) is of the stock, which is the operator's.`);
+          throw new ApiError("stock_image", `Image ${row.id} (${row.name}) is of the stock, which is the operator's.`);
         expect(imageTag(row));
         await servers.order.removeImage(tx, row, causeOf(request));
-        return { answer: undefined, happenings: [noted("image.deleted", row.id, showImage(row), null)] };
+        return { answer: undefined, changes: [auditOnly("image.deleted", row.id, showImage(row), null)] };
       },
     },
   };

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
 import { countKinds } from "./orphantable.ts";
 import type { Sampler, Seen } from "./sampler.ts";
-import { countStates, listCrashes, listFailedBackups, listStandings } from "./table.ts";
+import { countStates, listCrashes, listFailedBackups, listServerStates } from "./table.ts";
 
 export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
   registry.registerMetric(
@@ -40,7 +40,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
       registers: [],
       async collect() {
         this.reset();
-        for (const { id, condition } of await listStandings(store.read))
+        for (const { id, condition } of await listServerStates(store.read))
           if (condition !== "Normal") this.set({ server: id, condition }, 1);
       },
     }),

@@ -1,13 +1,13 @@
 /** Seeing a server: its serial log, its console, how busy it was (docs/spec.md#console-log-and-metrics-of-a-server). */
 import { formatDate } from "@brume/api/common.ts";
-import type { FieldFault } from "@brume/api/errors.ts";
-import { Fault, fieldFault, invalidQuery } from "../base/fault.ts";
+import type { FieldError } from "@brume/api/errors.ts";
+import { ApiError, fieldError, invalidQuery } from "../base/error.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { ticketLife } from "../http/tickets.ts";
-import { type Desk, getServer, lookAtHost } from "./desk.ts";
+import { getServer, readHost, type ServerContext } from "./context.ts";
+import { valuesOf } from "./model/samples.ts";
+import { serverTag } from "./model/show.ts";
 import type { Sampler } from "./sampler.ts";
-import { valuesOf } from "./samples.ts";
-import { serverTag } from "./show.ts";
 
 type Names = "readServerLog" | "openConsole" | "readServerMetrics";
 
@@ -15,8 +15,8 @@ const hour = 3_600_000;
 /** Values of each series in one answer. */
 const mostValues = 10_000;
 
-export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
-  const { consoles, servers, clock, log, tickets } = desk;
+export function monitorRoutes(context: ServerContext, sampler: Sampler): Handlers<Names> {
+  const { consoles, servers, clock, log, tickets } = context;
   return {
     readServerLog: {
       async read({ params, query, caller }, db) {
@@ -26,24 +26,24 @@ export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
           .readLog(id, { previous, ...(tail !== undefined && { tail }) })
           .catch((error: unknown) => {
             log("warn", "The log of a server could not be read.", { server: id, error });
-            throw new Fault("engine_unavailable", `The log of server ${id} cannot be read at the moment.`);
+            throw new ApiError("engine_unavailable", `The log of server ${id} cannot be read at the moment.`);
           });
         return { answer: "", text: { type: "text/plain; charset=utf-8", body: said ?? "" } };
       },
     },
     openConsole: afterPreparing({
-      prepare: () => lookAtHost(desk),
+      prepare: () => readHost(context),
       async change({ params, body, caller, dryRun, origin, expect }, tx) {
         const server = await getServer(tx, caller, params.id);
         expect(serverTag(server));
         if (!servers.power(server.id))
-          throw new Fault("action_not_allowed", `Server ${server.id} is off: it has no console.`);
+          throw new ApiError("action_not_allowed", `Server ${server.id} is off: it has no console.`);
         const open = () => (body.Type === "Vnc" ? consoles.openVnc(server.id) : consoles.openSerial(server.id));
         // The address is the secret, which a dry run does not give.
-        if (dryRun) return { answer: { Url: "", ExpiresAt: formatDate(clock.now() + ticketLife) }, happenings: [] };
+        if (dryRun) return { answer: { Url: "", ExpiresAt: formatDate(clock.now() + ticketLife) }, changes: [] };
         const { path, expires } = tickets.issue("/console", open);
         const Url = `${origin().replace(/^http/, "ws")}${path}`;
-        return { answer: { Url, ExpiresAt: formatDate(expires) }, happenings: [] };
+        return { answer: { Url, ExpiresAt: formatDate(expires) }, changes: [] };
       },
     }),
     readServerMetrics: {
@@ -52,11 +52,11 @@ export function monitorRoutes(desk: Desk, sampler: Sampler): Handlers<Names> {
         const to = query.to === undefined ? clock.now() : Date.parse(query.to);
         const step = (query.step ?? 60) * 1000;
         const from = Math.floor((query.from === undefined ? to - hour : Date.parse(query.from)) / step) * step;
-        const faults: FieldFault[] = [];
-        if (from > to) faults.push(fieldFault("?from", "out_of_range", "from must not be later than to."));
+        const faults: FieldError[] = [];
+        if (from > to) faults.push(fieldError("?from", "out_of_range", "from must not be later than to."));
         else if ((to - from) / step > mostValues)
           faults.push(
-            fieldFault("?step", "out_of_range", `step must be longer: it makes more than ${mostValues} values.`),
+            fieldError("?step", "out_of_range", `step must be longer: it makes more than ${mostValues} values.`),
           );
         if (faults.length > 0) throw invalidQuery(faults);
         const { times, series } = valuesOf(await sampler.rows(db, id, from, to), from, to, step);

@@ -4,13 +4,14 @@
  * database held and saw deleted goes by itself. Links of servers that are gone are rows, not things, and are removed.
  */
 import type { Log } from "../base/log.ts";
-import type { HeldImage, MachineStatus, Machines } from "../drivers/machine/port.ts";
-import { type Keeper, keeper } from "../engine/flow.ts";
+import type { HeldImage, MachineStatus, Machines } from "../drivers/machine/interface.ts";
+import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { type Reader, type Store, skipIds, type Tx } from "../store/db.ts";
+import type { FlowContext } from "./flow/context.ts";
 import { leaveNetworks } from "./flow/network.ts";
-import type { FlowTools } from "./flow/tools.ts";
 import {
   deleteOrphan,
+  emitOrphanEvent,
   insertOrphan,
   listOrphans,
   listRetired,
@@ -19,16 +20,15 @@ import {
   numberOf,
   type OrphanRow,
   retire,
-  tellOrphan,
 } from "./orphantable.ts";
-import { findAnyServer, listStandings, listStrayLinks } from "./table.ts";
+import { findAnyServer, listServerStates, listStrayLinks } from "./table.ts";
 
 /** Milliseconds between looks, and for a guest to switch itself off. */
 const period = 5000;
 const shutdown = 20_000;
 
 export interface Orphans {
-  readonly keeper: Keeper;
+  readonly reconciler: Reconciler;
   /** Writes down what is on the host and in no row: at the start before any number is given to somebody else. */
   note(): Promise<void>;
 }
@@ -70,16 +70,16 @@ const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): S
 
 const keyOf = ({ kind, name }: Pick<OrphanRow, "kind" | "name">): string => `${kind} ${name}`;
 
-export function createOrphans(tools: FlowTools): Orphans {
-  const { store, machines, images, clock, sight } = tools;
+export function createOrphans(tools: FlowContext): Orphans {
+  const { store, machines, images, clock, machineStatus } = tools;
   const log: Log = tools.log;
 
   /** All that no row knows. What is there was observed before the rows are read, so a row that is not there has none to come. */
   async function findStrangers(): Promise<Stranger[]> {
-    const { ready, machines: seen } = await sight.look();
+    const { ready, machines: seen } = await machineStatus.look();
     if (!ready) throw new Error("the machines are not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
-    const known = new Set((await listStandings(store.read)).map(({ id }) => id));
+    const known = new Set((await listServerStates(store.read)).map(({ id }) => id));
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
     return [
       ...seen.filter(({ id }) => !known.has(id)).map(serverOf),
@@ -112,7 +112,7 @@ export function createOrphans(tools: FlowTools): Orphans {
     const number = numberOf(stranger) ?? 0;
     await skipIds(tx, stranger.kind === "Server" ? "server" : "image", number);
     const row = await insertOrphan(tx, { ...stranger, state: "Held", found: clock.now() });
-    await tellOrphan(tx, row, "created", clock.now());
+    await emitOrphanEvent(tx, row, "created", clock.now());
   }
 
   async function note(): Promise<{ orphans: OrphanRow[]; leftovers: Stranger[] }> {
@@ -130,7 +130,7 @@ export function createOrphans(tools: FlowTools): Orphans {
         for (const [key, row] of now)
           if (!present.has(key) && before.has(key)) {
             await deleteOrphan(tx, row.id);
-            await tellOrphan(tx, row, "deleted", clock.now());
+            await emitOrphanEvent(tx, row, "deleted", clock.now());
           }
       });
     for (const { kind, name, title } of held)
@@ -160,7 +160,7 @@ export function createOrphans(tools: FlowTools): Orphans {
       await deleteOrphan(tx, row.id);
       const kind = row.kind === "Server" ? "Server" : "Image";
       await retire(tx, { kind, name: row.name, uuid: row.uuid, date: clock.now() });
-      await tellOrphan(tx, row, "deleted", clock.now());
+      await emitOrphanEvent(tx, row, "deleted", clock.now());
     });
     log("info", "An orphan was removed, as ordered.", { kind: row.kind, name: row.name });
   }
@@ -175,7 +175,7 @@ export function createOrphans(tools: FlowTools): Orphans {
     const held = new Set(
       orphans.filter(({ kind, state }) => kind === "Server" && state === "Held").map(({ name }) => name),
     );
-    const { machines: seen } = await sight.recent();
+    const { machines: seen } = await machineStatus.recent();
     const running = seen.filter(({ id, power }) => held.has(String(id)) && power !== "off");
     await Promise.all(running.map(({ id }) => quarantine(id)));
     await removeStrayLinks({ ...tools, log });
@@ -183,7 +183,7 @@ export function createOrphans(tools: FlowTools): Orphans {
 
   return {
     note: async () => void (await note()),
-    keeper: keeper({
+    reconciler: defineReconciler({
       name: "server.orphan",
       subject: "servers",
       single: true,
@@ -194,7 +194,7 @@ export function createOrphans(tools: FlowTools): Orphans {
   };
 }
 
-interface Links extends Pick<FlowTools, "clock" | "networks"> {
+interface Links extends Pick<FlowContext, "clock" | "networks"> {
   readonly store: Store;
   readonly machines: Machines;
   readonly log: Log;

@@ -6,7 +6,7 @@ import type { Insertable, Selectable, Updateable } from "kysely";
 import { append } from "../engine/event.ts";
 import { lock, type Reader, type Tx } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
-import type { Cause } from "./flow/tools.ts";
+import type { Cause } from "./flow/context.ts";
 
 type OrphanTable = Tables["orphan"];
 type RetiredTable = Tables["retired"];
@@ -106,7 +106,7 @@ const firstProject = async (tx: Tx): Promise<number> =>
       .executeTakeFirst()
   )?.id ?? 1;
 
-export async function tellOrphan(
+export async function emitOrphanEvent(
   tx: Tx,
   row: OrphanRow,
   what: "created" | "changed" | "deleted",

@@ -2,7 +2,7 @@
 import { actionRoutes } from "./actionroutes.ts";
 import { adoptionRoutes } from "./adoption.ts";
 import { batchRoutes } from "./batchroutes.ts";
-import type { Desk } from "./desk.ts";
+import type { ServerContext } from "./context.ts";
 import { diskCopyRoutes } from "./diskcopy.ts";
 import type { ImportFlow, ImportTools } from "./flow/import.ts";
 import { imageRoutes } from "./imageroutes.ts";
@@ -10,12 +10,17 @@ import { monitorRoutes } from "./monitorroutes.ts";
 import type { Sampler } from "./sampler.ts";
 import { serverRoutes } from "./serverroutes.ts";
 
-export const allServerRoutes = (desk: Desk, sampler: Sampler, importing: ImportTools, importer: ImportFlow) => ({
-  ...serverRoutes(desk),
-  ...actionRoutes(desk),
-  ...batchRoutes(desk),
-  ...monitorRoutes(desk, sampler),
-  ...imageRoutes(desk, importing, importer),
-  ...adoptionRoutes(desk),
-  ...diskCopyRoutes(desk),
+export const allServerRoutes = (
+  context: ServerContext,
+  sampler: Sampler,
+  importing: ImportTools,
+  importer: ImportFlow,
+) => ({
+  ...serverRoutes(context),
+  ...actionRoutes(context),
+  ...batchRoutes(context),
+  ...monitorRoutes(context, sampler),
+  ...imageRoutes(context, importing, importer),
+  ...adoptionRoutes(context),
+  ...diskCopyRoutes(context),
 });

@@ -4,9 +4,9 @@
  */
 import { type SqlBool, sql } from "kysely";
 import { type Clock, steadyOf } from "../base/clock.ts";
-import type { MachineStatus, MachinesStatus } from "../drivers/machine/port.ts";
-import type { NetworkStatus, RouterStatus } from "../drivers/router/port.ts";
-import { type Keeper, keeper } from "../engine/flow.ts";
+import type { MachineStatus, MachinesStatus } from "../drivers/machine/interface.ts";
+import type { NetworkStatus, RouterStatus } from "../drivers/router/interface.ts";
+import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { PruneTime } from "../engine/prunetime.ts";
 import { prepare, type Reader, type Store, type Tx } from "../store/db.ts";
 import {
@@ -24,7 +24,7 @@ import {
   rowLife,
   rowStart,
   rowTime,
-} from "./samples.ts";
+} from "./model/samples.ts";
 
 export interface SamplerOptions {
   readonly store: Store;
@@ -43,7 +43,7 @@ export interface Seen {
 }
 
 export interface Sampler {
-  readonly keeper: Keeper;
+  readonly reconciler: Reconciler;
   /** Stored rows and the present one, in order. */
   rows(db: Reader, server: number, from: number, to: number): Promise<Row[]>;
   /** Of every machine, at the last look. */
@@ -104,7 +104,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   }
 
   return {
-    keeper: keeper({
+    reconciler: defineReconciler({
       name: "server.sample",
       subject: "servers",
       single: true,

@@ -2,33 +2,33 @@
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { findImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
-import { afterPreparing, type Caller, type Handlers, type Outcome, type Request } from "../http/handler.ts";
+import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";
 import { defaultLimit, type ListQuery, takePage } from "../http/list.ts";
 import { decodeCursor, encodeCursor } from "../http/read/page.ts";
 import type { Tx } from "../store/db.ts";
-import { checkCopy, planCopy } from "./copy.ts";
 import {
   actionOf,
-  askForRoom,
+  auditOnly,
+  awaitAction,
   causeOf,
-  type Desk,
   getServer,
-  holdDemand,
-  lookAtHost,
-  noted,
+  loadReferences,
   openProject,
   queueOf,
-  readStock,
-  settleAction,
+  readHost,
+  readHostCached,
+  requireDemand,
+  type ServerContext,
   waitForTasks,
-} from "./desk.ts";
-import { serverFilter } from "./filter.ts";
-import { checkWish, planServer, single } from "./plan.ts";
-import { checkRebuild, holdUnprotected, planRebuild } from "./rebuild.ts";
-import { heldWith, planResize, sizesAfter, sizesOf } from "./resize.ts";
-import { demandOf, growth } from "./room.ts";
-import { serverTag, withoutSecrets } from "./show.ts";
-import { flowName, holdAsk, holdPlace, holdState, standingAfter } from "./state.ts";
+} from "./context.ts";
+import { demandOf, growth } from "./model/capacity.ts";
+import { checkCopy, planCopy } from "./model/copy.ts";
+import { serverFilter } from "./model/filter.ts";
+import { checkServerInput, planServer, single } from "./model/plan.ts";
+import { checkRebuild, planRebuild, requireUnprotected } from "./model/rebuild.ts";
+import { heldWith, planResize, sizesAfter, sizesOf } from "./model/resize.ts";
+import { serverTag, withoutSecrets } from "./model/show.ts";
+import { flowName, requireQueueSlot, requireRequest, requireState, stateAfter } from "./model/state.ts";
 import { countServers, findServer, listServerKeys, listServers, pageServers, type ServerRow } from "./table.ts";
 import { viewProject, viewServer, withoutIds } from "./view.ts";
 
@@ -43,20 +43,20 @@ type Names =
 
 type Asked = Pick<Request, "caller" | "requestId" | "dryRun">;
 
-export function serverRoutes(desk: Desk): Handlers<Names> {
-  const { store, servers } = desk;
+export function serverRoutes(context: ServerContext): Handlers<Names> {
+  const { store, servers } = context;
 
   /** The answer to a server's making or changing, which becomes what is true when the work has ended. */
-  function answer(server: Server, tag: string, task: Task, caller: Caller): Omit<Outcome<Server>, "happenings"> {
+  function answer(server: Server, tag: string, task: Task, caller: Caller): Omit<ChangeResult<Server>, "changes"> {
     return {
       answer: server,
       tag,
       tasks: [task.id],
-      async settle(ms) {
+      async refresh(ms) {
         if (ms <= 0) return undefined;
-        await waitForTasks(desk, [task], ms);
+        await waitForTasks(context, [task], ms);
         const now = await findServer(store.read, caller.projectId, server.ID);
-        return now && viewServer(desk, store.read, caller, now);
+        return now && viewServer(context, store.read, caller, now);
       },
     };
   }
@@ -65,12 +65,12 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
     tx: Tx,
     { caller, dryRun }: Asked,
     { server, task }: { readonly server: ServerRow; readonly task: Task },
-  ): Promise<Outcome<Server>> {
-    const shown = await viewServer(desk, tx, caller, server);
+  ): Promise<ChangeResult<Server>> {
+    const shown = await viewServer(context, tx, caller, server);
     return {
       ...answer(dryRun ? withoutIds(shown) : shown, serverTag(dryRun ? { ...server, id: 0 } : server), task, caller),
       // Told where it is made, before its action.
-      happenings: [noted("server.created", server.id, null, withoutSecrets(shown))],
+      changes: [auditOnly("server.created", server.id, null, withoutSecrets(shown))],
     };
   }
 
@@ -83,14 +83,14 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
           const rows = await pageServers(db, caller.projectId, after, limit + 1);
           const items = rows.slice(0, limit);
           const last = items.at(-1);
-          const page = await viewProject(desk, db, caller, items);
+          const page = await viewProject(context, db, caller, items);
           return {
             items: items.map(page.show),
             total: await countServers(db, caller.projectId),
             next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.id }) : null,
           };
         }
-        const whole = await viewProject(desk, db, caller);
+        const whole = await viewProject(context, db, caller);
         const isMeant = serverFilter(query);
         const rows = (await listServers(db, caller.projectId)).filter((row) =>
           isMeant(row, whole.links.get(row.id) ?? []),
@@ -107,51 +107,51 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
     readServer: {
       async read({ params, caller }, db) {
         const row = await getServer(db, caller, params.id);
-        return { answer: await viewServer(desk, db, caller, row), tag: serverTag(row) };
+        return { answer: await viewServer(context, db, caller, row), tag: serverTag(row) };
       },
     },
     createServer: afterPreparing({
-      check: (body) => checkWish(single(body)),
-      prepare: () => askForRoom(desk),
+      check: (body) => checkServerInput(single(body)),
+      prepare: () => readHostCached(context),
       async change(request, tx, host) {
         const { body, caller } = request;
         const project = await openProject(tx, caller);
-        const spec = planServer(single(body), await readStock(desk, tx, caller, [body.NetworkID]));
-        await holdDemand(tx, project, host, demandOf([spec]));
-        const wish = { project: project.id, batch: null, spec, by: causeOf(request) };
-        return made(tx, request, await servers.order.create(tx, wish));
+        const spec = planServer(single(body), await loadReferences(context, tx, caller, [body.NetworkID]));
+        await requireDemand(tx, project, host, demandOf([spec]));
+        const creation = { project: project.id, batch: null, spec, by: causeOf(request) };
+        return made(tx, request, await servers.order.create(tx, creation));
       },
     }),
     copyServer: afterPreparing({
       check: checkCopy,
-      prepare: () => askForRoom(desk),
+      prepare: () => readHostCached(context),
       async change(request, tx, host) {
         const { params, body, caller, expect } = request;
         const project = await openProject(tx, caller);
         const before = await queueOf(tx, params.id);
         const server = await getServer(tx, caller, params.id);
         expect(serverTag(server));
-        holdAsk(server, before, "Copy");
+        requireRequest(server, before, "Copy");
         const source = {
           server,
           sizes: sizesAfter(sizesOf(server), before),
           keys: await listServerKeys(tx, server.id),
         };
-        const spec = planCopy(body, source, await readStock(desk, tx, caller, [body.NetworkId]));
-        await holdDemand(tx, project, host, demandOf([spec]));
+        const spec = planCopy(body, source, await loadReferences(context, tx, caller, [body.NetworkId]));
+        await requireDemand(tx, project, host, demandOf([spec]));
         return made(tx, request, await servers.order.copy(tx, { source: server, spec, by: causeOf(request) }));
       },
     }),
     updateServer: afterPreparing({
-      prepare: () => lookAtHost(desk),
+      prepare: () => readHost(context),
       async change(request, tx, host) {
         const { params, body, caller, dryRun, expect } = request;
         const project = await openProject(tx, caller);
         const before = await queueOf(tx, params.id);
         const row = await getServer(tx, caller, params.id);
         expect(serverTag(row));
-        holdState(row, before, "Resize");
-        const isOn = standingAfter(row, before) === "on";
+        requireState(row, before, "Resize");
+        const isOn = stateAfter(row, before) === "on";
         const plan = planResize(body, {
           id: row.id,
           sizes: sizesAfter(sizesOf(row), before),
@@ -160,22 +160,22 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
           minRam: (await findImage(tx, caller.projectId, row.image_id))?.min_ram ?? 0,
         });
         // What takes no time does not wait either.
-        if (plan.steps.length > 0) holdPlace(row, before);
+        if (plan.steps.length > 0) requireQueueSlot(row, before);
         const held = { cpu: row.held_cpu, ram: row.held_ram, hdd: row.held_hdd };
         const wanted = growth(held, heldWith(sizesOf(row), before, plan.input));
-        if (wanted.CPU + wanted.RAM + wanted.HDD > 0) await holdDemand(tx, project, host, wanted);
+        if (wanted.CPU + wanted.RAM + wanted.HDD > 0) await requireDemand(tx, project, host, wanted);
 
         const by = causeOf(request);
-        const was = withoutSecrets(await viewServer(desk, tx, caller, row));
+        const was = withoutSecrets(await viewServer(context, tx, caller, row));
         const edit = editOf(row, body);
         const changed = edit === null ? row : await servers.order.edit(tx, row.id, edit, by);
         const task = await servers.order.resize(tx, changed, plan, by);
         const action = actionOf(task);
-        const now = withoutSecrets(await viewServer(desk, tx, caller, changed));
+        const now = withoutSecrets(await viewServer(context, tx, caller, changed));
         return {
           answer: dryRun ? { ...action, ID: 0 } : action,
-          happenings: [noted("server.changed", row.id, was, now)],
-          settle: (ms) => settleAction(desk, task, ms),
+          changes: [auditOnly("server.changed", row.id, was, now)],
+          refresh: (ms) => awaitAction(context, task, ms),
         };
       },
     }),
@@ -186,18 +186,18 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
         const before = await queueOf(tx, params.id);
         const row = await getServer(tx, caller, params.id);
         expect(serverTag(row));
-        holdUnprotected(row);
-        holdAsk(row, before, "Rebuild");
-        const stock = await readStock(desk, tx, caller);
-        const plan = planRebuild(body, row, sizesAfter(sizesOf(row), before), stock);
-        const was = withoutSecrets(await viewServer(desk, tx, caller, row));
+        requireUnprotected(row);
+        requireRequest(row, before, "Rebuild");
+        const references = await loadReferences(context, tx, caller);
+        const plan = planRebuild(body, row, sizesAfter(sizesOf(row), before), references);
+        const was = withoutSecrets(await viewServer(context, tx, caller, row));
         const waitFor = body.WaitFor ?? "Power";
         const { server, task } = await servers.order.rebuild(tx, row, plan, waitFor, causeOf(request));
-        const shown = await viewServer(desk, tx, caller, server);
+        const shown = await viewServer(context, tx, caller, server);
         const own = dryRun ? { ...shown, AdminPassword: "" } : shown;
         return {
           ...answer(own, serverTag(server), task, caller),
-          happenings: [noted("server.changed", row.id, was, withoutSecrets(shown))],
+          changes: [auditOnly("server.changed", row.id, was, withoutSecrets(shown))],
         };
       },
     },
@@ -207,15 +207,15 @@ export function serverRoutes(desk: Desk): Handlers<Names> {
         const before = await queueOf(tx, params.id);
         const row = await getServer(tx, caller, params.id);
         expect(serverTag(row));
-        holdUnprotected(row);
-        const was = withoutSecrets(await viewServer(desk, tx, caller, row));
+        requireUnprotected(row);
+        const was = withoutSecrets(await viewServer(context, tx, caller, row));
         const task = await servers.order.delete(tx, row, causeOf(request));
         const running = task ?? before.find(({ name }) => name === flowName("Delete"));
         return {
           answer: undefined,
-          happenings: [noted("server.deleted", row.id, was, null)],
-          async settle(ms) {
-            await waitForTasks(desk, running === undefined ? [] : [running], ms);
+          changes: [auditOnly("server.deleted", row.id, was, null)],
+          async refresh(ms) {
+            await waitForTasks(context, running === undefined ? [] : [running], ms);
             return undefined;
           },
         };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { databases, startDatabase } from "../../../test/postgres.ts";
-import { keyRow, serverRow } from "../../../test/rows.ts";
+import { databases, startDatabase } from "../../../test/support/databases.ts";
+import { keyRow, serverRow } from "../../../test/support/rows.ts";
 import type { Store } from "../store/db.ts";
 import * as table from "./table.ts";
 

@@ -12,7 +12,7 @@ type KeyRow = Selectable<SshKeyTable>;
 /** Orders all that end the making or the life of a group's members. Taken after the queue of the member's server. */
 export const lockBatch = (tx: Tx, id: number): Promise<void> => lock(tx, `batch:${id}`);
 /** Orders all that take room on the host: held while it is counted and added to. Taken after the project's lock. */
-export const lockRoom = (tx: Tx): Promise<void> => lock(tx, "room");
+export const lockCapacity = (tx: Tx): Promise<void> => lock(tx, "room");
 
 const findOwned = prepare<{ id: number; project: number }>()((db, p) =>
   db.selectFrom("server").selectAll().where("id", "=", p("id")).where("project_id", "=", p("project")),
@@ -23,7 +23,7 @@ export const findServer = (db: Reader, project: number, id: number): Promise<Ser
 
 const findAny = prepare<{ id: number }>()((db, p) => db.selectFrom("server").selectAll().where("id", "=", p("id")));
 
-/** Whosever it is: for flows and keepers. */
+/** Whosever it is: for flows and reconcilers. */
 export const findAnyServer = (db: Reader, id: number): Promise<ServerRow | undefined> => findAny.first(db, { id });
 
 const listOwned = prepare<{ project: number }>()((db, p) =>
@@ -60,7 +60,7 @@ export const countServers = async (db: Reader, project: number): Promise<number>
 export type Standing = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
 
 /** Of every server there is: often read, so no more than is needed. */
-export const listStandings = (db: Reader): Promise<Standing[]> =>
+export const listServerStates = (db: Reader): Promise<Standing[]> =>
   db.selectFrom("server").select(["id", "state", "is_on", "boot", "condition"]).orderBy("id").execute();
 
 export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["state"], number>> {

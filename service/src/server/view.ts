@@ -3,12 +3,12 @@ import { grants } from "@brume/api/operation.ts";
 import type { Server, ServerLink } from "@brume/api/server.ts";
 import type { Sealer } from "../base/secret.ts";
 import type { Caller } from "../http/handler.ts";
-import { macOf } from "../network/link.ts";
+import { macOf } from "../network/model/plan.ts";
 import { listNetworksById } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
-import { numberedHostName } from "./hostname.ts";
-import { listPlaces, type Place, showPlace } from "./place.ts";
-import { showServer } from "./show.ts";
+import { type LinkedNetwork, listLinkedNetworks, showLink } from "./links.ts";
+import { numberedHostName } from "./model/hostname.ts";
+import { showServer } from "./model/show.ts";
 import { listProjectKeys, listProjectLinks, listServerKeys, type ServerRow } from "./table.ts";
 
 export interface ViewTools {
@@ -23,7 +23,7 @@ const passwordFor = ({ sealer }: ViewTools, caller: Caller, row: ServerRow): str
 
 export async function viewServer(tools: ViewTools, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {
   return showServer(row, {
-    links: (await listPlaces(db, row.id)).map(showPlace),
+    links: (await listLinkedNetworks(db, row.id)).map(showLink),
     keys: await listServerKeys(db, row.id),
     password: passwordFor(tools, caller, row),
     isOn: tools.power(row.id),
@@ -61,12 +61,12 @@ export async function viewProject(
   const links = await listProjectLinks(db, caller.projectId, ids);
   const networks = await listNetworksById(db, [...new Set(links.map(({ network_id }) => network_id))]);
   const networkOf = new Map(networks.map((network) => [network.id, network]));
-  const places = links.flatMap((link): Place[] => {
+  const places = links.flatMap((link): LinkedNetwork[] => {
     const network = networkOf.get(link.network_id);
     return network === undefined ? [] : [{ link, network }];
   });
   const shown = new Map(
-    [...Map.groupBy(places, ({ link }) => link.server_id)].map(([server, own]) => [server, own.map(showPlace)]),
+    [...Map.groupBy(places, ({ link }) => link.server_id)].map(([server, own]) => [server, own.map(showLink)]),
   );
   const keys = await listProjectKeys(db, caller.projectId, ids);
   return {

@@ -6,7 +6,7 @@
 import { statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import type { Placing } from "./files.ts";
+import type { PlaceOptions } from "./files.ts";
 import { placeFile } from "./files.ts";
 import { connect } from "./sqlite.ts";
 
@@ -31,7 +31,7 @@ const role = "brume backup";
 export function backup(
   source: string,
   target: string,
-  { onProgress = () => {}, ...placing }: Placing & { onProgress?: (progress: BackupProgress) => void } = {},
+  { onProgress = () => {}, ...placing }: PlaceOptions & { onProgress?: (progress: BackupProgress) => void } = {},
 ): Promise<number> {
   const total = statSync(source).size;
   return placeFile(target, placing, async (draft) => {

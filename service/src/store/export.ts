@@ -4,7 +4,7 @@ import { open } from "node:fs/promises";
 import type { CopyProgress, Header, TableHeader } from "./copy.ts";
 import { countRows, encodeRow, namesOf, quote, quoteAll, readLast } from "./copy.ts";
 import type { Snapshot } from "./db.ts";
-import type { Placing } from "./files.ts";
+import type { PlaceOptions } from "./files.ts";
 import { placeFile } from "./files.ts";
 import type { Row, Session } from "./session.ts";
 import { sessionOf } from "./session.ts";
@@ -21,7 +21,7 @@ const page = 500;
 export function exportFile(
   snapshot: Snapshot,
   target: string,
-  { onProgress = () => {}, ...placing }: Placing & { onProgress?: CopyProgress } = {},
+  { onProgress = () => {}, ...placing }: PlaceOptions & { onProgress?: CopyProgress } = {},
 ): Promise<number> {
   const session = sessionOf(snapshot.read);
   return placeFile(target, placing, async (draft) => {

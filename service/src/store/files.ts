@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { syncPath } from "../base/fsync.ts";
 
 /** Whether a file that is there may be replaced; nothing replaces one unasked. */
-export interface Placing {
+export interface PlaceOptions {
   readonly replace?: boolean;
 }
 
@@ -19,7 +19,7 @@ export interface Placing {
  */
 export async function placeFile<T>(
   target: string,
-  { replace = false }: Placing,
+  { replace = false }: PlaceOptions,
   write: (draft: string) => Promise<T>,
 ): Promise<T> {
   const refuse = (): void => {

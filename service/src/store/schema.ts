@@ -1,5 +1,5 @@
 /**
- * The tables as Kysely sees them, row by row as the migrations make them; `test/laws/store.test.ts` holds the two together.
+ * The tables as Kysely sees them, row by row as the migrations make them; `test/invariants/store.test.ts` holds the two together.
  * Times are milliseconds since 1970, booleans 0 or 1, JSON is text that SQL never looks into.
  */
 import type { Generated } from "kysely";
@@ -24,12 +24,12 @@ export interface EventTable {
 
 export interface TaskTable {
   id: Generated<number>;
-  /** Of a flow or keeper. */
+  /** Of a flow or reconciler. */
   name: string;
   /** Kind of thing it works on, such as `server`, and which one. */
   subject: string;
   subject_id: number;
-  /** Null for keepers. */
+  /** Null for reconcilers. */
   project_id: number | null;
   state: "Postponed" | "InProgress" | "Completed" | "Failed" | "Canceled" | "Keeping";
   step: string | null;

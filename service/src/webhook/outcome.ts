@@ -1,9 +1,9 @@
 /** What came of deliveries, written down: taken, to be tried again, or given up; and what that says of the endpoint. */
-import type { Answer } from "../drivers/webhook/port.ts";
+import type { Answer } from "../drivers/webhook/interface.ts";
 import { append } from "../engine/event.ts";
 import type { Tx } from "../store/db.ts";
-import { isOver, mostAttempts, mostWaiting, pauseAfter } from "./rules.ts";
-import { showWebhook } from "./show.ts";
+import { isOver, mostAttempts, mostWaiting, pauseAfter } from "./model/rules.ts";
+import { showWebhook } from "./model/show.ts";
 import * as table from "./table.ts";
 
 export interface Result {

@@ -1,20 +1,20 @@
 /** Webhooks: list, read, make, delete; their deliveries: list, send again. */
 import { maxId } from "@brume/api/common.ts";
 import { webhookLimits } from "@brume/api/webhook.ts";
-import { holdQuota } from "../account/rules.ts";
+import { requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
 import type { Clock } from "../base/clock.ts";
-import { Fault, fieldFault, invalidFields } from "../base/fault.ts";
+import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Sealer } from "../base/secret.ts";
-import type { Sender } from "../drivers/webhook/port.ts";
-import type { Keeper } from "../engine/flow.ts";
-import { nudge } from "../engine/task.ts";
+import type { Sender } from "../drivers/webhook/interface.ts";
+import type { Reconciler } from "../engine/flow.ts";
+import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import { stateMatcher } from "../http/read/selector.ts";
 import type { Reader } from "../store/db.ts";
-import { checkWebhook, everyType } from "./rules.ts";
-import { showDelivery, showWebhook, webhookTag } from "./show.ts";
+import { checkWebhook, everyType } from "./model/rules.ts";
+import { showDelivery, showWebhook, webhookTag } from "./model/show.ts";
 import * as table from "./table.ts";
 
 type Names = "listWebhooks" | "createWebhook" | "readWebhook" | "deleteWebhook" | "listDeliveries" | "resendDelivery";
@@ -25,7 +25,7 @@ export interface WebhookContext {
   readonly sender: Sender;
   readonly randomBytes: (bytes: number) => Uint8Array;
   /** What delivers. */
-  readonly keeper: Keeper;
+  readonly reconciler: Reconciler;
   /** Says to what delivers that rows of this webhook have changed. */
   readonly wake: (webhook: number) => void;
 }
@@ -34,12 +34,12 @@ const secretBytes = 32;
 
 async function getWebhook(db: Reader, project: number, id: number): Promise<table.WebhookRow> {
   const row = await table.findWebhook(db, project, id);
-  if (row === undefined) throw new Fault("webhook_not_found", `There is no webhook ${id} in this project.`);
+  if (row === undefined) throw new ApiError("webhook_not_found", `There is no webhook ${id} in this project.`);
   return row;
 }
 
 export function webhookRoutes(context: WebhookContext): Handlers<Names> {
-  const { clock, sealer, sender, keeper } = context;
+  const { clock, sealer, sender, reconciler } = context;
   const settleOf = (webhook: number) => async (): Promise<undefined> => {
     context.wake(webhook);
     return undefined;
@@ -66,11 +66,11 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
       check: checkWebhook,
       prepare: ({ body }) => sender.judge(body.Url),
       async change({ body, caller, dryRun }, tx, refusal) {
-        if (refusal !== null) throw invalidFields([fieldFault("/Url", "value_not_allowed", `Url ${refusal}.`)]);
+        if (refusal !== null) throw invalidFields([fieldError("/Url", "value_not_allowed", `Url ${refusal}.`)]);
         await lockProject(tx, caller.projectId);
         const project = await findProject.first(tx, { id: caller.projectId });
-        if (project === undefined) throw new Fault("token_invalid", "The token's project is gone.");
-        holdQuota(project.quotas, "Webhooks", await table.countWebhooks(tx, caller.projectId), 1);
+        if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+        requireQuota(project.quotas, "Webhooks", await table.countWebhooks(tx, caller.projectId), 1);
         const made = body.Secret ?? Buffer.from(context.randomBytes(secretBytes)).toString("hex");
         const row = await table.insertWebhook(tx, {
           project_id: caller.projectId,
@@ -85,14 +85,14 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
           labels: JSON.stringify(body.Labels ?? {}),
           version: 1,
         });
-        await nudge(tx, keeper, 0);
+        await requestReconcile(tx, reconciler, 0);
         const shown = dryRun ? { ...row, id: 0 } : row;
         const after = showWebhook(shown);
         return {
           answer: { ...after, Secret: dryRun || body.Secret !== undefined ? "" : made },
           tag: webhookTag(shown),
-          happenings: [{ type: "webhook.created", id: row.id, parent: null, before: null, after }],
-          settle: settleOf(row.id),
+          changes: [{ type: "webhook.created", id: row.id, parent: null, before: null, after }],
+          refresh: settleOf(row.id),
         };
       },
     }),
@@ -104,8 +104,8 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         await table.deleteWebhook(tx, row.id);
         return {
           answer: undefined,
-          happenings: [{ type: "webhook.deleted", id: row.id, parent: null, before: showWebhook(row), after: null }],
-          settle: settleOf(row.id),
+          changes: [{ type: "webhook.deleted", id: row.id, parent: null, before: showWebhook(row), after: null }],
+          refresh: settleOf(row.id),
         };
       },
     },
@@ -130,9 +130,9 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         expect(webhookTag(webhook));
         const row = await table.findDelivery(tx, webhook.id, params.deliveryID);
         if (row === undefined)
-          throw new Fault("delivery_not_found", `Webhook ${webhook.id} has no delivery ${params.deliveryID}.`);
+          throw new ApiError("delivery_not_found", `Webhook ${webhook.id} has no delivery ${params.deliveryID}.`);
         if ((await table.findEvent.first(tx, { id: row.event_id })) === undefined)
-          throw new Fault("action_not_allowed", `Event ${row.event_id} is not kept any longer.`);
+          throw new ApiError("action_not_allowed", `Event ${row.event_id} is not kept any longer.`);
         // What waits in its turn is only tried sooner; in a webhook that has failed nothing has a turn.
         const isResend = row.due === null || webhook.state === "Failed";
         const change = {
@@ -142,8 +142,8 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
           is_resend: isResend ? 1 : row.is_resend,
         } as const;
         await table.updateDelivery(tx, row.id, change);
-        await nudge(tx, keeper, 0);
-        return { answer: showDelivery({ ...row, ...change }), happenings: [], settle: settleOf(webhook.id) };
+        await requestReconcile(tx, reconciler, 0);
+        return { answer: showDelivery({ ...row, ...change }), changes: [], refresh: settleOf(webhook.id) };
       },
     },
   };

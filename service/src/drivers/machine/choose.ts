@@ -6,17 +6,17 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Log } from "../../base/log.ts";
 import type { Exec } from "../exec.ts";
-import { type Canary, virtualisation } from "./accelerator.ts";
-import { detectMachine } from "./detect.ts";
-import { listServers, makeServers } from "./folder.ts";
-import { listImages } from "./image.ts";
-import type { BackupPlace } from "./imagefolder.ts";
-import { createOperatorImages, prepareImages } from "./imagestock.ts";
-import type { DiskLimits } from "./live.ts";
-import type { MachineDriver } from "./port.ts";
-import { uidOf } from "./process.ts";
-import { openQemu } from "./qemu.ts";
-import { createSim } from "./sim.ts";
+import type { BackupPlace } from "./image/folder.ts";
+import { listImages } from "./image/manifest.ts";
+import { createOperatorImages, prepareImages } from "./image/operatorimages.ts";
+import type { MachineDriver } from "./interface.ts";
+import { type Canary, virtualisation } from "./qemu/accelerator.ts";
+import { detectMachine } from "./qemu/detect.ts";
+import { listServers, makeServers } from "./qemu/folder.ts";
+import type { DiskLimits } from "./qemu/live.ts";
+import { uidOf } from "./qemu/process.ts";
+import { openQemu } from "./qemu/qemu.ts";
+import { createSim } from "./sim/sim.ts";
 
 export interface ChooseOptions {
   readonly exec: Exec;

@@ -8,7 +8,7 @@ import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request a
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import { createJudge } from "./address.ts";
-import type { Answer, Message, Sender } from "./port.ts";
+import type { Answer, Message, Sender } from "./interface.ts";
 
 export interface SenderOptions {
   /** Addresses and blocks that may be called though they are not public. */

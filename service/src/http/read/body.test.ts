@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { Type } from "typebox";
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { type BodyHeaders, decodeBody } from "./body.ts";
 import { readFields } from "./fields.ts";
 
@@ -16,7 +16,7 @@ function read(body: string | Uint8Array, headers: BodyHeaders = {}, strict = fal
     const raw = decodeBody(typeof body === "string" ? encode(body) : body, headers, strict);
     return readFields(field, raw, { strict }).value.a;
   } catch (error) {
-    assert.ok(error instanceof Fault, String(error));
+    assert.ok(error instanceof ApiError, String(error));
     assert.ok(error.message.length < 200 && !error.message.includes("\n"));
     return error.code;
   }
@@ -148,7 +148,7 @@ test("whatever the bytes and headers, decoding throws nothing but a fault", () =
       try {
         decodeBody(bytes, { contentType }, strict);
       } catch (error) {
-        assert.ok(error instanceof Fault, String(error));
+        assert.ok(error instanceof ApiError, String(error));
       }
     }),
     { numRuns: 1000 },

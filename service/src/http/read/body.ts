@@ -2,7 +2,7 @@
  * From bytes to fields, before anyone asks which fields there should be (docs/spec.md#reading-the-request-body, rules 1-7). What the body looks like
  * decides how it is read, not what its media type claims: clients in the field send forms as JSON and JSON as forms.
  */
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { type FormNode, parseForm } from "./form.ts";
 import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseJson } from "./json.ts";
 import { asciiLower, quote } from "./text.ts";
@@ -62,20 +62,23 @@ function claimOf(contentType: string): "json" | "form" | "any" {
   if (type === "" || type === "text/plain") return "any";
   if (type === "application/json" || type === "text/json" || type.endsWith("+json")) return "json";
   if (type === "application/x-www-form-urlencoded") return "form";
-  throw new Fault("media_type_not_supported", `The media type ${quote(type)} is not supported; send application/json.`);
+  throw new ApiError(
+    "media_type_not_supported",
+    `The media type ${quote(type)} is not supported; send application/json.`,
+  );
 }
 
 function holdEncoding(contentEncoding: string): void {
   const encoding = asciiLower(contentEncoding).trim();
   if (encoding !== "" && encoding !== "identity")
-    throw new Fault("media_type_not_supported", `The content encoding ${quote(encoding)} is not supported.`);
+    throw new ApiError("media_type_not_supported", `The content encoding ${quote(encoding)} is not supported.`);
 }
 
 function decodeText(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw new Fault("body_not_readable", "The body is not UTF-8.");
+    throw new ApiError("body_not_readable", "The body is not UTF-8.");
   }
 }
 
@@ -85,7 +88,7 @@ function ofForm(text: string, strict: boolean): RawFields {
 
 function ofJson(value: Json, text: string | null): RawFields {
   if (!isJsonObject(value))
-    throw new Fault("body_not_object", `The body is ${isList(value) ? "a list" : "a single value"}.`);
+    throw new ApiError("body_not_object", `The body is ${isList(value) ? "a list" : "a single value"}.`);
   return { kind: "json", fields: value, text };
 }
 

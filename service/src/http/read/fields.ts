@@ -3,7 +3,7 @@
  * for all operations, so that a client learns once how Brume reads; what a schema says is turned into functions when it is first met, and
  * kept.
  */
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import type { Static, TObject } from "typebox";
 import { fieldProblem } from "../../base/fieldproblem.ts";
 import type { RawFields } from "./body.ts";
@@ -50,7 +50,7 @@ export function readFields<S extends TObject>(
   schema: S,
   raw: RawFields,
   options: { readonly strict: boolean; readonly ignored?: ReadonlySet<string> },
-): { value: Static<S>; faults: FieldFault[] } {
+): { value: Static<S>; faults: FieldError[] } {
   let plan = plans.get(schema);
   if (plan === undefined) {
     plan = compileObject(schema, false);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { type FormNode, parseForm, partsOf, splitName } from "./form.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
@@ -15,7 +15,7 @@ function show(node: FormNode): unknown {
 }
 
 function isRefused(error: unknown): boolean {
-  assert.ok(error instanceof Fault, String(error));
+  assert.ok(error instanceof ApiError, String(error));
   assert.equal(error.code, "body_not_readable");
   return true;
 }

@@ -3,7 +3,7 @@
  * the structure: `SshKeys[]`, `Labels[env]`, `Rules[0].Name`. Here they become a tree that knows no schema; reading decides
  * which branch is a list, a map or an object.
  */
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { maxDepth } from "./json.ts";
 import { asciiLower, percentDecode } from "./text.ts";
 
@@ -75,14 +75,15 @@ export function decodePart(text: string): string | null {
  * its own. Throws `body_not_readable`.
  */
 export function parseForm(text: string, strict: boolean): FormNode {
-  if (!text.includes("=")) throw new Fault("body_not_readable", "The body is neither JSON nor a form.");
+  if (!text.includes("=")) throw new ApiError("body_not_readable", "The body is neither JSON nor a form.");
   const root = createNode();
   for (const [rawName, rawValue] of splitPairs(text)) {
     const name = decodePart(rawName);
     const value = decodePart(rawValue ?? "");
-    if (name === null || value === null) throw new Fault("body_not_readable", "The form is not percent-encoded UTF-8.");
+    if (name === null || value === null)
+      throw new ApiError("body_not_readable", "The form is not percent-encoded UTF-8.");
     const [field = "", ...steps] = splitName(name);
-    if (steps.length >= maxDepth) throw new Fault("body_not_readable", `The form has more than ${maxDepth} levels.`);
+    if (steps.length >= maxDepth) throw new ApiError("body_not_readable", `The form has more than ${maxDepth} levels.`);
     let node = reach(root, strict ? field : asciiLower(field));
     for (const step of steps) node = reach(node, step);
     node.values.push(value);

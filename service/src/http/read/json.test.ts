@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { isWrittenNumber, type JsonObject, parseJson, repeatedKeys, textOf } from "./json.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
 const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
 
 function isRefused(error: unknown): boolean {
-  assert.ok(error instanceof Fault, String(error));
+  assert.ok(error instanceof ApiError, String(error));
   assert.equal(error.code, "body_not_readable");
   return true;
 }

@@ -3,7 +3,7 @@
  * bodies where that matters (strict mode, odd numbers, escapes that could be half a character) and for relaxed JSON; plain bodies
  * go through `JSON.parse`, which is faster.
  */
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 
 const written = Symbol("written");
 
@@ -71,7 +71,7 @@ export function parseJson(text: string, relaxed: boolean): Json {
   let at = 0;
 
   function fail(what: string): never {
-    throw new Fault("body_not_readable", `The body is not JSON: ${what} at character ${at + 1}.`);
+    throw new ApiError("body_not_readable", `The body is not JSON: ${what} at character ${at + 1}.`);
   }
 
   function skipBlanks(): void {

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { decodeCursor, encodeCursor, linkNext } from "./page.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
 const unit = fc.oneof(fc.nat(0x7f), fc.nat(0xffff)).map((code) => String.fromCharCode(code));
 
 function isRefused(error: unknown): boolean {
-  assert.ok(error instanceof Fault);
+  assert.ok(error instanceof ApiError);
   assert.equal(error.code, "query_invalid");
   assert.equal(error.errors[0]?.pointer, "?cursor");
   return true;

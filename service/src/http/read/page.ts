@@ -2,7 +2,7 @@
  * Where the next page of a list begins (docs/spec.md#lists). All lists page by id, so a cursor is an id in a wrapping that invites
  * nobody to build one; its version lets a later Brume refuse it rather than misread it.
  */
-import { faultAt } from "../../base/fault.ts";
+import { errorAt } from "../../base/error.ts";
 import { decodePart, splitPairs } from "./form.ts";
 import { asciiLower } from "./text.ts";
 
@@ -23,7 +23,7 @@ export function encodeCursor(position: Position): string {
 export function decodeCursor(text: string): Position {
   const position = text.length > maxLength ? null : parse(text);
   if (position === null || encodeCursor(position) !== text)
-    throw faultAt("query_invalid", "?cursor", "cursor must come from the Link header of an earlier answer.");
+    throw errorAt("query_invalid", "?cursor", "cursor must come from the Link header of an earlier answer.");
   return position;
 }
 

@@ -2,9 +2,9 @@
  * The query of a request target: the few names that mean something there, read like the fields of a form (docs/spec.md#lists,
  * #headers-and-queries-for-changes). Clients in the field repeat whole bodies in it, so everything else is ignored.
  */
-import type { FieldFault } from "@brume/api/errors.ts";
+import type { FieldError } from "@brume/api/errors.ts";
 import { type Static, type TObject, Type } from "typebox";
-import { type Fault, invalidQuery } from "../../base/fault.ts";
+import { type ApiError, invalidQuery } from "../../base/error.ts";
 import { readFields } from "./fields.ts";
 import { createNode, decodePart, reach, splitPairs } from "./form.ts";
 import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
@@ -12,7 +12,7 @@ import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
 export interface QueryReading<S extends TObject> {
   readonly value: Static<S>;
   readonly dryRun: boolean;
-  readonly faults: FieldFault[];
+  readonly faults: FieldError[];
 }
 
 const dryRunOnly = Type.Object({ dryRun: Type.Optional(Type.Boolean()) });
@@ -53,8 +53,8 @@ export function readQuery<S extends TObject>(
   if (query === "" && schema === undefined) return { value: {} as Static<S>, dryRun: false, faults: [] };
   const plan = planOf(schema ?? nothing, options.change);
   const root = createNode();
-  const faults: FieldFault[] = [];
-  const unknown: FieldFault[] = [];
+  const faults: FieldError[] = [];
+  const unknown: FieldError[] = [];
   for (const [rawName, rawValue] of splitPairs(encodeHighBytes(query))) {
     const shown = decodePart(rawName) ?? rawName;
     const name = plan.names.get(asciiLower(shown));
@@ -78,14 +78,14 @@ function take(values: string[], name: string, value: string): void {
   else values.push(value);
 }
 
-function fault(name: string, code: FieldFault["code"], detail: string): FieldFault {
+function fault(name: string, code: FieldError["code"], detail: string): FieldError {
   return { pointer: `?${pointerStep(name)}`, code, detail };
 }
 
 const ofStrictMode: ReadonlySet<string> = new Set(["unknown_field", "duplicate_field"]);
 
 /** All faults of a read's parameters as one; null: there are none, or only those that strict mode finds in what is written. */
-export function queryFault(faults: readonly FieldFault[]): Fault | null {
+export function queryFault(faults: readonly FieldError[]): ApiError | null {
   const found = faults.filter(({ code }) => !ofStrictMode.has(code));
   return found.length === 0 ? null : invalidQuery(found);
 }

@@ -1,5 +1,5 @@
 /** How reading tells what is wrong: a pointer, a code, and a sentence that says what was wanted and what came instead. */
-import type { FieldCode, FieldFault } from "@brume/api/errors.ts";
+import type { FieldCode, FieldError } from "@brume/api/errors.ts";
 import type { FieldProblem } from "../../base/fieldproblem.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { isList, isWrittenNumber, textOf } from "./json.ts";
@@ -11,7 +11,7 @@ const maxFaults = 1000;
 
 /** One body being read. */
 export interface Reading extends Mode {
-  readonly faults: FieldFault[];
+  readonly faults: FieldError[];
   /** Two spellings of one name were met. */
   ambiguous: boolean;
   /** Names that strict mode does not know and lets pass, of the whole object only. */

@@ -6,7 +6,7 @@ import { contract } from "@brume/api/contract.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import fc from "fast-check";
 import { type TObject, Type } from "typebox";
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { decodeBody } from "./body.ts";
 import { readFields } from "./fields.ts";
 
@@ -53,7 +53,7 @@ test("whatever the fields are, reading them throws nothing, and strict mode neve
         for (const { pointer, detail } of relaxed.faults) assert.ok(pointer.startsWith("/") && !/[\r\n]/.test(detail));
         if (read(body, text, true).faults.length === 0) assert.deepEqual(relaxed.faults, []);
       } catch (error) {
-        assert.ok(error instanceof Fault, String(error));
+        assert.ok(error instanceof ApiError, String(error));
       }
     }),
     { numRuns: 2000 },

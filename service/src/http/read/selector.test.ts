@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Fault } from "../../base/fault.ts";
+import { ApiError } from "../../base/error.ts";
 import { matches, nameMatcher, parseSelector, type Requirement, stateMatcher } from "./selector.ts";
 
 /** Anything that a string can hold, halves of surrogate pairs too. */
@@ -65,7 +65,7 @@ test("selectors that are refused, with the place", () => {
     assert.throws(
       () => parseSelector(text),
       (error) => {
-        assert.ok(error instanceof Fault);
+        assert.ok(error instanceof ApiError);
         assert.equal(error.code, "query_invalid", text);
         assert.equal(error.errors[0]?.pointer, "?label");
         assert.match(error.message, new RegExp(` at character ${place}, not `), `${text}: ${error.message}`);
@@ -132,7 +132,7 @@ test("whatever the text, reading a selector throws nothing but query_invalid", (
       try {
         assert.ok(parseSelector(text).length > 0);
       } catch (error) {
-        assert.ok(error instanceof Fault && error.code === "query_invalid");
+        assert.ok(error instanceof ApiError && error.code === "query_invalid");
       }
     }),
   );

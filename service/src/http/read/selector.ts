@@ -3,7 +3,7 @@
  * strangers, so none of them may cost more than a walk along the text.
  */
 import { labelKey, labelValue } from "@brume/api/common.ts";
-import { faultAt } from "../../base/fault.ts";
+import { errorAt } from "../../base/error.ts";
 import { quote } from "./text.ts";
 
 /** One condition on one label. `=` is `in` with one value, `!=` is `notin` with one. */
@@ -20,7 +20,7 @@ export function parseSelector(text: string): Requirement[] {
 
   function fail(wanted: string): never {
     const found = at < text.length ? quote(text.slice(at)) : "nothing";
-    throw faultAt("query_invalid", "?label", `label must have ${wanted} at character ${at + 1}, not ${found}.`);
+    throw errorAt("query_invalid", "?label", `label must have ${wanted} at character ${at + 1}, not ${found}.`);
   }
 
   function match(pattern: RegExp): string {

@@ -6,14 +6,14 @@ import type { ImageRow } from "../../catalog/table.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { findShared, updateLink } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
-import { hostNameOf, numberedHostName } from "../hostname.ts";
+import { hostNameOf, numberedHostName } from "../model/hostname.ts";
+import { createPassword } from "../model/password.ts";
 import { numberOf, type OrphanRow } from "../orphantable.ts";
-import { createPassword } from "../password.ts";
 import { insertServer, type ServerRow } from "../table.ts";
+import type { Cause, FlowContext } from "./context.ts";
+import { emitServerEvent } from "./events.ts";
 import { joinNetwork } from "./network.ts";
-import { orderSettle } from "./settle.ts";
-import { tellServer } from "./tell.ts";
-import type { Cause, FlowTools } from "./tools.ts";
+import { queueReconcile } from "./reconcile.ts";
 
 /** Where nothing is known of what it had. */
 const least = { cpu: 1, ram: 512, hdd: 1 } as const;
@@ -25,7 +25,7 @@ export const sizesOfOrphan = ({ cpu, ram, hdd }: OrphanRow, { min_ram }: Pick<Im
   hdd: hdd || least.hdd,
 });
 
-export interface AdoptWish {
+export interface AdoptInput {
   readonly project: number;
   readonly image: ImageRow;
   /** The disk was made from that image, so its guest is known. */
@@ -36,11 +36,11 @@ export interface AdoptWish {
 
 /** The caller has checked quotas, capacity and image. Throws `network_full`. */
 export async function adoptServer(
-  tools: FlowTools,
+  tools: FlowContext,
   tx: Tx,
   settle: Flow,
   orphan: OrphanRow,
-  { project, image, isOrigin, name, location }: AdoptWish,
+  { project, image, isOrigin, name, location }: AdoptInput,
   by: Cause | null,
 ): Promise<ServerRow> {
   const { clock, sealer, random } = tools;
@@ -85,7 +85,7 @@ export async function adoptServer(
   });
   const [link] = await joinNetwork(tools, tx, home.id, { server: id, hostName, now, pointer: "" });
   await updateLink(tx, link.id, { state: "Active" });
-  await tellServer(tools, tx, server, "created", by);
-  await orderSettle(tools, tx, settle, server);
+  await emitServerEvent(tools, tx, server, "created", by);
+  await queueReconcile(tools, tx, settle, server);
   return server;
 }

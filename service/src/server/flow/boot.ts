@@ -3,11 +3,11 @@
  * trouble and takes nothing of its time: an hour in the queue is as good as none.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Machine } from "../../drivers/machine/port.ts";
+import type { MachineSpec } from "../../drivers/machine/interface.ts";
 import type { Done, Wait } from "../../engine/flow.ts";
 import { findAnyServer } from "../table.ts";
-import { activate, cardsOf, changeServer, mustFind, plugIn, readTail, waitForNetwork, wishFor } from "./steps.ts";
-import { attempt, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { attempt, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { activate, changeServer, machineSpecFor, mustFind, nicsOf, plugIn, readTail, waitForNetwork } from "./steps.ts";
 
 /** Of a host that starts hundreds of servers. */
 const longestQueue = 4 * 3_600_000;
@@ -16,7 +16,7 @@ const longestQueue = 4 * 3_600_000;
 const pauseBehind = (before: number): number => Math.min(15_000, 1000 * (1 + before));
 
 /** Null: it runs. */
-export async function ensureRunning(tools: FlowTools, machine: Machine): Promise<Wait | null> {
+export async function ensureRunning(tools: FlowContext, machine: MachineSpec): Promise<Wait | null> {
   const { id } = machine;
   const before = await attempt(
     "boot_failed",
@@ -25,7 +25,7 @@ export async function ensureRunning(tools: FlowTools, machine: Machine): Promise
     () => readTail(tools, id),
   );
   if (before === null) return null;
-  const overdue = troubleOf("boot_failed", `Server ${id} waited in vain for its turn to boot.`);
+  const overdue = stepErrorOf("boot_failed", `Server ${id} waited in vain for its turn to boot.`);
   return {
     wait: pauseBehind(before),
     detail: `waits for its turn to boot, ${before} before it`,
@@ -35,19 +35,19 @@ export async function ensureRunning(tools: FlowTools, machine: Machine): Promise
 }
 
 /** The machine as the row says: on or off. What flows fall back to when they are undone. */
-export async function ensurePower(tools: FlowTools, id: number, signal: AbortSignal): Promise<void> {
+export async function ensurePower(tools: FlowContext, id: number, signal: AbortSignal): Promise<void> {
   const server = await mustFind(tools, id);
   if (server.state !== "Active" || server.is_on === 0) {
     await tools.machines.ensureStopped(id, "cut");
     return;
   }
-  const machine = await wishFor(tools, server);
+  const machine = await machineSpecFor(tools, server);
   for (;;) {
     const before = await tools.machines.ensureRunning(machine);
     if (before === null) break;
     await sleep(pauseBehind(before), undefined, { signal });
   }
-  await plugIn(tools, id, cardsOf());
+  await plugIn(tools, id, nicsOf());
 }
 
 interface BootOptions {
@@ -59,7 +59,7 @@ interface BootOptions {
 /**
  * The machine runs, with its cards in their networks. `Start` gives back what a resize took and leaves alone what was off.
  */
-export function bootStep<Input>(tools: FlowTools, { name = "Boot", from }: BootOptions): ServerStep<Input> {
+export function bootStep<Input>(tools: FlowContext, { name = "Boot", from }: BootOptions): ServerStep<Input> {
   return {
     name,
     async do({ subject, facts }): Promise<Done<Facts> | Wait> {
@@ -68,8 +68,8 @@ export function bootStep<Input>(tools: FlowTools, { name = "Boot", from }: BootO
       if (name === "Start" && !wasOn) return { detail: "it was off", facts: { wasOn } };
       // The number is stored with the record of the step, so a second try starts what the first has started.
       const boot = from === "new" || !wasOn ? server.boot + 1 : server.boot;
-      const isIn = cardsOf(facts.link);
-      const queued = await ensureRunning(tools, await wishFor(tools, { ...server, boot }, isIn));
+      const isIn = nicsOf(facts.link);
+      const queued = await ensureRunning(tools, await machineSpecFor(tools, { ...server, boot }, isIn));
       if (queued !== null) return queued;
       const waiting = await plugIn(tools, subject, isIn);
       if (waiting.length > 0) return waitForNetwork(subject, waiting);
@@ -95,14 +95,14 @@ export function bootStep<Input>(tools: FlowTools, { name = "Boot", from }: BootO
 }
 
 /** The power is cut. `wish`: it stays off; else it is off for a moment, and the row still wants it on. */
-export function stopStep<Input>(tools: FlowTools, wish: "off" | "moment"): ServerStep<Input> {
+export function stopStep<Input>(tools: FlowContext, spec: "off" | "moment"): ServerStep<Input> {
   return {
     name: "Stop",
     async do({ subject }) {
       await tools.machines.ensureStopped(subject, "cut");
       return { detail: "power off" };
     },
-    ...(wish === "off" && {
+    ...(spec === "off" && {
       save: async (tx, { subject, facts }) =>
         void (await changeServer(tools, tx, subject, { is_on: 0 }, facts.by ?? null)),
     }),

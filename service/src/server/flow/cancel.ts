@@ -3,7 +3,7 @@
 import type { Run } from "../../engine/flow.ts";
 import { cancel, type Only, type Task, type TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
-import type { FlowTools } from "./tools.ts";
+import type { FlowContext } from "./context.ts";
 
 /** A task as its flow sees it when it never got its turn. */
 const runOf = (task: Task): Run => ({
@@ -18,7 +18,7 @@ const runOf = (task: Task): Run => ({
 
 /** Cancels the work on a server, all of it or as `only` says. */
 export async function cancelWork(
-  { clock, flowOf }: FlowTools,
+  { clock, flowOf }: FlowContext,
   tx: Tx,
   server: number,
   why: TaskError,

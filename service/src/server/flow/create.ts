@@ -6,37 +6,37 @@
 import { findProject } from "../../account/table.ts";
 import type { Done, Ending, Flow, Run } from "../../engine/flow.ts";
 import { find, type Task } from "../../engine/task.ts";
-import { showAddress } from "../../network/plan.ts";
+import { showAddress } from "../../network/model/plan.ts";
 import { findShared } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
-import { numberedHostName } from "../hostname.ts";
-import { createPassword } from "../password.ts";
-import type { ServerSpec } from "../plan.ts";
-import { flowName } from "../state.ts";
+import { numberedHostName } from "../model/hostname.ts";
+import { createPassword } from "../model/password.ts";
+import type { ServerSpec } from "../model/plan.ts";
+import { flowName } from "../model/state.ts";
 import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
 import { bootStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
+import { attempt, type Cause, errorFor, type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import { serverFlow, startOn, stepsOf } from "./define.ts";
+import { emitServerEvent } from "./events.ts";
 import { ensureImageFolder } from "./fetch.ts";
-import { serverFlow, startOn, stepsOf } from "./form.ts";
 import { failServer, noteGroup } from "./group.ts";
 import { joinNetwork } from "./network.ts";
+import { type QueueSlotFlow, queueSlot, releaseQueueSlot, snapshotStep } from "./queueslot.ts";
+import { queueReconcile } from "./reconcile.ts";
 import { renewBackup, renewGuest } from "./renew.ts";
-import { orderSettle } from "./settle.ts";
-import { changeServer, guestSteps, mustFind, waitForPlace, wishFor } from "./steps.ts";
-import { tellServer } from "./tell.ts";
-import { attempt, type Cause, errorFor, type Facts, type FlowTools, type ServerStep } from "./tools.ts";
-import { endTurn, orderTurn, snapshotStep, type TurnFlow } from "./turn.ts";
+import { changeServer, guestSteps, machineSpecFor, mustFind, waitForQueueSlot } from "./steps.ts";
 
 export interface CopyInput {
   readonly source: number;
 }
 const hour = 3_600_000;
 
-export function createFlows(tools: FlowTools, settle: Flow) {
+export function createFlows(tools: FlowContext, settle: Flow) {
   const { machines } = tools;
   const reserve = <Input>(): ServerStep<Input> => ({ name: "Reserve" });
   const undisk = ({ subject }: { readonly subject: number }): Promise<void> => machines.remove(subject);
-  const network = <Input>(): ServerStep<Input> => ({ name: "Network", do: (run) => waitForPlace(tools, run) });
+  const network = <Input>(): ServerStep<Input> => ({ name: "Network", do: (run) => waitForQueueSlot(tools, run) });
   const ended = (tx: Tx, run: { readonly task: number; readonly subject: number }, ending: Ending) =>
     endMaking(tools, tx, settle, run, ending);
 
@@ -64,7 +64,7 @@ export function createFlows(tools: FlowTools, settle: Flow) {
       reserve(),
       snapshotStep<CopyInput>(tools, ({ source }) => source, {
         async take(subject, { source }) {
-          const machine = await wishFor(tools, await mustFind(tools, subject), () => false);
+          const machine = await machineSpecFor(tools, await mustFind(tools, subject), () => false);
           await attempt("snapshot_failed", `Server ${source} could not be copied`, () =>
             machines.ensureDisk(machine, { server: source }),
           );
@@ -92,7 +92,7 @@ export function createFlows(tools: FlowTools, settle: Flow) {
       ...guestSteps<CopyInput>(tools),
     ],
     async ended(tx, run, ending) {
-      await endTurn(tools, tx, run.input.source, run.task);
+      await releaseQueueSlot(tools, tx, run.input.source, run.task);
       await ended(tx, run, ending);
     },
   });
@@ -100,14 +100,14 @@ export function createFlows(tools: FlowTools, settle: Flow) {
   return { create, copy };
 }
 
-async function fillDisk(tools: FlowTools, server: ServerRow, source: { image: string } | { server: number }) {
-  const machine = await wishFor(tools, server, () => false);
+async function fillDisk(tools: FlowContext, server: ServerRow, source: { image: string } | { server: number }) {
+  const machine = await machineSpecFor(tools, server, () => false);
   await attempt("disk_failed", `The disk of server ${server.id} could not be made`, () =>
     tools.machines.ensureDisk(machine, source),
   );
 }
 
-async function makeDisk(tools: FlowTools, run: Pick<Run, "subject" | "signal" | "note">): Promise<Done<Facts>> {
+async function makeDisk(tools: FlowContext, run: Pick<Run, "subject" | "signal" | "note">): Promise<Done<Facts>> {
   const server = await mustFind(tools, run.subject);
   await fillDisk(tools, server, { image: await ensureImageFolder(tools, server, run) });
   const renewed = await renewBackup(tools, server, run.signal);
@@ -116,7 +116,7 @@ async function makeDisk(tools: FlowTools, run: Pick<Run, "subject" | "signal" | 
 
 /** The state of the server that was made, or not, and what hangs on it. */
 async function endMaking(
-  tools: FlowTools,
+  tools: FlowContext,
   tx: Tx,
   settle: Flow,
   { task, subject }: { readonly task: number; readonly subject: number },
@@ -135,12 +135,12 @@ async function endMaking(
   await noteGroup(tools, tx, settle, server);
 }
 
-async function stand(tools: FlowTools, tx: Tx, settle: Flow, { id, project_id }: ServerRow, ending: Ending) {
+async function stand(tools: FlowContext, tx: Tx, settle: Flow, { id, project_id }: ServerRow, ending: Ending) {
   const isBlocked = (await findProject.first(tx, { id: project_id }))?.is_blocked === 1;
   const server = await changeServer(tools, tx, id, { state: isBlocked ? "Blocked" : "Active" }, null);
   if (ending === "Failed")
     await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} was not ready in time.`));
-  if (isBlocked) await orderSettle(tools, tx, settle, server);
+  if (isBlocked) await queueReconcile(tools, tx, settle, server);
 }
 
 export interface Made {
@@ -149,7 +149,7 @@ export interface Made {
 }
 
 /** The row with its keys and its link; the caller has held quotas, room and references. Throws as `reserveLink` does. */
-async function insert(tools: FlowTools, tx: Tx, project: number, batch: number | null, spec: ServerSpec) {
+async function insert(tools: FlowContext, tx: Tx, project: number, batch: number | null, spec: ServerSpec) {
   const { clock, sealer, random } = tools;
   const now = clock.now();
   const { cpu, ram, hdd } = spec;
@@ -203,29 +203,29 @@ async function insert(tools: FlowTools, tx: Tx, project: number, batch: number |
   return { server, facts: { link: link.id }, done: { Reserve: `${showAddress(link.ip)} on network ${home.id}` } };
 }
 
-export async function orderCreate(
-  tools: FlowTools,
+export async function queueCreate(
+  tools: FlowContext,
   tx: Tx,
   flow: Flow<null, Facts>,
   { project, batch, spec, by }: { project: number; batch: number | null; spec: ServerSpec; by: Cause | null },
 ): Promise<Made> {
   const { server, ...reserved } = await insert(tools, tx, project, batch, spec);
-  await tellServer(tools, tx, server, "created", by);
+  await emitServerEvent(tools, tx, server, "created", by);
   const steps = stepsOf("Create", spec.waitFor);
   return { server, task: await startOn(tools, tx, flow, server, null, by, { ...reserved, steps }) };
 }
 
 /** The caller has held the order against the source's queue. */
-export async function orderCopy(
-  tools: FlowTools,
+export async function queueCopy(
+  tools: FlowContext,
   tx: Tx,
-  { copy, turn }: { readonly copy: Flow<CopyInput, Facts>; readonly turn: TurnFlow },
+  { copy, turn }: { readonly copy: Flow<CopyInput, Facts>; readonly turn: QueueSlotFlow },
   { source, spec, by }: { source: ServerRow; spec: ServerSpec; by: Cause | null },
 ): Promise<Made> {
   const { server, ...reserved } = await insert(tools, tx, source.project_id, null, spec);
-  await tellServer(tools, tx, server, "created", by);
+  await emitServerEvent(tools, tx, server, "created", by);
   const steps = stepsOf("Copy", spec.waitFor);
   const task = await startOn(tools, tx, copy, server, { source: source.id }, by, { ...reserved, steps });
-  await orderTurn(tools, tx, turn, source, task, by);
+  await queueSlot(tools, tx, turn, source, task, by);
   return { server, task };
 }

@@ -6,9 +6,10 @@ import type { Done, Flow, Wait } from "../../engine/flow.ts";
 import { find, forget, type Task } from "../../engine/task.ts";
 import { findNetwork } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
+import { listLinkedNetworks } from "../links.ts";
+import { uuidOf } from "../model/machinespec.ts";
+import { flowName } from "../model/state.ts";
 import { retire } from "../orphantable.ts";
-import { listPlaces } from "../place.ts";
-import { flowName } from "../state.ts";
 import {
   type BatchRow,
   deleteBatch,
@@ -20,15 +21,14 @@ import {
   type ServerRow,
   updateBatch,
 } from "../table.ts";
-import { uuidOf } from "../wish.ts";
 import { cancelWork } from "./cancel.ts";
-import { serverFlow, startOn } from "./form.ts";
+import { type Cause, errorFor, type Facts, type FlowContext } from "./context.ts";
+import { serverFlow, startOn } from "./define.ts";
+import { emitActionEvent, emitBatchEvent, emitServerEvent } from "./events.ts";
 import { leaveNetworks } from "./network.ts";
 import { changeServer, isServed, waitForNetwork } from "./steps.ts";
-import { tellAction, tellBatch, tellServer } from "./tell.ts";
-import { type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
 
-export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
+export function deleteFlow(tools: FlowContext): Flow<null, Facts> {
   const { store, machines } = tools;
   return serverFlow<null>(tools, {
     name: flowName("Delete"),
@@ -38,7 +38,7 @@ export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
         name: "Stop",
         async do({ subject }) {
           await machines.ensureStopped(subject, "cut");
-          const networks = (await listPlaces(store.read, subject)).map(({ network }) => network.id);
+          const networks = (await listLinkedNetworks(store.read, subject)).map(({ network }) => network.id);
           return { detail: "power off", facts: { networks } };
         },
       },
@@ -58,7 +58,7 @@ export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
       { name: "Release" },
     ],
     announce: async (tx, task, what) => {
-      if (what !== "ended") await tellAction(tools, tx, task, what);
+      if (what !== "ended") await emitActionEvent(tools, tx, task, what);
     },
     async ended(tx, { task, subject, facts }) {
       const server = await findAnyServer(tx, subject);
@@ -66,11 +66,11 @@ export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
       const { by = null } = facts;
       // Here, because of what is gone nothing is told any more.
       const ended = await find(tx, task);
-      if (ended !== undefined) await tellAction(tools, tx, ended, "ended");
+      if (ended !== undefined) await emitActionEvent(tools, tx, ended, "ended");
       await deleteServer(tx, subject);
       const date = tools.clock.now();
       await retire(tx, { kind: "Server", name: String(subject), uuid: uuidOf(server), date });
-      await tellServer(tools, tx, server, "deleted", by);
+      await emitServerEvent(tools, tx, server, "deleted", by);
       await forget(tx, { kind: "server", id: subject }, 0);
       const { batch_id, project_id } = server;
       const batch = batch_id === null ? undefined : await findBatch(tx, project_id, batch_id);
@@ -80,17 +80,17 @@ export function deleteFlow(tools: FlowTools): Flow<null, Facts> {
 }
 
 /** A group is gone with its last server. */
-async function buryBatch(tools: FlowTools, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
+async function buryBatch(tools: FlowContext, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
   // Two members that go at the same time would each see the other.
   await lockBatch(tx, batch.id);
   if ((await listMembers(tx, batch.id)).length > 0) return;
   await deleteBatch(tx, batch.id);
-  await tellBatch(tools, tx, batch, "deleted", by);
+  await emitBatchEvent(tools, tx, batch, "deleted", by);
 }
 
 /** Null when that has been ordered already. */
-export async function orderDelete(
-  tools: FlowTools,
+export async function queueDelete(
+  tools: FlowContext,
   tx: Tx,
   flow: Flow<null, Facts>,
   { id, state }: ServerRow,
@@ -103,8 +103,8 @@ export async function orderDelete(
 }
 
 /** All servers of the group that there still are, then the group. */
-export async function orderDeleteBatch(
-  tools: FlowTools,
+export async function queueDeleteBatch(
+  tools: FlowContext,
   tx: Tx,
   flow: Flow<null, Facts>,
   batch: BatchRow,
@@ -113,8 +113,8 @@ export async function orderDeleteBatch(
   const members = await listMembers(tx, batch.id);
   if (batch.state !== "Deleting") {
     const row = await updateBatch(tx, batch.id, { state: "Deleting" });
-    await tellBatch(tools, tx, row, "changed", by);
+    await emitBatchEvent(tools, tx, row, "changed", by);
   }
-  for (const server of members) await orderDelete(tools, tx, flow, server, by);
+  for (const server of members) await queueDelete(tools, tx, flow, server, by);
   await buryBatch(tools, tx, batch, by);
 }

@@ -1,11 +1,11 @@
 /** Images that are not on the host yet: fetched by the first step that needs one, with what callers see of it meanwhile. */
 import type { Clock } from "../../base/clock.ts";
 import { findImage, makeAvailable, noteFetched, updateImage } from "../../catalog/table.ts";
-import type { TransferOptions } from "../../drivers/machine/port.ts";
+import type { TransferOptions } from "../../drivers/machine/interface.ts";
 import type { Run } from "../../engine/flow.ts";
 import type { Store } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import { attempt, type FlowTools, troubleOf } from "./tools.ts";
+import { attempt, type FlowContext, stepErrorOf } from "./context.ts";
 
 /** Milliseconds between two writes of how far a download is. */
 const noteTime = 1000;
@@ -52,12 +52,12 @@ function describeProgress(name: string, done: number, total: number | null): str
 
 /** The folder of the image of a server's disk. An operator's image that is not on the host yet is fetched. */
 export async function ensureImageFolder(
-  tools: FlowTools,
+  tools: FlowContext,
   { image_id, project_id }: ServerRow,
   { signal, note }: Pick<Run, "signal" | "note">,
 ): Promise<string> {
   const { store, images } = tools;
-  const gone = () => troubleOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
+  const gone = () => stepErrorOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
   const image = await findImage(store.read, project_id, image_id);
   if (image === undefined) throw gone();
   const { id, name } = image;

@@ -7,15 +7,15 @@ import type { TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import { findBatch, listMembers, lockBatch, type ServerRow, updateBatch } from "../table.ts";
 import { cancelWork } from "./cancel.ts";
+import { errorFor, type FlowContext } from "./context.ts";
+import { emitBatchEvent } from "./events.ts";
 import { leaveNetworks } from "./network.ts";
-import { orderSettle } from "./settle.ts";
+import { queueReconcile } from "./reconcile.ts";
 import { changeServer } from "./steps.ts";
-import { tellBatch } from "./tell.ts";
-import { errorFor, type FlowTools } from "./tools.ts";
 
 /** Nothing is left of it but the row that says why. What there is of a machine goes in its turn, next. */
 export async function failServer(
-  tools: FlowTools,
+  tools: FlowContext,
   tx: Tx,
   settle: Flow,
   { id }: Pick<ServerRow, "id">,
@@ -25,12 +25,12 @@ export async function failServer(
   await leaveNetworks(tools, tx, id);
   const nothing = { is_on: 0, held_cpu: 0, held_ram: 0, held_hdd: 0 };
   const row = await changeServer(tools, tx, id, { state: "Failed", ...nothing, error: JSON.stringify(error) }, null);
-  await orderSettle(tools, tx, settle, row);
+  await queueReconcile(tools, tx, settle, row);
 }
 
 /** To be asked whenever the making of a member has ended. */
 export async function noteGroup(
-  tools: FlowTools,
+  tools: FlowContext,
   tx: Tx,
   settle: Flow,
   { project_id, batch_id: batch }: Pick<ServerRow, "project_id" | "batch_id">,
@@ -45,10 +45,10 @@ export async function noteGroup(
   if (members.some(({ state }) => state === "New")) return;
   const stands = members.some(({ state }) => state === "Active" || state === "Blocked");
   const changed = await updateBatch(tx, batch, { state: stands && !isUndone ? "Active" : "Failed" });
-  await tellBatch(tools, tx, changed, "changed", null);
+  await emitBatchEvent(tools, tx, changed, "changed", null);
 }
 
-async function undoMembers(tools: FlowTools, tx: Tx, settle: Flow, batch: number, members: readonly ServerRow[]) {
+async function undoMembers(tools: FlowContext, tx: Tx, settle: Flow, batch: number, members: readonly ServerRow[]) {
   const guilty = members.find(({ state }) => state === "Failed");
   const why = errorFor("batch_undone", `Server ${guilty?.id} of group ${batch} could not be made.`);
   for (const { id, state } of members)

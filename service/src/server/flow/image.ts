@@ -9,11 +9,11 @@ import { cancel, find, start, type Task, type TaskError } from "../../engine/tas
 import type { Tx } from "../../store/db.ts";
 import { retire } from "../orphantable.ts";
 import { findAnyServer, type ServerRow } from "../table.ts";
-import { codeOf } from "./settle.ts";
+import { attempt, type Cause, errorFor, type Facts, type FlowContext } from "./context.ts";
+import { emitImageEvent } from "./events.ts";
+import { type QueueSlotFlow, queueSlot, releaseQueueSlot, snapshotStep } from "./queueslot.ts";
+import { codeOf } from "./reconcile.ts";
 import { changeServer } from "./steps.ts";
-import { tellImage } from "./tell.ts";
-import { attempt, type Cause, errorFor, type Facts, type FlowTools } from "./tools.ts";
-import { endTurn, orderTurn, snapshotStep, type TurnFlow } from "./turn.ts";
 
 interface ImageInput {
   readonly server: number;
@@ -36,7 +36,7 @@ export const isOwnFolder = (folder: string): boolean =>
   Object.values(prefixes).some((prefix) => folder.startsWith(prefix));
 export const isBackupFolder = (folder: string): boolean => folder.startsWith(prefixes.Backup);
 
-export function imageFlows(tools: FlowTools) {
+export function imageFlows(tools: FlowContext) {
   const { images } = tools;
 
   /** The row is gone already; servers that were made from it have what they need of it. */
@@ -71,12 +71,12 @@ export function imageFlows(tools: FlowTools) {
           const { gb: hdd = row.hdd } = facts;
           const identity = facts.identity === undefined ? null : JSON.stringify(facts.identity);
           const done = { hdd, folder, identity, state: "Active", progress: 100, error: null } as const;
-          await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
+          await emitImageEvent(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
       },
     ],
     async ended(tx, { task, subject, project, input: { server }, facts }, ending) {
-      await endTurn(tools, tx, server, task);
+      await releaseQueueSlot(tools, tx, server, task);
       const row = await findImage(tx, project, subject);
       if (row === undefined) return;
       const trouble = ending === "Completed" ? null : ((await find(tx, task))?.error ?? errorFor("superseded", ""));
@@ -84,7 +84,7 @@ export function imageFlows(tools: FlowTools) {
       if (trouble === null) return;
       const error = JSON.stringify(trouble);
       const failed = { state: "Failed", error } as const;
-      await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
+      await emitImageEvent(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });
 
@@ -93,7 +93,7 @@ export function imageFlows(tools: FlowTools) {
 
 export type ImageFlows = ReturnType<typeof imageFlows>;
 
-export interface ImageWish {
+export interface CreateImageInput {
   readonly type: "Client" | "Backup";
   readonly name: string;
   readonly techName: string;
@@ -101,12 +101,12 @@ export interface ImageWish {
 }
 
 /** The caller has held the order against the server's queue, and the quota; it tells of the new image. */
-export async function orderImage(
-  tools: FlowTools,
+export async function queueImage(
+  tools: FlowContext,
   tx: Tx,
-  { make, turn }: ImageFlows & { readonly turn: TurnFlow },
+  { make, turn }: ImageFlows & { readonly turn: QueueSlotFlow },
   server: ServerRow,
-  { type, name, techName, labels }: ImageWish,
+  { type, name, techName, labels }: CreateImageInput,
   by: Cause | null,
 ): Promise<{ readonly image: ImageRow; readonly task: Task }> {
   const { id, project_id, hdd, family, guest, location } = server;
@@ -136,13 +136,13 @@ export async function orderImage(
   const input = { server: id, folder: folderOf(image), title: name, keepsIdentity: type === "Backup" };
   const now = tools.clock.now();
   const task = await start(tx, make, { subject: image.id, project: project_id, input, now, facts: { by } });
-  await orderTurn(tools, tx, turn, server, task, by);
+  await queueSlot(tools, tx, turn, server, task, by);
   return { image, task };
 }
 
 /** The row goes at once, its disk in the background; one that is still being made is given up. */
-export async function orderImageRemoval(
-  tools: FlowTools,
+export async function queueImageRemoval(
+  tools: FlowContext,
   tx: Tx,
   { remove }: ImageFlows,
   image: ImageRow,
@@ -153,7 +153,7 @@ export async function orderImageRemoval(
   const now = tools.clock.now();
   await deleteImage(tx, id);
   await retire(tx, { kind: "Image", name: folderOf(image), uuid: "", date: now });
-  await tellImage(tools, tx, image, "deleted", by);
+  await emitImageEvent(tools, tx, image, "deleted", by);
   await cancel(tx, { kind: "image", id }, errorFor("superseded", `Image ${id} was deleted.`), now);
   await start(tx, remove, { subject: id, project, input: { folder: folderOf(image) }, now });
 }
@@ -163,7 +163,7 @@ const folderOf = ({ id, type, folder }: Pick<ImageRow, "id" | "type" | "folder">
   folder ?? `${prefixes[type === "Backup" ? "Backup" : "Client"]}${id}`;
 
 /** The server says when its backup failed and why, until one succeeds; the next try is made on the same day. */
-async function noteBackup(tools: FlowTools, tx: Tx, id: number, trouble: TaskError | null): Promise<void> {
+async function noteBackup(tools: FlowContext, tx: Tx, id: number, trouble: TaskError | null): Promise<void> {
   const server = await findAnyServer(tx, id);
   if (server === undefined || server.state !== "Active") return;
   const isTold = server.error !== null && codeOf(server.error) === "backup_failed";

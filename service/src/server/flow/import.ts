@@ -2,13 +2,13 @@
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
-import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/port.ts";
+import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/interface.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
 import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
+import { attempt, type Cause, errorFor, stepErrorOf } from "./context.ts";
+import { emitImageEvent } from "./events.ts";
 import { withProgress } from "./fetch.ts";
-import { tellImage } from "./tell.ts";
-import { attempt, type Cause, errorFor, troubleOf } from "./tools.ts";
 
 export interface ImportTools {
   readonly store: Store;
@@ -44,7 +44,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
               images.ensureImported(folder, about, origin, { signal, progress }),
             ),
           );
-          if ("refused" in found) throw troubleOf("disk_failed", found.refused, { final: true });
+          if ("refused" in found) throw stepErrorOf("disk_failed", found.refused, { final: true });
           return { facts: { hdd: found.hdd } };
         },
         async save(tx, { subject, project, input: { wish }, facts }) {
@@ -52,7 +52,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
           if (row === undefined) return;
           const { hdd = row.hdd } = facts;
           const done = { hdd, folder: wish.folder, state: "Active", progress: 100 } as const;
-          await tellImage(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
+          await emitImageEvent(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
         undo: ({ input: { wish } }) => images.removeImage(wish.folder),
       },
@@ -62,7 +62,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
       if (ending === "Completed" || row === undefined) return;
       const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", "It was given up."));
       const failed = { state: "Failed", error } as const;
-      await tellImage(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
+      await emitImageEvent(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });
 }
@@ -78,7 +78,7 @@ export interface NewImport {
 }
 
 /** The caller has held the quota, and tells of the new image. */
-export async function orderImport(
+export async function queueImport(
   { clock }: ImportTools,
   tx: Tx,
   wanted: ImportFlow,

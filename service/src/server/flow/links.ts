@@ -1,26 +1,26 @@
 /** `AddNetwork`, `RemoveNetwork` and `EditNetworkBandwidth`: a server's places in networks, on or off. */
 import type { Done, Wait } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
-import { showAddress } from "../../network/plan.ts";
+import { showAddress } from "../../network/model/plan.ts";
 import type { LinkRow } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
-import { listPlaces } from "../place.ts";
-import { flowName } from "../state.ts";
+import { listLinkedNetworks } from "../links.ts";
+import { flowName } from "../model/state.ts";
 import { findAnyServer, type ServerRow } from "../table.ts";
-import { serverFlow, startOn } from "./form.ts";
+import { attempt, type Cause, type Facts, type FlowContext, stepErrorOf } from "./context.ts";
+import { serverFlow, startOn } from "./define.ts";
 import { joinNetwork, leaveNetworks, shapeLink } from "./network.ts";
 import {
   activate,
-  cardsOf,
   changeServer,
   isServed,
+  machineSpecFor,
   mustFind,
+  nicsOf,
   plugIn,
   waitForNetwork,
-  waitForPlace,
-  wishFor,
+  waitForQueueSlot,
 } from "./steps.ts";
-import { attempt, type Cause, type Facts, type FlowTools, troubleOf } from "./tools.ts";
 
 export interface LinkInput {
   readonly link: number;
@@ -36,7 +36,7 @@ const look = 1000;
 
 const isOn = (server: ServerRow): boolean => server.state === "Active" && server.is_on === 1;
 
-export function linkFlows(tools: FlowTools) {
+export function linkFlows(tools: FlowContext) {
   const { store, machines } = tools;
 
   const add = serverFlow<LinkInput>(tools, {
@@ -47,16 +47,16 @@ export function linkFlows(tools: FlowTools) {
         name: "Plug",
         async do(run): Promise<Done<Facts> | Wait> {
           const { subject, facts } = run;
-          const place = await waitForPlace(tools, run);
+          const place = await waitForQueueSlot(tools, run);
           if ("wait" in place) return place;
           const server = await mustFind(tools, subject);
-          const isIn = cardsOf(facts.link);
-          const machine = await wishFor(tools, server, isIn);
+          const isIn = nicsOf(facts.link);
+          const machine = await machineSpecFor(tools, server, isIn);
           const changes = await attempt("apply_failed", `Server ${subject} took no card`, () =>
             machines.apply(machine),
           );
-          if (changes.cards === "nextStart")
-            throw troubleOf("apply_failed", `Server ${subject} takes a card only with a restart.`, { final: true });
+          if (changes.nics === "nextStart")
+            throw stepErrorOf("apply_failed", `Server ${subject} takes a card only with a restart.`, { final: true });
           const waiting = isOn(server) ? await plugIn(tools, subject, isIn) : [];
           return waiting.length > 0 ? waitForNetwork(subject, waiting) : {};
         },
@@ -68,7 +68,7 @@ export function linkFlows(tools: FlowTools) {
         undo: async ({ subject, facts }) => {
           const server = await mustFind(tools, subject);
           await machines.apply(
-            await wishFor(tools, server, ({ link }) => link.state === "Active" && link.id !== facts.link),
+            await machineSpecFor(tools, server, ({ link }) => link.state === "Active" && link.id !== facts.link),
           );
         },
       },
@@ -87,18 +87,22 @@ export function linkFlows(tools: FlowTools) {
         name: "Unplug",
         async do({ subject, input }): Promise<Wait | void> {
           const server = await mustFind(tools, subject);
-          const machine = await wishFor(tools, server, (place) => cardsOf()(place) && place.link.id !== input.link);
+          const machine = await machineSpecFor(
+            tools,
+            server,
+            (place) => nicsOf()(place) && place.link.id !== input.link,
+          );
           const refused = `Server ${subject} did not let go of the card`;
           const changes = await attempt("apply_failed", refused, () => machines.apply(machine));
-          if (changes.cards !== "nextStart") return;
-          const overdue = troubleOf("apply_failed", `${refused}: its guest does not answer. Switch it off first.`);
+          if (changes.nics !== "nextStart") return;
+          const overdue = stepErrorOf("apply_failed", `${refused}: its guest does not answer. Switch it off first.`);
           return { wait: look, detail: "waits for the guest to let go", overdue };
         },
         async undo({ subject, signal }) {
           const server = await mustFind(tools, subject);
           signal.throwIfAborted();
-          await machines.apply(await wishFor(tools, server));
-          if (isOn(server)) await plugIn(tools, subject, cardsOf());
+          await machines.apply(await machineSpecFor(tools, server));
+          if (isOn(server)) await plugIn(tools, subject, nicsOf());
         },
       },
       {
@@ -118,7 +122,7 @@ export function linkFlows(tools: FlowTools) {
         name: "Shape",
         async do({ subject, input }): Promise<Done<Facts> | Wait> {
           await store.write((tx) => shapeLink(tools, tx, subject, input.link, input.bandwidth));
-          const place = (await listPlaces(store.read, subject)).find(({ link }) => link.id === input.link);
+          const place = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === input.link);
           const detail = `${input.bandwidth} Mbit/s`;
           return place === undefined || isServed(place.network) ? { detail } : waitForNetwork(subject, [place.network]);
         },
@@ -133,7 +137,7 @@ export function linkFlows(tools: FlowTools) {
 
 type LinkFlows = ReturnType<typeof linkFlows>;
 
-export interface JoinWish {
+export interface AttachSpec {
   /** Held by `holdJoin`. */
   readonly network: number;
   readonly bandwidth?: number | undefined;
@@ -141,25 +145,25 @@ export interface JoinWish {
 }
 
 /** The address is taken now. Throws as `reserveLink` does. */
-export async function orderAddNetwork(
-  tools: FlowTools,
+export async function queueAddNetwork(
+  tools: FlowContext,
   tx: Tx,
   { add }: LinkFlows,
   server: ServerRow,
-  { network, bandwidth, ip }: JoinWish,
+  { network, bandwidth, ip }: AttachSpec,
   by: Cause | null,
 ): Promise<Task> {
   const { id, host_name: hostName } = server;
-  const wish = { server: id, hostName, ip, bandwidth, now: tools.clock.now(), pointer: "/IP" };
-  const [link] = await joinNetwork(tools, tx, network, wish);
+  const spec = { server: id, hostName, ip, bandwidth, now: tools.clock.now(), pointer: "/IP" };
+  const [link] = await joinNetwork(tools, tx, network, spec);
   await changeServer(tools, tx, id, {}, by);
   const facts = { link: link.id };
   const done = { Reserve: `${showAddress(link.ip)} on network ${network}` };
   return startOn(tools, tx, add, server, { link: link.id }, by, { facts, done });
 }
 
-export const orderRemoveNetwork = (
-  tools: FlowTools,
+export const queueRemoveNetwork = (
+  tools: FlowContext,
   tx: Tx,
   { remove }: LinkFlows,
   server: ServerRow,
@@ -167,8 +171,8 @@ export const orderRemoveNetwork = (
   by: Cause | null,
 ): Promise<Task> => startOn(tools, tx, remove, server, { link: link.id }, by);
 
-export async function orderBandwidth(
-  tools: FlowTools,
+export async function queueBandwidth(
+  tools: FlowContext,
   tx: Tx,
   { shape }: LinkFlows,
   server: ServerRow,

@@ -1,6 +1,6 @@
-/** Changes of links, as their networks see them: a new generation, a nudge for the keeper, an event. */
+/** Changes of links, as their networks see them: a new generation, a nudge for the reconciler, an event. */
 import { raiseGeneration, tell } from "../../network/change.ts";
-import { type LinkWish, reserveLink } from "../../network/link.ts";
+import { type LinkSpec, reserveLink } from "../../network/link.ts";
 import {
   deleteLink,
   findNetwork,
@@ -11,9 +11,9 @@ import {
   updateLink,
 } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
-import type { FlowTools } from "./tools.ts";
+import type { FlowContext } from "./context.ts";
 
-type Tools = Pick<FlowTools, "clock" | "networks">;
+type Tools = Pick<FlowContext, "clock" | "networks">;
 
 const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((one, other) => one - other);
 
@@ -25,7 +25,7 @@ async function raise({ clock, networks }: Tools, tx: Tx, id: number): Promise<vo
 }
 
 /** What of their links is shown has changed, and nothing that packets obey. */
-export async function tellNetworks({ clock }: Tools, tx: Tx, ids: readonly number[]): Promise<void> {
+export async function requestNetworks({ clock }: Tools, tx: Tx, ids: readonly number[]): Promise<void> {
   for (const id of inOrder(ids)) {
     await lockNetwork(tx, id);
     const network = await findNetwork(tx, id);
@@ -34,11 +34,11 @@ export async function tellNetworks({ clock }: Tools, tx: Tx, ids: readonly numbe
 }
 
 /** Takes an address and makes the link. Throws as `reserveLink` does. */
-export async function joinNetwork(tools: Tools, tx: Tx, id: number, wish: LinkWish): Promise<[LinkRow, NetworkRow]> {
+export async function joinNetwork(tools: Tools, tx: Tx, id: number, spec: LinkSpec): Promise<[LinkRow, NetworkRow]> {
   await lockNetwork(tx, id);
   const network = await findNetwork(tx, id);
   if (network === undefined) throw new Error(`there is no network ${id}`);
-  const link = await reserveLink(tx, network, wish);
+  const link = await reserveLink(tx, network, spec);
   await raise(tools, tx, id);
   return [link, network];
 }

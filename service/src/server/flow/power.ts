@@ -1,16 +1,16 @@
 /** Power: on, off, reset, and what asks the guest first. */
-import { actionLimits, type Order, type WaitFor } from "@brume/api/action.ts";
+import { type ActionInput, actionLimits, type WaitFor } from "@brume/api/action.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
-import { flowName } from "../state.ts";
+import { flowName } from "../model/state.ts";
 import type { ServerRow } from "../table.ts";
 import { bootStep, ensurePower, stopStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { serverFlow, startOn, stepsOf } from "./form.ts";
-import { settleName } from "./settle.ts";
+import { type Cause, errorFor, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { serverFlow, startOn, stepsOf } from "./define.ts";
+import { reconcileName } from "./reconcile.ts";
 import { askToStop, changeServer, guestSteps } from "./steps.ts";
-import { type Cause, errorFor, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
 
 export type PowerType = "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS";
 export const powerTypes: readonly PowerType[] = [
@@ -33,7 +33,7 @@ const spare = 60_000;
 const longestTimeout = 600_000;
 
 /** The guest switches itself off. `wish`: it stays off; else it is off for a moment. */
-function shutdownStep(tools: FlowTools, wish: "off" | "moment"): ServerStep<ShutdownInput> {
+function shutdownStep(tools: FlowContext, spec: "off" | "moment"): ServerStep<ShutdownInput> {
   return {
     name: "Shutdown",
     time: longestTimeout + spare,
@@ -41,7 +41,7 @@ function shutdownStep(tools: FlowTools, wish: "off" | "moment"): ServerStep<Shut
       if (await askToStop(tools, subject, timeout, signal)) return { detail: "power off" };
       const silence = `no answer to the power button within ${timeout} s`;
       if (!force)
-        throw troubleOf(
+        throw stepErrorOf(
           "guest_did_not_respond",
           `Server ${subject} gave ${silence}. Send PowerOff, or ShutDownGuestOS with Force.`,
           { final: true },
@@ -49,7 +49,7 @@ function shutdownStep(tools: FlowTools, wish: "off" | "moment"): ServerStep<Shut
       await tools.machines.ensureStopped(subject, "cut");
       return { detail: `${silence}: power cut` };
     },
-    ...(wish === "off" && {
+    ...(spec === "off" && {
       save: async (tx, { subject, facts }) =>
         void (await changeServer(tools, tx, subject, { is_on: 0 }, facts.by ?? null)),
     }),
@@ -57,7 +57,7 @@ function shutdownStep(tools: FlowTools, wish: "off" | "moment"): ServerStep<Shut
   };
 }
 
-export function powerFlows(tools: FlowTools): Record<PowerType, Flow<ShutdownInput, Facts>> {
+export function powerFlows(tools: FlowContext): Record<PowerType, Flow<ShutdownInput, Facts>> {
   const of = (type: PowerType, ...steps: ServerStep<ShutdownInput>[]) =>
     serverFlow<ShutdownInput>(tools, { name: flowName(type), steps });
   const guest = guestSteps<ShutdownInput>(tools);
@@ -70,12 +70,12 @@ export function powerFlows(tools: FlowTools): Record<PowerType, Flow<ShutdownInp
   };
 }
 
-export async function orderPower(
-  tools: FlowTools,
+export async function queuePower(
+  tools: FlowContext,
   tx: Tx,
   flows: ReturnType<typeof powerFlows>,
   server: ServerRow,
-  order: Pick<Order, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor },
+  order: Pick<ActionInput, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor },
   by: Cause | null,
 ): Promise<Task> {
   const { Type: type, Timeout: timeout = actionLimits.shutdown, Force: force = false, WaitFor = "Power" } = order;
@@ -86,9 +86,9 @@ export async function orderPower(
 }
 
 /** What would only switch it on, or wait for its guest, is given up; all else waits behind the end of its power. */
-async function overtake(tools: FlowTools, tx: Tx, server: number): Promise<void> {
+async function overtake(tools: FlowContext, tx: Tx, server: number): Promise<void> {
   const why = errorFor("superseded", `Server ${server} was ordered to switch off.`);
-  const overtaken = new Set([...powerTypes.filter((type) => type !== "PowerOff").map(flowName), settleName]);
+  const overtaken = new Set([...powerTypes.filter((type) => type !== "PowerOff").map(flowName), reconcileName]);
   for (const { id, name } of await queue(tx, { kind: "server", id: server }))
     if (overtaken.has(name)) await cancelWork(tools, tx, server, why, { task: id });
 }

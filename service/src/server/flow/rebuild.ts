@@ -7,21 +7,28 @@ import type { WaitFor } from "@brume/api/action.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
-import { createPassword } from "../password.ts";
-import type { RebuildPlan } from "../rebuild.ts";
+import { createPassword } from "../model/password.ts";
+import type { RebuildPlan } from "../model/rebuild.ts";
 import { findAnyServer, listServerKeys, type ServerRow, setServerKeys } from "../table.ts";
 import { bootStep, stopStep } from "./boot.ts";
+import { attempt, type Cause, type Facts, type FlowContext } from "./context.ts";
+import { serverFlow, startOn, stepsOf } from "./define.ts";
+import {
+  effectiveServer,
+  type RebuildInput,
+  rebuildName,
+  snapshotFields,
+  stateBefore,
+  tookEffect,
+} from "./effective.ts";
 import { ensureImageFolder } from "./fetch.ts";
-import { serverFlow, startOn, stepsOf } from "./form.ts";
-import { before, keep, presentOf, type RebuildInput, rebuildName, stands } from "./present.ts";
+import { queueReconcile } from "./reconcile.ts";
 import { renewBackup } from "./renew.ts";
-import { orderSettle } from "./settle.ts";
-import { changeServer, guestSteps, mustFind, wishFor } from "./steps.ts";
-import { attempt, type Cause, type Facts, type FlowTools } from "./tools.ts";
+import { changeServer, guestSteps, machineSpecFor, mustFind } from "./steps.ts";
 
 const hour = 3_600_000;
 
-export function rebuildFlow(tools: FlowTools, settle: Flow): Flow<RebuildInput, Facts> {
+export function rebuildFlow(tools: FlowContext, settle: Flow): Flow<RebuildInput, Facts> {
   const { machines } = tools;
   return serverFlow<RebuildInput>(tools, {
     name: rebuildName,
@@ -33,11 +40,11 @@ export function rebuildFlow(tools: FlowTools, settle: Flow): Flow<RebuildInput, 
         async do(run) {
           const { subject, signal } = run;
           // Its own image, also when the row has another's already that waits behind it.
-          const { server } = await presentOf(tools.store.read, await mustFind(tools, subject));
+          const { server } = await effectiveServer(tools.store.read, await mustFind(tools, subject));
           const folder = await ensureImageFolder(tools, server, run);
           const next = { ...server, disk_version: server.disk_version + 1 };
           await attempt("disk_failed", `The new disk of server ${subject} could not be made`, async () =>
-            machines.ensureDisk(await wishFor(tools, next), { image: folder }),
+            machines.ensureDisk(await machineSpecFor(tools, next), { image: folder }),
           );
           const renewed = await renewBackup(tools, next, signal);
           return { detail: `${server.hdd} GB from ${server.image_name}${renewed}`, facts: { disk: next.disk_version } };
@@ -62,7 +69,7 @@ export function rebuildFlow(tools: FlowTools, settle: Flow): Flow<RebuildInput, 
     async ended(tx, run, ending) {
       const server = await findAnyServer(tx, run.subject);
       if (server === undefined || server.state === "Deleting" || server.state === "Failed") return;
-      if (await stands(tx, run.task, ending)) await orderSettle(tools, tx, settle, server);
+      if (await tookEffect(tx, run.task, ending)) await queueReconcile(tools, tx, settle, server);
       else await putBack(tools, tx, run);
     },
   });
@@ -70,20 +77,20 @@ export function rebuildFlow(tools: FlowTools, settle: Flow): Flow<RebuildInput, 
 
 /** The fields are again those of the disk that is there, unless a later rebuild has said what they are to be. */
 async function putBack(
-  tools: FlowTools,
+  tools: FlowContext,
   tx: Tx,
   { task, subject, input, facts }: { task: number; subject: number; input: RebuildInput; facts: Partial<Facts> },
 ): Promise<void> {
   const waiting = await queue(tx, { kind: "server", id: subject });
   if (waiting.some((each) => each.name === rebuildName && each.id > task)) return;
-  const { fields, keys } = await before(tx, input);
+  const { fields, keys } = await stateBefore(tx, input);
   await setServerKeys(tx, subject, keys);
   await changeServer(tools, tx, subject, fields, facts.by ?? null);
 }
 
 /** The row has the new image, password, keys and user data at once. */
-export async function orderRebuild(
-  tools: FlowTools,
+export async function queueRebuild(
+  tools: FlowContext,
   tx: Tx,
   flow: Flow<RebuildInput, Facts>,
   server: ServerRow,
@@ -94,7 +101,7 @@ export async function orderRebuild(
   const { sealer, random } = tools;
   const { id } = server;
   const earlier = (await queue(tx, { kind: "server", id })).findLast((each) => each.name === rebuildName);
-  const replaced = keep(server, await listServerKeys(tx, id));
+  const replaced = snapshotFields(server, await listServerKeys(tx, id));
   if (plan.keys !== null) await setServerKeys(tx, id, plan.keys);
   const { image, userData } = plan;
   const changed = await changeServer(

@@ -4,10 +4,10 @@
  */
 import { findImage } from "../../catalog/table.ts";
 import type { ServerRow } from "../table.ts";
-import { attempt, type FlowTools } from "./tools.ts";
+import { attempt, type FlowContext } from "./context.ts";
 
 /** Of a server that was never started from the disk of this version. Resolves to a sentence. */
-export async function renewGuest(tools: FlowTools, server: ServerRow, signal: AbortSignal): Promise<string> {
+export async function renewGuest(tools: FlowContext, server: ServerRow, signal: AbortSignal): Promise<string> {
   const { id, guest, family, disk_version } = server;
   if (guest !== null) return "the guest renews itself at its first start";
   const kept = "identity of the source's guest not removed";
@@ -19,7 +19,7 @@ export async function renewGuest(tools: FlowTools, server: ServerRow, signal: Ab
 }
 
 /** Of all images only backups keep the identity of the server that they were made of. Resolves to the end of a sentence. */
-export async function renewBackup(tools: FlowTools, server: ServerRow, signal: AbortSignal): Promise<string> {
+export async function renewBackup(tools: FlowContext, server: ServerRow, signal: AbortSignal): Promise<string> {
   const image = await findImage(tools.store.read, server.project_id, server.image_id);
   const isOfAnother = image?.type === "Backup" && image.server_id !== server.id;
   return isOfAnother ? `; ${await renewGuest(tools, server, signal)}` : "";

@@ -3,17 +3,17 @@
  * server is off for a moment. The row shows a new number when its step is done, and holds what all accepted resizes may come to.
  */
 import { actionLimits } from "@brume/api/action.ts";
-import type { Changes } from "../../drivers/machine/port.ts";
+import type { ApplyResults } from "../../drivers/machine/interface.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
-import { heldWith, type ResizeInput, type ResizePlan, type Sizes, sizesOf } from "../resize.ts";
-import { flowName } from "../state.ts";
+import { heldWith, type ResizeFlowInput, type ResizePlan, type Sizes, sizesOf } from "../model/resize.ts";
+import { flowName } from "../model/state.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
 import { bootStep, ensurePower } from "./boot.ts";
-import { serverFlow, startOn } from "./form.ts";
-import { askToStop, changeServer, mustFind, wishFor } from "./steps.ts";
-import { attempt, type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { attempt, type Cause, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { serverFlow, startOn } from "./define.ts";
+import { askToStop, changeServer, machineSpecFor, mustFind } from "./steps.ts";
 
 type Key = keyof Sizes;
 
@@ -29,8 +29,8 @@ const pick = (sizes: Partial<Sizes>, keys: readonly Key[]): Partial<Sizes> =>
 interface Part {
   readonly name: "Cpu" | "Memory" | "Disk";
   readonly keys: readonly Key[];
-  readonly changes: readonly (keyof Changes)[];
-  tell(input: ResizeInput): string;
+  readonly changes: readonly (keyof ApplyResults)[];
+  tell(input: ResizeFlowInput): string;
   /** What is left to do in the guest. */
   readonly rest?: string;
 }
@@ -52,17 +52,21 @@ const parts: readonly Part[] = [
   { name: "Disk", keys: ["hdd"], changes: ["disk"], tell: ({ hdd }) => `${hdd} GB`, rest: fileSystem },
 ];
 
-function changeStep(tools: FlowTools, { name, keys, changes, tell, rest = "" }: Part): ServerStep<ResizeInput> {
-  const apply = async (server: ServerRow) => tools.machines.apply(await wishFor(tools, server));
+function changeStep(tools: FlowContext, { name, keys, changes, tell, rest = "" }: Part): ServerStep<ResizeFlowInput> {
+  const apply = async (server: ServerRow) => tools.machines.apply(await machineSpecFor(tools, server));
   return {
     name,
     async do({ subject, input, facts }) {
       const server = await mustFind(tools, subject);
-      const wished = { ...server, ...columnsOf(pick(input, keys)) };
-      const done = await attempt("apply_failed", `Server ${subject} could not get ${tell(input)}`, () => apply(wished));
+      const desired = { ...server, ...columnsOf(pick(input, keys)) };
+      const done = await attempt("apply_failed", `Server ${subject} could not get ${tell(input)}`, () =>
+        apply(desired),
+      );
       // A server that is on has been found fit for it when it was asked for, and yet its guest may refuse.
       if (changes.some((change) => done[change] === "nextStart"))
-        throw troubleOf("apply_failed", `Server ${subject} takes ${tell(input)} only with a restart.`, { final: true });
+        throw stepErrorOf("apply_failed", `Server ${subject} takes ${tell(input)} only with a restart.`, {
+          final: true,
+        });
       return { detail: tell(input) + rest, facts: { was: facts.was ?? sizesOf(server) } };
     },
     save: async (tx, { subject, input, facts }) =>
@@ -79,9 +83,9 @@ function changeStep(tools: FlowTools, { name, keys, changes, tell, rest = "" }: 
   };
 }
 
-export function resizeFlow(tools: FlowTools): Flow<ResizeInput, Facts> {
+export function resizeFlow(tools: FlowContext): Flow<ResizeFlowInput, Facts> {
   const { resizeShutdown } = actionLimits;
-  return serverFlow<ResizeInput>(tools, {
+  return serverFlow<ResizeFlowInput>(tools, {
     name: flowName("Resize"),
     steps: [
       {
@@ -112,10 +116,10 @@ const hold = (tx: Tx, { id }: ServerRow, { cpu, ram, hdd }: ReturnType<typeof he
   updateServer(tx, id, { held_cpu: cpu, held_ram: ram, held_hdd: hdd });
 
 /** `plan` as planned against the queue in this transaction. Without steps it is born `Completed`. */
-export async function orderResize(
-  tools: FlowTools,
+export async function queueResize(
+  tools: FlowContext,
   tx: Tx,
-  flow: Flow<ResizeInput, Facts>,
+  flow: Flow<ResizeFlowInput, Facts>,
   server: ServerRow,
   { input, steps }: ResizePlan,
   by: Cause | null,

@@ -2,19 +2,19 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { actionLimits } from "@brume/api/action.ts";
-import type { Machine } from "../../drivers/machine/port.ts";
+import type { MachineSpec } from "../../drivers/machine/interface.ts";
 import type { Done, Run, Wait } from "../../engine/flow.ts";
-import { nudge } from "../../engine/task.ts";
-import { showAddress } from "../../network/plan.ts";
+import { requestReconcile } from "../../engine/task.ts";
+import { showAddress } from "../../network/model/plan.ts";
 import { type NetworkRow, updateLink } from "../../network/table.ts";
 import type { Tx } from "../../store/db.ts";
-import { listPlaces, type Place } from "../place.ts";
+import { type LinkedNetwork, listLinkedNetworks } from "../links.ts";
+import { renderMachineSpec } from "../model/machinespec.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
-import { renderMachine } from "../wish.ts";
-import { tellNetworks } from "./network.ts";
-import { presentOf } from "./present.ts";
-import { tellServer } from "./tell.ts";
-import { type Cause, type Facts, type FlowTools, type ServerStep, troubleOf } from "./tools.ts";
+import { type Cause, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { effectiveServer } from "./effective.ts";
+import { emitServerEvent } from "./events.ts";
+import { requestNetworks } from "./network.ts";
 
 /** Milliseconds between looks at what others are doing: the network that takes a card in, the guest that boots. */
 const soon = 50;
@@ -27,7 +27,7 @@ const tail = 20;
 export type ServerRun = Run<unknown, Facts>;
 
 /** The row, which is there as long as a flow of its works. */
-export async function mustFind({ store }: FlowTools, id: number): Promise<ServerRow> {
+export async function mustFind({ store }: FlowContext, id: number): Promise<ServerRow> {
   const row = await findAnyServer(store.read, id);
   if (row === undefined) throw new Error(`server ${id} has no row`);
   return row;
@@ -52,7 +52,7 @@ const settable: ReadonlySet<string> = new Set([
 
 /** A change of the row that callers see, or of what stands beside it (`{}`), and its event. Nothing for what is so already. */
 export async function changeServer(
-  tools: FlowTools,
+  tools: FlowContext,
   tx: Tx,
   id: number,
   change: Parameters<typeof updateServer>[2],
@@ -64,39 +64,39 @@ export async function changeServer(
   if (entries.length > 0 && entries.every(([key, value]) => before[key as keyof ServerRow] === value)) return before;
   const moves = Object.keys(change).some((key) => settable.has(key));
   const row = await updateServer(tx, id, { ...change, version: before.version + Number(moves) });
-  await tellServer(tools, tx, row, "changed", by);
+  await emitServerEvent(tools, tx, row, "changed", by);
   return row;
 }
 
 /** Links whose cards are in the machine: those that some flow has brought in, and the one that this flow brings. */
-export const cardsOf =
+export const nicsOf =
   (own?: number) =>
-  ({ link }: Place): boolean =>
+  ({ link }: LinkedNetwork): boolean =>
     link.state === "Active" || link.id === own;
 
 /** The machine as the row says, less what waiting rebuilds have put there. */
-export async function wishFor(
-  tools: FlowTools,
+export async function machineSpecFor(
+  tools: FlowContext,
   row: ServerRow,
-  isIn: (place: Place) => boolean = cardsOf(),
-): Promise<Machine> {
+  isIn: (place: LinkedNetwork) => boolean = nicsOf(),
+): Promise<MachineSpec> {
   const { store, sealer, surroundings, hashOf } = tools;
-  const { server, keys } = await presentOf(store.read, row);
-  const places = (await listPlaces(store.read, server.id)).filter(isIn);
+  const { server, keys } = await effectiveServer(store.read, row);
+  const places = (await listLinkedNetworks(store.read, server.id)).filter(isIn);
   const userData = server.user_data === null ? null : sealer.open(server.user_data);
-  return renderMachine(server, places, { passwordHash: hashOf(server), userData, keys }, surroundings);
+  return renderMachineSpec(server, places, { passwordHash: hashOf(server), userData, keys }, surroundings);
 }
 
-export const readTail = (tools: FlowTools, id: number): Promise<string | null> =>
+export const readTail = (tools: FlowContext, id: number): Promise<string | null> =>
   tools.consoles.readLog(id, { tail }).catch(() => null);
 
-/** Networks that do not have the server's cards yet, after their keepers were asked to take them in. */
+/** Networks that do not have the server's cards yet, after their reconcilers were asked to take them in. */
 export async function plugIn(
-  { store, networks }: FlowTools,
+  { store, networks }: FlowContext,
   id: number,
-  isIn: (place: Place) => boolean,
+  isIn: (place: LinkedNetwork) => boolean,
 ): Promise<NetworkRow[]> {
-  const places = (await listPlaces(store.read, id)).filter(isIn);
+  const places = (await listLinkedNetworks(store.read, id)).filter(isIn);
   const waiting: NetworkRow[] = [];
   for (const { link, network } of places) {
     const ports = (await networks.live.of(network.id))?.ports ?? [];
@@ -105,23 +105,23 @@ export async function plugIn(
   }
   if (waiting.length > 0)
     await store.write(async (tx) => {
-      for (const network of waiting) await nudge(tx, networks.apply, network.id);
+      for (const network of waiting) await requestReconcile(tx, networks.apply, network.id);
     });
   return waiting;
 }
 
 /** The link's card is in the machine, and its address is served. */
-export async function activate(tools: FlowTools, tx: Tx, server: number, id: number): Promise<void> {
-  const place = (await listPlaces(tx, server)).find(({ link }) => link.id === id);
+export async function activate(tools: FlowContext, tx: Tx, server: number, id: number): Promise<void> {
+  const place = (await listLinkedNetworks(tx, server)).find(({ link }) => link.id === id);
   if (place === undefined || place.link.state === "Active") return;
   await updateLink(tx, id, { state: "Active" });
-  await tellNetworks(tools, tx, [place.network.id]);
+  await requestNetworks(tools, tx, [place.network.id]);
 }
 
 export function waitForNetwork(server: number, networks: readonly NetworkRow[]): Wait {
   const ids = networks.map(({ id }) => id).join(", ");
   const wait = networks.some(({ error }) => error !== null) ? later : soon;
-  const overdue = troubleOf("network_failed", `Server ${server} waited in vain for network ${ids}.`);
+  const overdue = stepErrorOf("network_failed", `Server ${server} waited in vain for network ${ids}.`);
   return { wait, detail: `waits for network ${ids}`, overdue };
 }
 
@@ -130,14 +130,22 @@ export const isServed = (network: NetworkRow): boolean =>
   network.state !== "New" && network.applied >= network.generation;
 
 /** The network has the link's address, its lock and its firewall: from now on a card may come. */
-export async function waitForPlace({ store }: FlowTools, { subject, facts }: ServerRun): Promise<Done<Facts> | Wait> {
-  const place = (await listPlaces(store.read, subject)).find(({ link }) => link.id === facts.link);
-  if (place === undefined) throw troubleOf("network_failed", `Server ${subject} has lost its link.`, { final: true });
+export async function waitForQueueSlot(
+  { store }: FlowContext,
+  { subject, facts }: ServerRun,
+): Promise<Done<Facts> | Wait> {
+  const place = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === facts.link);
+  if (place === undefined) throw stepErrorOf("network_failed", `Server ${subject} has lost its link.`, { final: true });
   return isServed(place.network) ? {} : waitForNetwork(subject, [place.network]);
 }
 
 /** Whether the guest went when it was asked to, within so many seconds. */
-export async function askToStop(tools: FlowTools, id: number, seconds: number, signal: AbortSignal): Promise<boolean> {
+export async function askToStop(
+  tools: FlowContext,
+  id: number,
+  seconds: number,
+  signal: AbortSignal,
+): Promise<boolean> {
   const over = new AbortController();
   const late = sleep(seconds * 1000, undefined, { signal: over.signal, ref: false }).then(
     () => over.abort(),
@@ -154,14 +162,14 @@ export async function askToStop(tools: FlowTools, id: number, seconds: number, s
 }
 
 /** `WaitFor`. The server stays as it is when its guest is not ready in time. */
-export function guestSteps<Input>(tools: FlowTools): [ServerStep<Input>, ServerStep<Input>] {
+export function guestSteps<Input>(tools: FlowContext): [ServerStep<Input>, ServerStep<Input>] {
   const common = { time: actionLimits.waitFor * 1000, keeps: true } as const;
   /** Whether the guest has reported the end of its boot; `code` is what it means if it never does. */
   async function look(subject: number, code: "ssh_not_ready" | "guest_not_ready"): Promise<Done<Facts> | Wait> {
-    const status = (await tools.sight.look()).machines.find(({ id }) => id === subject);
+    const status = (await tools.machineStatus.look()).machines.find(({ id }) => id === subject);
     if (status?.stage === "ready") return { detail: "ready" };
     const detail = `Server ${subject} did not report the end of its boot in ${actionLimits.waitFor} s.`;
-    const overdue = troubleOf(code, detail, { log: await readTail(tools, subject) });
+    const overdue = stepErrorOf(code, detail, { log: await readTail(tools, subject) });
     return { wait: guestLook, detail: status?.stage ?? "off", overdue };
   }
   return [
@@ -169,16 +177,16 @@ export function guestSteps<Input>(tools: FlowTools): [ServerStep<Input>, ServerS
       name: "Ssh",
       ...common,
       async do({ subject }): Promise<Done<Facts> | Wait> {
-        const places = await listPlaces(tools.store.read, subject);
+        const places = await listLinkedNetworks(tools.store.read, subject);
         if (places.length === 0)
-          throw troubleOf("ssh_not_ready", `Server ${subject} has no address to ask.`, { final: true });
+          throw stepErrorOf("ssh_not_ready", `Server ${subject} has no address to ask.`, { final: true });
         const asked = places.find(({ network }) => network.kind !== "private");
         // Nobody of ours is in a private network who could ask: there the guest's own report counts, which comes after its SSH is up.
         if (asked === undefined) return look(subject, "ssh_not_ready");
         const address = showAddress(asked.link.ip);
         if (await tools.greetsSsh(asked.network.id, address)) return { detail: `${address} greets` };
         const detail = `Port 22 of ${address} (server ${subject}) sent no SSH greeting in ${actionLimits.waitFor} s.`;
-        const overdue = troubleOf("ssh_not_ready", detail, { log: await readTail(tools, subject) });
+        const overdue = stepErrorOf("ssh_not_ready", detail, { log: await readTail(tools, subject) });
         return { wait: guestLook, detail: `${address} is silent`, overdue };
       },
     },

@@ -1,0 +1,74 @@
+/** Keys, images and locations as answers. */
+import type { Image, Location, SshKey } from "@brume/api/catalog.ts";
+import { formatDate, type Labels } from "@brume/api/common.ts";
+import { type StoredError, showWorkError } from "@brume/api/work.ts";
+import type { Identity } from "../../drivers/machine/interface.ts";
+import type { ImageRow, SshKeyRow } from "../table.ts";
+
+export const showSshKey = (row: SshKeyRow): SshKey => ({
+  ID: row.id,
+  Title: row.title,
+  PublicKey: row.base64,
+  IsActive: true,
+  Type: row.type as SshKey["Type"],
+  Comment: row.comment,
+  Fingerprint: row.fingerprint,
+  DateCreate: formatDate(row.created),
+  Labels: JSON.parse(row.labels) as Labels,
+});
+
+const showIdentity = ({ removed, detail }: Identity) => ({ Removed: removed, Detail: detail });
+
+/** `row` is not a withdrawn one. */
+export const showImage = (row: ImageRow): Image => ({
+  ID: row.id,
+  Name: row.name,
+  DisplayName: row.display_name,
+  DCLocation: row.location,
+  Hdd: row.hdd,
+  Family: row.family,
+  IsAvailableISP: false,
+  IsISPLiteEnabled: false,
+  IsISPBusinessEnabled: false,
+  Type: row.type,
+  LinkedSshKeys: [],
+  OperatingSystemType: row.os,
+  TechName: row.tech_name,
+  State: row.state as Image["State"],
+  MinRAM: row.min_ram,
+  DateCreate: formatDate(row.created),
+  Error: row.error === null ? null : showWorkError(JSON.parse(row.error) as StoredError),
+  ServerID: row.server_id,
+  Progress: row.progress,
+  Identity: row.identity === null ? null : showIdentity(JSON.parse(row.identity) as Identity),
+  Labels: JSON.parse(row.labels) as Labels,
+});
+
+export const sshKeyTag = (row: SshKeyRow): string => `sshkey-${row.id}-${row.version}`;
+export const imageTag = (row: ImageRow): string => `image-${row.id}-${row.version}`;
+
+/** What is the same for every location of an installation, and what is its own. */
+export interface Site {
+  readonly engines: Location["Engines"];
+  /** A v6 pool is configured. */
+  readonly ipv6: boolean;
+}
+
+export const showLocation = (id: number, title: string, { engines, ipv6 }: Site, capacity: Location["Capacity"]) =>
+  ({
+    ID: id,
+    Title: title,
+    TechTitle: title,
+    ShortTitle: title,
+    Country: "",
+    City: "",
+    IsEnableLowPool: true,
+    IsEnableHighPool: true,
+    IsEnableBackup: true,
+    IsEnableIpV6: ipv6,
+    IsOnlyForAdmins: false,
+    HiddenToNewProjects: false,
+    IsFirewallEnabled: true,
+    Engines: engines,
+    Capacity: capacity,
+  }) satisfies Location;

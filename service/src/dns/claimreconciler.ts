@@ -1,0 +1,247 @@
+/**
+ * Looks for the proof of pending claims, and gives the domain to the project that has it. What a claim takes from other projects is
+ * withdrawn in the same transaction: its records are kept as a zone file, and both projects get an event.
+ */
+import { Resolver } from "node:dns/promises";
+import { claimLimits } from "@brume/api/claim.ts";
+import { requireQuota } from "../account/model/rules.ts";
+import { findProject, lockProject } from "../account/table.ts";
+import { type Clock, since } from "../base/clock.ts";
+import { ApiError } from "../base/error.ts";
+import { append, type NewEvent } from "../engine/event.ts";
+import { defineReconciler, type Reconciler } from "../engine/flow.ts";
+import { requestReconcile } from "../engine/task.ts";
+import type { Reader, Store, Tx } from "../store/db.ts";
+import { fullZone, nextSerial } from "./apply.ts";
+import * as claims from "./claimtable.ts";
+import { proofOf, showClaim } from "./model/claimshow.ts";
+import { relativeTo } from "./model/name.ts";
+import { automaticSoa, sortKey } from "./model/served.ts";
+import { printedOf, showDomain } from "./model/show.ts";
+import { stringsOf } from "./model/text.ts";
+import { printZone } from "./model/zonefile/print.ts";
+import { findRefusal, findReservation, findRivals } from "./names.ts";
+import type { Zones } from "./publisher.ts";
+import * as table from "./table.ts";
+
+export interface ClaimKeeping {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly zones: Zones;
+  readonly nameServers: readonly string[];
+  /** Addresses to ask, empty for none, null for the machine's own. */
+  readonly resolvers: readonly string[] | null;
+  readonly delegation: Reconciler;
+}
+
+const second = 1000;
+const minute = 60 * second;
+const day = 1440 * minute;
+/** Milliseconds between two checks: short at first, then a quarter of the claim's age. */
+const pauseOf = (created: number, now: number): number =>
+  Math.min(10 * minute, Math.max(5 * second, since(created, now, minute) / 4));
+/** Milliseconds that an answer waits for the name server. */
+const publishMs = 2 * second;
+/** A claim that would withdraw more domains is for the operator. */
+const mostBelow = 1000;
+/** An event shows the records of a domain too, unless they are more than this. */
+const mostInEvent = 1000;
+
+export function claimReconciler(keeping: ClaimKeeping): Reconciler {
+  const { store, clock, zones, nameServers, resolvers } = keeping;
+  return defineReconciler({
+    name: "dns.claim",
+    subject: "claim",
+    period: 10 * minute,
+    async run({ subject, signal }) {
+      const claim = await claims.findAnyClaim(store.read, subject);
+      if (claim === undefined || claim.state !== "Pending") return { gone: true };
+      const found = await lookUp(claim, resolvers, signal);
+      if (signal.aborted) return {};
+      const settled = await store.write((tx) => settle(tx, keeping, subject, found));
+      if (settled === "pending") return { at: clock.now() + pauseOf(claim.created, clock.now()) };
+      if (settled === "ended") return { gone: true };
+      const { domain, lost } = settled;
+      for (const { ascii, serial } of lost) if (ascii !== domain.ascii) await zones.withdraw(ascii, serial, publishMs);
+      if (domain.record_count === 0) await zones.publish(fullZone(domain, [], nameServers), publishMs);
+      return { gone: true };
+    },
+  });
+}
+
+type Lookup = { readonly isFound: boolean; readonly detail: string };
+
+/** Is the record in the public DNS? */
+async function lookUp(
+  claim: claims.ClaimRow,
+  resolvers: readonly string[] | null,
+  signal: AbortSignal,
+): Promise<Lookup> {
+  const { name, text } = proofOf(claim);
+  const missing = (detail: string): Lookup => ({ isFound: false, detail });
+  if (resolvers?.length === 0) return missing("There is no resolver to look the record up.");
+  const resolver = new Resolver({ timeout: 2000, tries: 2 });
+  if (resolvers !== null) resolver.setServers(resolvers);
+  const stop = () => resolver.cancel();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const found = await resolver.resolveTxt(name);
+    if (found.some((strings) => strings.join("") === text)) return { isFound: true, detail: "The record was found." };
+    return missing(`${name} has ${found.length} other TXT records.`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const isAbsent = code === "ENOTFOUND" || code === "ENODATA";
+    return missing(isAbsent ? `${name} has no TXT record.` : `${name} could not be looked up (${code ?? "unknown"}).`);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Does the domain of another project hold the record? Then that project consents, as far as the name is inside its domain. */
+async function consents(db: Reader, rival: table.DomainRow, claim: claims.ClaimRow): Promise<boolean> {
+  const { name, text } = proofOf(claim);
+  const owner = relativeTo(name, rival.ascii);
+  if (owner === null) return false;
+  const records = await table.listAtNodes(db, rival.id, [sortKey(owner)]);
+  return records.some((record) => record.type === "TXT" && stringsOf(record.value).join("") === text);
+}
+
+type Settled = "pending" | "ended" | { readonly domain: table.DomainRow; readonly lost: readonly table.DomainRow[] };
+
+/** Decides about a pending claim with everything that counts held still. */
+async function settle(tx: Tx, keeping: ClaimKeeping, id: number, found: Lookup): Promise<Settled> {
+  await table.lockNames(tx);
+  const claim = await claims.findAnyClaim(tx, id);
+  if (claim === undefined || claim.state !== "Pending") return "ended";
+  const now = keeping.clock.now();
+  const { project_id: project, ascii } = claim;
+  // One that was made before the clock was set back ends in its time all the same.
+  const expires = Math.min(claim.expires, now + claimLimits.days * day);
+  const isGranted = (await findReservation(tx, ascii))?.project_id === project;
+  const isProven = isGranted || found.isFound;
+  const { same, above, below } = await findRivals(tx, project, ascii, mostBelow + 1);
+  const losing = [...(same === undefined ? [] : [same]), ...below.filter((domain) => domain.is_proven === 0)];
+
+  const whyNot = async (): Promise<string | null> => {
+    const refusal = await findRefusal(tx, project, ascii);
+    if (refusal !== null) return refusal;
+    if (losing.length > mostBelow) return `More than ${mostBelow} domains lie below the name.`;
+    if (isProven) return null;
+    const asked = [...(same === undefined ? [] : [same]), ...above];
+    if (asked.length === 0 || below.length > 0) return found.detail;
+    for (const rival of asked) if (!(await consents(tx, rival, claim))) return found.detail;
+    return null;
+  };
+  const keep = async (state: "Pending" | "Failed", detail: string): Promise<Settled> => {
+    const change = { state, detail, checked: now, expires, version: claim.version + 1 };
+    const row = await claims.updateClaim(tx, id, change);
+    if (state === "Pending") return "pending";
+    await append(tx, [claimEvent(row, now)]);
+    return "ended";
+  };
+
+  const reason = (await whyNot()) ?? (await findShortage(tx, claim));
+  if (reason !== null) return keep(now >= expires ? "Failed" : "Pending", reason);
+  for (const rival of losing) await withdraw(tx, keeping, rival, claim, now);
+  const domain = await give(tx, keeping, claim, now, isProven);
+  const row = await claims.updateClaim(tx, id, {
+    state: "Completed",
+    detail: isGranted ? "The operator reserved the name for this project." : "The record was found.",
+    domain_id: domain.id,
+    checked: now,
+    version: claim.version + 1,
+  });
+  await append(tx, [claimEvent(row, now)]);
+  return { domain, lost: losing };
+}
+
+/** Why the project can have no further domain now; null: it can. */
+async function findShortage(tx: Tx, claim: claims.ClaimRow): Promise<string | null> {
+  await lockProject(tx, claim.project_id);
+  const project = await findProject.first(tx, { id: claim.project_id });
+  if (project === undefined || project.is_blocked === 1) return "The project is blocked.";
+  const [there] = await table.findByNames(tx, [claim.ascii]);
+  if (there?.project_id === claim.project_id) return null;
+  try {
+    requireQuota(project.quotas, "Domains", await table.countDomains(tx, claim.project_id), 1);
+    return null;
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+const claimEvent = (row: claims.ClaimRow, now: number): NewEvent => ({
+  type: "claim.changed",
+  date: now,
+  project: row.project_id,
+  resource: "claim",
+  id: row.id,
+  data: JSON.stringify(showClaim(row)),
+});
+
+/** Takes a domain from its project. Its records stay readable there. */
+async function withdraw(
+  tx: Tx,
+  { nameServers, delegation }: ClaimKeeping,
+  { id }: table.DomainRow,
+  claim: claims.ClaimRow,
+  now: number,
+): Promise<void> {
+  await table.lockDomain(tx, id);
+  const row = await table.findAnyDomain.first(tx, { id });
+  if (row === undefined) return;
+  const records = await table.listRecords(tx, id);
+  const soa = automaticSoa(row.ascii, nameServers);
+  await claims.insertWithdrawn(tx, {
+    id,
+    project_id: row.project_id,
+    name: row.name,
+    ascii: row.ascii,
+    date: now,
+    record_count: records.length,
+    reason: `Another project proved that it owns ${claim.ascii}.`,
+    zone_file: printZone(row.ascii, soa, row.serial, nameServers, records.map(printedOf)),
+    labels: row.labels,
+  });
+  await table.deleteDomain(tx, row);
+  await requestReconcile(tx, delegation, id);
+  const shown = showDomain(row, records.length > mostInEvent ? [] : records, row.serial, nameServers);
+  const data = JSON.stringify(shown);
+  await append(tx, [{ type: "domain.withdrawn", date: now, project: row.project_id, resource: "domain", id, data }]);
+}
+
+/** The domain of the claim: the project's own, or a new one without records. */
+async function give(
+  tx: Tx,
+  { nameServers, delegation }: ClaimKeeping,
+  claim: claims.ClaimRow,
+  now: number,
+  isProven: boolean,
+): Promise<table.DomainRow> {
+  const [own] = await table.findByNames(tx, [claim.ascii]);
+  if (own !== undefined) {
+    await table.updateDomain(tx, own.id, { is_proven: 1 });
+    return own;
+  }
+  const row = await table.insertDomain(tx, {
+    project_id: claim.project_id,
+    name: claim.name,
+    ascii: claim.ascii,
+    subtree: sortKey(claim.ascii),
+    serial: nextSerial(await table.findRetiredSerial(tx, claim.ascii), now),
+    record_count: 0,
+    is_delegate: 0,
+    is_proven: Number(isProven),
+    import_report: null,
+    created: now,
+    labels: "{}",
+    version: 1,
+  });
+  await requestReconcile(tx, delegation, row.id);
+  const data = JSON.stringify(showDomain(row, [], row.serial, nameServers));
+  await append(tx, [
+    { type: "domain.created", date: now, project: row.project_id, resource: "domain", id: row.id, data },
+  ]);
+  return row;
+}

@@ -1,0 +1,161 @@
+/**
+ * Record data of any type, field by field as the type's spec says: between the text that is kept (`StoredRecord.value`), the words of a
+ * zone file, the bytes of a message, and what the name server takes.
+ */
+import type { RecordSpec } from "@brume/api/record/spec.ts";
+import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
+import type { RecordData } from "../../drivers/nameserver/interface.ts";
+import { type Kind, kinds } from "./kind.ts";
+import { type NameError, refuseName } from "./name.ts";
+
+/** What of a record is its data. */
+interface Data {
+  readonly type: RecordType;
+  readonly value: string;
+}
+
+interface Form {
+  readonly kinds: readonly Kind[];
+  /** Parts of a value: the labels in front of the owner, if it has some, and the fields. */
+  readonly parts: number;
+  /** 1 where labels in front of the owner are the first part. */
+  readonly first: number;
+  /** Which fields keep their letter case when values are compared. */
+  readonly keepsCase: "all" | "some" | "none";
+}
+
+function formOf({ data, labels }: RecordSpec): Form {
+  const own = data.map(({ kind }) => kinds[kind]);
+  const first = labels === undefined ? 0 : 1;
+  const sensitive = own.filter(({ isCaseSensitive }) => isCaseSensitive).length;
+  const keepsCase = sensitive === 0 ? "none" : sensitive === own.length && first === 0 ? "all" : "some";
+  return { kinds: own, parts: first + own.length, first, keepsCase };
+}
+
+const forms = Object.fromEntries(recordTypes.map((type) => [type, formOf(recordSpecs[type])])) as Record<
+  RecordType,
+  Form
+>;
+
+/** The kinds of a type's fields. */
+export const kindsOf = (type: RecordType): readonly Kind[] => forms[type].kinds;
+
+/** The parts of a value: of an MX `[preference, exchange]`, of an SRV `[_service._proto, priority, weight, port, target]`. */
+export function partsOf({ type, value }: Data): string[] {
+  const { parts } = forms[type];
+  if (parts === 1) return [value];
+  const words = value.split(" ");
+  if (words.length > parts) words.push(words.splice(parts - 1).join(" "));
+  return words;
+}
+
+/** A value that says nothing. */
+export function blankValue(type: RecordType): string {
+  const blank = forms[type].kinds.map((kind) => kind.blank);
+  const labels = recordSpecs[type].labels?.map(() => "_a").join(".");
+  return (labels === undefined ? blank : [labels, ...blank]).join(" ");
+}
+
+/** Two values of a type say the same when this is equal. */
+export function valueKey(type: RecordType, value: string): string {
+  const { keepsCase, kinds: own, first } = forms[type];
+  if (keepsCase === "none") return value.toLowerCase();
+  if (keepsCase === "all") return value;
+  return partsOf({ type, value })
+    .map((part, i) => (own[i - first]?.isCaseSensitive ? part : part.toLowerCase()))
+    .join(" ");
+}
+
+export function recordData({ type, value }: Data): RecordData {
+  const { kinds: own, parts, first } = forms[type];
+  if (parts === 1) return [(own[0] as Kind).toData(value)];
+  const words = partsOf({ type, value });
+  const data: RecordData[number][] = [];
+  for (let i = 0; i < own.length; i++) data.push((own[i] as Kind).toData(words[first + i] ?? ""));
+  return data;
+}
+
+/** Bytes of the record in an answer, with its owner as a pointer and all other names in full (RFC 1035 section 4.1). */
+export function answerBytes({ type, value }: Data): number {
+  const { kinds: own, parts, first } = forms[type];
+  if (parts === 1) return 12 + (own[0] as Kind).size(value);
+  const words = partsOf({ type, value });
+  let size = 12;
+  for (let i = 0; i < own.length; i++) size += (own[i] as Kind).size(words[first + i] ?? "");
+  return size;
+}
+
+/** The data as a master file has it, without labels in front of the owner. */
+export function printData({ type, value }: Data): string {
+  const { kinds: own, first } = forms[type];
+  const words = partsOf({ type, value });
+  return own.map((kind, i) => kind.print(words[first + i] ?? "")).join(" ");
+}
+
+/** Fields as a value, without labels in front of the owner. The root is a target only where the type's spec says so. */
+function compose(type: RecordType, fields: readonly (string | NameError)[]): string | NameError {
+  const { data } = recordSpecs[type];
+  const values: string[] = [];
+  for (const field of fields) {
+    if (typeof field !== "string") return field;
+    const spec = data[values.length];
+    if (field === "." && spec?.kind === "name") {
+      const isAllowed =
+        spec.root !== undefined && (spec.root.with === undefined || values[0] === String(spec.root.with));
+      if (!isAllowed) return refuseName("format_invalid", 'must have a host name as target, not "."');
+    }
+    values.push(field);
+  }
+  return values.join(" ");
+}
+
+/** Data of a message as a value, without labels in front of the owner, which are part of the record's name. */
+export function decodeData(type: RecordType, bytes: Buffer, start: number, end: number): string | NameError {
+  const fields: (string | NameError)[] = [];
+  let at = start;
+  for (const kind of forms[type].kinds) {
+    const field = kind.decode(bytes, at, end);
+    if (field === null) return broken(type, end - start);
+    fields.push(field.value);
+    at = field.end;
+  }
+  return at === end ? compose(type, fields) : broken(type, end - start);
+}
+
+const broken = (type: RecordType, length: number): NameError =>
+  refuseName("format_invalid", `has ${length} bytes of data that are no ${type} data`);
+
+/** Generic data (RFC 3597 section 5): the words behind `\#`, a length in bytes and bytes in hexadecimal. */
+export function readGenericData(type: RecordType, words: readonly string[]): string | NameError {
+  const [length = "", ...rest] = words;
+  const hex = rest.join("");
+  if (!/^\d{1,5}$/.test(length) || hex.length !== 2 * Number(length) || !/^[0-9a-f]*$/i.test(hex))
+    return refuseName("format_invalid", "must have a length and as many bytes in hexadecimal behind \\#");
+  const bytes = Buffer.from(hex, "hex");
+  return decodeData(type, bytes, 0, bytes.length);
+}
+
+/** Words of a zone file as a value. `readName` makes a name absolute; the root is `""`. */
+export function parseData(
+  type: RecordType,
+  words: readonly string[],
+  readName: (word: string) => string | NameError,
+): string | NameError {
+  const { kinds: own } = forms[type];
+  const last = own.at(-1) as Kind;
+  const count = own.length;
+  if (last.takesRest ? words.length < count - 1 : words.length !== count)
+    return refuseName(
+      "format_invalid",
+      `must have ${count} ${count === 1 ? "word" : "words"} of data, not ${words.length}`,
+    );
+  const fields: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const kind = own[i] as Kind;
+    const field = kind.parse(i === 0 ? words : words.slice(i), readName);
+    if (typeof field === "string") fields.push(field);
+    else if (kind.most === undefined || kind === last) return field;
+    else return refuseName("format_invalid", `${field.reason} before its ${last.noun}`);
+  }
+  return compose(type, fields);
+}

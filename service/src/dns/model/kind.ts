@@ -1,0 +1,265 @@
+/**
+ * Kinds of record data: how a field is read from a request, a zone file and a message, how it is kept, and how it is written again.
+ * A value is kept as text without blanks, but for the last field of a record, which may have some. The name server has the encoder.
+ */
+import { isUtf8 } from "node:buffer";
+import type { FieldKind } from "@brume/api/record/spec.ts";
+import { quote } from "../../base/quote.ts";
+import type { RecordData } from "../../drivers/nameserver/interface.ts";
+import { readIPv4, readIPv6 } from "./address.ts";
+import { type DomainName, type NameError, printName, readTarget, refuseName, showTarget, wireLength } from "./name.ts";
+import {
+  checkText,
+  decodeString,
+  printString,
+  printText,
+  readStrings,
+  readText,
+  showText,
+  stringsOf,
+  valueOf,
+} from "./text.ts";
+import { decodeName } from "./wire.ts";
+
+/** A value, or why it cannot be stored, and the position behind it. Null: there is no such field. */
+type Decoded = { readonly value: string | NameError; readonly end: number } | null;
+
+export interface Kind {
+  /** What an error of a zone file calls it: `target`. */
+  readonly noun: string;
+  /** What is missing when a request does not give it, and what a text must be that is none. */
+  readonly meaning: string;
+  /** Any value. */
+  readonly blank: string;
+  /** Values that differ in letter case only are different. */
+  readonly isCaseSensitive: boolean;
+  /** Its words may be quoted, and a quoted blank is part of the value. */
+  readonly isText: boolean;
+  /** It takes all words of a zone file that are left: it is the last field. */
+  readonly takesRest: boolean;
+  /** The greatest number; absent: it is none. */
+  readonly most?: number;
+  /** From the text of a request. */
+  read(text: string, domain: string): string | NameError;
+  /** From the words of a zone file: the first, or all where `takesRest`. A refusal is a half sentence with `must have`. */
+  parse(words: readonly string[], readName: (word: string) => string | NameError): string | NameError;
+  /** From the bytes of a message. */
+  decode(bytes: Buffer, at: number, end: number): Decoded;
+  /** As the name server takes it. */
+  toData(value: string): RecordData[number];
+  /** Bytes in a message without compression. */
+  size(value: string): number;
+  /** As a zone file has it, in ASCII. */
+  print(value: string): string;
+  /** As a response has it, in Unicode. */
+  show(value: string, domain: DomainName): string;
+  /** As `CanonicalDescription` has what `show` gave. */
+  describe(shown: string): string;
+}
+
+const same = (value: string): string => value;
+const plain = { isCaseSensitive: false, isText: false, takesRest: false, print: same, show: same, describe: same };
+
+function numberKind(width: 1 | 2 | 4): Kind {
+  const most = 2 ** (8 * width) - 1;
+  const pattern = new RegExp(`^\\d{1,${String(most).length}}$`);
+  const read = (text: string): string | null =>
+    pattern.test(text) && Number(text) <= most ? String(Number(text)) : null;
+  const wanted = `numbers from 0 to ${most}`;
+  return {
+    ...plain,
+    noun: "number",
+    meaning: `a number from 0 to ${most}`,
+    blank: "0",
+    most,
+    read: (text) =>
+      read(text) ?? refuseName("format_invalid", `must be a number from 0 to ${most}, not ${quote(text)}`),
+    parse: ([word = ""]) => read(word) ?? refuseName("format_invalid", `must have ${wanted}`),
+    decode: (bytes, at, end) =>
+      at + width > end ? null : { value: String(bytes.readUIntBE(at, width)), end: at + width },
+    toData: Number,
+    size: () => width,
+  };
+}
+
+function addressKind(family: 4 | 6): Kind {
+  const read = family === 4 ? readIPv4 : readIPv6;
+  const width = family === 4 ? 4 : 16;
+  const meaning = family === 4 ? "an IPv4 address, four decimal numbers" : "an IPv6 address";
+  const textOf = (data: Buffer): string =>
+    family === 4 ? data.join(".") : (data.toString("hex").match(/.{4}/g)?.join(":") ?? "");
+  return {
+    ...plain,
+    noun: "address",
+    meaning,
+    blank: family === 4 ? "0.0.0.0" : "::",
+    read: (text) => read(text) ?? refuseName("format_invalid", `must be ${meaning}, not ${quote(text)}`),
+    parse: ([word = ""]) => read(word) ?? refuseName("format_invalid", `must have ${meaning}, not ${quote(word)}`),
+    decode(bytes, at, end) {
+      const value = at + width > end ? null : read(textOf(bytes.subarray(at, at + width)));
+      return value === null ? null : { value, end: at + width };
+    },
+    toData: same,
+    size: () => width,
+  };
+}
+
+const name: Kind = {
+  ...plain,
+  noun: "target",
+  meaning: "a host name",
+  blank: "a",
+  read: readTarget,
+  parse([word = ""], readName) {
+    const target = readName(word);
+    // A bare address is a relative name by the letter of the format, and a mistake in every file that has one.
+    if (readIPv4(word) !== null || (typeof target === "string" && readIPv4(target) !== null))
+      return refuseName("format_invalid", `must have a host name as target, not the address ${quote(word)}`);
+    return target === "" ? "." : target;
+  },
+  decode(bytes, at) {
+    const found = decodeName(bytes, at);
+    if (found === null) return null;
+    return { value: found.text === "" ? "." : readTarget(`${found.text}.`, ""), end: found.end };
+  },
+  toData: (value) => (value === "." ? "" : value),
+  size: (value) => (value === "." ? 1 : wireLength(value) + 2),
+  print: (value) => (value === "." ? value : `${printName(value)}.`),
+  show: showTarget,
+};
+
+const stringBytes = 255;
+const tooLong = (bytes: number): NameError =>
+  refuseName("too_long", `must be at most ${stringBytes} bytes long, and has ${bytes}`);
+
+/** One string: kept quoted, with escapes for blanks, so that it is one word. */
+const string: Kind = {
+  ...plain,
+  noun: "string",
+  meaning: "the text",
+  blank: '""',
+  isCaseSensitive: true,
+  isText: true,
+  read(text) {
+    const checked = checkText(text);
+    if (typeof checked !== "string") return checked;
+    const bytes = Buffer.byteLength(checked);
+    return bytes > stringBytes ? tooLong(bytes) : keepString(checked);
+  },
+  parse([word = ""]) {
+    const text = checkText(decodeString(word));
+    if (typeof text !== "string") return text;
+    const bytes = Buffer.byteLength(text);
+    return bytes > stringBytes ? tooLong(bytes) : keepString(text);
+  },
+  decode(bytes, at, end) {
+    const stop = at + 1 + (at < end ? (bytes[at] as number) : end);
+    if (stop > end) return null;
+    const text = checkText(utf8(bytes.subarray(at + 1, stop)));
+    return { value: typeof text === "string" ? keepString(text) : text, end: stop };
+  },
+  toData: openString,
+  size: (value) => 1 + Buffer.byteLength(openString(value)),
+  show: openString,
+  describe: quoteString,
+};
+
+const strings: Kind = {
+  ...plain,
+  noun: "text",
+  meaning: "the text",
+  blank: "a",
+  isCaseSensitive: true,
+  isText: true,
+  takesRest: true,
+  read: readText,
+  parse: (words) => (words.length === 0 ? refuseName("format_invalid", "must have a text") : readStrings(words, true)),
+  decode(bytes, start, end) {
+    const found: Buffer[] = [];
+    for (let at = start; at < end; ) {
+      const stop = at + 1 + (bytes[at] as number);
+      if (stop > end) return null;
+      found.push(bytes.subarray(at + 1, stop));
+      at = stop;
+    }
+    if (found.length === 0) return null;
+    const joined = checkText(utf8(Buffer.concat(found)));
+    return { value: typeof joined === "string" ? valueOf(found.map(utf8), joined) : joined, end };
+  },
+  toData: stringsOf,
+  size: (value) => stringsOf(value).reduce((sum, text) => sum + 1 + Buffer.byteLength(text), 0),
+  print: printText,
+  show: showText,
+  // Existing clients expect a blank behind each string in the field of its own.
+  describe: (shown) => shown.slice(0, -1),
+};
+
+const text: Kind = {
+  ...plain,
+  noun: "value",
+  meaning: "the value",
+  blank: "a",
+  isCaseSensitive: true,
+  isText: true,
+  read: checkText,
+  parse: ([word = ""]) => checkText(decodeString(word)),
+  decode: (bytes, at, end) => ({ value: checkText(utf8(bytes.subarray(at, end))), end }),
+  toData: same,
+  size: (value) => Buffer.byteLength(value),
+  print: printString,
+  describe: quoteString,
+};
+
+function bytesKind(encoding: "hex" | "base64"): Kind {
+  const what = encoding === "hex" ? "hexadecimal" : "base64";
+  const read = (given: string): string | null => {
+    const bytes = Buffer.from(given, encoding);
+    const value = bytes.toString(encoding);
+    return value !== "" && value === (encoding === "hex" ? given.toLowerCase() : given) ? value : null;
+  };
+  return {
+    ...plain,
+    noun: "data",
+    meaning: `bytes in ${what}`,
+    blank: encoding === "hex" ? "00" : "AA==",
+    isCaseSensitive: encoding === "base64",
+    takesRest: true,
+    read: (given) =>
+      read(given.replaceAll(" ", "")) ?? refuseName("format_invalid", `must be bytes in ${what}, not ${quote(given)}`),
+    parse: (words) =>
+      read(words.join("")) ?? refuseName("format_invalid", `must have bytes in ${what}, not ${quote(words.join(" "))}`),
+    decode: (bytes, at, end) => (at < end ? { value: bytes.toString(encoding, at, end), end } : null),
+    toData: same,
+    size: (value) => Buffer.byteLength(value, encoding),
+  };
+}
+
+export const kinds: Readonly<Record<FieldKind, Kind>> = {
+  u8: numberKind(1),
+  u16: numberKind(2),
+  u32: numberKind(4),
+  ipv4: addressKind(4),
+  ipv6: addressKind(6),
+  name,
+  string,
+  strings,
+  text,
+  hex: bytesKind("hex"),
+  base64: bytesKind("base64"),
+};
+
+/** A decoded text; null: the bytes are not UTF-8. */
+const utf8 = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);
+
+/** A string as one word: quoted, in ASCII, a blank as `\032`. */
+function keepString(value: string): string {
+  return printString(value).replaceAll(" ", "\\032");
+}
+
+function openString(kept: string): string {
+  return decodeString(kept.slice(1, -1)) ?? "";
+}
+
+function quoteString(shown: string): string {
+  return `"${shown.replace(/["\\]/g, "\\$&")}"`;
+}

@@ -1,0 +1,62 @@
+/** Domains and records as answers: rows of the table in the forms of the contract. */
+import { formatDate, type Labels } from "@brume/api/common.ts";
+import type { DnsRecord, Domain, ImportReport, RecordType } from "@brume/api/dns.ts";
+import type { DomainRow, RecordRow, ServedRow } from "../table.ts";
+import type { DomainName } from "./name.ts";
+import { type StoredRecord, showRecord } from "./record.ts";
+
+/** What a row says, without what the table knows beside it. */
+export const storedOf = (row: ServedRow): StoredRecord => ({
+  type: row.type as RecordType,
+  owner: row.owner,
+  ttl: row.ttl,
+  value: row.value,
+});
+
+/** What a row says, for a zone file. */
+export const printedOf = (row: ServedRow & Pick<RecordRow, "labels">) => ({ ...storedOf(row), labels: row.labels });
+
+const noLabels = Object.freeze({});
+
+export function showRow(row: Omit<RecordRow, "node" | "version">, domain: DomainName, served: number): DnsRecord {
+  return showRecord(
+    {
+      type: row.type as RecordType,
+      owner: row.owner,
+      ttl: row.ttl,
+      value: row.value,
+      id: row.id,
+      domainId: row.domain_id,
+      created: row.created,
+      active: row.serial <= served,
+      labels: row.labels === "{}" ? noLabels : (JSON.parse(row.labels) as Labels),
+    },
+    domain,
+  );
+}
+
+export function showDomain(
+  row: DomainRow,
+  records: readonly RecordRow[],
+  served: number,
+  nameServers: readonly string[],
+): Domain {
+  return {
+    ID: row.id,
+    Name: row.name,
+    NamePunyCode: row.ascii,
+    TechName: row.ascii.replaceAll(".", "_"),
+    State: row.serial <= served ? "Active" : "New",
+    DateCreate: formatDate(row.created),
+    IsDelegate: row.is_delegate === 1,
+    LinkedRecords: records.map((record) => showRow(record, row, served)),
+    NameServers: [...nameServers],
+    Serial: row.serial,
+    Import: row.import_report === null ? null : (JSON.parse(row.import_report) as ImportReport),
+    Delegation: row.delegation,
+    Labels: JSON.parse(row.labels) as Labels,
+  };
+}
+
+export const domainTag = (row: Pick<DomainRow, "id" | "version">): string => `domain-${row.id}-${row.version}`;
+export const recordTag = (row: Pick<RecordRow, "id" | "version">): string => `record-${row.id}-${row.version}`;

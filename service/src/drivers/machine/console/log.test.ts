@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { folderOf, makeFolder } from "../qemu/folder.ts";
+import { followLog, lastLines, readLogFile, trimLog } from "./log.ts";
+
+const root = mkdtempSync(join(tmpdir(), "brume-console-"));
+after(() => rmSync(root, { recursive: true }));
+const path = (name: string) => join(root, name);
+
+test("last lines, with and without an end of line", () => {
+  assert.equal(lastLines("a\nb\nc\n", 2), "b\nc\n");
+  assert.equal(lastLines("a\nb\nc", 2), "b\nc");
+  assert.equal(lastLines("a\nb\n", 9), "a\nb\n");
+  assert.deepEqual([lastLines("a\n", 0), lastLines("", 3), lastLines("\n\n", 1)], ["", "", "\n"]);
+});
+
+test("a guest's progress is read as it comes, in pieces", () => {
+  const file = path("progress");
+  const follower = followLog(file);
+  assert.equal(follower.stage(), "starting");
+  writeFileSync(file, "Linux version 6\r\nnot a login: here\r\n");
+  assert.equal(follower.stage(), "starting");
+  appendFileSync(file, "one log");
+  assert.equal(follower.stage(), "starting");
+  appendFileSync(file, "in: ");
+  assert.equal(follower.stage(), "login");
+  appendFileSync(file, "BRUME-READY inst");
+  assert.equal(follower.stage(), "login");
+  appendFileSync(file, "ance=i-1\r\n");
+  assert.equal(follower.stage(), "ready");
+});
+
+test("a log that became too long keeps its beginning and its end, and grows on", () => {
+  const file = path("long");
+  writeFileSync(file, `first\n${"x".repeat(9 * 2 ** 20)}\nlast\n`);
+  trimLog(file);
+  appendFileSync(file, "next\n");
+  const text = readFileSync(file, "latin1");
+  assert.ok(statSync(file).size < 2 * 2 ** 20);
+  assert.match(text, /^first\n/);
+  assert.match(text, /\n\[\d+ bytes are left out here\]\n/);
+  assert.match(text, /\nlast\nnext\n$/);
+  const short = path("short");
+  writeFileSync(short, "as it is");
+  trimLog(short);
+  trimLog(path("none"));
+  assert.equal(readFileSync(short, "utf8"), "as it is");
+});
+
+test("a log is read from its own file only", async () => {
+  const folder = folderOf(root, 1);
+  makeFolder(folder.run);
+  assert.equal(await readLogFile(folder, {}), null);
+  writeFileSync(folder.console, Buffer.from([0x61, 0xff, 0x0a]));
+  assert.equal(await readLogFile(folder, {}), "a\ufffd\n");
+  symlinkSync("/etc/passwd", folder.previousConsole);
+  await assert.rejects(readLogFile(folder, { previous: true }), { code: "ELOOP" });
+});

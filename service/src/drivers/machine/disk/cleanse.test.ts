@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, describe, test } from "node:test";
+import { exec } from "../../exec.ts";
+import { type GuestImage, printImage } from "../image/manifest.ts";
+import { cleanseDisk } from "./cleanse.ts";
+import { chainOf, checkDisk, createDisks, layerName, topOf } from "./disk.ts";
+
+const tools = await Promise.all(
+  ["mkfs.ext4", "e2fsck", "debugfs"].map((name) => exec.run([name, "-V"])).concat(exec.run(["qemu-img", "--version"])),
+).then(
+  () => "",
+  (error: unknown) => String(error),
+);
+const hindrance = process.getuid?.() === 0 ? tools : "only root may give files to other users";
+if (hindrance !== "") console.log(`disks of copies: not tried, ${hindrance}`);
+
+const uid = 688_999;
+const size = 64 * 2 ** 20;
+
+describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
+  const root = mkdtempSync(join(tmpdir(), "brume-cleanse-"));
+  after(() => rmSync(root, { recursive: true }));
+  chmodSync(root, 0o711);
+  const disks = createDisks(exec, join(root, "images"));
+  const image: GuestImage = {
+    name: "imported",
+    title: "Imported",
+    family: "Linux",
+    os: "Linux",
+    minRam: 128,
+    hdd: 1,
+    boot: "disk",
+    format: "qcow2",
+    files: { disk: "disk-1.qcow2" },
+    version: "1",
+    source: "",
+    made: 0,
+    guest: null,
+  };
+  const options = { exec, disks, uid, signal: undefined };
+  const serverOf = (id: number) => join(root, String(id));
+  const diskOf = (id: number) => join(serverOf(id), "disk-1");
+  let files = 0;
+  /** The bytes that the guest of a server sees. */
+  async function contentOf(id: number): Promise<{ path: string; bytes: Buffer }> {
+    const path = join(root, `seen-${++files}.raw`);
+    await exec.run(["qemu-img", "convert", "-O", "raw", join(diskOf(id), layerName(topOf(diskOf(id)))), path]);
+    return { path, bytes: readFileSync(path) };
+  }
+  async function makeImage(fill: (raw: string) => Promise<void>): Promise<void> {
+    const [raw, folder] = [join(root, "base.raw"), join(root, "images", image.name)];
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    await fill(raw);
+    await exec.run(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, join(folder, image.files.disk)]);
+    writeFileSync(join(folder, "image.json"), printImage(image));
+  }
+  async function makeServer(id: number): Promise<void> {
+    mkdirSync(serverOf(id), { mode: 0o711 });
+    await disks.fromImage(diskOf(id), image.name, size, uid);
+  }
+  async function copyServer(from: number, to: number): Promise<void> {
+    mkdirSync(serverOf(to), { mode: 0o711 });
+    const top = await disks.addLayer(diskOf(from), uid);
+    await disks.seal(diskOf(from), top - 1);
+    await disks.fromDisk(diskOf(to), diskOf(from), top, size, uid);
+  }
+
+  test("has none of the identity of its source, which keeps it", async () => {
+    const tree = join(root, "tree");
+    const put = (path: string, content: string) => {
+      mkdirSync(dirname(join(tree, path)), { recursive: true });
+      writeFileSync(join(tree, path), content);
+    };
+    const secrets = ["etc/ssh/ssh_host_rsa_key", "etc/machine-id", "root/.ssh/authorized_keys", "var/log/auth.log"].map(
+      (path) => {
+        const word = `SECRET${randomBytes(12).toString("hex")}`;
+        put(path, `${word}\n`.repeat(400));
+        return word;
+      },
+    );
+    const hash = `$6$SECRET${randomBytes(12).toString("hex")}`;
+    put("etc/shadow", `root:${hash}:19000:0:99999:7:::\n`);
+    put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
+    put("home/work", "what the user made\n");
+    secrets.push(hash);
+    await makeImage(async (raw) => void (await exec.run(["mkfs.ext4", "-q", "-d", tree, raw, "64M"])));
+    await makeServer(1);
+    await copyServer(1, 2);
+    const before = await contentOf(2);
+    assert.ok(
+      secrets.every((word) => before.bytes.includes(word)),
+      "they were there",
+    );
+
+    const identity = await cleanseDisk(options, serverOf(2), diskOf(2));
+    assert.deepEqual(identity, { removed: true, detail: "" });
+    const { bytes, path } = await contentOf(2);
+    assert.deepEqual(
+      secrets.filter((word) => bytes.includes(word)),
+      [],
+    );
+    assert.equal(await exec.run(["debugfs", "-R", "cat /home/work", path]), "what the user made\n");
+    await exec.run(["e2fsck", "-f", "-n", path]);
+    await checkDisk(diskOf(2), uid);
+    assert.equal((await chainOf(diskOf(2))).length, 1, "it shares nothing");
+    assert.deepEqual(readdirSync(serverOf(2)), ["disk-1"]);
+    const source = await contentOf(1);
+    assert.ok(
+      secrets.every((word) => source.bytes.includes(word)),
+      "its source keeps them",
+    );
+
+    const top = topOf(diskOf(2));
+    assert.deepEqual(await cleanseDisk(options, serverOf(2), diskOf(2)), identity);
+    assert.equal(topOf(diskOf(2)), top, "once is enough");
+    // Killed before it had noted what came of it.
+    rmSync(join(diskOf(2), "identity.json"));
+    assert.deepEqual(await cleanseDisk(options, serverOf(2), diskOf(2)), identity);
+    assert.equal((await contentOf(2)).bytes.includes("what the user made"), true);
+    await copyServer(2, 3);
+    assert.equal(existsSync(join(diskOf(3), "identity.json")), false, "a copy of it is asked anew");
+    assert.equal((await contentOf(3)).bytes.includes("what the user made"), true);
+  });
+
+  test("stays as it is where no file system can be opened, and it says so", async () => {
+    await makeImage(async (raw) => {
+      writeFileSync(raw, "XFSB and whatever follows");
+      truncateSync(raw, size);
+    });
+    await makeServer(4);
+    await copyServer(4, 5);
+    const { removed, detail } = await cleanseDisk(options, serverOf(5), diskOf(5));
+    assert.equal(removed, false);
+    assert.match(detail, /the disk \(XFS\) cannot be opened/);
+    assert.equal((await contentOf(5)).bytes.toString("latin1", 0, 25), "XFSB and whatever follows");
+  });
+});

@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { exec } from "../../exec.ts";
+import { type GuestImage, printImage } from "../image/manifest.ts";
+import {
+  allocatedOf,
+  chainOf,
+  checkDisk,
+  createDisks,
+  GIB,
+  layerName,
+  originOf,
+  removeOtherVersions,
+  sizeOf,
+  topOf,
+  versionsOf,
+} from "./disk.ts";
+
+const root = mkdtempSync(join(tmpdir(), "brume-disk-"));
+after(() => rmSync(root, { recursive: true }));
+
+test("versions and layers are counted by number, and nothing else is", () => {
+  const folder = join(root, "count");
+  assert.deepEqual(versionsOf(folder), []);
+  for (const name of ["disk-10", "disk-9", "disk-2.part", "disk-x", "disk-0", "run"])
+    mkdirSync(join(folder, name), { recursive: true });
+  assert.deepEqual(versionsOf(folder), [9, 10]);
+  assert.throws(() => topOf(join(folder, "disk-9")), /holds no disk/);
+  for (const name of ["0.qcow2", "9.qcow2", "10.qcow2", "11.qcow2.part"])
+    writeFileSync(join(folder, "disk-9", name), "");
+  assert.equal(topOf(join(folder, "disk-9")), 10);
+  removeOtherVersions(folder, 9);
+  assert.deepEqual(readdirSync(folder).sort(), ["disk-0", "disk-9", "disk-x", "run"]);
+});
+
+test("a size is read from what is a qcow2 file, and from nothing else", async () => {
+  const path = join(root, "size");
+  const header = Buffer.alloc(32);
+  header.writeUInt32BE(0x514649fb);
+  header.writeBigUInt64BE(BigInt(5 * GIB), 24);
+  writeFileSync(path, header);
+  assert.equal(await sizeOf(path), 5 * GIB);
+  for (const bytes of [Buffer.alloc(0), header.subarray(0, 31), Buffer.alloc(32)]) {
+    writeFileSync(path, bytes);
+    await assert.rejects(sizeOf(path), /no qcow2/);
+  }
+});
+
+test("a header that is damaged is named, whatever it says", async () => {
+  const disk = join(root, "damaged");
+  mkdirSync(disk);
+  const header = Buffer.alloc(32);
+  header.writeUInt32BE(0x514649fb);
+  header.writeBigUInt64BE(2n ** 63n, 8);
+  header.writeUInt32BE(7, 16);
+  writeFileSync(join(disk, layerName(0)), header);
+  for (const bytes of [header, Buffer.alloc(32, 0xff), Buffer.alloc(5)]) {
+    writeFileSync(join(disk, layerName(1)), bytes);
+    await assert.rejects(chainOf(disk), { name: "DiskError", message: /1\.qcow2 of .* is damaged/ });
+    await assert.rejects(checkDisk(disk, 0), { name: "DiskError" });
+  }
+  await assert.rejects(checkDisk(join(root, "nowhere"), 0), /its disk is missing/);
+});
+
+const hindrance =
+  process.getuid?.() !== 0
+    ? "not root"
+    : spawnSync("qemu-img", ["--version"]).status === 0 && spawnSync("qemu-io", ["--version"]).status === 0
+      ? false
+      : "no qemu-img and qemu-io";
+
+describe("chains of layers", { skip: hindrance }, () => {
+  const uid = 699_123;
+  const images = join(root, "images");
+  const disks = createDisks(exec, images);
+  const image: GuestImage = {
+    name: "base",
+    title: "Base",
+    family: "Linux",
+    os: "Linux",
+    minRam: 128,
+    hdd: 1,
+    boot: "disk",
+    format: "qcow2",
+    files: { disk: "disk-1.qcow2" },
+    version: "1",
+    source: "",
+    made: 0,
+    guest: null,
+  };
+  const io = (disk: string, ...commands: string[]) =>
+    exec.run(["qemu-io", "-f", "qcow2", ...commands.flatMap((command) => ["-c", command]), layerName(topOf(disk))], {
+      cwd: disk,
+      uid,
+      gid: uid,
+    });
+  const holds = async (disk: string, pattern: number, at: string) =>
+    !/verification failed/.test(await io(disk, `read -P ${pattern} ${at} 512`));
+  const disk = join(root, "7", "disk-1");
+  const copy = join(root, "8", "disk-1");
+
+  test("a disk stands on its image, which may go", async () => {
+    mkdirSync(join(images, "base"), { recursive: true });
+    writeFileSync(join(images, "base", "image.json"), printImage(image));
+    const base = join(images, "base", "disk-1.qcow2");
+    await exec.run(["qemu-img", "create", "-q", "-f", "qcow2", base, String(GIB)]);
+    await exec.run(["qemu-io", "-f", "qcow2", "-c", "write -P 1 0 512", base]);
+    mkdirSync(join(root, "7"));
+    await disks.fromImage(disk, "base", 2 * GIB, uid);
+    rmSync(images, { recursive: true });
+    assert.deepEqual([topOf(disk), await sizeOf(join(disk, layerName(1)))], [1, 2 * GIB]);
+    assert.equal(await holds(disk, 1, "0"), true);
+    assert.deepEqual([statSync(join(disk, layerName(0))).uid, statSync(join(disk, layerName(1))).uid], [0, uid]);
+    assert.equal((await originOf(disk)).boot, "disk");
+  });
+
+  test("a copy shares what is closed, and what was written later belongs to one", async () => {
+    await io(disk, "write -P 2 512 512");
+    const top = await disks.addLayer(disk, uid);
+    await disks.seal(disk, top - 1);
+    mkdirSync(join(root, "8"));
+    await disks.fromDisk(copy, disk, top, 3 * GIB, uid);
+    await io(disk, "write -P 3 512 512");
+    assert.deepEqual(
+      [await holds(disk, 3, "512"), await holds(copy, 2, "512"), await holds(copy, 1, "0")],
+      [true, true, true],
+    );
+    assert.equal(statSync(join(disk, layerName(1))).ino, statSync(join(copy, layerName(1))).ino);
+    assert.ok(allocatedOf(copy) < 1e6);
+  });
+
+  test("layers of one server alone are merged, shared ones are not", async () => {
+    for (const pattern of [4, 5]) {
+      const top = await disks.addLayer(disk, uid);
+      await disks.seal(disk, top - 1);
+      await io(disk, `write -P ${pattern} ${pattern * 512} 512`);
+    }
+    assert.equal(topOf(disk), 4);
+    await disks.grow(disk, 4 * GIB, uid);
+    await disks.shorten(disk, 1, uid);
+    assert.equal(topOf(disk), 2);
+    for (const [pattern, at] of [
+      [1, "0"],
+      [3, "512"],
+      [4, "2048"],
+      [5, "2560"],
+    ] as const)
+      assert.equal(await holds(disk, pattern, at), true, at);
+    assert.equal(await sizeOf(join(disk, layerName(2))), 4 * GIB);
+    assert.equal(await holds(copy, 2, "512"), true);
+    rmSync(join(root, "8"), { recursive: true });
+    await disks.shorten(disk, 1, uid);
+    assert.deepEqual([topOf(disk), await holds(disk, 3, "512"), await holds(disk, 5, "2560")], [1, true, true]);
+    assert.equal(existsSync(join(disk, layerName(2))), false);
+  });
+
+  test("a disk grows, and never shrinks", async () => {
+    assert.equal(await disks.grow(disk, 5 * GIB, uid), true);
+    assert.equal(await disks.grow(disk, 4 * GIB, uid), false);
+    assert.equal(await sizeOf(join(disk, layerName(1))), 5 * GIB);
+    assert.equal(await holds(disk, 5, "2560"), true);
+  });
+
+  test("what a killed service left behind may still hold a disk, for a moment", async (t) => {
+    const path = join(disk, layerName(1));
+    const left = spawn("qemu-io", ["-f", "qcow2", path], { stdio: ["pipe", "pipe", "inherit"] });
+    t.after(() => left.kill("SIGKILL"));
+    left.stdin.write("length\n");
+    await once(left.stdout, "data");
+    const grown = disks.grow(disk, 6 * GIB, uid);
+    await sleep(300);
+    assert.equal(await sizeOf(path), 5 * GIB);
+    left.kill("SIGKILL");
+    assert.equal(await grown, true);
+    assert.equal(await sizeOf(path), 6 * GIB);
+  });
+
+  test("written out it needs nobody", async () => {
+    const target = join(root, "7", "whole.qcow2");
+    const top = await disks.addLayer(disk, uid);
+    await disks.seal(disk, top - 1);
+    await disks.makeTarget(target, 6 * GIB, uid);
+    await disks.flatten(disk, top - 1, { path: "../whole.qcow2", format: "qcow2" }, uid);
+    const info = JSON.parse(await exec.run(["qemu-img", "info", "--output=json", target])) as Record<string, unknown>;
+    assert.deepEqual([info["backing-filename"], info["virtual-size"]], [undefined, 6 * GIB]);
+    assert.match(await exec.run(["qemu-io", "-c", "read -P 3 512 512", target]), /^read 512/);
+  });
+});

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, describe, test } from "node:test";
+import { exec } from "../../exec.ts";
+import { removeIdentity } from "./identity.ts";
+
+const tools = await Promise.all(["mkfs.ext4", "e2fsck", "debugfs"].map((name) => exec.run([name, "-V"]))).then(
+  () => "",
+  (error: unknown) => String(error),
+);
+const hindrance = process.getuid?.() === 0 ? tools : "only root may give files to other users";
+if (hindrance !== "") console.log(`identities of guests: not tried, ${hindrance}`);
+
+const uid = 688_888;
+const root = mkdtempSync(join(tmpdir(), "brume-identity-"));
+after(() => rmSync(root, { recursive: true }));
+/** Nothing that is found anywhere else on a disk. */
+const secret = (): string => `SECRET${randomBytes(12).toString("hex")}`;
+
+/** A guest's files, on a partition of a disk; answers the secrets that are in it. */
+async function makeDisk(name: string, type: number): Promise<{ disk: string; secrets: string[] }> {
+  const [tree, disk, system] = [join(root, `${name}.tree`), join(root, `${name}.raw`), join(root, `${name}.ext4`)];
+  const secrets: string[] = [];
+  const put = (path: string, content: string) => {
+    mkdirSync(join(tree, dirname(path)), { recursive: true });
+    writeFileSync(join(tree, path), content);
+  };
+  const hide = (path: string) => {
+    const word = secret();
+    secrets.push(word);
+    put(path, `${word}\n`.repeat(400));
+  };
+  for (const path of [
+    "etc/ssh/ssh_host_ed25519_key",
+    "etc/dropbear/host_key",
+    "etc/shadow-",
+    "etc/machine-id",
+    "root/.ssh/authorized_keys",
+    "root/.ash_history",
+    "home/user/.ssh/authorized_keys",
+    "var/log/syslog",
+    "var/log/journal/0123/system.journal",
+    'var/log/journal/a name "with" everything\nrm /etc/hostname',
+    "var/lib/cloud/instances/i-1/user-data.txt",
+    "var/lib/dhcp/dhclient.eth0.leases",
+    "var/lib/brume/instance",
+  ])
+    hide(path);
+  const hash = `$6$${secret()}`;
+  secrets.push(hash);
+  put("etc/shadow", `root:${hash}:19000:0:99999:7:::\ndaemon:*:19000:0:99999:7:::\n`);
+  chmodSync(join(tree, "etc/shadow"), 0o640);
+  put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
+  put("etc/hostname", "guest\n");
+  put("etc/ssh/sshd_config", "Port 22\n");
+  put("home/user/work", "what the user made\n");
+  await exec.run(["mkfs.ext4", "-q", "-d", tree, system, "32M"]);
+  // Deleted before, and on the disk still.
+  const old = secret();
+  secrets.push(old);
+  writeFileSync(join(root, "old"), old.repeat(100));
+  await exec.run(["debugfs", "-w", system], { stdin: `write ${join(root, "old")} old\nrm old\n` });
+  const table = Buffer.alloc(2 ** 20);
+  table[450] = type;
+  table.writeUInt32LE(2048, 454);
+  table.writeUInt32LE((32 * 2 ** 20) / 512, 458);
+  table.writeUInt16BE(0x55aa, 510);
+  writeFileSync(disk, Buffer.concat([table, readFileSync(system)]));
+  truncateSync(disk, 40 * 2 ** 20);
+  chownSync(disk, uid, uid);
+  return { disk, secrets };
+}
+
+const debug = (disk: string, command: string) => exec.run(["debugfs", "-R", command, `${disk}?offset=1048576`]);
+
+describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () => {
+  test("is nowhere on the disk any more, and all else is", async () => {
+    chmodSync(root, 0o755);
+    const { disk, secrets } = await makeDisk("linux", 0x83);
+    assert.ok(
+      secrets.every((word) => readFileSync(disk).includes(word)),
+      "they were there",
+    );
+    assert.deepEqual(await removeIdentity({ exec, uid }, disk), { removed: true, detail: "" });
+    const bytes = readFileSync(disk);
+    assert.deepEqual(
+      secrets.filter((word) => bytes.includes(word)),
+      [],
+    );
+    assert.match(await debug(disk, "cat /etc/shadow"), /^root:\*{20,}:19000:0:99999:7:::\ndaemon:\*:19000/);
+    assert.match(await debug(disk, "stat /etc/shadow"), /Mode: +0640/);
+    assert.equal(await debug(disk, "cat /etc/machine-id"), "");
+    assert.match(await debug(disk, "stat /etc/machine-id"), /Type: regular .*[^]*Size: 0\n/);
+    assert.equal(await debug(disk, "cat /etc/ssh/sshd_config"), "Port 22\n");
+    assert.equal(await debug(disk, "cat /etc/hostname"), "guest\n");
+    assert.equal(await debug(disk, "cat /home/user/work"), "what the user made\n");
+    for (const path of ["/var/log", "/var/log/journal/0123", "/root/.ssh"])
+      assert.doesNotMatch(await debug(disk, `ls -p ${path}`), /^\/[0-9]+\/10/m, path);
+    await exec.run(["e2fsck", "-f", "-n", `${disk}?offset=1048576`]);
+  });
+
+  test("of a disk that cannot be opened it says so, and leaves it as it is", async () => {
+    const disk = join(root, "xfs.raw");
+    const bytes = Buffer.alloc(2 ** 20);
+    bytes.write("XFSB");
+    writeFileSync(disk, bytes);
+    const { removed, detail } = await removeIdentity({ exec, uid }, disk);
+    assert.equal(removed, false);
+    assert.match(detail, /the disk \(XFS\) cannot be opened/);
+    assert.deepEqual(readFileSync(disk), bytes);
+  });
+});

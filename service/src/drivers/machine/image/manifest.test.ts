@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { type GuestImage, isImageName, listImages, parseImage, printImage, readImage } from "./manifest.ts";
+
+let images = "";
+before(() => {
+  images = mkdtempSync(join(tmpdir(), "brume-images-"));
+});
+after(() => rmSync(images, { recursive: true }));
+
+const image: GuestImage = {
+  name: "tiny",
+  title: "Tiny",
+  family: "Linux",
+  os: "Linux",
+  minRam: 128,
+  hdd: 1,
+  boot: "kernel",
+  format: "qcow2",
+  files: { disk: "disk-1.qcow2", kernel: "vmlinuz-1", initrd: "initrd-1.gz" },
+  version: "1",
+  source: "a test",
+  made: 1_795_000_000_000,
+  guest: "cloud-init",
+};
+/** The first bytes of an empty qcow2 of a gigabyte. */
+const qcow2 = Buffer.alloc(104);
+qcow2.write("QFI\u00fb", "latin1");
+qcow2.writeUInt32BE(3, 4);
+qcow2.writeBigUInt64BE(2n ** 30n, 24);
+
+function place(name: string, manifest: string, files: Readonly<Record<string, Buffer | string>>): void {
+  mkdirSync(join(images, name));
+  writeFileSync(join(images, name, "image.json"), manifest);
+  for (const [file, content] of Object.entries(files)) writeFileSync(join(images, name, file), content);
+}
+
+test("what is printed is read", () => {
+  assert.deepEqual(parseImage(printImage(image), "tiny"), image);
+  const { kernel: _kernel, initrd: _initrd, ...files } = image.files;
+  const other: GuestImage = { ...image, boot: "uefi", files };
+  assert.deepEqual(parseImage(printImage(other), "tiny"), other);
+});
+
+test("every wrong value is named", () => {
+  const wrong: readonly (readonly [string, unknown])[] = [
+    ["name", "other"],
+    ["title", ""],
+    ["title", "two\nlines"],
+    ["family", "Amiga"],
+    ["minRam", 0],
+    ["minRam", "128"],
+    ["hdd", 1.5],
+    ["hdd", 4097],
+    ["boot", "pxe"],
+    ["format", "raw"],
+    ["files", null],
+    ["files", { disk: "../../etc/shadow", kernel: "a", initrd: "b" }],
+    ["files", { disk: "image.json", kernel: "a", initrd: "b" }],
+    ["files", { disk: "a" }],
+    ["version", "../1"],
+    ["made", -1],
+  ];
+  for (const [key, value] of wrong)
+    assert.throws(() => parseImage(JSON.stringify({ ...image, [key]: value }), "tiny"), new RegExp(`"${key}`), key);
+});
+
+test("no text makes it throw anything but its own error", () => {
+  const anyText = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc.object().map((value) => JSON.stringify({ ...image, ...value })),
+  );
+  fc.assert(
+    fc.property(anyText, (text) => {
+      try {
+        parseImage(text, "tiny");
+      } catch (error) {
+        assert.equal((error as Error).name, "ImageError");
+      }
+    }),
+  );
+});
+
+test("a folder is listed with what is usable and what is not, and why", async () => {
+  const { disk, kernel = "", initrd = "" } = image.files;
+  const whole = { [disk]: qcow2, [kernel]: "k", [initrd]: "i" };
+  const named = (name: string) => printImage({ ...image, name });
+  place("good", named("good"), whole);
+  place("no-kernel", named("no-kernel"), { [disk]: qcow2, [initrd]: "i" });
+  place("no-json", "{", whole);
+  const overlay = Buffer.from(qcow2);
+  overlay.writeBigUInt64BE(512n, 8);
+  place("overlay", named("overlay"), { ...whole, [disk]: overlay });
+  place("raw", named("raw"), { ...whole, [disk]: Buffer.alloc(1024) });
+  place("linked", named("linked"), { [kernel]: "k", [initrd]: "i" });
+  symlinkSync("/etc/passwd", join(images, "linked", disk));
+  place("half.1-2.part", named("half"), whole);
+  mkdirSync(join(images, "empty"));
+  writeFileSync(join(images, "a-file"), "");
+  const found = await listImages(images);
+  assert.deepEqual(
+    found.images.map(({ name }) => name),
+    ["good"],
+  );
+  assert.deepEqual(
+    Object.fromEntries(found.broken.map(({ name, reason }) => [name, reason.split(":").at(-1)?.trim()])),
+    {
+      linked: "the file disk-1.qcow2 is missing.",
+      "no-json": "it is no JSON.",
+      "no-kernel": "the file vmlinuz-1 is missing.",
+      overlay: "it names a backing file.",
+      raw: "the file disk-1.qcow2 is no qcow2.",
+    },
+  );
+  assert.equal(await readImage(images, "empty"), null);
+  assert.equal(await readImage(images, "../images/good"), null);
+  assert.deepEqual(await listImages(join(images, "nowhere")), { images: [], broken: [] });
+});
+
+test("names that can be folders", () => {
+  for (const name of ["brume-tiny", "a", "Ubuntu_24.04", "x".repeat(64)]) assert.ok(isImageName(name), name);
+  for (const name of ["", ".", "..", ".hidden", "a/b", "a b", "x".repeat(65), "a.part", "é"])
+    assert.ok(!isImageName(name), name);
+});

@@ -1,0 +1,44 @@
+/**
+ * Whose folder it is, in a file beside the disks. A database that was restored may give a number away again, and an operator who finds
+ * a disk without its row must know what it is: both are answered from here.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { DiskError, originOf } from "../disk/disk.ts";
+import type { Label, MachineSpec } from "../interface.ts";
+import { type Folder, readState, replaceFile } from "./folder.ts";
+import { numberAt, textAt } from "./qmp.ts";
+
+/** Null: an older release made the folder, and never started what is in it. */
+export function readLabel(folder: Folder): Label | null {
+  try {
+    const value = JSON.parse(readFileSync(folder.label, "utf8")) as unknown;
+    return {
+      uuid: textAt(value, "uuid"),
+      name: textAt(value, "name"),
+      cpus: numberAt(value, "cpus"),
+      memory: numberAt(value, "memory"),
+      image: textAt(value, "image"),
+    };
+  } catch {
+    const state = readState(folder);
+    return state === null ? null : { uuid: state.uuid, name: "", cpus: 0, memory: 0, image: "" };
+  }
+}
+
+/** Written only where it says something new. */
+export async function mark(folder: Folder, { uuid, name = "", cpus, memory, disk }: MachineSpec): Promise<void> {
+  if (!existsSync(folder.root)) return;
+  const path = folder.disk(disk.version);
+  const origin = existsSync(path) ? await originOf(path).catch(() => null) : null;
+  const image = origin?.name ?? readLabel(folder)?.image ?? "";
+  const text = `${JSON.stringify({ uuid, name, cpus, memory, image } satisfies Label)}\n`;
+  if (existsSync(folder.label) && readFileSync(folder.label, "utf8") === text) return;
+  await replaceFile(folder.label, text, 0o600);
+}
+
+/** Throws when the folder is that of another server with this number. */
+export function checkOwner(folder: Folder, { id, uuid, disk }: MachineSpec): void {
+  const owner = readLabel(folder)?.uuid ?? "";
+  if (disk.version === 1 && owner !== "" && owner !== uuid)
+    throw new DiskError(`the folder of server ${id} belongs to another server, which the database does not know`);
+}

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { exec } from "../../exec.ts";
+import type { PowerEvent } from "../interface.ts";
+import { folderOf, readState, type State } from "./folder.ts";
+import type { Qmp } from "./qmp.ts";
+import { createRuns } from "./run.ts";
+
+const state: State = {
+  uuid: "b1a5b9f0-0000-4000-8000-000000000007",
+  boot: 3,
+  version: 1,
+  startedAt: 1000,
+  accelerator: "tcg",
+  maxCpus: 1,
+  maxMemory: 128,
+  share: 1,
+  child: { pid: 2 ** 22 + 1, born: 0 },
+  host: "life",
+  exit: null,
+};
+
+/** A server that runs until `die` is called, without a process. */
+function held(t: { after: (end: () => void) => void }) {
+  const root = mkdtempSync(join(tmpdir(), "brume-run-"));
+  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const folder = folderOf(root, 7);
+  mkdirSync(folder.root, { recursive: true });
+  const told: PowerEvent[] = [];
+  const runs = createRuns({
+    exec,
+    now: () => 2000,
+    ended: () => {},
+    tell: (event) => told.push(event),
+    fault: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
+  });
+  let die = (): void => {};
+  const closed = new Promise<void>((resolve) => (die = resolve));
+  const gone = () => Promise.reject(new Error("the monitor is closed"));
+  const qmp: Qmp = { run: gone, onEvent: () => () => {}, closed, close: () => {} };
+  return { folder, told, runs, die, run: runs.hold(7, folder, state.child, qmp, state) };
+}
+
+const exit = { reason: "died", at: 2000, detail: "the process was killed from outside" };
+
+test("whoever looks while a server ends finds it running, or why it ended", async (t) => {
+  const { folder, told, runs, die, run } = held(t);
+  die();
+  let looks = 0;
+  for (; told.length === 0; looks++) {
+    assert.ok(runs.all.has(7) || readState(folder)?.exit?.reason === "died", `look ${looks}`);
+    await turn();
+  }
+  await run.over;
+  assert.ok(looks > 1);
+  assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);
+  assert.deepEqual([runs.all.size, readState(folder)?.exit], [0, exit]);
+});
+
+test("an end counts also while something else is written down", async (t) => {
+  const { folder, told, runs, die, run } = held(t);
+  die();
+  for (let share = 2; told.length === 0; share++) await runs.remember(run, { share });
+  await run.over;
+  await run.written;
+  assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);
+  assert.deepEqual(readState(folder), run.state);
+  assert.deepEqual(run.state, { ...state, share: run.state.share, exit });
+});

@@ -1,0 +1,104 @@
+/**
+ * The volume by which a guest learns who it is: a floppy-sized FAT12 file system labelled CIDATA, as cloud-init's NoCloud looks for.
+ * It is written here rather than by a program since it is one table, twice, and a list; nothing on the host needs to be mounted.
+ * Source: Microsoft's FAT specification 1.03; long names as in its section 7; integers are little-endian.
+ */
+import type { SeedFile } from "../interface.ts";
+
+const sectorBytes = 512;
+const sectors = 2880;
+const fatSectors = 9;
+const rootEntries = 224;
+const entryBytes = 32;
+const fatAt = sectorBytes;
+const rootAt = fatAt + 2 * fatSectors * sectorBytes;
+const dataAt = rootAt + rootEntries * entryBytes;
+/** One sector each; the first is number 2. Below 4085 they make the file system a FAT12. */
+const clusters = (sectors * sectorBytes - dataAt) / sectorBytes;
+const lastInChain = 0xfff;
+
+/** Where the 13 UTF-16 units of a long-name entry stand. */
+const unitOffsets = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30] as const;
+
+/** Bytes of files that fit, each file rounded up to whole sectors. */
+export const seedCapacity = clusters * sectorBytes;
+
+/** The volume as bytes. Throws when the files do not fit. */
+export function writeSeed(files: readonly SeedFile[], label = "CIDATA"): Buffer {
+  const volume = Buffer.alloc(sectors * sectorBytes);
+  const labelField = label.padEnd(11).slice(0, 11);
+  writeBootSector(volume, labelField);
+
+  const labelEntry = Buffer.alloc(entryBytes);
+  labelEntry.write(labelField, 0, "latin1");
+  labelEntry[11] = 0x08;
+  const directory: Buffer[] = [labelEntry];
+  const chains = [0xff0, lastInChain];
+  files.forEach((file, index) => {
+    const content = Buffer.from(file.content as Uint8Array);
+    const count = Math.ceil(content.length / sectorBytes);
+    const start = chains.length;
+    if (start - 2 + count > clusters) throw new Error(`seed: its files are larger than ${seedCapacity} bytes`);
+    content.copy(volume, dataAt + (start - 2) * sectorBytes);
+    for (let step = 1; step <= count; step++) chains.push(step === count ? lastInChain : start + step);
+    directory.push(...nameEntries(file.name, index, count === 0 ? 0 : start, content.length));
+  });
+  if (directory.length > rootEntries) throw new Error("seed: too many files");
+  Buffer.concat(directory).copy(volume, rootAt);
+
+  chains.forEach((next, cluster) => {
+    const at = fatAt + Math.floor((cluster * 3) / 2);
+    // Two entries of 12 bits share three bytes.
+    if (cluster % 2 === 0) volume.writeUInt16LE(next, at);
+    else volume.writeUInt16LE((volume.readUInt16LE(at) & 0x000f) | (next << 4), at);
+  });
+  volume.copyWithin(fatAt + fatSectors * sectorBytes, fatAt, fatAt + fatSectors * sectorBytes);
+  return volume;
+}
+
+function writeBootSector(volume: Buffer, label: string): void {
+  volume.set([0xeb, 0x3c, 0x90]);
+  volume.write("MSDOS5.0", 3, "latin1");
+  volume.writeUInt16LE(sectorBytes, 11);
+  volume[13] = 1; // sectors per cluster
+  volume.writeUInt16LE(1, 14); // sectors before the first table
+  volume[16] = 2; // tables
+  volume.writeUInt16LE(rootEntries, 17);
+  volume.writeUInt16LE(sectors, 19);
+  volume[21] = 0xf0; // a floppy of 3.5 inches
+  volume.writeUInt16LE(fatSectors, 22);
+  volume.writeUInt16LE(18, 24); // sectors per track
+  volume.writeUInt16LE(2, 26); // heads
+  volume[38] = 0x29; // serial number, label and type follow
+  volume.writeUInt32LE(0x5eed5eed, 39);
+  volume.write(label, 43, "latin1");
+  volume.write("FAT12   ", 54, "latin1");
+  volume.writeUInt16BE(0x55aa, 510);
+}
+
+/** A file in the directory: the parts of its name, last one first, then the short entry with a name that nobody sees. */
+function nameEntries(name: string, index: number, cluster: number, length: number): Buffer[] {
+  const short = Buffer.from(`SEED${index}`.padEnd(11), "latin1");
+  const checksum = short.reduce((sum, byte) => (((sum & 1) << 7) + (sum >> 1) + byte) & 0xff, 0);
+  if (name.length === 0 || name.length > 255) throw new Error(`seed: "${name}" cannot be the name of a file`);
+  const units = Array.from({ length: name.length }, (_, at) => name.charCodeAt(at));
+  if (units.length % 13 !== 0) units.push(0);
+  while (units.length % 13 !== 0) units.push(0xffff);
+  const parts = units.length / 13;
+  const long = Array.from({ length: parts }, (_, at) => {
+    const part = parts - at;
+    const entry = Buffer.alloc(entryBytes);
+    entry[0] = at === 0 ? part | 0x40 : part;
+    entry[11] = 0x0f;
+    entry[13] = checksum;
+    unitOffsets.forEach((offset, unit) => entry.writeUInt16LE(units[(part - 1) * 13 + unit] ?? 0xffff, offset));
+    return entry;
+  });
+  const entry = Buffer.alloc(entryBytes);
+  short.copy(entry);
+  entry[11] = 0x20;
+  entry.writeUInt16LE(0x5821, 24); // 2024-01-01: some readers refuse the date 0
+  entry.writeUInt16LE(cluster, 26);
+  entry.writeUInt32LE(length, 28);
+  return [...long, entry];
+}

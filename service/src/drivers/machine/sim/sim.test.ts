@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { MachineSpec } from "../interface.ts";
+import { createSim } from "./sim.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "brume-sim-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const machine: MachineSpec = {
+  id: 1,
+  uuid: "00000000-0000-4000-8000-000000000001",
+  owner: 1,
+  boot: 1,
+  cpus: 1,
+  memory: 256,
+  share: 1,
+  disk: { version: 1, gb: 1 },
+  nics: [{ id: 3, mac: "02:42:00:00:00:03" }],
+  seed: [],
+};
+
+test("with a file the next one goes on where the last was killed", async () => {
+  const options = { now: () => 1000, images: null, file: join(folder, "machines.json") };
+  const first = createSim(options);
+  await first.ensureDisk(machine, { image: "any" });
+  await first.ensureRunning(machine);
+  first.write(1, "content");
+  await first.ensureSnapshot(1, "mine");
+  await first.ensureImage(1, "mine", { title: "Mine" });
+  const second = createSim(options);
+  assert.deepEqual(await second.observe(), await first.observe());
+  await second.ensureDisk({ ...machine, id: 2 }, { image: "mine" });
+  assert.deepEqual([second.read(1), second.read(2), second.read(3)], ["content", "content", null]);
+  await second.remove(1);
+  // Killed in the middle of a line.
+  appendFileSync(options.file, '{"id":2,"ser');
+  const third = createSim(options);
+  assert.deepEqual([third.read(1), third.read(2)], [null, "content"]);
+  third.write(2, "other");
+  assert.equal(createSim(options).read(2), "other");
+});
+
+test("ordered trouble comes before or after the deed, and so often", async () => {
+  const sim = createSim({ now: () => 1000, images: ["tiny"] });
+  sim.fail("ensureDisk", 2);
+  for (let time = 0; time < 2; time++)
+    await assert.rejects(sim.ensureDisk(machine, { image: "tiny" }), /refuses ensureDisk/);
+  assert.equal(sim.read(1), null);
+  sim.fail("ensureDisk", 1, "after");
+  await assert.rejects(sim.ensureDisk(machine, { image: "tiny" }));
+  assert.equal(sim.read(1), "");
+  await sim.ensureDisk(machine, { image: "tiny" });
+});
+
+test("a deaf guest hears neither its power button nor unplugging", async () => {
+  const sim = createSim({ now: () => 1000, images: ["tiny"] });
+  await sim.ensureDisk(machine, { image: "tiny" });
+  await sim.ensureRunning(machine);
+  const memory = machine.memory + 128;
+  assert.equal((await sim.apply({ ...machine, memory })).memory, "live");
+  const changed = async () => {
+    const { nics, memory } = await sim.apply({ ...machine, nics: [] });
+    return [nics, memory];
+  };
+  sim.deafen(1, true);
+  assert.equal(await sim.ensureStopped(1, "ask"), false);
+  assert.deepEqual(await changed(), ["nextStart", "nextStart"]);
+  sim.deafen(1, false);
+  assert.deepEqual(await changed(), ["live", "live"]);
+  assert.equal(await sim.ensureStopped(1, "ask"), true);
+});
+
+test("guests boot in the time that they are given", async () => {
+  let now = 1000;
+  const sim = createSim({ now: () => now, images: null, bootTime: 500, accelerator: "kvm" });
+  const stage = async () => (await sim.observe()).machines[0]?.stage;
+  await sim.ensureDisk(machine, { image: "any" });
+  assert.equal(await stage(), null);
+  await sim.ensureRunning(machine);
+  assert.equal(await stage(), "starting");
+  now += 500;
+  assert.equal(await stage(), "ready");
+  assert.equal((await sim.apply({ ...machine, cpus: 2 })).cpus, "live");
+  sim.switchOff(1);
+  assert.equal((await sim.observe()).machines[0]?.exit?.reason, "guest");
+});

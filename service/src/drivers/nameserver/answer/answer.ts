@@ -1,0 +1,153 @@
+/**
+ * From a question and the zones to the records of an answer: the algorithm of RFC 1034 section 4.3.2 with its later
+ * clarifications (wildcards RFC 4592, negative answers RFC 2308 and 6604, ANY RFC 8482, glue RFC 9471). Pure: no bytes, no sockets.
+ */
+
+import { findSet, locate, type NamePosition, spelled, TYPE, u16, type Zone } from "../builtin/zone.ts";
+import type { Zones } from "../builtin/zones.ts";
+import { RCODE, type Records, recordsOf } from "../wire/message.ts";
+import { lowerCase, relativeTo } from "../wire/name.ts";
+
+/** CNAMEs followed for one answer. */
+export const CHAIN_LIMIT = 8;
+
+/** What the answer is about, for whoever limits or counts answers. */
+export const KINDS = ["data", "wildcard", "negative", "referral", "refused"] as const;
+export type Kind = (typeof KINDS)[number];
+
+export interface Answer {
+  readonly rcode: number;
+  readonly authoritative: boolean;
+  readonly kind: Kind;
+  /** The zone that was asked; undefined when none of ours was (REFUSED). */
+  readonly zone: Zone | undefined;
+  /** Whether every record comes from that zone: then the answer holds until it changes. */
+  readonly local: boolean;
+  readonly answer: readonly Records[];
+  readonly authority: readonly Records[];
+  /** Glue without which the referral leads nowhere; it must fit or the answer is truncated. */
+  readonly glue: Iterable<Records>;
+  /** Addresses that save the client a question, as far as they fit. Both are looked up as they are taken: a set may have thousands. */
+  readonly extra: Iterable<Records>;
+}
+
+interface Draft {
+  answer: Records[];
+  authority: Records[];
+  glue: Iterable<Records>;
+  extra: Iterable<Records>;
+}
+
+/** Answers the question for a name as `name.ts` holds it. */
+export function resolve(zones: Zones, question: string, type: number): Answer {
+  const first = zoneFor(zones, question, type);
+  const draft: Draft = { answer: [], authority: [], glue: [], extra: [] };
+  if (first === undefined) {
+    return { ...draft, rcode: RCODE.REFUSED, authoritative: false, kind: "refused", zone: undefined, local: true };
+  }
+  let zone: Zone | undefined = first;
+  let name = question;
+  let kind: Kind = "data";
+  let rcode: number = RCODE.NOERROR;
+  let authoritative = true;
+  let local = true;
+  const followed = new Set<string>();
+  // What lies in a deeper zone of ours has its addresses there, whatever this one says.
+  const isOwn = (target: string): boolean => zones.find(target) === zone;
+  for (;;) {
+    const relative = relativeTo(name, zone.name) as string;
+    const place = locate(zone, relative);
+    if (place.wildcard) kind = "wildcard";
+    if (place.cut !== null && !(type === TYPE.DS && place.cut === relative)) {
+      refer(draft, zone, place.cut, place.sets as string, isOwn);
+      if (followed.size === 0) authoritative = false;
+      kind = "referral";
+      break;
+    }
+    if (place.sets === undefined) {
+      rcode = zones.reach(name) ? RCODE.NOERROR : RCODE.NXDOMAIN;
+      kind = "negative";
+      draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
+      break;
+    }
+    const found = choose(zone, place.wildcard ? name : spelled(zone, relative), relative, place.sets, type);
+    if (found === null) {
+      kind = place.wildcard ? "wildcard" : "negative";
+      draft.authority.push(soaOf(zone, zone.authority.negativeTtl));
+      break;
+    }
+    if (found.type !== TYPE.CNAME || type === TYPE.CNAME || type === TYPE.ANY) {
+      draft.answer.push(found);
+      if (found.type === TYPE.MX || found.type === TYPE.NS || found.type === TYPE.SRV)
+        draft.extra = addresses(zone, found, isOwn);
+      break;
+    }
+    if (followed.has(name)) break;
+    draft.answer.push(found);
+    if (followed.add(name).size > CHAIN_LIMIT) break;
+    name = lowerCase(found.data.substring(found.start + 2, found.end - 1));
+    zone = zoneFor(zones, name, type);
+    if (zone === undefined) break;
+    if (zone !== first) local = false;
+  }
+  return { ...draft, rcode, authoritative, kind, zone: first, local };
+}
+
+/** The SOA of a zone as records. */
+export function soaOf(zone: Pick<Zone, "name" | "authority">, ttl: number): Records {
+  const { rdata } = zone.authority;
+  const data = String.fromCharCode(rdata.length >> 8, rdata.length & 0xff) + rdata;
+  return { owner: zone.name, type: TYPE.SOA, ttl, data, start: 0, end: data.length };
+}
+
+/** DS belongs to the parent's side of a cut: it is asked there when the parent is ours too (RFC 4035 section 3.1.4.1). */
+function zoneFor(zones: Zones, name: string, type: number): Zone | undefined {
+  const zone = zones.find(name);
+  if (type !== TYPE.DS || zone === undefined || zone.name !== name || name === "") return zone;
+  return zones.find(name.substring(1 + name.charCodeAt(0))) ?? zone;
+}
+
+/** The set that answers the question at an existing name, whose own spelling is `owner`: of the type, else a CNAME, for ANY the first there is; null for no data. */
+function choose(zone: Zone, owner: string, relative: string, sets: string, type: number): Records | null {
+  if (relative === "" && (type === TYPE.SOA || (type === TYPE.ANY && sets === "")))
+    return soaOf(zone, zone.authority.ttl);
+  if (sets === "") return null;
+  if (type === TYPE.ANY) return recordsOf(owner, sets, 0);
+  const exact = findSet(sets, type);
+  const at = exact < 0 ? findSet(sets, TYPE.CNAME) : exact;
+  return at < 0 ? null : recordsOf(owner, sets, at);
+}
+
+function refer(draft: Draft, zone: Zone, cut: string, sets: string, isOwn: (target: string) => boolean): void {
+  const servers = recordsOf(spelled(zone, cut), sets, findSet(sets, TYPE.NS));
+  draft.authority.push(servers);
+  const delegated = cut + zone.name;
+  const inDomain = (target: string): boolean => relativeTo(target, delegated) !== null;
+  draft.glue = addresses(zone, servers, inDomain);
+  draft.extra = addresses(zone, servers, (target) => !inDomain(target) && isOwn(target));
+}
+
+/** What the zone has of addresses of those names that NS, MX or SRV records point to and that are wanted. */
+function* addresses(zone: Zone, records: Records, wanted: (target: string) => boolean): Generator<Records, void> {
+  const fixed = records.type === TYPE.SRV ? 6 : records.type === TYPE.MX ? 2 : 0;
+  const known = new Set<string>();
+  for (let pos = records.start; pos < records.end; ) {
+    const next = pos + 2 + u16(records.data, pos);
+    const target = lowerCase(records.data.substring(pos + 2 + fixed, next - 1));
+    pos = next;
+    const relative = relativeTo(target, zone.name);
+    if (relative === null || known.has(target) || !wanted(target)) continue;
+    known.add(target);
+    const own = zone.sets.get(relative);
+    const sets = own ?? wildcardSets(locate(zone, relative));
+    const owner = own === undefined ? target : spelled(zone, relative);
+    for (const type of [TYPE.A, TYPE.AAAA]) {
+      const at = findSet(sets, type);
+      if (at >= 0) yield recordsOf(owner, sets, at);
+    }
+  }
+}
+
+function wildcardSets(place: NamePosition): string {
+  return place.wildcard ? (place.sets ?? "") : "";
+}

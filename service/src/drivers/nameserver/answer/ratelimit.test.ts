@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { networkOf, plainAddress } from "../../../base/address.ts";
+import { createLimiter, isLoopback } from "./ratelimit.ts";
+
+test("over the rate every second answer is truncated, the rest dropped; the rate comes back with time", () => {
+  let time = 1000;
+  const limiter = createLimiter(5, () => time, 42);
+  const verdicts = (count: number): string[] => Array.from({ length: count }, () => limiter.admit("192.0.2.1", 7));
+  assert.deepEqual(verdicts(9), ["send", "send", "send", "send", "send", "drop", "slip", "drop", "slip"]);
+  time += 400;
+  assert.deepEqual(verdicts(4), ["send", "send", "drop", "slip"]);
+  time += 3_600_000;
+  assert.deepEqual(verdicts(6), ["send", "send", "send", "send", "send", "drop"], "saved up to one second, not more");
+});
+
+test("a network shares its rate, other networks and other answers have their own", () => {
+  const limiter = createLimiter(1, () => 1000, 42);
+  assert.equal(limiter.admit("192.0.2.1", 7), "send");
+  assert.notEqual(limiter.admit("192.0.2.200", 7), "send");
+  assert.equal(limiter.admit("192.0.3.1", 7), "send");
+  assert.equal(limiter.admit("192.0.2.1", 8), "send");
+  assert.equal(limiter.admit("2001:db8:0:100::1", 7), "send");
+  assert.notEqual(limiter.admit("2001:db8:0:1ff:5::1", 7), "send");
+  assert.equal(limiter.admit("2001:db8:0:200::1", 7), "send");
+});
+
+test("networks are read from every spelling of an address", () => {
+  assert.equal(networkOf("::ffff:192.0.2.1"), networkOf("192.0.2.77"));
+  assert.equal(networkOf("::1"), networkOf("::2:0:0:0"));
+  assert.equal(networkOf("1::5:6:7:8"), networkOf("1:0:0:ff:9:9:9:9"));
+  assert.equal(networkOf("1::3:4:5:6:7:8"), networkOf("1:0:3:4::"));
+  assert.notEqual(networkOf("1::3:4:5:6:7:8"), networkOf("1:0:4:4::"));
+  assert.equal(networkOf("fe80::1%eth0"), networkOf("fe80::2"));
+});
+
+test("loopback is known in both families", () => {
+  for (const address of ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]) assert.ok(isLoopback(address), address);
+  for (const address of ["128.0.0.1", "::2", "::ffff:10.0.0.1", "2001:db8::127"])
+    assert.ok(!isLoopback(address), address);
+  assert.equal(plainAddress("::ffff:c000:201"), "::ffff:c000:201");
+});

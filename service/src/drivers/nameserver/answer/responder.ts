@@ -1,0 +1,350 @@
+/**
+ * A packet in, an answer out: the server without its sockets, so that the worker, the simulation and the tests run the
+ * very same code. It knows what every kind of message gets (RFC 1035, 6891, 8945, 8906) and never throws for what is in a packet.
+ */
+
+import { createCache, type Reply } from "../builtin/cache.ts";
+import { type Authority, isNewer, TYPE, type Zone } from "../builtin/zone.ts";
+import type { Zones } from "../builtin/zones.ts";
+import type { Catalog } from "../transfer/catalog.ts";
+import type { Notifier } from "../transfer/notify.ts";
+import { transferZone } from "../transfer/transfer.ts";
+import { inScope, type Key, type Signer, sign, signatureSize, verify } from "../transfer/tsig.ts";
+import {
+  CLASS_IN,
+  createWriter,
+  HEADER,
+  OPCODE,
+  OPT_SIZE,
+  PLAIN_SIZE,
+  parseQuery,
+  type Query,
+  questionName,
+  RCODE,
+  TCP_SIZE,
+  UDP_SIZE,
+} from "../wire/message.ts";
+import { type Answer, KINDS, resolve, soaOf } from "./answer.ts";
+import { isLoopback, type Limiter } from "./ratelimit.ts";
+
+const QR = 0x80;
+const OPCODE_BITS = 0x78;
+const AA = 0x04;
+const TC = 0x02;
+const RD = 0x01;
+
+export interface ResponderOptions {
+  readonly zones: Zones;
+  readonly limiter: Limiter | null;
+  /** Count loopback too, whose addresses nobody outside can forge. */
+  readonly limitLoopback: boolean;
+  readonly keys: ReadonlyMap<string, Key>;
+  /** Whether this address needs no key. */
+  readonly mayTransfer: (address: string) => boolean;
+  readonly catalog?: Catalog | null;
+  /** Who showed that it has the serial of a zone, or asked for it. */
+  readonly heard?: Notifier["heard"];
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly fault: (fault: unknown) => void;
+}
+
+export interface Responder {
+  /** The answer to a datagram, or null for silence. It is lent: the next call may write into it, unless `keep` comes before. */
+  udp(packet: Buffer, address: string): Buffer | null;
+  /** Leaves the last answer of `udp` to its taker for good. */
+  keep(): void;
+  /** The answers to a message that came by TCP: none, one, or the many of a transfer (null: not ready yet). They are the taker's. */
+  tcp(packet: Buffer, address: string): Iterable<Buffer | null>;
+}
+
+/** One question and where it came from. */
+interface Request {
+  readonly packet: Buffer;
+  /** Null when the message could not be read. */
+  readonly query: Query | null;
+  readonly tcp: boolean;
+  readonly address: string;
+}
+
+interface Asked extends Request {
+  readonly query: Query;
+}
+
+type Transfer = Generator<Buffer | null, void>;
+
+export function createResponder(options: ResponderOptions): Responder {
+  const { zones, limiter, keys, now, catalog = null, heard = () => {} } = options;
+  const cache = createCache();
+  const writer = createWriter();
+  let epoch = zones.epoch;
+  let lent: Reply | null = null;
+
+  /** Puts the query's header and question before what was written; `counts` are those of answer, authority and additional. */
+  const compose = (packet: Buffer, end: number, flags: number, rcode: number, counts: readonly number[]): Buffer => {
+    const message = Buffer.allocUnsafe(writer.end);
+    packet.copy(message, 0, 0, end);
+    writer.copy(message, end);
+    message[2] = QR | ((packet[2] as number) & (OPCODE_BITS | RD)) | flags;
+    message[3] = rcode & 15;
+    message.writeUInt16BE(end > HEADER ? 1 : 0, 4);
+    for (const [i, count] of counts.entries()) message.writeUInt16BE(count, 6 + 2 * i);
+    return message;
+  };
+
+  /** An answer without records. */
+  const plain = ({ packet, query }: Request, rcode: number, flags = 0, zone?: Zone): Reply => {
+    const end = query?.end ?? HEADER;
+    writer.start(null, end);
+    if (query?.edns) writer.addOpt(rcode >> 4, query.dnssec);
+    return { message: compose(packet, end, flags, rcode, [0, 0, query?.edns ? 1 : 0]), zone, sameness: rcode };
+  };
+
+  /** Writes what fits into `limit` bytes; without room for what must be told the answer says so (RFC 2181 section 9). */
+  const encode = (request: Asked, name: string, found: Answer, limit: number): Reply => {
+    const { packet, query, tcp } = request;
+    const { rcode, zone } = found;
+    const room = limit - (query.edns ? OPT_SIZE : 0);
+    const flags = found.authoritative ? AA : 0;
+    const same = sameness(found, query);
+    writer.start(name, query.end);
+    const ends = [0, 0, 0];
+    for (const [i, records] of [found.answer, found.authority, found.glue].entries()) {
+      for (const set of records) {
+        if (writer.add(set, room) === set.end) continue;
+        const short = tcp ? plain(request, RCODE.SERVFAIL, 0, zone) : plain(request, rcode, flags | TC, zone);
+        return { ...short, sameness: same };
+      }
+      ends[i] = writer.count;
+    }
+    for (const set of found.extra) {
+      const { end, count } = writer;
+      if (writer.add(set, room) !== set.end) writer.cut(end, count);
+    }
+    const [answers = 0, authorities = 0] = ends;
+    const additionals = writer.count - authorities + (query.edns ? 1 : 0);
+    if (query.edns) writer.addOpt(0, query.dnssec);
+    const message = compose(packet, query.end, flags, rcode, [answers, authorities - answers, additionals]);
+    return { message, zone, sameness: same };
+  };
+
+  /** Whether the holder of the key, or whoever is at the address, may have the zone. */
+  const mayHave = (zone: Zone, address: string, signer: Signer | null): boolean =>
+    options.mayTransfer(address) || (signer !== null && (signer.key.scope === null || inScope(signer.key.scope, zone)));
+
+  const answerSoa = (
+    request: Asked,
+    name: string,
+    authority: Authority,
+    zone: Zone | undefined,
+    limit: number,
+  ): Reply => {
+    const soa = soaOf({ name, authority }, authority.ttl);
+    const none = { answer: [soa], authority: [], glue: [], extra: [], kind: "data", local: true } as const;
+    return encode(request, name, { ...none, rcode: RCODE.NOERROR, authoritative: true, zone }, limit);
+  };
+
+  /** The catalog, to those who may transfer anything: its SOA and itself, in the part that they may see. Null: not the catalog, to this client. */
+  const answerCatalog = (request: Asked, signer: Signer | null): Reply | Transfer | null => {
+    const { packet, query, tcp, address } = request;
+    if (catalog === null || query.class !== CLASS_IN || questionName(packet, query) !== catalog.name) return null;
+    if (signer === null && !options.mayTransfer(address)) return null;
+    const fault = ednsFault(query);
+    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    const { name } = catalog;
+    const serial = catalog.serial();
+    if (serial === 0) return plain(request, RCODE.SERVFAIL);
+    const isIxfr = query.type === TYPE.IXFR;
+    const isCurrent = query.serial !== null && !isNewer(serial, query.serial);
+    if (isIxfr && isCurrent) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
+    if (query.type === TYPE.SOA || (isIxfr && (!tcp || isCurrent))) {
+      if (query.type === TYPE.SOA) heard(name, serial, "asked", address, signer?.key ?? null);
+      const reserve = signer === null ? 0 : signatureSize(signer.key);
+      return answerSoa(request, name, catalog.authority(), undefined, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
+    }
+    if (query.type !== TYPE.AXFR && !isIxfr) return plain(request, RCODE.REFUSED);
+    if (!tcp) return plain(request, RCODE.FORMERR);
+    return start(
+      request,
+      catalog.image((zone) => mayHave(zone, address, signer)),
+      signer,
+    );
+  };
+
+  /** The messages of a transfer, and that it was taken to its end. */
+  function* start(
+    { packet, query, address }: Asked,
+    image: Zone | Generator<null, Zone>,
+    signer: Signer | null,
+  ): Transfer {
+    const zone = "next" in image ? yield* image : image;
+    writer.start(null, query.end);
+    const head = compose(packet, query.end, AA, RCODE.NOERROR, [0, 0, 0]);
+    const serial = yield* transferZone(zone, head, signer, () => Math.floor(now() / 1000));
+    heard(zone.name, serial, "has", address, signer?.key ?? null);
+  }
+
+  const answer = (request: Asked, signer: Signer | null): Reply => {
+    const { packet, query, tcp } = request;
+    const reserve = signer === null ? 0 : signatureSize(signer.key);
+    const fault = ednsFault(query);
+    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    if (query.class !== CLASS_IN) return plain(request, RCODE.REFUSED);
+    if (epoch !== zones.epoch) {
+      cache.clear();
+      epoch = zones.epoch;
+    }
+    const usual = tcp ? TCP_SIZE : query.edns ? UDP_SIZE : PLAIN_SIZE;
+    const most = tcp ? TCP_SIZE : Math.min(usual, Math.max(PLAIN_SIZE, query.size));
+    const variant = (tcp ? 4 : 0) | (query.edns ? 2 : 0) | (query.dnssec ? 1 : 0);
+    const cached = reserve === 0 ? cache.get(packet, query, variant) : undefined;
+    if (cached !== undefined && cached.message.length <= most) return readdress(cached, packet, query.end);
+    const name = questionName(packet, query);
+    const found = resolve(zones, name, query.type);
+    const reply = encode(request, name, found, most - reserve);
+    return reserve === 0 && found.local && most === usual ? cache.put(query, variant, reply) : reply;
+  };
+
+  const transfer = (request: Asked, signer: Signer | null): Reply | Transfer => {
+    const { packet, query, tcp, address } = request;
+    const fault = ednsFault(query);
+    if (fault !== RCODE.NOERROR) return plain(request, fault);
+    const name = questionName(packet, query);
+    const zone = zones.get(name);
+    if (signer === null && !options.mayTransfer(address)) return plain(request, RCODE.REFUSED, 0, zone);
+    if (zone === undefined) return plain(request, RCODE.NOTAUTH);
+    if (!mayHave(zone, address, signer)) return plain(request, RCODE.REFUSED, 0, zone);
+    const current = query.serial !== null && !isNewer(zone.authority.serial, query.serial);
+    if (query.type === TYPE.IXFR && (!tcp || current)) {
+      if (current) heard(name, query.serial ?? 0, "has", address, signer?.key ?? null);
+      const reserve = signer === null ? 0 : signatureSize(signer.key);
+      return answerSoa(request, name, zone.authority, zone, (tcp ? TCP_SIZE : PLAIN_SIZE) - reserve);
+    }
+    if (!tcp) return plain(request, RCODE.FORMERR, 0, zone);
+    count(zone, RCODE.NOERROR);
+    return start(request, zone, signer);
+  };
+
+  const serve = (request: Asked, signer: Signer | null): Reply | Transfer => {
+    const { packet, query, address } = request;
+    const wantsZone = isTransfer(query);
+    // Nothing else is asked by secondaries, and what all others ask must not pay for them.
+    if (!wantsZone && query.type !== TYPE.SOA) return answer(request, signer);
+    const hidden = answerCatalog(request, signer);
+    if (hidden !== null) return hidden;
+    if (wantsZone) return transfer(request, signer);
+    const zone = zones.get(questionName(packet, query));
+    if (zone !== undefined) heard(zone.name, zone.authority.serial, "asked", address, signer?.key ?? null);
+    return answer(request, signer);
+  };
+
+  const finish = (request: Request, reply: Reply): Reply | null => {
+    const { zone, message } = reply;
+    if (zone !== undefined) count(zone, (message[3] as number) & 15);
+    if (limiter === null || request.tcp || (!options.limitLoopback && isLoopback(request.address))) return reply;
+    const verdict = limiter.admit(request.address, reply.sameness);
+    if (verdict === "send") return reply;
+    return verdict === "drop" ? null : plain(request, RCODE.NOERROR, TC, zone);
+  };
+
+  const signed = (request: Asked): Reply | Transfer | null => {
+    const { packet, query } = request;
+    const seconds = Math.floor(now() / 1000);
+    const verdict = verify(packet, query.tsig, keys, seconds);
+    if (verdict.state === "broken") return finish(request, plain({ ...request, query: null }, RCODE.FORMERR));
+    if (verdict.state === "bad") {
+      const refusal = finish(request, plain(request, RCODE.NOTAUTH));
+      return refusal === null ? null : { ...refusal, message: verdict.refuse(refusal.message) };
+    }
+    const { signer } = verdict;
+    const reply = serve(request, signer);
+    if (!("message" in reply)) return reply;
+    const sent = finish(request, reply);
+    return sent === null ? null : { ...sent, message: sign(sent.message, signer, seconds).bytes };
+  };
+
+  const respond = (packet: Buffer, tcp: boolean, address: string): Reply | Transfer | null => {
+    if (packet.length < HEADER) return null;
+    const bits = packet[2] as number;
+    if ((bits & QR) !== 0) return null;
+    const query = parseQuery(packet);
+    const opcode = (bits & OPCODE_BITS) >> 3;
+    if (opcode !== OPCODE.QUERY) {
+      const request = { packet, query, tcp, address };
+      const fault = query === null ? RCODE.NOERROR : ednsFault(query);
+      const rcode = opcode === OPCODE.NOTIFY ? RCODE.REFUSED : RCODE.NOTIMP;
+      return finish(request, plain(request, fault === RCODE.NOERROR ? rcode : fault));
+    }
+    if (query === null) {
+      const request = { packet, query, tcp, address };
+      return finish(request, plain(request, RCODE.FORMERR));
+    }
+    const request = { packet, query, tcp, address };
+    if (query.tsig > 0) return signed(request);
+    const reply = serve(request, null);
+    return "message" in reply ? finish(request, reply) : reply;
+  };
+
+  /** The last line: a fault of ours costs this client its answer and nobody else anything. */
+  const guarded = (packet: Buffer, tcp: boolean, address: string): Reply | Transfer | null => {
+    try {
+      return respond(packet, tcp, address);
+    } catch (fault) {
+      options.fault(fault);
+      return plain({ packet, query: null, tcp, address }, RCODE.SERVFAIL);
+    }
+  };
+
+  return {
+    udp(packet, address) {
+      const reply = guarded(packet, false, address);
+      if (reply === null || !("message" in reply)) return null;
+      lent = reply;
+      return reply.message;
+    },
+    keep() {
+      if (lent !== null) lent.message = Buffer.from(lent.message);
+    },
+    tcp(packet, address) {
+      const reply = guarded(packet, true, address);
+      if (reply === null) return [];
+      return "message" in reply ? [Buffer.from(reply.message)] : reply;
+    },
+  };
+}
+
+/** Makes a reply the one to this packet, which asks the same question with another id, RD and letter case. */
+function readdress(reply: Reply, packet: Buffer, end: number): Reply {
+  const { message } = reply;
+  message[0] = packet[0] as number;
+  message[1] = packet[1] as number;
+  message[2] = ((message[2] as number) & ~RD) | ((packet[2] as number) & RD);
+  for (let at = HEADER; at < end; at++) message[at] = packet[at] as number;
+  return reply;
+}
+
+/** What an OPT record that we cannot go by is answered with, whatever the message wants (RFC 6891 sections 6.1.3 and 7). */
+function ednsFault({ version, ednsBroken }: Query): number {
+  if (version > 0) return RCODE.BADVERS;
+  return ednsBroken ? RCODE.FORMERR : RCODE.NOERROR;
+}
+
+function isTransfer(query: Query): boolean {
+  return (query.type === TYPE.AXFR || query.type === TYPE.IXFR) && query.class === CLASS_IN;
+}
+
+function count(zone: Zone, rcode: number): void {
+  zone.counts[rcode] = (zone.counts[rcode] ?? 0) + 1;
+}
+
+/**
+ * What a rate limit takes for one and the same answer. Whoever asks for a new random name each time gets the same "does not
+ * exist" or the same wildcard, and must not get around the limit by it.
+ */
+function sameness(found: Answer, query: Query): number {
+  if (found.kind === "data") return Math.imul(query.hash ^ query.type, 0x85ebca6b) >>> 0;
+  let hash = KINDS.indexOf(found.kind);
+  const name = found.zone?.name ?? "";
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}

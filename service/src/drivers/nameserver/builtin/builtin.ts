@@ -1,0 +1,280 @@
+/**
+ * The name server in its own thread, as the port wants it. This side encodes changes, gathers all of one turn of the event loop
+ * into one message, and keeps the thread alive: should it die, it is started anew on the same address and the
+ * caller is asked to publish again, because here is no second copy of the zones.
+ */
+import { Worker } from "node:worker_threads";
+import type { Log } from "../../../base/log.ts";
+import type { Nameserver, NameserverStatus, ZoneStatus } from "../interface.ts";
+import { nameOf } from "../wire/name.ts";
+import { createBatch } from "./change.ts";
+import type { FromWorker, Observation, ToWorker, WorkerOptions } from "./worker.ts";
+
+export interface BuiltinOptions {
+  /** An address of this machine, IPv4 or IPv6. One, not all: answers must leave from the address that was asked. */
+  readonly host: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+  /** Equal answers a second to one network (/24, /56); 0 for no limit. */
+  readonly rateLimit: number;
+  /** Limit loopback too. Off unless said: its addresses cannot be forged from outside. */
+  readonly limitLoopback?: boolean;
+  /** Who may take zones: addresses or blocks all, holders of a key (RFC 8945) those that it is for; and who is told of changes. */
+  readonly transfer: WorkerOptions["transfer"];
+  readonly log: Log;
+}
+
+const RESTART_MS = { first: 50, most: 10_000 };
+/** A thread that ran this long had no trouble starting: the next restart is quick again. */
+const STEADY_MS = 60_000;
+
+const RCODE_NAMES = [
+  "NOERROR",
+  "FORMERR",
+  "SERVFAIL",
+  "NXDOMAIN",
+  "NOTIMP",
+  "REFUSED",
+  "YXDOMAIN",
+  "YXRRSET",
+  "NXRRSET",
+  "NOTAUTH",
+];
+
+interface Waiting {
+  settle(message: FromWorker): void;
+  reject(reason: Error): void;
+}
+
+const startThread = (options: WorkerOptions): Worker =>
+  // A wide young generation would cost up to 48 MB for garbage that lives as long as one query.
+  new Worker(new URL("./worker.ts", import.meta.url), {
+    workerData: options,
+    resourceLimits: { maxYoungGenerationSizeMb: 8 },
+  });
+
+/**
+ * Starts the server; rejects with an Error that says what to do when it cannot listen. `start` makes the thread, and a test
+ * that wants to see it die gives its own.
+ */
+export async function createBuiltin(
+  options: BuiltinOptions,
+  start: (options: WorkerOptions) => Worker = startThread,
+): Promise<Nameserver> {
+  const { log, limitLoopback = false, ...rest } = options;
+  let workerOptions: WorkerOptions = {
+    host: rest.host,
+    port: rest.port,
+    rateLimit: rest.rateLimit,
+    limitLoopback,
+    transfer: rest.transfer,
+  };
+  const waiting = new Map<number, Waiting>();
+  const listeners: (() => void)[] = [];
+  const batch = createBatch();
+  let gathered: { count: number; resolve(served: readonly number[]): void; reject(reason: Error): void }[] = [];
+  let worker: Worker | null = null;
+  let untouched = true;
+  let trouble = "starting";
+  let closed = false;
+  let lastId = 0;
+  let pause = RESTART_MS.first;
+  let timer: NodeJS.Timeout | null = null;
+
+  const stopped = (): Error => new Error(`the name server is not running: ${trouble}`);
+
+  const send = (make: (id: number) => ToWorker, wait: Waiting, transfer: ArrayBuffer[] = []): void => {
+    if (worker === null) return wait.reject(stopped());
+    const id = ++lastId;
+    waiting.set(id, wait);
+    worker.postMessage(make(id), transfer);
+  };
+
+  const flush = (): void => {
+    if (gathered.length === 0) return;
+    const calls = gathered;
+    gathered = [];
+    const bytes = batch.take();
+    const settle = (message: FromWorker): void => {
+      if (message.kind !== "applied") return;
+      let from = 0;
+      for (const call of calls) call.resolve(message.served.slice(from, (from += call.count)));
+    };
+    const reject = (reason: Error): void => {
+      for (const call of calls) call.reject(reason);
+    };
+    send((id) => ({ kind: "apply", id, batch: bytes }), { settle, reject }, [bytes]);
+  };
+
+  const fail = (reason: string): void => {
+    worker = null;
+    trouble = reason;
+    const fault = stopped();
+    flush();
+    for (const { reject } of waiting.values()) reject(fault);
+    waiting.clear();
+  };
+
+  const receive = (message: FromWorker): void => {
+    if (message.kind === "log") log(message.level, message.message, message.detail);
+    if (!("id" in message)) return;
+    const wait = waiting.get(message.id);
+    waiting.delete(message.id);
+    wait?.settle(message);
+  };
+
+  /** Starts a thread and resolves when it listens. */
+  const launch = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const thread = start(workerOptions);
+      const started = performance.now();
+      let ready = false;
+      let reason = "its thread ended";
+      thread.on("message", (message: FromWorker) => {
+        if (message.kind === "ready") {
+          if (closed) {
+            void thread.terminate();
+            return;
+          }
+          ready = true;
+          worker = thread;
+          untouched = true;
+          workerOptions = { ...workerOptions, port: message.port };
+          resolve();
+        } else if (message.kind === "unable") {
+          reason = explain(message.code, message.message, workerOptions);
+          // Whatever it did open goes with it.
+          void thread.terminate();
+        } else {
+          receive(message);
+        }
+      });
+      thread.on("error", (fault) => {
+        reason = fault instanceof Error ? fault.message : String(fault);
+      });
+      thread.on("exit", () => {
+        if (!ready) return reject(new Error(reason));
+        if (closed) return;
+        fail(reason);
+        if (performance.now() - started > STEADY_MS) pause = RESTART_MS.first;
+        log("error", "the name server's thread ended, it is started again", { reason, pause });
+        restart();
+      });
+    });
+
+  const relaunch = async (): Promise<void> => {
+    try {
+      await launch();
+    } catch (fault) {
+      if (closed) return;
+      trouble = (fault as Error).message;
+      log("error", "the name server does not start", { reason: trouble, pause });
+      restart();
+      return;
+    }
+    log("info", "the name server runs again", { address: addressOf(workerOptions) });
+    for (const listener of listeners) listener();
+  };
+
+  const restart = (): void => {
+    timer = setTimeout(() => void relaunch(), pause);
+    pause = Math.min(pause * 2, RESTART_MS.most);
+  };
+
+  await launch();
+
+  return {
+    publish(changes) {
+      if (worker === null) return Promise.reject(stopped());
+      if (changes.length === 0) return Promise.resolve([]);
+      try {
+        batch.add(changes);
+      } catch (fault) {
+        return Promise.reject(fault);
+      }
+      untouched = false;
+      return new Promise((resolve, reject) => {
+        if (gathered.push({ count: changes.length, resolve, reject }) === 1) setImmediate(flush);
+      });
+    },
+    withdraw(zone, serial) {
+      flush();
+      return new Promise((resolve, reject) => {
+        const name = nameOf(zone);
+        send((id) => ({ kind: "withdraw", id, zone: name, serial }), { settle: () => resolve(), reject });
+      });
+    },
+    loaded() {
+      flush();
+      return new Promise((resolve, reject) => {
+        send((id) => ({ kind: "loaded", id }), { settle: () => resolve(), reject });
+      });
+    },
+    observe() {
+      flush();
+      const address = addressOf(workerOptions);
+      const absent = { ready: false, address, detail: trouble, zones: [], secondaries: [], p99: 0 };
+      if (worker === null) return Promise.resolve(absent);
+      return new Promise((resolve) => {
+        const settle = (message: FromWorker): void => {
+          if (message.kind === "observed") resolve(statusOf(message.observation, address));
+        };
+        send((id) => ({ kind: "observe", id }), { settle, reject: () => resolve({ ...absent, detail: trouble }) });
+      });
+    },
+    onStart(listener) {
+      listeners.push(listener);
+      // Registered after the start it would otherwise miss, as everybody's first one is.
+      if (worker !== null && untouched) setImmediate(listener);
+    },
+    async close() {
+      closed = true;
+      if (timer !== null) clearTimeout(timer);
+      const thread = worker;
+      fail("closed");
+      await thread?.terminate();
+    },
+  };
+}
+
+function addressOf({ host, port }: WorkerOptions): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function statusOf(observation: Observation, address: string): NameserverStatus {
+  const { serials, counts, p99 } = observation;
+  const names = serials.length === 0 ? [] : observation.names.split("\n");
+  const zones = names.map((zone, i) => zoneStatus(zone, serials[i] as number, counts.subarray(i * 16, i * 16 + 16)));
+  const secondaries = observation.secondaries.map(({ serials: confirmed, ...rest }) => ({
+    ...rest,
+    serials: new Map(
+      names.map((name, i) => [name, confirmed[i] as number] as const).filter(([, serial]) => serial > 0),
+    ),
+  }));
+  return { ready: true, address, detail: `built in, ${zones.length} zones`, zones, secondaries, p99 };
+}
+
+/** Counters of one zone by the names of RFC 6895 section 2.3; only rcodes that occurred. */
+export function zoneStatus(zone: string, serial: number, counts: ArrayLike<number>): ZoneStatus {
+  const rcodes: Record<string, number> = {};
+  let queries = 0;
+  for (let rcode = 0; rcode < counts.length; rcode++) {
+    const count = counts[rcode] as number;
+    queries += count;
+    if (count > 0) rcodes[RCODE_NAMES[rcode] ?? `RCODE${rcode}`] = count;
+  }
+  return { zone, serial, queries, rcodes };
+}
+
+function explain(code: string, message: string, options: WorkerOptions): string {
+  const address = addressOf(options);
+  if (code === "EACCES") {
+    return `not allowed to listen on ${address}: ports below 1024 need root or CAP_NET_BIND_SERVICE; give the service that right or choose a port from 1024 up`;
+  }
+  if (code === "EADDRINUSE") {
+    return `${address} is in use by another program, often a resolver of this machine: stop it (who it is: ss -lntup) or choose another address or port`;
+  }
+  if (code === "EADDRNOTAVAIL")
+    return `${options.host} is no address of this machine: choose one that \`ip address\` shows`;
+  return `the name server cannot start on ${address}: ${message}`;
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { recordSpecs } from "@brume/api/record/types.ts";
+import type { ZoneChange } from "../interface.ts";
+import { nameOf } from "../wire/name.ts";
+import { applyBatch, createBatch } from "./change.ts";
+import { createZones } from "./zones.ts";
+
+const soa = { mname: "ns.a", rname: "h.a", ttl: 60, refresh: 1, retry: 2, expire: 3, minimum: 4 };
+
+const image = (zone: string, sets: number): ZoneChange => ({
+  zone,
+  base: null,
+  serial: 1,
+  soa,
+  sets: Array.from({ length: sets }, (_, i) => ({
+    owner: `n${i}.${zone}`,
+    type: recordSpecs.A,
+    ttl: 60,
+    data: [["192.0.2.1"]],
+  })),
+});
+
+test("a large image lets others in between and is put in place at once", () => {
+  const zones = createZones();
+  const batch = createBatch();
+  batch.add([image("example.com", 5000)]);
+  let pauses = 0;
+  for (const _ of applyBatch(zones, batch.take(), [])) {
+    const zone = zones.get(nameOf("example.com"));
+    assert.ok(zone === undefined || zone.sets.size === 5000);
+    pauses++;
+  }
+  assert.ok(pauses > 10);
+  assert.equal(zones.get(nameOf("example.com"))?.sets.size, 5000);
+});
+
+test("an amendment of any size is applied without a pause inside", () => {
+  const zones = createZones();
+  const batch = createBatch();
+  batch.add([image("example.com", 0), { ...image("example.com", 5000), base: 1, serial: 2 }]);
+  for (const _ of applyBatch(zones, batch.take(), [])) {
+    assert.ok([0, 5000].includes(zones.get(nameOf("example.com"))?.sets.size ?? 0));
+  }
+});
+
+test("changes that do not apply are skipped whole, and the next ones read right", () => {
+  const zones = createZones();
+  const batch = createBatch();
+  const served: number[] = [];
+  const changed: string[] = [];
+  batch.add([{ ...image("a.test", 300), base: 5 }, image("b.test", 3), image("b.test", 9), image("c.test", 1)]);
+  for (const _ of applyBatch(zones, batch.take(), served, (zone) => changed.push(zone.name))) continue;
+  assert.deepEqual(served, [0, 1, 1, 1]);
+  assert.deepEqual(changed, [nameOf("b.test"), nameOf("c.test")]);
+  assert.equal(zones.get(nameOf("b.test"))?.sets.size, 3);
+});
+
+test("the root can be a zone", () => {
+  const zones = createZones();
+  const batch = createBatch();
+  const sets = [
+    { owner: "", type: recordSpecs.NS, ttl: 1, data: [["ns"]] },
+    { owner: "ns", type: recordSpecs.A, ttl: 1, data: [["192.0.2.1"]] },
+  ];
+  batch.add([{ zone: "", base: null, serial: 1, soa, sets }]);
+  for (const _ of applyBatch(zones, batch.take(), [])) continue;
+  assert.equal(zones.find(nameOf("anything.at.all"))?.name, "");
+  assert.deepEqual([...(zones.get("")?.sets.keys() ?? [])], ["", nameOf("ns")]);
+});

@@ -1,0 +1,205 @@
+/**
+ * Zone changes as bytes between the threads: the main thread writes them once into one growing buffer, the server's thread cuts
+ * strings out of it. Copying object trees would cost the main thread ten times as much and the server a second walk.
+ *
+ * A change: u8 whole image, name, u32 base, u32 serial, u32 group, u32 identity, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata,
+ * u32 count, then sets.
+ * A set: u8 + owner relative to the zone, u32 + packed set as `zone.ts` keeps it; packed set of records none: remove.
+ */
+
+import type { RecordSet, Soa, ZoneChange } from "../interface.ts";
+import { lowerCase, NAME_LIMIT, writeName } from "../wire/name.ts";
+import { RDATA_LIMIT, roomFor, writeFullName, writeRdata } from "../wire/rdata.ts";
+import { createZone, isNewer, putSet, SET_HEADER, TYPE, type Zone } from "./zone.ts";
+import type { Zones } from "./zones.ts";
+
+const TTL_LIMIT = 0x7fffffff;
+const FIRST_SIZE = 1 << 16;
+/** A scratch that one huge zone has blown up is given back after this many bytes. */
+const KEPT_SIZE = 1 << 20;
+/** Sets of a whole image that are read between two looks at the sockets. */
+const STEP = 256;
+
+export interface Batch {
+  /** Adds all of these changes, or, when one cannot be encoded, throws and adds none. */
+  add(changes: readonly ZoneChange[]): void;
+  /** What was added since the last time, as bytes that belong to the taker. */
+  take(): ArrayBuffer;
+}
+
+export function createBatch(): Batch {
+  let bytes = Buffer.allocUnsafeSlow(FIRST_SIZE);
+  let end = 0;
+
+  const room = (size: number): void => {
+    if (end + size <= bytes.length) return;
+    const wider = Buffer.allocUnsafeSlow(Math.max(bytes.length * 2, end + size));
+    bytes.copy(wider, 0, 0, end);
+    bytes = wider;
+  };
+
+  const addU32 = (value: number, what: string, limit = 0xffffffff): void => {
+    if (!Number.isInteger(value) || value < 0 || value > limit)
+      throw new RangeError(`${what} ${value} is not of 0-${limit}`);
+    end = bytes.writeUInt32BE(value, end);
+  };
+
+  const addSoa = (soa: Soa, serial: number): void => {
+    room(32 + soa.mname.length + soa.rname.length + 64);
+    addU32(soa.ttl, "SOA ttl", TTL_LIMIT);
+    addU32(Math.min(soa.ttl, soa.minimum), "SOA minimum", TTL_LIMIT);
+    const size = end;
+    end = writeFullName(bytes, end + 2, soa.mname);
+    end = writeFullName(bytes, end, soa.rname);
+    addU32(serial, "serial");
+    addU32(soa.refresh, "SOA refresh");
+    addU32(soa.retry, "SOA retry");
+    addU32(soa.expire, "SOA expire");
+    addU32(soa.minimum, "SOA minimum");
+    bytes.writeUInt16BE(end - size - 2, size);
+  };
+
+  /** `size`: wire bytes of the zone's name without the final zero. */
+  const addSet = (zone: string, size: number, set: RecordSet): void => {
+    room(64 + set.owner.length);
+    const owner = end;
+    end = writeName(bytes, end + 1, ownerIn(zone, set.owner));
+    const length = end - owner - 1;
+    if (length + size + 1 > NAME_LIMIT) throw new RangeError(`name "${set.owner}" is longer than ${NAME_LIMIT} bytes`);
+    bytes[owner] = length;
+    const start = end + 4;
+    end = bytes.writeUInt16BE(set.type.code, start);
+    addU32(set.ttl, "ttl", TTL_LIMIT);
+    end += 4;
+    const records = end;
+    if (set.type.code === TYPE.CNAME && set.data.length > 1) throw new RangeError("a name can have one CNAME only");
+    for (const data of set.data) {
+      room(64 + roomFor(data));
+      const rdata = end + 2;
+      end = writeRdata(bytes, rdata, set.type, data);
+      if (end - rdata > RDATA_LIMIT) throw new RangeError(`a record has more than ${RDATA_LIMIT} bytes`);
+      bytes.writeUInt16BE(end - rdata, rdata - 2);
+    }
+    bytes.writeUInt32BE(end - records, records - 4);
+    bytes.writeUInt32BE(end - start, start - 4);
+  };
+
+  const addChange = (change: ZoneChange): void => {
+    room(64 + change.zone.length);
+    bytes[end++] = change.base === null ? 1 : 0;
+    const name = end++;
+    end = writeName(bytes, end, change.zone);
+    const size = end - name - 1;
+    bytes[name] = size;
+    addU32(change.base ?? 0, "base");
+    addU32(change.serial, "serial");
+    addU32(change.group ?? 0, "group");
+    addU32(change.identity ?? 0, "identity");
+    addSoa(change.soa, change.serial);
+    room(8);
+    addU32(change.sets.length, "count");
+    for (const set of change.sets) {
+      try {
+        addSet(change.zone, size, set);
+      } catch (fault) {
+        throw new RangeError(`${set.owner || "."} ${set.type.name}: ${(fault as Error).message}`, { cause: fault });
+      }
+    }
+  };
+
+  return {
+    add(changes) {
+      const start = end;
+      try {
+        for (const change of changes) addChange(change);
+      } catch (fault) {
+        end = start;
+        throw fault;
+      }
+    },
+    take() {
+      const taken = bytes.buffer.slice(0, end);
+      end = 0;
+      if (bytes.length > KEPT_SIZE) bytes = Buffer.allocUnsafeSlow(FIRST_SIZE);
+      return taken;
+    },
+  };
+}
+
+function ownerIn(zone: string, owner: string): string {
+  if (zone === "") return owner;
+  const start = owner.length - zone.length;
+  const isInside = owner.endsWith(zone) || owner.slice(start).toLowerCase() === zone.toLowerCase();
+  if (start === 0 && isInside) return "";
+  if (start < 2 || !isInside || owner.charCodeAt(start - 1) !== 46) throw new RangeError(`it is not in zone ${zone}`);
+  return owner.slice(0, start - 1);
+}
+
+/**
+ * Applies a batch in order and pushes the serial then served for each of its changes. It stops (yields) often, so that
+ * its driver can let queries in between, but never inside an amendment; a whole image is built aside and put in when complete.
+ */
+export function* applyBatch(
+  zones: Zones,
+  batch: ArrayBuffer,
+  served: number[],
+  changed: (zone: Zone, before: Zone | undefined) => void = () => {},
+): Generator<void, void> {
+  const bytes = Buffer.from(batch);
+  let at = 0;
+  const nextU32 = (): number => {
+    at += 4;
+    return bytes.readUInt32BE(at - 4);
+  };
+  const nextString = (size: number): string => {
+    at += size;
+    return bytes.toString("latin1", at - size, at);
+  };
+  const nextSet = (zone: Zone): void => {
+    const owner = nextString(bytes[at++] as number);
+    const packed = nextString(nextU32());
+    const type = (packed.charCodeAt(0) << 8) | packed.charCodeAt(1);
+    putSet(zone, owner, type, packed.length === SET_HEADER ? "" : packed);
+  };
+  const skipSet = (): void => {
+    at += 1 + (bytes[at] as number);
+    const size = nextU32();
+    at += size;
+  };
+
+  while (at < bytes.length) {
+    const whole = bytes[at++] === 1;
+    const name = lowerCase(nextString(bytes[at++] as number));
+    const base = nextU32();
+    const serial = nextU32();
+    const group = nextU32();
+    const identity = nextU32();
+    const ttl = nextU32();
+    const authority = { serial, ttl, negativeTtl: nextU32(), rdata: nextString(bytes.readUInt16BE((at += 2) - 2)) };
+    const count = nextU32();
+    const old = zones.get(name);
+    const fits = whole
+      ? old === undefined || isNewer(serial, old.authority.serial)
+      : old?.authority.serial === base && isNewer(serial, base);
+    if (!fits) {
+      for (let i = 0; i < count; i++) skipSet();
+      served.push(old?.authority.serial ?? 0);
+    } else if (whole || old === undefined) {
+      const zone = createZone(name, authority, old?.counts ?? new Array<number>(16).fill(0), { group, identity });
+      for (let i = 0; i < count; i++) {
+        nextSet(zone);
+        if (i % STEP === STEP - 1) yield;
+      }
+      zones.put(zone);
+      served.push(serial);
+      changed(zone, old);
+    } else {
+      for (let i = 0; i < count; i++) nextSet(old);
+      old.authority = authority;
+      old.generation++;
+      served.push(serial);
+      changed(old, old);
+    }
+    yield;
+  }
+}

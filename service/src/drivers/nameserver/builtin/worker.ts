@@ -1,0 +1,243 @@
+/**
+ * The thread that answers: sockets, zones and nothing else, so that neither a slow database nor a busy API is ever felt by a query.
+ * The main thread sends zone changes as bytes; they are applied in slices between which the sockets are looked at.
+ */
+import { randomInt } from "node:crypto";
+import type { Socket } from "node:dgram";
+import { type AddressInfo, isIPv6, type Server, SocketAddress } from "node:net";
+import { parentPort, workerData } from "node:worker_threads";
+import type { Log } from "../../../base/log.ts";
+import { createLimiter } from "../answer/ratelimit.ts";
+import { createResponder } from "../answer/responder.ts";
+import { type Catalog, createCatalog } from "../transfer/catalog.ts";
+import { createNotifier, keyOf, type Notifier, type Target } from "../transfer/notify.ts";
+import type { SecondaryState } from "../transfer/secondary.ts";
+import { createAccess } from "../transfer/transfer.ts";
+import { createKey, type KeyOptions } from "../transfer/tsig.ts";
+import { loadMmsg, type Mmsg } from "../transport/mmsg.ts";
+import { serveTcp } from "../transport/tcp.ts";
+import { bindUdp, listenUdp, openUdp, type Served, serveUdp } from "../transport/udp.ts";
+import { lowerCase, textOf } from "../wire/name.ts";
+import { applyBatch } from "./change.ts";
+import { createLatency } from "./latency.ts";
+import { createZones } from "./zones.ts";
+
+export interface WorkerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly rateLimit: number;
+  readonly limitLoopback: boolean;
+  readonly transfer: {
+    readonly addresses: readonly string[];
+    readonly keys: readonly KeyOptions[];
+    readonly notify: readonly { readonly host: string; readonly port: number; readonly key?: string }[];
+    /** Name of the catalog of zones; absent: there is none. */
+    readonly catalog?: string | null;
+  };
+}
+
+export type ToWorker =
+  | { readonly kind: "apply"; readonly id: number; readonly batch: ArrayBuffer }
+  | { readonly kind: "withdraw"; readonly id: number; readonly zone: string; readonly serial: number }
+  | { readonly kind: "loaded"; readonly id: number }
+  | { readonly kind: "observe"; readonly id: number };
+
+/** All zones in columns: ten thousand objects would take the thread from its sockets for longer than a query may wait. */
+export interface Observation {
+  readonly names: string;
+  readonly serials: Float64Array;
+  /** 16 rcodes for each zone. */
+  readonly counts: Float64Array;
+  readonly p99: number;
+  /** Serials of the zones in their order; 0: none confirmed. */
+  readonly secondaries: readonly (Omit<SecondaryState, "confirmed"> & { readonly serials: Float64Array })[];
+}
+
+export type FromWorker =
+  | { readonly kind: "ready"; readonly port: number }
+  | { readonly kind: "unable"; readonly code: string; readonly message: string }
+  | { readonly kind: "applied"; readonly id: number; readonly served: readonly number[] }
+  | { readonly kind: "done"; readonly id: number }
+  | { readonly kind: "observed"; readonly id: number; readonly observation: Observation }
+  | {
+      readonly kind: "log";
+      readonly level: Parameters<Log>[0];
+      readonly message: string;
+      readonly detail: object;
+    };
+
+/** How long changes may keep queries waiting. */
+const SLICE_MS = 4;
+/** Zones that are looked at between two looks at the sockets. */
+const OBSERVE_STEP = 256;
+const FAULTS_LOGGED = 20;
+/** How often another free port is tried when the one that TCP got is taken for UDP. */
+const PORT_TRIES = 10;
+
+/** NOTIFY leaves from the address that we serve on: by it the secondaries know us. */
+async function openNotifier(host: string, targets: readonly Target[], log: Log): Promise<Notifier | null> {
+  if (targets.length === 0) return null;
+  const sockets = new Map<boolean, Socket>();
+  for (const v6 of new Set(targets.map((target) => isIPv6(target.host)))) {
+    const source = v6 === isIPv6(host) ? host : v6 ? "::" : "0.0.0.0";
+    const socket = openUdp(source);
+    await bindUdp(socket, { address: source, port: 0 });
+    sockets.set(v6, socket);
+  }
+  const notifier = createNotifier(
+    targets,
+    (message, target) => sockets.get(isIPv6(target.host))?.send(message, target.port, target.host),
+    Date.now,
+    () => randomInt(2 ** 16),
+    log,
+  );
+  for (const socket of sockets.values()) {
+    socket.on("error", (fault) => log("warn", "NOTIFY socket", { error: fault.message }));
+    socket.on("message", (packet, { address, port }) => notifier.receive(packet, address, port));
+  }
+  return notifier;
+}
+
+/** Listens by TCP and UDP on one port; gives the UDP side. A free one for TCP may be taken for UDP: then the next. */
+async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
+  for (let tries = 1; ; tries++) {
+    await new Promise<void>((resolve, reject) => {
+      tcp.once("error", reject);
+      tcp.listen(port, host, () => {
+        tcp.off("error", reject);
+        resolve();
+      });
+    });
+    try {
+      return await listenUdp(mmsg, host, (tcp.address() as AddressInfo).port);
+    } catch (fault) {
+      if (port !== 0 || tries === PORT_TRIES) throw fault;
+      await new Promise((resolve) => tcp.close(resolve));
+    }
+  }
+}
+
+/** Starts the server on the thread's port. Rejects with the system's error when an address cannot be had. */
+async function serve(
+  options: WorkerOptions,
+  send: (message: FromWorker) => void,
+): Promise<(message: ToWorker) => void> {
+  const log: Log = (level, message, detail = {}) => send({ kind: "log", level, message, detail });
+  const keys = new Map(options.transfer.keys.map(createKey).map((key) => [key.name, key]));
+  const targets: Target[] = options.transfer.notify.map(({ host, port, key }) => ({
+    // As the sockets write it.
+    host: new SocketAddress({ address: host, family: isIPv6(host) ? "ipv6" : "ipv4" }).address,
+    port,
+    key: keyOf(keys, key),
+  }));
+  const zones = createZones();
+  let notifier: Notifier | null = null;
+  const { catalog: catalogName = null } = options.transfer;
+  const catalog: Catalog | null =
+    catalogName === null
+      ? null
+      : createCatalog(catalogName, zones, Date.now, () => {
+          const { name, serial } = catalog as Catalog;
+          notifier?.changed({ name, group: 0, serial: serial() }, true);
+        });
+  const latency = createLatency();
+  let faults = 0;
+  const responder = createResponder({
+    zones,
+    limiter:
+      options.rateLimit > 0 ? createLimiter(options.rateLimit, () => performance.now(), randomInt(2 ** 32)) : null,
+    limitLoopback: options.limitLoopback,
+    keys,
+    mayTransfer: createAccess(options.transfer.addresses),
+    catalog,
+    ...(targets.length > 0 && { heard: (...what: Parameters<Notifier["heard"]>) => notifier?.heard(...what) }),
+    now: Date.now,
+    fault(fault) {
+      if (faults++ < FAULTS_LOGGED)
+        log("error", "a query could not be answered", { error: String((fault as Error).stack ?? fault) });
+    },
+  });
+
+  const tcp = serveTcp(responder.tcp, () => performance.now());
+  const mmsg = await loadMmsg().catch((fault: unknown) => {
+    log("info", "DNS by UDP goes one datagram at a time: libc cannot be called", { reason: String(fault) });
+    return null;
+  });
+  const udp = await listen(tcp.server, mmsg, options.host, options.port);
+  serveUdp(udp, responder, latency);
+  udp.socket.on("error", (fault) => log("warn", "UDP socket", { error: fault.message }));
+  tcp.server.on("error", (fault) => log("warn", "TCP socket", { error: fault.message }));
+  notifier = await openNotifier(options.host, targets, log);
+
+  const queue: ToWorker[] = [];
+  let running: Generator<void, void> | null = null;
+  const work = (): void => {
+    const until = performance.now() + SLICE_MS;
+    while (running !== null || queue.length > 0) {
+      running ??= perform(queue.shift() as ToWorker);
+      if (running.next().done === true) running = null;
+      if (performance.now() > until) {
+        setImmediate(work);
+        return;
+      }
+    }
+  };
+  function* perform(message: ToWorker): Generator<void, void> {
+    if (message.kind === "apply") {
+      const served: number[] = [];
+      yield* applyBatch(zones, message.batch, served, ({ name, group, identity, authority }, before) => {
+        notifier?.changed({ name, group, serial: authority.serial });
+        if (before?.identity !== identity) catalog?.touch();
+      });
+      send({ kind: "applied", id: message.id, served });
+    } else if (message.kind === "withdraw") {
+      zones.withdraw(message.zone, message.serial);
+      const name = lowerCase(message.zone);
+      if (zones.get(name) === undefined) {
+        notifier?.gone(name);
+        catalog?.touch();
+      }
+      send({ kind: "done", id: message.id });
+    } else if (message.kind === "loaded") {
+      catalog?.load();
+      send({ kind: "done", id: message.id });
+    } else {
+      send({ kind: "observed", id: message.id, observation: yield* observe() });
+    }
+  }
+  function* observe(): Generator<void, Observation> {
+    const names: string[] = [];
+    const serials = new Float64Array(zones.size);
+    const counts = new Float64Array(zones.size * 16);
+    const known = notifier?.observe() ?? [];
+    const secondaries = known.map(({ address, reachable, behind, lag }) => {
+      return { address, reachable, behind, lag, serials: new Float64Array(zones.size) };
+    });
+    for (const zone of zones.all()) {
+      serials[names.length] = zone.authority.serial;
+      counts.set(zone.counts, names.length * 16);
+      for (const [i, { serials }] of secondaries.entries())
+        serials[names.length] = known[i]?.confirmed.get(zone.name) ?? 0;
+      names.push(textOf(zone.name));
+      if (names.length % OBSERVE_STEP === 0) yield;
+    }
+    return { names: names.join("\n"), serials, counts, p99: latency.p99(performance.now()), secondaries };
+  }
+
+  send({ kind: "ready", port: udp.socket.address().port });
+  return (message) => {
+    queue.push(message);
+    if (queue.length === 1 && running === null) work();
+  };
+}
+
+if (parentPort !== null) {
+  const main = parentPort;
+  serve(workerData as WorkerOptions, (message) => main.postMessage(message)).then(
+    (handle) => main.on("message", handle),
+    (fault: unknown) => {
+      const { code = "", message } = fault as NodeJS.ErrnoException;
+      main.postMessage({ kind: "unable", code, message } satisfies FromWorker);
+    },
+  );
+}

@@ -1,0 +1,72 @@
+/**
+ * The name server without sockets and thread, for tests and for machines where nothing may listen: the same zones and the same
+ * answers, given to whoever holds the object instead of to the network.
+ */
+
+import { createResponder } from "../answer/responder.ts";
+import { zoneStatus } from "../builtin/builtin.ts";
+import { applyBatch, createBatch } from "../builtin/change.ts";
+import { createZones } from "../builtin/zones.ts";
+import type { Nameserver } from "../interface.ts";
+import { nameOf, textOf } from "../wire/name.ts";
+
+export interface SimulatedNameserver extends Nameserver {
+  /** The answer to a packet as UDP would bring it, or null for silence. The packet itself is not changed. */
+  ask(packet: Uint8Array): Buffer | null;
+}
+
+/** `now` gives milliseconds since 1970. */
+export function createSim(now: () => number): SimulatedNameserver {
+  const zones = createZones();
+  const batch = createBatch();
+  let running = true;
+  const responder = createResponder({
+    zones,
+    limiter: null,
+    limitLoopback: false,
+    keys: new Map(),
+    mayTransfer: () => false,
+    now,
+    fault(fault) {
+      throw fault;
+    },
+  });
+
+  return {
+    async publish(changes) {
+      if (!running) throw new Error("the name server is not running: closed");
+      batch.add(changes);
+      const served: number[] = [];
+      for (const _ of applyBatch(zones, batch.take(), served)) continue;
+      return served;
+    },
+    async withdraw(zone, serial) {
+      if (!running) throw new Error("the name server is not running: closed");
+      zones.withdraw(nameOf(zone), serial);
+    },
+    async loaded() {
+      if (!running) throw new Error("the name server is not running: closed");
+    },
+    async observe() {
+      const all = [...zones.all()].map((zone) => zoneStatus(textOf(zone.name), zone.authority.serial, zone.counts));
+      return {
+        ready: running,
+        address: "simulated:0",
+        detail: "simulated",
+        zones: running ? all : [],
+        secondaries: [],
+        p99: 0,
+      };
+    },
+    onStart(listener) {
+      setImmediate(() => running && listener());
+    },
+    async close() {
+      running = false;
+    },
+    ask(packet) {
+      const message = running ? responder.udp(Buffer.from(packet), "127.0.0.1") : null;
+      return message === null ? null : Buffer.from(message);
+    },
+  };
+}

@@ -1,0 +1,238 @@
+/**
+ * NOTIFY to the secondaries (RFC 1996), again and again with growing pauses until each has confirmed the new serial: by a transfer that
+ * it took, by the serial that it names in an IXFR, or by the SOA that it answers when it is asked. An acknowledged NOTIFY alone
+ * confirms nothing. What is known of a secondary is kept in memory only: after a start all zones are told again.
+ */
+
+import { plainAddress } from "../../../base/address.ts";
+import { TYPE, type Zone } from "../builtin/zone.ts";
+import { CLASS_IN, HEADER, OPCODE, parseQuery, RCODE, soaSerial } from "../wire/message.ts";
+import { nameOf, textOf } from "../wire/name.ts";
+import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
+import { inScope, type Key, type Signer, sign, verify } from "./tsig.ts";
+
+/** The first pause, the longest, and after how long a zone is told no more: the secondary's own refresh has come long before. */
+const PAUSE_MS = { first: 1000, most: 300_000 };
+const PATIENCE_MS = 24 * 3_600_000;
+/** From an acknowledgement to the question what the secondary serves. */
+const PROBE_MS = 500;
+/** A secondary that has not confirmed a change for so long is told of in the log. */
+const LAG_MS = 60_000;
+/** Changes of one moment become one NOTIFY, and ten thousand zones are told in portions. */
+const TICK_MS = 10;
+const PORTION = 100;
+
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  readonly key: Key | null;
+}
+
+/** A zone with its serial, and whose it is. */
+export type Told = Pick<Zone, "name" | "group"> & { readonly serial: number };
+
+export interface Notifier {
+  /** The zone has a new serial. `isCatalog`: whatever the scope of a target's key. */
+  changed(zone: Told, isCatalog?: boolean): void;
+  /** The zone is served no more. */
+  gone(name: string): void;
+  /** Takes what the socket received from an address and port. */
+  receive(packet: Buffer, host: string, port: number): void;
+  /** Somebody at this address, who signed with this key or none, showed that it has the serial, or only asked for it. */
+  heard(name: string, serial: number, has: "has" | "asked", address: string, key: Key | null): void;
+  observe(): readonly SecondaryState[];
+  close(): void;
+}
+
+/** `now` gives milliseconds, `random` numbers of 0-65535 for the message ids. */
+export function createNotifier(
+  targets: readonly Target[],
+  send: (message: Buffer, target: Target) => void,
+  now: () => number,
+  random: () => number,
+  log: (level: "info" | "warn", message: string, detail: object) => void,
+): Notifier {
+  const secondaries = targets.map(createSecondary);
+  let timer: NodeJS.Timeout | null = null;
+  let planned = Number.POSITIVE_INFINITY;
+
+  const signed = (message: Buffer, { key }: Target, time: number): [Buffer, Signer | null] => {
+    if (key === null) return [message, null];
+    const { bytes, mac } = sign(message, { key, prior: null }, Math.floor(time / 1000));
+    return [bytes, { key, prior: mac }];
+  };
+
+  const notify = (secondary: Secondary, job: Job, time: number): void => {
+    if (job.sentAt > 0 && secondary.heardAt < job.sentAt) secondary.reachable = false;
+    // It can be asked nothing, but it has asked for this serial: more will not be known.
+    if (job.tries > 0 && job.asked === job.serial && job.probes > 0) return confirm(secondary, job.name, job.serial);
+    job.id = random();
+    job.sentAt = time;
+    job.due = time + Math.min(PAUSE_MS.first * 2 ** job.tries++, PAUSE_MS.most);
+    const [bytes, signer] = signed(request(job.name, job.id, OPCODE.NOTIFY), secondary.target, time);
+    job.signer = signer;
+    send(bytes, secondary.target);
+  };
+
+  const probe = (secondary: Secondary, job: Job, time: number): void => {
+    job.probeId = random();
+    job.probeDue = Number.POSITIVE_INFINITY;
+    job.probes++;
+    const [bytes, signer] = signed(request(job.name, job.probeId, OPCODE.QUERY), secondary.target, time);
+    job.probeSigner = signer;
+    send(bytes, secondary.target);
+  };
+
+  const confirm = (secondary: Secondary, name: string, serial: number): void => {
+    if (!secondary.confirm(name, serial) || secondary.jobs.size > 0 || !secondary.isLate) return;
+    secondary.isLate = false;
+    log("info", "a secondary has caught up", { secondary: secondary.address });
+  };
+
+  const watch = (secondary: Secondary, time: number): void => {
+    const oldest = secondary.oldest();
+    if (secondary.isLate || oldest === null || time - oldest.since < LAG_MS) return;
+    secondary.isLate = true;
+    const isRefused = oldest.rcode !== null && oldest.rcode !== RCODE.NOERROR;
+    const refusal = isRefused ? `it refuses NOTIFY with response code ${oldest.rcode}` : null;
+    const reason = secondary.reachable
+      ? (refusal ?? "it answers, but does not show the new serial")
+      : "it does not answer";
+    log("warn", "a secondary lags", {
+      secondary: secondary.address,
+      zones: secondary.jobs.size,
+      zone: textOf(oldest.name),
+      seconds: Math.floor((time - oldest.since) / 1000),
+      reason,
+    });
+  };
+
+  const pump = (): void => {
+    timer = null;
+    const time = now();
+    let next = Number.POSITIVE_INFINITY;
+    for (const secondary of secondaries) {
+      let left = PORTION;
+      for (const job of secondary.jobs.values()) {
+        if (time - job.since > PATIENCE_MS) {
+          secondary.jobs.delete(job.name);
+          continue;
+        }
+        if (left > 0 && Math.min(job.probeDue, job.due) <= time) {
+          left--;
+          if (job.probeDue <= time) probe(secondary, job, time);
+          else notify(secondary, job, time);
+        }
+        if (secondary.jobs.has(job.name)) next = Math.min(next, job.due, job.probeDue);
+      }
+      watch(secondary, time);
+    }
+    plan(next - time);
+  };
+
+  const plan = (ms: number): void => {
+    if (ms === Number.POSITIVE_INFINITY) return;
+    const at = now() + Math.max(ms, TICK_MS);
+    if (timer !== null && planned <= at) return;
+    if (timer !== null) clearTimeout(timer);
+    planned = at;
+    timer = setTimeout(pump, at - now());
+  };
+
+  /** Of a job's NOTIFY or question, or null. Takes signed answers only where we have signed. */
+  const jobOf = (packet: Buffer, host: string, port: number): [Secondary, Job, "notify" | "probe", number] | null => {
+    const query = parseQuery(packet);
+    const head = (packet[2] as number) & 0xf8;
+    const kind = head === 0x80 + (OPCODE.NOTIFY << 3) ? "notify" : head === 0x80 ? "probe" : null;
+    if (query === null || kind === null) return null;
+    const name = packet.toString("latin1", HEADER, query.end - 5).toLowerCase();
+    for (const secondary of secondaries) {
+      const job = secondary.jobs.get(name);
+      if (secondary.target.host !== host || secondary.target.port !== port || job === undefined) continue;
+      if (packet.readUInt16BE(0) !== (kind === "notify" ? job.id : job.probeId)) continue;
+      const signer = kind === "notify" ? job.signer : job.probeSigner;
+      if (signer === null || isSigned(packet, query.tsig, signer, now())) return [secondary, job, kind, query.end];
+    }
+    return null;
+  };
+
+  return {
+    changed(zone, isCatalog = false) {
+      for (const secondary of secondaries) {
+        const scope = secondary.target.key?.scope ?? null;
+        if (isCatalog || scope === null || inScope(scope, zone)) secondary.expect(zone.name, zone.serial, now());
+      }
+      plan(TICK_MS);
+    },
+    gone(name) {
+      for (const secondary of secondaries) secondary.forget(name);
+    },
+    receive(packet, host, port) {
+      const found = jobOf(packet, host, port);
+      if (found === null) return;
+      const [secondary, job, kind, end] = found;
+      const time = now();
+      const rcode = (packet[3] as number) & 15;
+      secondary.reachable = true;
+      secondary.heardAt = time;
+      if (kind === "probe") {
+        job.probeId = -1;
+        const serial = rcode === RCODE.NOERROR ? soaSerial(packet, end) : null;
+        if (serial !== null) confirm(secondary, job.name, serial);
+        return;
+      }
+      job.id = -1;
+      job.rcode = rcode;
+      job.probeDue = time + PROBE_MS;
+      // Changed since it was sent: the acknowledgement is of an older serial.
+      if (job.tries === 0) job.due = time;
+      plan(job.tries === 0 ? 0 : PROBE_MS);
+    },
+    heard(name, serial, has, address, key) {
+      const secondary = findSecondary(secondaries, plainAddress(address), key);
+      if (secondary === null) return;
+      secondary.reachable = true;
+      secondary.heardAt = now();
+      const job = secondary.jobs.get(name);
+      if (has === "has") confirm(secondary, name, serial);
+      else if (job !== undefined) job.asked = serial;
+    },
+    observe() {
+      const time = now();
+      return secondaries.map(({ address, reachable, jobs, confirmed, oldest }): SecondaryState => {
+        const lag = Math.max(0, time - (oldest()?.since ?? time)) / 1000;
+        return { address, reachable, behind: jobs.size, lag, confirmed };
+      });
+    },
+    close() {
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+      for (const { jobs } of secondaries) jobs.clear();
+    },
+  };
+}
+
+function isSigned(packet: Buffer, start: number, signer: Signer, now: number): boolean {
+  const keys = new Map([[signer.key.name, signer.key]]);
+  return start > 0 && verify(packet, start, keys, Math.floor(now / 1000), signer.prior).state === "good";
+}
+
+/** NOTIFY, or a plain question: for the SOA of the zone. */
+function request(zone: string, id: number, opcode: number): Buffer {
+  const message = Buffer.alloc(HEADER + zone.length + 5);
+  message.writeUInt16BE(id, 0);
+  message.writeUInt8((opcode << 3) | (opcode === OPCODE.NOTIFY ? 0x04 : 0), 2);
+  message.writeUInt16BE(1, 4);
+  message.write(zone, HEADER, "latin1");
+  message.writeUInt16BE(TYPE.SOA, HEADER + zone.length + 1);
+  message.writeUInt16BE(CLASS_IN, HEADER + zone.length + 3);
+  return message;
+}
+
+/** The key of a target by its name among the configured ones. Throws a RangeError when there is none. */
+export function keyOf(keys: ReadonlyMap<string, Key>, name: string | undefined): Key | null {
+  if (name === undefined) return null;
+  const key = keys.get(nameOf(name.replace(/\.$/, "")));
+  if (key === undefined) throw new RangeError(`there is no TSIG key "${name}"`);
+  return key;
+}

@@ -1,0 +1,122 @@
+/** What is known of each secondary: the zones whose serial it has yet to confirm, and the last serials that it confirmed. */
+
+import { isNewer } from "../builtin/zone.ts";
+import type { Key, Signer } from "./tsig.ts";
+
+export interface SecondaryTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly key: Key | null;
+}
+
+/** A zone whose serial a secondary has not confirmed. Times in milliseconds. */
+export interface Job {
+  readonly name: string;
+  serial: number;
+  /** Since when the secondary is behind, and when the zone changed last. */
+  since: number;
+  changed: number;
+  /** Of NOTIFY: messages since the last change, when the next is due, the last one's id (-1: answered), time and response code. */
+  tries: number;
+  due: number;
+  id: number;
+  sentAt: number;
+  signer: Signer | null;
+  rcode: number | null;
+  /** Of questions for the SOA that the secondary serves. */
+  probes: number;
+  probeDue: number;
+  probeId: number;
+  probeSigner: Signer | null;
+  /** The serial that it got when it asked for ours. */
+  asked: number | null;
+}
+
+export interface Secondary {
+  readonly target: SecondaryTarget;
+  readonly address: string;
+  /** By name of the zone. */
+  readonly jobs: Map<string, Job>;
+  readonly confirmed: Map<string, number>;
+  /** Whether it answered last; null: it was not asked yet. */
+  reachable: boolean | null;
+  heardAt: number;
+  /** The log says that it lags. */
+  isLate: boolean;
+  expect(name: string, serial: number, time: number): void;
+  /** It has this serial of the zone. Returns whether that is all it should have. */
+  confirm(name: string, serial: number): boolean;
+  forget(name: string): void;
+  /** What it is behind with for longest. */
+  oldest(): Job | null;
+}
+
+/** What an operator sees of one. */
+export interface SecondaryState {
+  readonly address: string;
+  readonly reachable: boolean | null;
+  readonly behind: number;
+  /** Seconds. */
+  readonly lag: number;
+  readonly confirmed: ReadonlyMap<string, number>;
+}
+
+/** An acknowledgement that does not come within this time is waited for no longer when the zone has changed again. */
+const RETRY_MS = 1000;
+
+export function createSecondary(target: SecondaryTarget): Secondary {
+  const { host, port } = target;
+  const jobs = new Map<string, Job>();
+  const confirmed = new Map<string, number>();
+  return {
+    target,
+    address: host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
+    jobs,
+    confirmed,
+    reachable: null,
+    heardAt: 0,
+    isLate: false,
+    expect(name, serial, time) {
+      const job = jobs.get(name);
+      if (job === undefined) {
+        const notify = { tries: 0, due: time, id: -1, sentAt: 0, signer: null, rcode: null };
+        const probe = { probes: 0, probeDue: Number.POSITIVE_INFINITY, probeId: -1, probeSigner: null };
+        jobs.set(name, { name, serial, since: time, changed: time, ...notify, ...probe, asked: null });
+        return;
+      }
+      const isOnItsWay = job.tries > 0 && job.id >= 0;
+      Object.assign(job, { serial, changed: time, tries: 0, probes: 0 });
+      job.due = isOnItsWay ? Math.min(job.due, time + RETRY_MS) : time;
+    },
+    confirm(name, serial) {
+      const known = confirmed.get(name);
+      if (known === undefined || isNewer(serial, known)) confirmed.set(name, serial);
+      const job = jobs.get(name);
+      if (job === undefined) return false;
+      const isAll = !isNewer(job.serial, serial);
+      if (isAll) jobs.delete(name);
+      else job.since = job.changed;
+      return isAll;
+    },
+    forget(name) {
+      jobs.delete(name);
+      confirmed.delete(name);
+    },
+    oldest() {
+      let found: Job | null = null;
+      for (const job of jobs.values()) if (found === null || job.since < found.since) found = job;
+      return found;
+    },
+  };
+}
+
+/**
+ * The secondary that spoke from this address and signed with this key, or none. Several behind one address are told apart by
+ * their keys; where that says nothing either it is none of them.
+ */
+export function findSecondary(all: readonly Secondary[], address: string, key: Key | null): Secondary | null {
+  const here = all.filter(({ target }) => target.host === address);
+  const near = here.length > 0 ? here : key === null ? [] : all;
+  const found = near.length === 1 && here.length === 1 ? near : near.filter(({ target }) => target.key === key);
+  return found.length === 1 ? (found[0] as Secondary) : null;
+}

@@ -1,0 +1,113 @@
+/**
+ * Whole zones for secondaries (AXFR, RFC 5936): who may have them, and their messages one after the other. A transfer takes a copy
+ * of the zone's two columns at its start, which are strings shared with it, so that it shows one serial however long it takes. Copying a
+ * million names takes too long for the queries that wait meanwhile, so it happens in steps, and again if the zone changes under it.
+ */
+import { BlockList, isIPv6 } from "node:net";
+import { plainAddress } from "../../../base/address.ts";
+import { soaOf } from "../answer/answer.ts";
+import { type Authority, SET_HEADER, u32, type Zone } from "../builtin/zone.ts";
+import { createWriter, HEADER, type Records, recordsOf } from "../wire/message.ts";
+import { type Signer, sign, signatureSize } from "./tsig.ts";
+
+/** Large enough to be few, small enough that every name in it can be pointed to. */
+const MESSAGE_SIZE = 16_000;
+/** Names copied in one step, and after how many changed copies one is made in a single step. */
+const COPY_STEP = 5000;
+const COPY_TRIES = 3;
+
+/** Whether an address as the socket writes it is in the list of addresses and blocks. Throws a TypeError for an entry that is neither. */
+export function createAccess(addresses: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const entry of addresses) {
+    const [address = "", prefix] = entry.split("/");
+    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return (address) => {
+    const plain = plainAddress(address).split("%")[0] as string;
+    return list.check(plain, isIPv6(plain) ? "ipv6" : "ipv4");
+  };
+}
+
+/**
+ * The messages of a transfer: SOA, everything else, SOA; null: not ready yet, let others go first. `head` is the header and question
+ * of the first answer; `now` gives seconds for the signatures. Returns the serial, when the last message was taken.
+ */
+export function* transferZone(
+  zone: Zone,
+  head: Buffer,
+  signer: Signer | null,
+  now: () => number,
+): Generator<Buffer | null, number> {
+  const { owners, values, authority } = yield* copyOf(zone);
+  const soa = soaOf({ name: zone.name, authority }, authority.ttl);
+  const records = recordsIn(owners, values, zone.name, soa);
+  const writer = createWriter();
+  const limit = MESSAGE_SIZE - (signer === null ? 0 : signatureSize(signer.key));
+  let prior = signer?.prior ?? null;
+  let message = head;
+  const finish = (): Buffer => {
+    const bytes = Buffer.allocUnsafe(writer.end);
+    message.copy(bytes);
+    writer.copy(bytes, message.length);
+    bytes.writeUInt16BE(writer.count, 6);
+    if (signer === null) return bytes;
+    const signed = sign(bytes, { key: signer.key, prior }, now(), message !== head);
+    prior = signed.mac;
+    return signed.bytes;
+  };
+
+  writer.start(zone.name, head.length);
+  for (const set of records) {
+    let start = set.start;
+    while (start < set.end) {
+      const rest = { ...set, start };
+      // A record larger than a usual message gets one of its own.
+      start = writer.add(rest, writer.count === 0 ? 0xffff - 512 : limit);
+      if (start === set.end) break;
+      if (writer.count === 0) throw new RangeError(`a record of ${zone.name} is too long to be transferred`);
+      yield finish();
+      if (message === head) {
+        message = Buffer.from(head.subarray(0, HEADER));
+        message.writeUInt16BE(0, 4);
+      }
+      writer.start(null, HEADER);
+    }
+  }
+  yield finish();
+  return authority.serial;
+}
+
+interface Copy {
+  readonly owners: string[];
+  readonly values: string[];
+  readonly authority: Authority;
+}
+
+/** Both columns of the zone at one serial, copied in steps (it yields between them). */
+function* copyOf(zone: Zone): Generator<null, Copy> {
+  for (let tries = 1; ; tries++) {
+    const { authority, generation } = zone;
+    const owners: string[] = [];
+    const values: string[] = [];
+    for (const [owner, sets] of zone.sets) {
+      owners.push(zone.spellings.get(owner) ?? owner);
+      values.push(sets);
+      if (tries > COPY_TRIES || owners.length % COPY_STEP !== 0) continue;
+      yield null;
+      if (zone.generation !== generation) break;
+    }
+    if (zone.generation === generation) return { owners, values, authority };
+  }
+}
+
+function* recordsIn(owners: string[], values: string[], zone: string, soa: Records): Generator<Records, void> {
+  yield soa;
+  for (const [i, sets] of values.entries()) {
+    const owner = (owners[i] as string) + zone;
+    for (let at = 0; at < sets.length; at += SET_HEADER + u32(sets, at + 6)) yield recordsOf(owner, sets, at);
+  }
+  yield soa;
+}

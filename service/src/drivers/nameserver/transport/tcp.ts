@@ -1,0 +1,227 @@
+/**
+ * DNS over TCP (RFC 7766): many queries on one connection, answered in order, never more in memory than a client takes. A connection is
+ * idle by the time since its last whole query, not its last byte, so that dribbling keeps no place. Connections take turns of a few
+ * answers each, and between slices of turns the thread looks at its other sockets: neither a thousand pipelined queries nor
+ * the transfer of a large zone delays anybody else's answer.
+ */
+import { createServer, type Server, type Socket } from "node:net";
+import { networkOf, plainAddress } from "../../../base/address.ts";
+import { createPlaces, type PlaceLimits } from "../../../base/places.ts";
+
+/** Times in milliseconds. */
+export interface TcpLimits extends PlaceLimits {
+  readonly idleMs: number;
+  /** Instead, while most places are taken. */
+  readonly crowdedIdleMs: number;
+  /** A client that has answers to read and takes nothing for so long is cut. */
+  readonly stallMs: number;
+  /** Bytes a second that a client must take on average of what waits for it, beyond `stallMs`. */
+  readonly leastRate: number;
+}
+
+export const TCP_LIMITS: TcpLimits = {
+  total: 1024,
+  perNetwork: 128,
+  idleMs: 10_000,
+  crowdedIdleMs: 2000,
+  stallMs: 20_000,
+  leastRate: 8192,
+};
+
+/** No query is longer, signatures and options included; who announces more is not a DNS client. */
+const QUERY_LIMIT = 4096;
+/** Bytes of queries that may wait in a connection before it is read no further. */
+const WAITING_LIMIT = 4 * QUERY_LIMIT;
+/** Answers, or messages of a transfer, in one turn of a connection. */
+const TURN_STEPS = 16;
+/** How long turns may keep the other sockets waiting. */
+const SLICE_MS = 4;
+
+interface Connection {
+  readonly socket: Socket;
+  readonly address: string;
+  data: Buffer;
+  /** Rest of the answer under way. */
+  reply: Iterator<Buffer | null, void> | null;
+  /** When the last query came or the last part of an answer went. */
+  active: number;
+  ended: boolean;
+  /** Bytes of all answers, since when the client does not take them, and how long it has not before. */
+  sent: number;
+  blockedSince: number | null;
+  blockedMs: number;
+}
+
+export interface TcpService {
+  readonly server: Server;
+  close(): void;
+}
+
+/** `answer` gives the answers to one message, null: not ready yet; `now` milliseconds. The server is returned without listening. */
+export function serveTcp(
+  answer: (packet: Buffer, address: string) => Iterable<Buffer | null>,
+  now: () => number,
+  limits: TcpLimits = TCP_LIMITS,
+): TcpService {
+  const places = createPlaces<Connection>(limits);
+  /** Connections with something to do, in the order of their turns. */
+  const waiting = new Set<Connection>();
+  let isPlanned = false;
+
+  const nextQuery = (connection: Connection): Buffer | null => {
+    const { data } = connection;
+    if (data.length < 2) return null;
+    const size = data.readUInt16BE(0);
+    if (size > QUERY_LIMIT) {
+      connection.socket.destroy();
+      return null;
+    }
+    if (data.length < 2 + size) return null;
+    connection.data = data.subarray(2 + size);
+    return data.subarray(2, 2 + size);
+  };
+
+  /** One turn. Returns whether there is more to do at once. */
+  const advance = (connection: Connection): boolean => {
+    const { socket } = connection;
+    let steps = 0;
+    let isDone = false;
+    socket.cork();
+    for (; steps < TURN_STEPS && !socket.destroyed && !socket.writableNeedDrain; steps++) {
+      if (connection.reply === null) {
+        const query = nextQuery(connection);
+        isDone = query === null;
+        if (query === null) break;
+        places.touch(connection);
+        connection.active = now();
+        connection.reply = answer(query, connection.address)[Symbol.iterator]();
+      }
+      const { done, value } = connection.reply.next();
+      if (done === true) connection.reply = null;
+      else if (value === null) break;
+      else writeMessage(connection, value);
+    }
+    socket.uncork();
+    if (socket.destroyed) return false;
+    if (steps > 0 && connection.reply !== null) {
+      places.touch(connection);
+      connection.active = now();
+    }
+    if (socket.writableNeedDrain) {
+      connection.blockedSince ??= now();
+      socket.pause();
+      return false;
+    }
+    if (!isDone) return true;
+    if (connection.ended) socket.end();
+    else socket.resume();
+    return false;
+  };
+
+  /** A transfer that fails on the way must not look complete. */
+  const guarded = (connection: Connection): boolean => {
+    try {
+      return advance(connection);
+    } catch {
+      connection.socket.destroy();
+      return false;
+    }
+  };
+
+  const run = (): void => {
+    isPlanned = false;
+    const until = now() + SLICE_MS;
+    for (const connection of waiting) {
+      waiting.delete(connection);
+      if (guarded(connection)) waiting.add(connection);
+      if (now() > until) break;
+    }
+    if (waiting.size > 0) plan();
+  };
+
+  const plan = (): void => {
+    if (isPlanned) return;
+    isPlanned = true;
+    setImmediate(run);
+  };
+
+  const enqueue = (connection: Connection): void => {
+    if (connection.blockedSince !== null) return;
+    waiting.add(connection);
+    plan();
+  };
+
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    const address = plainAddress(socket.remoteAddress ?? "");
+    socket.on("error", () => socket.destroy());
+    if (address === "") {
+      socket.destroy();
+      return;
+    }
+    const connection: Connection = {
+      socket,
+      address,
+      data: Buffer.alloc(0),
+      reply: null,
+      active: now(),
+      ended: false,
+      sent: 0,
+      blockedSince: null,
+      blockedMs: 0,
+    };
+    places.enter(connection, networkOf(address))?.socket.destroy();
+    socket.on("close", () => {
+      places.leave(connection);
+      waiting.delete(connection);
+      connection.reply?.return?.();
+    });
+    socket.on("data", (chunk: Buffer) => {
+      connection.data = connection.data.length === 0 ? chunk : Buffer.concat([connection.data, chunk]);
+      if (connection.data.length > WAITING_LIMIT) socket.pause();
+      enqueue(connection);
+    });
+    socket.on("drain", () => {
+      connection.blockedMs += now() - (connection.blockedSince ?? now());
+      connection.blockedSince = null;
+      enqueue(connection);
+    });
+    socket.on("end", () => {
+      connection.ended = true;
+      enqueue(connection);
+    });
+  });
+
+  const isOverdue = ({ active, sent, blockedSince, blockedMs, reply }: Connection, time: number): boolean => {
+    if (blockedSince === null) {
+      const idleMs = places.isCrowded() ? limits.crowdedIdleMs : limits.idleMs;
+      return reply === null && time - active > idleMs;
+    }
+    const blocked = time - blockedSince;
+    return blocked > limits.stallMs || blockedMs + blocked > limits.stallMs + (sent / limits.leastRate) * 1000;
+  };
+
+  const sweep = setInterval(
+    () => {
+      const time = now();
+      for (const connection of places.all()) if (isOverdue(connection, time)) connection.socket.destroy();
+    },
+    Math.min(1000, limits.idleMs, limits.crowdedIdleMs),
+  );
+
+  return {
+    server,
+    close() {
+      clearInterval(sweep);
+      server.close();
+      for (const { socket } of places.all()) socket.destroy();
+    },
+  };
+}
+
+function writeMessage(connection: Connection, message: Buffer): void {
+  const size = Buffer.allocUnsafe(2);
+  size.writeUInt16BE(message.length);
+  connection.socket.write(size);
+  connection.socket.write(message);
+  connection.sent += 2 + message.length;
+}

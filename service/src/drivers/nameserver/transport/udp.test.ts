@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { closeSync } from "node:fs";
+import { test } from "node:test";
+import { createLatency } from "../builtin/latency.ts";
+import { addressOf, loadMmsg, PLACES } from "./mmsg.ts";
+import { listenUdp, serveUdp } from "./udp.ts";
+
+const mmsg = await loadMmsg();
+
+/** Serves by an echo that is silent to packets beginning with "silent"; gives what it was asked and from where. */
+async function echo(t: { after: (end: () => void) => void }, many: boolean, host: string) {
+  const served = await listenUdp(many ? mmsg : null, host, 0);
+  t.after(() => served.socket.close());
+  const asked: { text: string; address: string }[] = [];
+  const lent = Buffer.alloc(65_535);
+  const responder = {
+    udp(packet: Buffer, address: string) {
+      asked.push({ text: packet.toString(), address });
+      if (packet.length === 0 || packet.toString().startsWith("silent")) return null;
+      // One memory for all answers, as the cache lends it.
+      return lent.subarray(0, packet.copy(lent));
+    },
+    keep() {},
+  };
+  serveUdp(served, responder, createLatency());
+  return { served, asked, port: served.socket.address().port };
+}
+
+async function client(t: { after: (end: () => void) => void }, host: string, port: number) {
+  const socket: Socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4", recvBufferSize: 4 << 20 });
+  t.after(() => socket.close());
+  const received: string[] = [];
+  socket.on("message", (message) => received.push(message.toString()));
+  socket.connect(port, host);
+  await once(socket, "connect");
+  const settled = async (count: number): Promise<string[]> => {
+    while (received.length < count) await once(socket, "message");
+    return received;
+  };
+  return { socket, settled };
+}
+
+for (const many of [true, false]) {
+  const way = many ? "many by one call" : "one by one";
+
+  test(`${way}: every datagram of a burst gets its own answer or none`, async (t) => {
+    const { asked, port } = await echo(t, many, "127.0.0.1");
+    const { socket, settled } = await client(t, "127.0.0.1", port);
+    const sent = Array.from({ length: PLACES * 7 + 3 }, (_, i) => `${i % 3 === 1 ? "silent" : "told"} ${i}`);
+    // All are in the kernel before the server, on this same thread, looks at the first.
+    for (const text of sent) socket.send(text);
+    const answers = await settled(sent.filter((text) => text.startsWith("told")).length);
+    assert.deepEqual(
+      answers,
+      sent.filter((text) => text.startsWith("told")),
+    );
+    assert.deepEqual(
+      asked.map(({ text }) => text),
+      sent,
+    );
+    assert.deepEqual(new Set(asked.map(({ address }) => address)), new Set(["127.0.0.1"]));
+  });
+
+  test(`${way}: long and empty datagrams come through whole`, async (t) => {
+    const { port } = await echo(t, many, "127.0.0.1");
+    const { socket, settled } = await client(t, "127.0.0.1", port);
+    const lengths = [5, 65_507, 1, 0, 40_000, 4];
+    for (const [i, length] of lengths.entries()) socket.send(Buffer.alloc(length, `${i}`));
+    const shape = (text: string) => ({ all: text.length, of: new Set(text) });
+    const expected = lengths.map((length, i) => shape(`${i}`.repeat(length))).filter(({ all }) => all > 0);
+    assert.deepEqual((await settled(expected.length)).map(shape), expected);
+  });
+
+  test(`${way}: IPv6, and IPv4 on a socket for both`, async (t) => {
+    const { asked, port } = await echo(t, many, "::");
+    const [six, four] = [await client(t, "::1", port), await client(t, "127.0.0.1", port)];
+    for (const { socket, settled } of [six, four]) {
+      for (let i = 0; i < 3; i++) socket.send(`${i}`);
+      assert.deepEqual(await settled(3), ["0", "1", "2"]);
+    }
+    const plain = asked.map(({ address }) => address.replace("::ffff:", ""));
+    assert.deepEqual(plain, ["::1", "::1", "::1", "127.0.0.1", "127.0.0.1", "127.0.0.1"]);
+  });
+
+  test(`${way}: an address that is taken or not ours is the system's error`, async (t) => {
+    const { port } = await echo(t, many, "127.0.0.1");
+    const listen = (host: string) => listenUdp(many ? mmsg : null, host, port);
+    await assert.rejects(listen("127.0.0.1"), { code: "EADDRINUSE", syscall: "bind" });
+    await assert.rejects(listen("192.0.2.1"), { code: "EADDRNOTAVAIL", syscall: "bind" });
+  });
+}
+
+test("a batch takes what waits, at most its places, and drops what cannot be sent", async (t) => {
+  const other = createSocket("udp4");
+  await new Promise<void>((resolve) => other.bind(0, "127.0.0.1", resolve));
+  const { port } = other.address();
+  await new Promise<void>((resolve) => other.close(resolve));
+  const fd = mmsg.bind("127.0.0.1", port);
+  t.after(() => closeSync(fd));
+  const batch = mmsg.batch(fd);
+  assert.equal(batch.receive(), 0);
+  const { socket: asker, settled } = await client(t, "127.0.0.1", port);
+  for (let i = 0; i < PLACES + 5; i++) asker.send(`${i}`);
+  assert.equal(batch.receive(), PLACES);
+  for (let place = 0; place < PLACES; place++) {
+    assert.equal(batch.packet(place).toString(), `${place}`);
+    // IP has no room for the longest datagram that a length can say.
+    batch.put(place, place % 2 === 0 ? batch.packet(place) : Buffer.alloc(65_535));
+  }
+  batch.send();
+  const answers = Array.from({ length: PLACES / 2 }, (_, i) => `${2 * i}`);
+  assert.deepEqual(await settled(answers.length), answers);
+  assert.equal(batch.receive(), 5);
+  batch.send();
+  assert.equal(batch.receive(), 0);
+});
+
+test("addresses of socket names as text", () => {
+  const name = (family: number, at: number, bytes: readonly number[]): Buffer => {
+    const buffer = Buffer.alloc(28);
+    buffer.writeUInt16LE(family, 0);
+    buffer.set(bytes, at);
+    return buffer;
+  };
+  assert.equal(addressOf(name(2, 4, [192, 0, 2, 255])), "192.0.2.255");
+  assert.equal(addressOf(name(10, 8, [32, 1, 13, 184, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])), "2001:db8::1");
+  assert.equal(addressOf(name(10, 8, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 7])), "10.0.0.7");
+  assert.equal(addressOf(name(10, 8, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])), "::1");
+});

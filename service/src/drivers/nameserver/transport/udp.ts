@@ -1,0 +1,90 @@
+/**
+ * DNS over UDP. At a hundred thousand packets a second the socket costs more than the answer, so this room is about not adding to
+ * it: Node wakes us with the first datagram and all that wait behind it share one call; no resolver for addresses that are numbers,
+ * no look at the clock for every packet.
+ */
+import { type BindOptions, createSocket, type Socket } from "node:dgram";
+import { isIPv6 } from "node:net";
+import type { Responder } from "../answer/responder.ts";
+import type { Latency } from "../builtin/latency.ts";
+import type { Batch, Mmsg } from "./mmsg.ts";
+
+/** The kernel may give less; a burst waits there instead of being lost. */
+const SOCKET_BUFFER = 4 << 20;
+/** Bytes that the kernel did not take yet; beyond it answers are dropped, as a full network would. */
+const QUEUE_LIMIT = 4 << 20;
+
+/** A socket of the address's family, not bound. */
+export function openUdp(host: string): Socket {
+  return createSocket({
+    type: isIPv6(host) ? "udp6" : "udp4",
+    recvBufferSize: SOCKET_BUFFER,
+    sendBufferSize: SOCKET_BUFFER,
+    // The resolver that dgram asks by default takes as long as a whole answer.
+    lookup: (address, _options, done) => done(null, address, 0),
+  });
+}
+
+/** Binds to an address, or takes over a descriptor that is bound. On failure closes the socket and rejects with the system's error. */
+export function bindUdp(socket: Socket, at: BindOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refuse = (fault: Error): void => {
+      socket.close();
+      reject(fault);
+    };
+    socket.once("error", refuse);
+    socket.bind(at, () => {
+      socket.off("error", refuse);
+      resolve();
+    });
+  });
+}
+
+/** A socket that is served. */
+export interface Served {
+  readonly socket: Socket;
+  /** For all that waits behind the datagram that Node took; null where only Node can be had. */
+  readonly batch: Batch | null;
+}
+
+/** Binds a socket to serve on; `mmsg` null: by Node alone. Rejects with the system's error. */
+export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
+  // A zone (RFC 4007) is a number that only the system knows.
+  const own = mmsg === null || host.includes("%") ? null : { mmsg, fd: mmsg.bind(host, port) };
+  const socket = openUdp(host);
+  await bindUdp(socket, own === null ? { address: host, port } : { fd: own.fd, exclusive: true });
+  return { socket, batch: own && own.mmsg.batch(own.fd) };
+}
+
+/** Answers every packet through `responder`; durations go to `latency`. */
+export function serveUdp(
+  { socket, batch }: Served,
+  responder: Pick<Responder, "udp" | "keep">,
+  latency: Latency,
+): void {
+  let clogged = false;
+  socket.on("message", (packet, { address, port }) => {
+    const started = latency.due() ? performance.now() : 0;
+    // Port 0 is nobody's: such a packet is forged, and dgram throws at it.
+    if (port !== 0 && !(clogged && socket.getSendQueueSize() > QUEUE_LIMIT)) {
+      const message = responder.udp(packet, address);
+      if (message !== null) socket.send(message, port, address);
+      // What the kernel did not take at once is sent later, from this very memory.
+      clogged = socket.getSendQueueCount() > 0;
+      if (clogged) responder.keep();
+    }
+    if (batch !== null) answerAll(batch, responder);
+    if (started === 0) return;
+    const ended = performance.now();
+    latency.add((ended - started) * 1000, ended);
+  });
+}
+
+function answerAll(batch: Batch, responder: Pick<Responder, "udp">): void {
+  const came = batch.receive();
+  for (let place = 0; place < came; place++) {
+    const message = responder.udp(batch.packet(place), batch.address(place));
+    if (message !== null) batch.put(place, message);
+  }
+  if (came > 0) batch.send();
+}

@@ -1,0 +1,336 @@
+/**
+ * Messages of RFC 1035 section 4 as bytes. Reading trusts nothing: every offset is checked before it is used, and what is
+ * not needed is only skipped. Writing compresses names and leaves header and question to a copy of the query's own, so that the
+ * question keeps its letter case.
+ */
+
+import { SET_HEADER, TYPE, u16, u32 } from "../builtin/zone.ts";
+import { labelStarts, lowerCase, NAME_LIMIT, parentOf } from "./name.ts";
+import { RDATA_LIMIT } from "./rdata.ts";
+
+export const RCODE = {
+  NOERROR: 0,
+  FORMERR: 1,
+  SERVFAIL: 2,
+  NXDOMAIN: 3,
+  NOTIMP: 4,
+  REFUSED: 5,
+  NOTAUTH: 9,
+  BADVERS: 16,
+} as const;
+export const OPCODE = { QUERY: 0, NOTIFY: 4 } as const;
+export const CLASS_IN = 1;
+/** Header size (RFC 1035 section 4.1.1). */
+export const HEADER = 12;
+/** What we take and send by UDP at most: fits every path without fragments. */
+export const UDP_SIZE = 1232;
+/** What a resolver without EDNS takes (RFC 1035 section 4.2.1). */
+export const PLAIN_SIZE = 512;
+export const TCP_SIZE = 0xffff;
+/** Size of the OPT record without options (RFC 6891 section 6.1.2). */
+export const OPT_SIZE = 11;
+const RECORD_HEADER = 10;
+const POINTER_LIMIT = 0x3fff;
+
+const LOWER = Uint8Array.from({ length: 256 }, (_, code) => (code >= 65 && code <= 90 ? code + 32 : code));
+
+export interface Query {
+  /** First byte behind the question, which is a name without compression. */
+  readonly end: number;
+  /** Hash of the name in lower case. */
+  readonly hash: number;
+  readonly type: number;
+  readonly class: number;
+  readonly edns: boolean;
+  readonly version: number;
+  /** The OPT record itself is broken (RFC 6891 sections 6.1.1, 6.1.2 and 7); nothing in it can be trusted. */
+  readonly ednsBroken: boolean;
+  /** The DO bit. */
+  readonly dnssec: boolean;
+  /** Payload that the client takes by UDP. */
+  readonly size: number;
+  /** Where the TSIG record starts, 0 for none. */
+  readonly tsig: number;
+  /** Serial of the SOA in the authority section: what an IXFR client has (RFC 1995 section 3), or null. */
+  readonly serial: number | null;
+}
+
+function word(packet: Uint8Array, at: number): number {
+  return ((packet[at] as number) << 8) | (packet[at + 1] as number);
+}
+
+/** The position behind a name that may be compressed, or -1 if it does not end inside the packet. */
+function skipName(packet: Uint8Array, from: number): number {
+  let at = from;
+  while (at < packet.length) {
+    const size = packet[at] as number;
+    if (size === 0) return at + 1;
+    if (size >= 0xc0) return at + 2 <= packet.length ? at + 2 : -1;
+    if (size > 63) return -1;
+    at += 1 + size;
+  }
+  return -1;
+}
+
+/** Reads a message with exactly one question, to its last byte. Null for anything broken (FORMERR). Follows no pointers. */
+export function parseQuery(packet: Uint8Array): Query | null {
+  const length = packet.length;
+  if (length < HEADER + 5 || word(packet, 4) !== 1) return null;
+  let at = HEADER;
+  let hash = 0x811c9dc5;
+  for (;;) {
+    const size = packet[at++] as number;
+    if (size > 63) return null;
+    hash = Math.imul(hash ^ size, 0x01000193);
+    if (size === 0) break;
+    const stop = at + size;
+    if (stop >= length || stop - HEADER >= NAME_LIMIT) return null;
+    for (; at < stop; at++) hash = Math.imul(hash ^ (LOWER[packet[at] as number] as number), 0x01000193);
+  }
+  const end = at + 4;
+  if (end > length) return null;
+  const query = {
+    end,
+    hash: hash >>> 0,
+    type: word(packet, at),
+    class: word(packet, at + 2),
+    edns: false,
+    version: 0,
+    ednsBroken: false,
+    dnssec: false,
+    size: PLAIN_SIZE,
+    tsig: 0,
+    serial: null,
+  };
+  return end === length && word(packet, 6) === 0 && word(packet, 8) === 0 && word(packet, 10) === 0
+    ? query
+    : parseRecords(packet, query);
+}
+
+/** Whether the options of an OPT record fill its rdata exactly. */
+function areOptions(packet: Uint8Array, from: number, end: number): boolean {
+  let at = from;
+  while (at + 4 <= end) at += 4 + word(packet, at + 2);
+  return at === end;
+}
+
+function parseRecords(packet: Uint8Array, question: Query): Query | null {
+  const authority = word(packet, 6);
+  const additional = authority + word(packet, 8);
+  const count = additional + word(packet, 10);
+  let { edns, version, ednsBroken, dnssec, size, tsig, serial } = question;
+  let at = question.end;
+  for (let i = 0; i < count; i++) {
+    const owner = at;
+    at = skipName(packet, at);
+    if (at < 0 || at + RECORD_HEADER > packet.length) return null;
+    const type = word(packet, at);
+    const data = at + RECORD_HEADER;
+    const next = data + word(packet, at + 8);
+    if (next > packet.length) return null;
+    if (i >= additional && type === TYPE.OPT) {
+      ednsBroken ||= edns || packet[owner] !== 0 || !areOptions(packet, data, next);
+      edns = true;
+      size = word(packet, at + 2);
+      version = packet[at + 5] as number;
+      dnssec = ((packet[at + 6] as number) & 0x80) !== 0;
+    } else if (i >= additional && type === TYPE.TSIG) {
+      if (i !== count - 1) return null;
+      tsig = owner;
+    } else if (i >= authority && i < additional && type === TYPE.SOA && next - data >= 22) {
+      serial = word(packet, next - 20) * 0x10000 + word(packet, next - 18);
+    }
+    at = next;
+  }
+  if (at !== packet.length) return null;
+  return { ...question, edns, version, ednsBroken, dnssec, size, tsig, serial };
+}
+
+/** Whether two messages with questions that end at `end` ask for the same name, whatever its letter case. */
+export function sameName(a: Uint8Array, b: Uint8Array, end: number): boolean {
+  for (let at = HEADER; at < end - 4; at++) {
+    if (a[at] !== b[at] && LOWER[a[at] as number] !== LOWER[b[at] as number]) return false;
+  }
+  return true;
+}
+
+/** The serial of the SOA that an authoritative answer begins with, behind a question that ends at `end`; null: there is none. */
+export function soaSerial(packet: Buffer, end: number): number | null {
+  if (((packet[2] as number) & 0x04) === 0 || word(packet, 6) === 0) return null;
+  const at = skipName(packet, end);
+  if (at < 0 || at + RECORD_HEADER > packet.length || word(packet, at) !== TYPE.SOA) return null;
+  const next = at + RECORD_HEADER + word(packet, at + 8);
+  return next > packet.length || word(packet, at + 8) < 22 ? null : packet.readUInt32BE(next - 20);
+}
+
+/** The name asked for, in lower case, as `name.ts` holds names. */
+export function questionName(packet: Buffer, query: Query): string {
+  return lowerCase(packet.toString("latin1", HEADER, query.end - 5));
+}
+
+/** Some records of one set under one owner; `data` from `start` to `end` holds records, each u16 length and rdata. */
+export interface Records {
+  readonly owner: string;
+  readonly type: number;
+  readonly ttl: number;
+  readonly data: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The packed set at `at` of a name's sets, as records of `owner`. */
+export function recordsOf(owner: string, sets: string, at: number): Records {
+  const start = at + SET_HEADER;
+  return { owner, type: u16(sets, at), ttl: u32(sets, at + 2), data: sets, start, end: start + u32(sets, at + 6) };
+}
+
+export interface Writer {
+  /** Where the message ends so far, question included. */
+  readonly end: number;
+  /** Records written since the start. */
+  readonly count: number;
+  /** Forgets what was written and starts behind a question for `name` that ends at `end`; without a name behind the header. */
+  start(name: string | null, end: number): void;
+  /** Writes records while the message stays within `limit`; returns where in their data it stopped: at their `end` if all fit. */
+  add(records: Records, limit: number): number;
+  /** Takes back what was written since the message ended at `end` with `count` records. */
+  cut(end: number, count: number): void;
+  addOpt(extendedRcode: number, dnssec: boolean): void;
+  /** Copies what stands behind `from` to the same place of a message of `end` bytes. */
+  copy(message: Uint8Array, from: number): void;
+}
+
+/** Bytes of rdata in front of a name that may be compressed (RFC 3597 section 4), by type. */
+const COMPRESSIBLE = new Map<number, number>([
+  [TYPE.NS, 0],
+  [TYPE.CNAME, 0],
+  [TYPE.SOA, 0],
+  [TYPE.MX, 2],
+]);
+
+export function createWriter(): Writer {
+  // A record is written before its size is known, and taken back if it does not fit.
+  const bytes = Buffer.alloc(TCP_SIZE + NAME_LIMIT + RECORD_HEADER + RDATA_LIMIT);
+  const seen = new Map<string, number>();
+  /** Names that end inside the question: on the wire they have the letter case of the client. */
+  const lent = new Map<string, number>();
+  /** The names of both in the order of their offsets, so that taking back costs what was written. */
+  const order: string[] = [];
+  let at = HEADER;
+  let count = 0;
+
+  const remember = (names: Map<string, number>, name: string, offset: number): void => {
+    if (offset > POINTER_LIMIT) return;
+    names.set(name, offset);
+    order.push(name);
+  };
+
+  /**
+   * Points only to what is spelled alike, so that every name keeps its letter case. An owner in lower case may also point into the
+   * question, whose case is the client's (RFC 4343 section 4.1).
+   */
+  const addName = (name: string, isOwner: boolean): void => {
+    const start = at;
+    let rest = name;
+    let known: number | undefined;
+    let isLent = false;
+    while (rest !== "") {
+      known = seen.get(rest);
+      if (known === undefined && isOwner) {
+        known = lent.get(rest);
+        isLent = known !== undefined;
+      }
+      if (known !== undefined) break;
+      const size = 1 + rest.charCodeAt(0);
+      for (let i = 0; i < size; i++) bytes[at++] = rest.charCodeAt(i);
+      rest = parentOf(rest);
+    }
+    for (let own = name, offset = start; own.length > rest.length; own = parentOf(own)) {
+      remember(isLent ? lent : seen, own, offset);
+      offset += 1 + own.charCodeAt(0);
+    }
+    if (known === undefined) bytes[at++] = 0;
+    else at = bytes.writeUInt16BE(0xc000 | known, at);
+  };
+
+  const addBytes = (data: string, from: number, to: number): void => {
+    for (let i = from; i < to; i++) bytes[at++] = data.charCodeAt(i);
+  };
+
+  const addRdata = (type: number, data: string, from: number, to: number): void => {
+    const fixed = COMPRESSIBLE.get(type);
+    if (fixed === undefined) return addBytes(data, from, to);
+    addBytes(data, from, from + fixed);
+    let pos = from + fixed;
+    for (let names = type === TYPE.SOA ? 2 : 1; names > 0; names--) {
+      const start = pos;
+      while (data.charCodeAt(pos) !== 0) pos += 1 + data.charCodeAt(pos);
+      addName(data.substring(start, pos++), false);
+    }
+    addBytes(data, pos, to);
+  };
+
+  const cut = (end: number, records: number): void => {
+    at = end;
+    count = records;
+    const forget = (names: Map<string, number>, name: string): boolean =>
+      (names.get(name) ?? -1) >= end && names.delete(name);
+    for (let last = order.at(-1); last !== undefined; last = order.at(-1)) {
+      const isLate = forget(seen, last);
+      if (!forget(lent, last) && !isLate) break;
+      order.pop();
+    }
+  };
+
+  return {
+    get end() {
+      return at;
+    },
+    get count() {
+      return count;
+    },
+    start(name, end) {
+      seen.clear();
+      lent.clear();
+      order.length = 0;
+      at = end;
+      count = 0;
+      if (name === null) return;
+      for (const from of labelStarts(name)) remember(lent, name.substring(from), HEADER + from);
+    },
+    add(records, limit) {
+      for (let pos = records.start; pos < records.end; ) {
+        const size = u16(records.data, pos);
+        const before = at;
+        addName(records.owner, true);
+        at = bytes.writeUInt16BE(records.type, at);
+        at = bytes.writeUInt16BE(CLASS_IN, at);
+        at = bytes.writeUInt32BE(records.ttl, at);
+        const length = at;
+        at += 2;
+        addRdata(records.type, records.data, pos + 2, pos + 2 + size);
+        bytes.writeUInt16BE(at - length - 2, length);
+        if (at > limit) {
+          cut(before, count);
+          return pos;
+        }
+        count++;
+        pos += 2 + size;
+      }
+      return records.end;
+    },
+    cut,
+    addOpt(extendedRcode, dnssec) {
+      at = bytes.writeUInt8(0, at);
+      at = bytes.writeUInt16BE(TYPE.OPT, at);
+      at = bytes.writeUInt16BE(UDP_SIZE, at);
+      at = bytes.writeUInt8(extendedRcode, at);
+      at = bytes.writeUInt8(0, at);
+      at = bytes.writeUInt16BE(dnssec ? 0x8000 : 0, at);
+      at = bytes.writeUInt16BE(0, at);
+    },
+    copy(message, from) {
+      bytes.copy(message, from, from, at);
+    },
+  };
+}

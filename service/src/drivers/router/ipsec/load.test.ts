@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { IpsecTunnel } from "../interface.ts";
+import type { Calls } from "../linux/calls.ts";
+import { loadTunnels } from "./load.ts";
+import { secretName } from "./state.ts";
+import { createTunnelHistory, type TunnelHistory, unrefused } from "./status.ts";
+import type { Message, Vici } from "./vici.ts";
+
+const edge = "192.0.2.1";
+const tunnel: IpsecTunnel = {
+  type: "ipsec",
+  id: 7,
+  enabled: true,
+  mtu: 1400,
+  localSubnets: ["10.24.1.0/24"],
+  peerSubnets: ["10.24.2.0/24", "10.24.3.0/24"],
+  ikeVersion: 2,
+  encryption: "aes256",
+  digest: "sha256",
+  dhGroup: 14,
+  perfectForwardSecrecy: true,
+  sharedKey: "Very-Secret-Key-0123456789-abcdef",
+  localIdentity: edge,
+  peer: "192.0.2.2",
+  peerIdentity: "192.0.2.2",
+};
+const child = (name: string, peer: readonly string[]): Message => ({
+  name,
+  state: "INSTALLED",
+  "local-ts": ["10.24.1.0/24"],
+  "remote-ts": [...peer],
+});
+
+/** A charon that has the tunnel loaded; its peer never agrees to more than `children`. */
+function scene(desired: IpsecTunnel, children: Record<string, Message>) {
+  const calls: [number, string, Message][] = [];
+  const memories = new Map<number, TunnelHistory>([[7, createTunnelHistory()]]);
+  let seconds = 0;
+  const vici: Vici = {
+    async call(command, message = {}) {
+      if (command === "get-shared") return { keys: [secretName(desired, edge, "00")] };
+      calls.push([seconds, command, message]);
+      return {};
+    },
+    stream: async (command) =>
+      command === "list-conns"
+        ? [{ "t-7": { remote_addrs: ["192.0.2.2"] } }]
+        : [{ "t-7": { state: "ESTABLISHED", "child-sas": children } }],
+    listen: async () => {},
+    onClose: () => {},
+    close: () => {},
+  };
+  const placed: Calls = { replace: (due) => due.forEach((call) => void call.place()), over: () => {} };
+  const turn = (at: number): Promise<void> => {
+    seconds = at;
+    return loadTunnels(vici, [desired], edge, {
+      lookup: async (host) => host,
+      random: (bytes) => new Uint8Array(bytes),
+      memories,
+      calls: placed,
+      retryAfter: 2000,
+      steady: () => seconds * 1000,
+    });
+  };
+  const initiated = () => calls.filter(([, command]) => command === "initiate").map(([at]) => at);
+  return { calls, memories, turn, initiated };
+}
+
+test("a peer that refuses our networks is asked again with growing pauses, and at once when it may have been mended", async () => {
+  const refused = scene(tunnel, {});
+  Object.assign(refused.memories.get(7) ?? {}, { reason: { fault: "selectors_refused", detail: "" } });
+  for (const { turn, initiated, memories } of [scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) }), refused]) {
+    for (let at = 0; at <= 200; at += 2) await turn(at);
+    assert.deepEqual(initiated(), [0, 2, 4, 6, 8, 10, 12, 16, 24, 40, 72, 132, 192]);
+    Object.assign(memories.get(7) ?? {}, unrefused);
+    await turn(202);
+    assert.equal(initiated().at(-1), 202);
+  }
+});
+
+test("a whole association is left alone, and one that is narrowed ends first", async () => {
+  const whole = scene(tunnel, { "c-7-1": child("c-7", tunnel.peerSubnets) });
+  await whole.turn(0);
+  assert.deepEqual(whole.calls, []);
+  const narrowed = scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
+  await narrowed.turn(0);
+  const commands = (calls: readonly [number, string, Message][]) =>
+    calls.map(([, command, { ike, child }]) => [command, ike, child]);
+  assert.deepEqual(commands(narrowed.calls), [
+    ["terminate", "t-7", undefined],
+    ["initiate", "t-7", "c-7"],
+  ]);
+  // IKEv1: the pair of networks that works goes on.
+  const v1 = { ...tunnel, ikeVersion: 1 } as const;
+  const half = scene(v1, {
+    "c-1": child("c-7-0-0", ["10.24.2.0/24"]),
+    "c-2": child("c-7-0-1", ["10.24.3.0/25"]),
+  });
+  await half.turn(0);
+  assert.deepEqual(commands(half.calls), [
+    ["terminate", "t-7", "c-7-0-1"],
+    ["initiate", "t-7", "c-7-0-1"],
+  ]);
+});
+
+test("a caller that narrows is not called", async () => {
+  const called = { ...tunnel, peer: null };
+  const { turn, calls } = scene(called, { "c-7-1": child("c-7", ["10.24.2.0/24"]) });
+  await turn(0);
+  assert.deepEqual(calls, []);
+});

@@ -1,0 +1,141 @@
+/**
+ * Brings a running charon from whatever it has loaded to the wish. What is loaded as it is wished stays untouched; of the rest, the
+ * key is loaded last and unloaded first, so that where it is found, everything is, even after a crash in between.
+ */
+import { isIPv4 } from "node:net";
+import type { IpsecTunnel } from "../interface.ts";
+import type { Call, Calls } from "../linux/calls.ts";
+import { awaitHandshakes, isBusy, isLoaded, readAssociations, readLoaded, secretName } from "./state.ts";
+import { childrenMissing, childrenNarrowed, createTunnelHistory, type TunnelHistory } from "./status.ts";
+import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
+import type { Message, Vici } from "./vici.ts";
+
+export interface LoadOptions {
+  /** The IPv4 address of a host name. */
+  readonly lookup: (host: string) => Promise<string>;
+  readonly random: (bytes: number) => Uint8Array;
+  /** Of the network's tunnels; a tunnel that is set up anew gets a new one. */
+  readonly memories: Map<number, TunnelHistory>;
+  readonly calls: Calls;
+  /** Milliseconds until a peer that refused our networks is asked again, at first. */
+  readonly retryAfter: number;
+  /** Milliseconds that only ever grow evenly. */
+  readonly steady: () => number;
+}
+
+/** Milliseconds after so many refusals: as often as any peer that is down, then half as often each time, to once in 30 times as long. */
+export const pauseAfter = (refusals: number, retryAfter: number): number =>
+  retryAfter * Math.min(2 ** Math.max(0, refusals - 5), 30);
+
+/** Milliseconds that a peer is given to agree to an end. */
+const farewell = "500";
+
+/**
+ * Ends what the peer agreed to only in part. A peer may keep to the networks that it had when the association began, so all of that
+ * ends too, unless a child of it serves its pair of networks as a whole.
+ */
+async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readonly Message[]): Promise<boolean> {
+  const narrowed = childrenNarrowed(tunnel, associations);
+  const ike = connectionName(tunnel.id);
+  const isServed = childrenOf(tunnel).length > narrowed.length + childrenMissing(tunnel, associations).length;
+  const targets = isServed ? narrowed.map((child) => ({ ike, child })) : [{ ike }];
+  // What ended meanwhile cannot be ended.
+  for (const target of targets)
+    await vici.call("terminate", { ...target, force: "yes", timeout: farewell }).catch(() => {});
+  return !isServed;
+}
+
+async function unload(vici: Vici, id: number, secrets: readonly string[]): Promise<void> {
+  for (const secret of secrets) await vici.call("unload-shared", { id: secret });
+  // Both refuse when there is nothing to end.
+  await vici.call("unload-conn", { name: connectionName(id) }).catch(() => {});
+  await vici.call("terminate", { ike: connectionName(id), force: "yes", timeout: "-1" }).catch(() => {});
+}
+
+async function load(vici: Vici, tunnel: IpsecTunnel, edgeAddress: string, address: string | null, salt: string) {
+  await vici.call("load-conn", renderConnection(tunnel, edgeAddress, address));
+  await vici.call("load-shared", renderSecret(tunnel, secretName(tunnel, edgeAddress, salt)));
+}
+
+/**
+ * Loads the whole wish, all tunnels of which are enabled, and has the peers of those that are down called. Resolves when charon knows
+ * everything; rejects, after all others, with what charon says to tunnels that it refuses.
+ */
+export async function loadTunnels(
+  vici: Vici,
+  tunnels: readonly IpsecTunnel[],
+  edgeAddress: string,
+  { lookup, random, memories, calls, retryAfter, steady }: LoadOptions,
+): Promise<void> {
+  const loaded = await readLoaded(vici);
+  const associations = new Map(await readAssociations(vici));
+  const refused: unknown[] = [];
+  const due: Call[] = [];
+  const memoryOf = (id: number): TunnelHistory => {
+    const memory = memories.get(id) ?? createTunnelHistory();
+    memories.set(id, memory);
+    return memory;
+  };
+  const resolve = async ({ id, peer }: IpsecTunnel): Promise<string | null> => {
+    if (peer === null || isIPv4(peer)) return peer;
+    return lookup(peer).catch((error: unknown) => {
+      const detail = `${peer} has no address: ${(error as Error).message}.`;
+      memoryOf(id).reason = { fault: "peer_unreachable", detail };
+      return null;
+    });
+  };
+
+  const leaving = new Set(loaded.keys());
+  for (const tunnel of tunnels) {
+    const present = loaded.get(tunnel.id);
+    if (present !== undefined && isLoaded(present, tunnel, edgeAddress)) leaving.delete(tunnel.id);
+  }
+  if (leaving.size > 0) await awaitHandshakes(vici, (id) => leaving.has(id));
+  for (const [id, { secrets }] of loaded) {
+    if (tunnels.some((tunnel) => tunnel.id === id)) continue;
+    await unload(vici, id, secrets);
+    memories.delete(id);
+  }
+  for (const tunnel of tunnels) {
+    const { id } = tunnel;
+    const present = loaded.get(id) ?? { secrets: [], peers: null };
+    const unchanged = isLoaded(present, tunnel, edgeAddress);
+    const up = associations.get(id) ?? [];
+    const narrowed = unchanged ? childrenNarrowed(tunnel, up) : [];
+    if (unchanged && childrenMissing(tunnel, up).length + narrowed.length === 0) continue;
+    // Changed tunnels begin anew, as if nobody had known them.
+    if (!unchanged && present.peers !== null) memories.delete(id);
+    const memory = memoryOf(id);
+    const isRefused = unchanged && (narrowed.length > 0 || memory.reason?.fault === "selectors_refused");
+    if (isRefused && (tunnel.peer === null || isBusy(up) || steady() < memory.due)) continue;
+    if (isRefused) {
+      memory.due = steady() + pauseAfter(memory.refusals++, retryAfter);
+      calls.over(id);
+    }
+    // A name is looked up for each new attempt, and only then.
+    const address = await resolve(tunnel);
+    const isNameless = tunnel.peer !== null && address === null;
+    if (!unchanged || (!isNameless && present.peers?.[0] !== (address ?? "%any"))) {
+      await unload(vici, id, present.secrets);
+      associations.delete(id);
+      if (isNameless) continue;
+      try {
+        await load(vici, tunnel, edgeAddress, address, Buffer.from(random(8)).toString("hex"));
+      } catch (error) {
+        refused.push(error);
+        continue;
+      }
+    }
+    if (address === null || isBusy(associations.get(id) ?? [])) continue;
+    if (isRefused && associations.has(id) && (await endNarrowed(vici, tunnel, up))) associations.delete(id);
+    const children = [
+      ...childrenMissing(tunnel, associations.get(id) ?? []),
+      ...(associations.has(id) ? narrowed : []),
+    ];
+    const ike = connectionName(id);
+    const place = () => Promise.all(children.map((child) => vici.call("initiate", { ike, child, timeout: "-1" })));
+    due.push({ tunnel: id, place });
+  }
+  calls.replace(due);
+  if (refused.length > 0) throw new AggregateError(refused, (refused[0] as Error).message);
+}

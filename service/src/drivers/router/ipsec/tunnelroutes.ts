@@ -1,0 +1,117 @@
+/**
+ * Routes that lead a network's packets into its tunnels. Each engine has a routing table of its own, asked only for packets from
+ * the network's block: the engine's own packets to a peer, which may lie inside the peer's network, keep their way out. The
+ * tunnel's MTU stands on the route, from where ICMP and the clamping of TCP take it. That nothing leaves in the clear while a
+ * device is gone, and its routes with it, is the firewall's part (`guard.ts`).
+ */
+
+import { formatAddresses, parseAddresses } from "../../../base/address.ts";
+import type { Exec } from "../../exec.ts";
+
+export interface TunnelRoute {
+  readonly subnet: string;
+  readonly mtu: number;
+}
+
+export interface Routing {
+  readonly namespace: string;
+  /** Number of the table and of the rule that leads there. */
+  readonly table: number;
+  /** The network's block. */
+  readonly cidr: string;
+  /** Takes packets into the tunnels; null: they leave as always, and the kernel encrypts them. */
+  readonly device: string | null;
+  readonly routes: readonly TunnelRoute[];
+}
+
+interface FoundRoute {
+  readonly dst?: string;
+  readonly dev?: string;
+  readonly gateway?: string;
+  readonly metrics?: readonly { readonly mtu?: number }[];
+}
+
+interface FoundRule {
+  readonly priority?: number;
+  readonly src?: string;
+  readonly srclen?: number;
+}
+
+/** Addresses without their `/32`, as iproute2 prints them. */
+const bare = (block: string): string => block.replace(/\/32$/, "");
+
+interface Route {
+  readonly text: string;
+  readonly dev: string;
+  readonly mtu: number;
+}
+
+function wishedRoutes({ device, routes }: Routing, nextHop: string): Map<string, Route> {
+  const out = device === null ? nextHop : `dev ${device}`;
+  const dev = /\bdev (\S+)/.exec(out)?.[1] ?? "";
+  const desired = new Map<string, Route>();
+  for (const { subnet, mtu } of out === "" ? [] : routes) {
+    const block = bare(formatAddresses(4, parseAddresses(subnet)));
+    desired.set(block, { text: `${block} ${out} mtu ${mtu}`, dev, mtu });
+  }
+  return desired;
+}
+
+export interface Found {
+  readonly routes: readonly FoundRoute[];
+  readonly rules: readonly FoundRule[];
+  /** The main table's default route without its destination, "" where there is none. */
+  readonly nextHop: string;
+}
+
+/** Lines for `ip -batch` that make the table what it should be; what is right already is not touched. */
+export function renderRoutes(routing: Routing, found: Found): readonly string[] {
+  const { table, cidr, routes } = routing;
+  const desired = wishedRoutes(routing, found.nextHop);
+  const present = new Map(found.routes.map((route) => [route.dst ?? "", route]));
+  const isRight = (block: string, { dev, mtu }: Route): boolean =>
+    present.get(block)?.dev === dev && present.get(block)?.metrics?.[0]?.mtu === mtu;
+  const changed = [...desired].filter(([block, route]) => !isRight(block, route)).map(([, { text }]) => text);
+  const removed = [...present.keys()].filter((block) => !desired.has(block));
+
+  const rules = found.rules.filter(({ priority }) => priority === table);
+  const ruled: string[] = [];
+  if (routes.length > 0) {
+    const [source = "", length = "32"] = formatAddresses(4, parseAddresses(cidr)).split("/");
+    const isRight = rules.some(({ src, srclen }) => src === source && (srclen ?? 32) === Number(length));
+    if (!isRight) ruled.push(`rule add from ${source}/${length} lookup ${table} pref ${table}`);
+  }
+  return [
+    ...changed.map((route) => `route replace ${route} table ${table}`),
+    ...ruled,
+    ...removed.map((block) => `route del ${block} table ${table}`),
+    ...(routes.length === 0 ? rules.map(() => `rule del pref ${table}`) : []),
+  ];
+}
+
+/** A table that was never used is an error to iproute2, and for us the same as an empty one. */
+async function readRoutes(exec: Exec, namespace: string, table: string): Promise<readonly FoundRoute[]> {
+  const text = await exec.run(["ip", "-j", "-n", namespace, "route", "show", "table", table]).catch(() => "[]");
+  return JSON.parse(text || "[]") as readonly FoundRoute[];
+}
+
+/** No route of ours is left in the namespace, or no namespace. */
+export async function removeRoutes(exec: Exec, namespace: string, table: number): Promise<void> {
+  const gone = { namespace, table, cidr: "", device: "", routes: [] };
+  await ensureRoutes(exec, gone).catch(() => {});
+}
+
+/** Looks, then changes what differs, in one batch. Resolves to what was changed. */
+export async function ensureRoutes(exec: Exec, routing: Routing): Promise<readonly string[]> {
+  const { namespace, table, device } = routing;
+  const [routes, rules, main] = await Promise.all([
+    readRoutes(exec, namespace, String(table)),
+    exec.run(["ip", "-j", "-n", namespace, "rule", "show"]),
+    device === null ? readRoutes(exec, namespace, "main") : [],
+  ]);
+  const out = main.find(({ dst }) => dst === "default");
+  const nextHop = out?.dev === undefined ? "" : `${out.gateway ? `via ${out.gateway} ` : ""}dev ${out.dev} onlink`;
+  const lines = renderRoutes(routing, { routes, rules: JSON.parse(rules || "[]") as readonly FoundRule[], nextHop });
+  if (lines.length > 0) await exec.run(["ip", "-n", namespace, "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
+  return lines;
+}

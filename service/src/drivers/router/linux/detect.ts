@@ -1,0 +1,155 @@
+/**
+ * What this machine can really do, each thing tried in a namespace made for it and removed again: a device file, a module's name
+ * or a version says nothing. Start-up prints the answers, and the drivers choose by them.
+ */
+import type { CommandError, Exec } from "../../exec.ts";
+import type { Probe } from "../interface.ts";
+import { flowsText } from "../nft/connectionlimits.ts";
+
+export interface Capabilities {
+  /** Everything that a network cannot do without; else the router is simulated. */
+  readonly router: boolean;
+  readonly bandwidth: boolean;
+  readonly dhcp: boolean;
+  readonly nat: boolean;
+  readonly kernelEsp: boolean;
+  readonly kernelWireguard: boolean;
+  readonly trials: readonly Probe[];
+}
+
+const filter = `table inet t {
+  counter c { }
+  chain a { counter name c ct mark set 0x1 accept; }
+  chain f {
+    type filter hook forward priority filter; policy drop;
+    ct state established,related ct mark 0x1 accept
+    meta l4proto 6 ct original proto-dst vmap { 80-90 : goto a }
+    ip daddr vmap { 192.0.2.1 : goto a, 192.0.2.2-192.0.2.9 : goto a }
+    tcp flags syn tcp option maxseg size set rt mtu
+  }
+  chain r {
+    type filter hook prerouting priority mangle; policy accept;
+    ct direction reply accept
+    ct status dnat accept
+    fib daddr type { local, broadcast, anycast, multicast } drop
+  }
+}
+`;
+const lock = `table bridge t {
+  set s { type ifname . ether_addr . ipv4_addr; elements = { "p1" . 02:42:00:00:00:01 . 192.0.2.1 }; }
+  chain p {
+    type filter hook prerouting priority filter; policy accept;
+    iifname . ether saddr . ip saddr != @s drop
+  }
+}
+`;
+const nat = "table inet n {\n  chain p { type nat hook postrouting priority srcnat; masquerade; }\n}\n";
+
+/** `space`: a namespace name that nobody else uses, and that no network can have. Nothing of it stays. */
+export async function detect(exec: Exec, space: string): Promise<Capabilities> {
+  const trials: Probe[] = [];
+  const ip = (...args: readonly string[]) => exec.run(["ip", "-n", space, ...args]);
+  const inside = (argv: readonly string[], stdin?: string) =>
+    exec.run(["ip", "netns", "exec", space, ...argv], stdin === undefined ? {} : { stdin });
+
+  async function attempt(name: string, cost: string, work: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await work();
+      trials.push({ name, works: true, detail: "" });
+      return true;
+    } catch (error) {
+      trials.push({
+        name,
+        works: false,
+        detail: `${cost} (${(error as CommandError).stderr.trim() || (error as Error).message})`,
+      });
+      return false;
+    }
+  }
+
+  const simulated = "Public networks are simulated";
+  // Left by one that was killed here.
+  await exec.run(["ip", "netns", "del", space]).catch(() => {});
+  const spaces = await attempt("namespaces", simulated, async () => {
+    await exec.run(["ip", "netns", "add", space]);
+    // In some containers the first works and this does not.
+    await inside(["true"]);
+  });
+  const none = { router: false, bandwidth: false, dhcp: false, nat: false };
+  if (!spaces) {
+    await exec.run(["ip", "netns", "del", space]).catch(() => {});
+    return { ...none, kernelEsp: false, kernelWireguard: false, trials };
+  }
+  try {
+    const links = attempt("bridge and veth", simulated, async () => {
+      await ip("link", "add", "v0", "type", "veth", "peer", "name", "v1");
+      await ip("link", "add", "b0", "type", "bridge");
+      await ip("link", "set", "v0", "master", "b0");
+      await ip("link", "set", "v0", "type", "bridge_slave", "isolated", "on");
+    });
+    const bandwidth = links.then(() =>
+      attempt("bandwidth limits (tbf, ifb)", "Bandwidth of networks and links is not limited", async () => {
+        await ip("link", "add", "i0", "type", "ifb");
+        await inside(
+          ["tc", "-batch", "-"],
+          "qdisc replace dev v0 root tbf rate 10mbit burst 20000 latency 50ms\nqdisc replace dev v0 ingress\nfilter replace dev v0 parent ffff: protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev i0\n",
+        );
+      }),
+    );
+    const specs = {
+      firewall: attempt("firewall (nftables inet)", simulated, () => inside(["nft", "-f", "-"], filter)),
+      limits: attempt("limits of connections (nftables sets of limited size, ct count)", simulated, () =>
+        inside(["nft", "-f", "-"], flowsText({ network: 160, server: 64, packets: 100 }, "10.63.0.0/16", true)),
+      ),
+      lock: attempt("source lock (nftables bridge)", simulated, () => inside(["nft", "-f", "-"], lock)),
+      nat: attempt("address translation", "Networks of private addresses do not reach the internet", () =>
+        inside(["nft", "-f", "-"], nat),
+      ),
+      dhcp: attempt("dnsmasq", "Servers get no address by DHCP", () =>
+        inside(["dnsmasq", "--test", "--conf-file=/dev/null"]),
+      ),
+      tap: attempt("tap devices", "Servers have no network", () => ip("tuntap", "add", "dev", "t0", "mode", "tap")),
+      kernelEsp: attempt("ESP in the kernel", "IPsec runs in user space", () =>
+        ip(
+          "xfrm",
+          "state",
+          "add",
+          "src",
+          "127.0.0.9",
+          "dst",
+          "127.0.0.8",
+          "proto",
+          "esp",
+          "spi",
+          "0x77",
+          "mode",
+          "tunnel",
+          "enc",
+          "cbc(aes)",
+          `0x${"11".repeat(16)}`,
+          "auth",
+          "hmac(sha256)",
+          `0x${"22".repeat(32)}`,
+        ),
+      ),
+      kernelWireguard: attempt("WireGuard in the kernel", "WireGuard runs in user space", () =>
+        ip("link", "add", "w0", "type", "wireguard"),
+      ),
+    };
+    const names = Object.keys(specs) as (keyof typeof specs)[];
+    const answers = await Promise.all(names.map((name) => specs[name]));
+    const works = Object.fromEntries(names.map((name, index) => [name, answers[index] === true])) as Record<
+      keyof typeof specs,
+      boolean
+    >;
+    const { firewall, lock: locks, limits, tap: _, ...rest } = works;
+    return {
+      ...rest,
+      router: (await links) && firewall && limits && locks,
+      bandwidth: await bandwidth,
+      trials: trials.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    };
+  } finally {
+    await exec.run(["ip", "netns", "del", space]).catch(() => {});
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * What holds at an edge whatever the firewall says: who may speak with the edge itself, that nobody outside poses as somebody
+ * inside, that servers do not reach what is closed to them, and that nothing for the far side of a tunnel leaves or comes in the
+ * open, also while the tunnel is down.
+ */
+import { formatAddresses, join, parseAddresses } from "../../../base/address.ts";
+import type { NetworkSpec } from "../interface.ts";
+import { ofFamily, setLines } from "../model/closedaddresses.ts";
+import { BRIDGE, NEXT_HOP, UPLINK } from "../model/name.ts";
+import { type Opening, openingsOf } from "../model/openings.ts";
+import { tableText } from "../nft/firewall.ts";
+
+const sides = { inside: `iifname "${BRIDGE}" `, outside: `iifname "${UPLINK}" `, anywhere: "" } as const;
+
+/** Echo is of both families. */
+const protocolsOf = ({ protocol }: Opening): string[] => (protocol === "icmp" ? ["icmp", "ipv6-icmp"] : [protocol]);
+
+const accepting = (opening: Opening): string[] =>
+  protocolsOf(opening).map((protocol) => {
+    const what = opening.port === null ? `meta l4proto ${protocol}` : `${protocol} dport ${opening.port}`;
+    return `  ${sides[opening.from]}${what} accept`;
+  });
+
+const input = (image: NetworkSpec): string[] => [
+  "chain input {",
+  "  type filter hook input priority filter; policy accept;",
+  '  iifname "lo" accept',
+  "  ct state invalid drop",
+  "  ct state established,related accept",
+  ...openingsOf(image).flatMap(accepting),
+  "  drop",
+  "}",
+];
+
+/** Nothing is sent into the network but to its servers. */
+function serving(image: NetworkSpec) {
+  const addresses = image.ports.flatMap((port) => port.addresses);
+  const sets = ([4, 6] as const).flatMap((family) => {
+    const own = ofFamily(addresses, family).map((range) => formatAddresses(family, range));
+    if (own.length === 0) return [];
+    return [{ family, line: `set servers${family} { type ipv${family}_addr; elements = { ${own.join(", ")} }; }` }];
+  });
+  return {
+    sets: sets.map(({ line }) => line),
+    lines: [
+      ...sets.map(({ family }) => `oifname "${BRIDGE}" ${family === 4 ? "ip" : "ip6"} daddr @servers${family} accept`),
+      `oifname "${BRIDGE}" drop`,
+    ],
+  };
+}
+
+/** Closed addresses are dropped in both directions, except for replies to the host, which speaks as the uplink's far end. */
+function closing(image: NetworkSpec, came: string, goes: string) {
+  const families = ([4, 6] as const).flatMap((family) => {
+    const sets = setLines("closed", image.closed, family);
+    return sets.length === 0 ? [] : [{ family, sets, ip: family === 4 ? "ip" : "ip6" }];
+  });
+  return {
+    sets: [
+      ...families.flatMap(({ sets }) => sets),
+      ...(families.length === 0 ? [] : ["chain closed {", "  ct direction reply return", "  drop", "}"]),
+    ],
+    lines: families.flatMap(({ family, ip }) => [
+      `iifname "${BRIDGE}" oifname "${UPLINK}" ${ip} daddr @closed${family} ${goes}jump closed`,
+      `iifname "${UPLINK}" ${family === 4 ? `ip saddr != ${NEXT_HOP} ` : ""}${ip} saddr @closed${family} ${came}jump closed`,
+    ]),
+  };
+}
+
+/** Table `guard`. `kernelEsp`: the kernel does ESP itself, so what it protects crosses the uplink like the rest. */
+export function guardText(image: NetworkSpec, kernelEsp: boolean): string {
+  const forward = (body: readonly string[]) => [
+    "chain forward {",
+    // Before the firewall's own chain.
+    "  type filter hook forward priority filter - 10; policy accept;",
+    ...body.map((line) => `  ${line}`),
+    "}",
+  ];
+  const output = (body: readonly string[]) => [
+    "chain output {",
+    "  type filter hook output priority filter; policy accept;",
+    ...body.map((line) => `  ${line}`),
+    "}",
+  ];
+  if (image.edgeAddress === null)
+    return tableText("inet", "guard", [...input(image), ...forward(["drop"]), ...output([])]);
+  const live = image.tunnels.filter((tunnel) => tunnel.enabled);
+  const far = join(live.flatMap((tunnel) => tunnel.peerSubnets.map(parseAddresses)));
+  const peers = far.map((range) => formatAddresses(4, range)).join(", ");
+  const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
+  const { cidr } = image.v4;
+  const closed = closing(image, came, goes);
+  const servers = serving(image);
+  return tableText("inet", "guard", [
+    ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
+    ...closed.sets,
+    ...input(image),
+    ...forward([
+      `iifname != "${BRIDGE}" oifname != "${BRIDGE}" drop`,
+      ...closed.lines,
+      ...(image.v6 === null ? ["meta nfproto ipv6 drop"] : [`iifname "${UPLINK}" ip6 saddr ${image.v6.cidr} drop`]),
+      `iifname "${UPLINK}" ip saddr ${cidr} drop`,
+      ...(far.length > 0
+        ? [
+            `iifname "${UPLINK}" ip saddr @peers ${came}drop`,
+            `oifname "${UPLINK}" ip daddr @peers ${goes}drop`,
+            "tcp flags syn tcp option maxseg size set rt mtu",
+          ]
+        : []),
+    ]),
+    // Each address that is asked for and not there would take a place in the host's one table of neighbours.
+    ...servers.sets,
+    "chain there {",
+    "  type filter hook forward priority filter + 10; policy accept;",
+    ...servers.lines.map((line) => `  ${line}`),
+    "}",
+    ...output(far.length > 0 ? [`oifname "${UPLINK}" ip saddr ${cidr} ip daddr @peers ${goes}drop`] : []),
+  ]);
+}

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { image, port } from "../../../../../test/host/image.ts";
+import { type Exec, exec } from "../../exec.ts";
+import { namespaceOf, portOf, uplinkOf } from "../model/name.ts";
+import type { Capabilities } from "./detect.ts";
+import { createObserver } from "./observer.ts";
+import { markText } from "./snapshot.ts";
+
+const tag = "abc";
+const link = (ifname: string, more: object = {}) => ({
+  ifname,
+  flags: ["UP"],
+  link_type: "ether",
+  addr_info: [],
+  stats64: { rx: { bytes: 0, packets: 0 }, tx: { bytes: 0, packets: 0 } },
+  ...more,
+});
+
+/** A machine with so many networks, the last with a server, and what was asked of it. */
+function createMachine(count: number) {
+  const ids = Array.from({ length: count }, (_, index) => index + 1);
+  const broken = new Set<number>();
+  let received = 0;
+  let asked: string[] = [];
+  const answer = (line: string): string => {
+    const id = ids.find((each) => line.includes(`${namespaceOf(tag, each)} `));
+    if (id === undefined) return JSON.stringify(ids.map((each) => link(uplinkOf(tag, each))));
+    if (line.includes(" ip ")) {
+      const own = [link("lo", { ifalias: markText(id, 1) }), link("br0"), link("up0")];
+      if (id !== count) return JSON.stringify(own);
+      const stats64 = { rx: { bytes: ++received, packets: 1 }, tx: {} };
+      return JSON.stringify([...own, link(portOf(9), { master: "br0", stats64 })]);
+    }
+    const tables = broken.has(id) ? ["guard0", "flows0"] : ["edge0", "guard0", "lock0", "flows0"];
+    const counters = tables.map((table) => ({ counter: { table, name: "d_1", packets: 0, bytes: 0 } }));
+    return JSON.stringify({ nftables: counters });
+  };
+  const own: Exec = {
+    ...exec,
+    async run(_, { stdin = "" } = {}) {
+      asked = (await stdin).trim().split("\n");
+      await new Promise(setImmediate);
+      return asked.map(answer).join("\n");
+    },
+  };
+  const observer = createObserver({
+    exec: own,
+    tag,
+    machine: null,
+    capabilities: { dhcp: true } as Capabilities,
+    tunnels: [],
+    now: () => 0,
+    networks: () => ids.map((network) => ({ network, space: namespaceOf(tag, network) })),
+    isGuarded: async () => true,
+    dhcpRuns: () => true,
+    heldPorts: () => [],
+  });
+  const spec = (id: number) => image({ id, ports: id === count ? [port(9, "10.64.0.10")] : [] });
+  for (const id of ids) observer.know(spec(id), "1");
+  return {
+    observer,
+    spec,
+    broken,
+    /** Looks, and tells how many namespaces were visited for their rules. */
+    async look() {
+      const { networks } = await observer.observe();
+      const missing = networks.filter(({ whole }) => !whole).map(({ id }) => id);
+      return { networks, missing, visits: asked.filter((line) => line.includes(" nft ")).length };
+    },
+  };
+}
+
+test("few networks are visited at every look", async () => {
+  const { look, broken } = createMachine(8);
+  assert.equal((await look()).visits, 8);
+  broken.add(5);
+  const { visits, missing } = await look();
+  assert.deepEqual([visits, missing], [8, [5]]);
+});
+
+test("of many, all are visited once, and then so many in turn, while ports are counted every time", async () => {
+  const { look, broken } = createMachine(40);
+  const first = await look();
+  assert.deepEqual([first.visits, first.missing], [40, []]);
+  broken.add(20);
+  const looks = [await look(), await look(), await look()];
+  assert.deepEqual(
+    looks.map(({ visits, missing }) => [visits, missing]),
+    [
+      [8, []],
+      [8, [20]],
+      [8, [20]],
+    ],
+  );
+  const bytes = looks.map(({ networks }) => networks.at(-1)?.ports[0]?.sent.bytes ?? 0);
+  assert.deepEqual(
+    bytes.map((each) => each - (bytes[0] ?? 0)),
+    [0, 1, 2],
+  );
+});
+
+test("a network that was applied during a look is visited again at the next", async () => {
+  const { look, broken, observer, spec } = createMachine(40);
+  await look();
+  broken.add(12);
+  const half = look();
+  observer.know(spec(12), "1");
+  await half;
+  broken.clear();
+  const { visits, missing } = await look();
+  assert.deepEqual([visits, missing], [9, []]);
+});
+
+test("who asks for one network visits only that", async () => {
+  const { observer, broken } = createMachine(40);
+  broken.add(7);
+  const { networks } = await observer.observe(7);
+  assert.deepEqual(
+    networks.map(({ id, missing }) => [id, missing]),
+    [[7, ["firewall", "lock"]]],
+  );
+});

@@ -1,0 +1,240 @@
+/**
+ * All networks at a look: one `ip -batch` sees the machine, where a network may have left something without its namespace, and visits
+ * the namespaces of this installation, whoever made them. A visit costs some milliseconds of a processor, so among many networks most
+ * take turns and are told of as they were last seen; but where servers are plugged in, their ports are counted every time. Times of
+ * hits are remembered here, since nftables does not say.
+ */
+import type { Exec } from "../../exec.ts";
+import type {
+  Count,
+  NetworkSpec,
+  NetworkStatus,
+  PortStatus,
+  RouterStatus,
+  RuleCount,
+  TunnelStatus,
+} from "../interface.ts";
+import { BRIDGE, portOf, text36, UPLINK, uplinkOf, uplinkPrefix } from "../model/name.ts";
+import { activeOf, countersOf, kinds } from "../nft/swap.ts";
+import type { Capabilities } from "./detect.ts";
+import { type Found, type Link, lookLines, readMark, readSnapshot } from "./snapshot.ts";
+import type { TunnelEngine } from "./tunnels.ts";
+
+interface Place {
+  readonly network: number;
+  readonly space: string;
+}
+
+export interface ObserverOptions {
+  readonly exec: Exec;
+  readonly tag: string;
+  readonly machine: string | null;
+  readonly capabilities: Capabilities;
+  readonly tunnels: readonly TunnelEngine[];
+  readonly now: () => number;
+  /** Namespaces of this installation. */
+  readonly networks: () => readonly Place[];
+  /** Guests reach nothing of the host. */
+  readonly isGuarded: () => Promise<boolean>;
+  readonly dhcpRuns: (image: NetworkSpec) => boolean;
+  readonly heldPorts: (network: number) => readonly number[];
+}
+
+export interface Observer {
+  /** What was applied, so that it is known what is missing. `firewall`: the digest of its text. */
+  know(image: NetworkSpec, firewall: string): void;
+  forget(network: number): void;
+  observe(network?: number): Promise<RouterStatus>;
+}
+
+const nothing: Count = { packets: 0, bytes: 0 };
+/** Namespaces that are visited at every look; of more, so many more in turn. */
+const VISITS = 8;
+
+/** Counts of one set of rules, and when each last grew. */
+interface Hits {
+  readonly digest: string;
+  readonly counts: readonly RuleCount[];
+}
+
+function ruleCounts(found: Found): Count[] {
+  const counters = countersOf(found, "edge");
+  const counts: Count[] = [];
+  for (let number = 1; counters?.has(`r${number}`); number++) counts.push(counters.get(`r${number}`) ?? nothing);
+  return counts;
+}
+
+function portStatus(image: NetworkSpec | undefined, found: Found): PortStatus[] {
+  const known = new Map(image?.ports.map(({ id }) => [portOf(id), id]));
+  const bridged = [...found.links.values()].filter((link) => link.master === BRIDGE);
+  const names = new Set([...known.keys(), ...bridged.map(({ name }) => name)]);
+  return [...names].map((name) => {
+    const link = found.links.get(name);
+    return {
+      id: known.get(name) ?? Number.parseInt(name.slice(1), 36),
+      attached: link?.master === BRIDGE,
+      carrier: link?.carrier === true,
+      // What the namespace takes in at a port, its server has sent.
+      sent: link?.received ?? nothing,
+      received: link?.sent ?? nothing,
+    };
+  });
+}
+
+export function createObserver(options: ObserverOptions): Observer {
+  const { exec, machine, tunnels, tag } = options;
+  const applied = new Map<number, { readonly image: NetworkSpec; readonly firewall: string }>();
+  const hits = new Map<number, Hits>();
+  /** As each was at its last visit since it was applied. */
+  const seen = new Map<number, Found>();
+  /** Whose turn it was last. */
+  let turn = 0;
+
+  function rules(network: number, found: Found): readonly RuleCount[] {
+    const digest = activeOf(found, "edge")?.digest ?? "";
+    const before = hits.get(network);
+    const counts = ruleCounts(found).map((count, index): RuleCount => {
+      const old = before?.digest === digest ? before.counts[index] : undefined;
+      const grown = count.packets > (old?.packets ?? 0);
+      // What was counted before the first look of this process, nobody knows when.
+      return { ...count, lastHit: grown && before !== undefined ? options.now() : (old?.lastHit ?? null) };
+    });
+    hits.set(network, { digest, counts });
+    return counts;
+  }
+
+  function missing(network: number, found: Found, machineLinks: ReadonlyMap<string, Link>, guarded: boolean): string[] {
+    const known = applied.get(network);
+    const edge = known === undefined ? found.links.has(UPLINK) : known.image.edgeAddress !== null;
+    const joined = found.links.get(UPLINK)?.up === true && machineLinks.get(uplinkOf(tag, network))?.up === true;
+    const tables = kinds.filter((table) => activeOf(found, table) === null);
+    const other = known !== undefined && !tables.includes("edge") && activeOf(found, "edge")?.digest !== known.firewall;
+    const served = known === undefined || !options.capabilities.dhcp || options.dhcpRuns(known.image);
+    return [
+      ...(readMark(found).generation === 0 ? ["mark"] : []),
+      ...(found.links.get(BRIDGE)?.up === true ? [] : ["bridge"]),
+      ...(edge && !joined ? ["uplink"] : []),
+      ...(edge && !guarded ? ["host guard"] : []),
+      ...tables.map((table) => (table === "edge" ? "firewall" : table === "flows" ? "limits" : table)),
+      ...(other ? ["firewall"] : []),
+      ...(served ? [] : ["dhcp"]),
+    ];
+  }
+
+  /** Lines of `ip` for the machine, then those for namespaces. */
+  async function run(onMachine: string, visits: readonly string[]): Promise<readonly Found[]> {
+    const argv = ["ip", ...(machine === null ? [] : ["-n", machine]), "-j", "-s", "-d", "-force", "-batch", "-"];
+    const stdin = [onMachine, ...visits].map((line) => `${line}\n`).join("");
+    return readSnapshot(await exec.run(argv, { stdin, codes: [0, 1], timeout: 60_000 }));
+  }
+
+  /** Looks where it is time to; gives the machine's own links, and each network as it is or was last seen. */
+  async function visit(places: readonly Place[], only: number | undefined) {
+    const isAll = only !== undefined || places.length <= VISITS;
+    const later = places.filter(({ network }) => network > turn);
+    const next = new Set(isAll ? places : [...later, ...places].slice(0, VISITS));
+    turn = isAll ? turn : ([...next].at(-1)?.network ?? 0);
+    const desired = new Map(applied);
+    const networks = new Map<number, Found>();
+    const visits = places.flatMap((place) => {
+      const [links = "", ...rest] = lookLines(place.space, false);
+      const known = seen.get(place.network);
+      if (known === undefined || next.has(place)) return [links, ...rest];
+      networks.set(place.network, known);
+      return portStatus(applied.get(place.network)?.image, known).length > 0 ? [links] : [];
+    });
+    const found = await run(only === undefined ? "addr show" : `addr show dev ${uplinkOf(tag, only)}`, visits);
+    const machineLinks = new Map<string, Link>();
+    for (const one of found) {
+      const { network } = readMark(one);
+      if (network === null) for (const [name, link] of one.links) machineLinks.set(name, link);
+      else {
+        const known = networks.get(network);
+        const now = known === undefined ? one : { ...known, links: one.links };
+        networks.set(network, now);
+        // What was applied meanwhile may have been seen half done.
+        if (applied.get(network) === desired.get(network)) seen.set(network, now);
+      }
+    }
+    return { machineLinks, networks };
+  }
+
+  /** What a network left on the machine whose namespace is gone. */
+  function strays(machineLinks: ReadonlyMap<string, Link>): number[] {
+    const prefix = uplinkPrefix(tag);
+    const ends = [...machineLinks.keys()]
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => name.slice(prefix.length));
+    return ends
+      .map((end) => Number.parseInt(end, 36))
+      .filter((id, index) => Number.isSafeInteger(id) && text36(id) === ends[index]);
+  }
+
+  const absent = (id: number): NetworkStatus => ({
+    id,
+    generation: 0,
+    whole: false,
+    missing: ["namespace"],
+    rules: [],
+    rest: nothing,
+    spoofed: nothing,
+    crowded: nothing,
+    ports: [],
+    tunnels: [],
+    heldPorts: [],
+    sent: nothing,
+    received: nothing,
+  });
+
+  return {
+    know(image, firewall) {
+      const before = applied.get(image.id);
+      // Loaded just now, so whatever it will have counted was counted since.
+      if (before !== undefined && before.firewall !== firewall) hits.set(image.id, { digest: firewall, counts: [] });
+      applied.set(image.id, { image, firewall });
+      seen.delete(image.id);
+    },
+    forget(network) {
+      applied.delete(network);
+      seen.delete(network);
+      hits.delete(network);
+    },
+    async observe(only) {
+      const networks = options
+        .networks()
+        .filter(({ network }) => only === undefined || network === only)
+        .sort((one, other) => one.network - other.network);
+      const [{ machineLinks: links, networks: found }, guarded, ...engines] = await Promise.all([
+        visit(networks, only),
+        options.isGuarded(),
+        ...tunnels.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
+      ]);
+      const spaceOf = new Map(networks.map(({ network, space }) => [network, space]));
+      const status = (id: number): NetworkStatus => {
+        const one = found.get(id);
+        if (one === undefined) return absent(id);
+        const gone = missing(id, one, links, guarded);
+        const uplink = one.links.get(UPLINK);
+        const states: readonly TunnelStatus[] = engines.flatMap((engine) => engine.get(spaceOf.get(id) ?? "") ?? []);
+        return {
+          id,
+          generation: readMark(one).generation,
+          whole: gone.length === 0,
+          missing: gone,
+          rules: rules(id, one),
+          rest: countersOf(one, "edge")?.get("rest") ?? nothing,
+          spoofed: countersOf(one, "lock")?.get("spoofed") ?? nothing,
+          crowded: countersOf(one, "flows")?.get("crowded") ?? nothing,
+          ports: portStatus(applied.get(id)?.image, one),
+          tunnels: states.toSorted((a, b) => a.id - b.id),
+          heldPorts: options.heldPorts(id),
+          sent: uplink?.sent ?? nothing,
+          received: uplink?.received ?? nothing,
+        };
+      };
+      const others = [...applied.keys(), ...strays(links)].filter((id) => only === undefined || id === only);
+      const ids = new Set([...networks.map(({ network }) => network), ...others]);
+      return { ready: true, detail: "", networks: [...ids].sort((a, b) => a - b).map(status) };
+    },
+  };
+}

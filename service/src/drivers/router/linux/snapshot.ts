@@ -1,0 +1,178 @@
+/**
+ * What is really there, read from one run of `ip -batch` that enters every namespace in turn: links with addresses, routes, queues,
+ * and the tables of nftables with their counters. Each line of output says by its shape what it is, so an answer that is missing
+ * (a namespace vanished meanwhile) never shifts the others. The alias of `lo`, which nobody can delete, says what was applied.
+ */
+import type { Count } from "../interface.ts";
+
+export interface Link {
+  readonly name: string;
+  readonly kind: string;
+  readonly master: string | null;
+  readonly up: boolean;
+  readonly carrier: boolean;
+  readonly isolated: boolean;
+  readonly mtu: number;
+  readonly mac: string;
+  readonly alias: string;
+  /** With their length, link-local IPv6 included. */
+  readonly addresses: readonly string[];
+  /** As seen from this end. */
+  readonly sent: Count;
+  readonly received: Count;
+}
+
+export interface Found {
+  readonly links: ReadonlyMap<string, Link>;
+  /** `default via 169.254.1.1 dev up0`, in the words of `ip route`. */
+  readonly routes: ReadonlySet<string>;
+  /** Rate in Mbit/s of each device with a token bucket. */
+  readonly rates: ReadonlyMap<string, number>;
+  /** By table, then by name. */
+  readonly counters: ReadonlyMap<string, ReadonlyMap<string, Count>>;
+  /** `sysctl` settings by name. */
+  readonly settings: ReadonlyMap<string, string>;
+  /** Of `nft -s list ruleset`. */
+  readonly rules: string;
+}
+
+/** Lines for `ip -force -batch -`. `deep` adds what only a comparison needs. */
+export function lookLines(namespace: string, deep: boolean, settings: readonly string[] = []): string[] {
+  const enter = `netns exec ${namespace}`;
+  const lines = [`${enter} ip -j -s -d addr`, `${enter} nft -j list counters`];
+  if (!deep) return lines;
+  return [
+    ...lines,
+    `${enter} ip -j route`,
+    `${enter} ip -j -6 route`,
+    `${enter} tc -j qdisc`,
+    `${enter} sysctl -e ${settings.join(" ")}`,
+    `${enter} nft -s list ruleset`,
+  ];
+}
+
+type Json = Readonly<Record<string, unknown>>;
+const record = (value: unknown): Json => (typeof value === "object" && value !== null ? (value as Json) : {});
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const number = (value: unknown): number => (typeof value === "number" ? value : 0);
+const list = (value: unknown): readonly Json[] => (Array.isArray(value) ? value.map(record) : []);
+const count = (value: unknown): Count => ({
+  packets: number(record(value)["packets"]),
+  bytes: number(record(value)["bytes"]),
+});
+
+function readLink(row: Json): Link {
+  const info = record(row["linkinfo"]);
+  const flags = Array.isArray(row["flags"]) ? row["flags"] : [];
+  const stats = record(row["stats64"]);
+  return {
+    name: text(row["ifname"]),
+    kind: text(info["info_kind"]),
+    master: text(row["master"]) || null,
+    up: flags.includes("UP"),
+    carrier: flags.includes("LOWER_UP"),
+    isolated: record(info["info_slave_data"])["isolated"] === true,
+    mtu: number(row["mtu"]),
+    mac: text(row["address"]),
+    alias: text(row["ifalias"]),
+    addresses: list(row["addr_info"]).map((address) => `${text(address["local"])}/${number(address["prefixlen"])}`),
+    sent: count(stats["tx"]),
+    received: count(stats["rx"]),
+  };
+}
+
+export function readLinks(json: string): Map<string, Link> {
+  return new Map(list(JSON.parse(json || "[]")).map((row) => [text(row["ifname"]), readLink(row)]));
+}
+
+export function readRoutes(json: string): string[] {
+  return list(JSON.parse(json || "[]")).map((row) => {
+    const via = text(row["gateway"]);
+    return `${text(row["dst"])}${via === "" ? "" : ` via ${via}`} dev ${text(row["dev"])}`;
+  });
+}
+
+type Counters = Map<string, Map<string, Count>>;
+
+export function readCounters(json: string, counters: Counters = new Map()): Counters {
+  for (const row of list(record(JSON.parse(json))["nftables"])) {
+    if (row["counter"] === undefined) continue;
+    const counter = record(row["counter"]);
+    const table = counters.get(text(counter["table"])) ?? new Map<string, Count>();
+    counters.set(text(counter["table"]), table.set(text(counter["name"]), count(counter)));
+  }
+  return counters;
+}
+
+/** Lines `name = value` of sysctl. */
+export const readSettings = (output: string): Map<string, string> =>
+  new Map([...output.matchAll(/^(\S+) = (.*)$/gm)].map(([, name = "", value = ""]) => [name, value]));
+
+/** A listing of rules without what packets put into sets, which changes by itself. */
+export const withoutPackets = (rules: string): string =>
+  rules.replaceAll(/(\bflags dynamic\S*(?:\n\s*timeout \S+)?)\n\s*elements = \{[^}]*\}/g, "$1");
+
+/** One per namespace that answered, in their order. */
+export function readSnapshot(output: string): Found[] {
+  const all: Found[] = [];
+  let links: ReadonlyMap<string, Link> = new Map();
+  let routes = new Set<string>();
+  let rates = new Map<string, number>();
+  let counters: Counters = new Map();
+  let settings = new Map<string, string>();
+  let rules: string[] = [];
+  const finish = () => {
+    const text = withoutPackets(rules.join("\n"));
+    if (links.size > 0) all.push({ links, routes, rates, counters, settings, rules: text });
+    routes = new Set();
+    rates = new Map();
+    counters = new Map();
+    settings = new Map();
+    rules = [];
+  };
+  for (const line of output.split("\n")) {
+    if (line.startsWith('{"nftables"')) readCounters(line, counters);
+    else if (line.startsWith("[")) {
+      const [first] = list(JSON.parse(line));
+      if (first?.["link_type"] !== undefined) {
+        finish();
+        links = readLinks(line);
+      } else if (first?.["dst"] !== undefined) for (const route of readRoutes(line)) routes.add(route);
+      // tc counts bytes per second.
+      else
+        for (const row of list(JSON.parse(line)))
+          if (row["kind"] === "tbf") rates.set(text(row["dev"]), (number(record(row["options"])["rate"]) * 8) / 1e6);
+    } else if (/^net\.\S+ = /.test(line)) for (const [name, value] of readSettings(line)) settings.set(name, value);
+    else if (line !== "") rules.push(line);
+  }
+  finish();
+  return all;
+}
+
+/** The alias of `lo`: whose namespace it is and which generation is in force, 0 until the first is; rules may have come later. */
+export const markText = (network: number, generation: number): string => `brume ${network} ${generation}`;
+
+export function readMark(found: Found): { readonly network: number | null; readonly generation: number } {
+  const [, network, generation] = /^brume (\d+) (\d+)$/.exec(found.links.get("lo")?.alias ?? "") ?? [];
+  const tables = [...found.counters.values()].map((counters) => [...counters.keys()]);
+  const names = tables.flat().filter((name) => name.startsWith("g_"));
+  const later = names.map((name) => Number(name.slice(2)));
+  return {
+    network: network === undefined ? null : Number(network),
+    generation: Math.max(Number(generation ?? 0), ...later),
+  };
+}
+
+/**
+ * How often each word of decision occurs: alike in a text of ours and in nft's listing of it, which writes everything else in its
+ * own way. A rule that somebody took out or put in shows.
+ */
+export function tally(rules: string): string {
+  const counts = new Map<string, number>();
+  for (const [word] of rules.matchAll(/\b(accept|drop|goto|jump|return|masquerade|counter name|dormant)\b/g))
+    counts.set(word, (counts.get(word) ?? 0) + 1);
+  return [...counts]
+    .map(([word, times]) => `${word} ${times}`)
+    .sort()
+    .join(", ");
+}

@@ -1,0 +1,168 @@
+/**
+ * What a firewall means, as a pure function: which rule decides on the first packet of a connection. The rendered rules must agree
+ * with it for every packet (a test sends them), and the firewall check answers from it.
+ */
+import {
+  type Addresses,
+  complement,
+  contains,
+  everything,
+  type Family,
+  join,
+  parseAddress,
+  parseAddresses,
+  type Range,
+  readIPv4,
+  type Value,
+} from "../../../base/address.ts";
+import type { AddressMatch, Firewall, Ports, Rule } from "../interface.ts";
+
+/** Values of one field of packets: bigints for addresses of IPv6, numbers for all else. */
+export type Span = Range<Value>;
+
+/** A rule for one family: each field as sorted ranges without overlap; protocols and ports as numbers of IANA. */
+export interface FlatRule {
+  /** Position in the firewall, from 0. */
+  readonly index: number;
+  readonly allow: boolean;
+  readonly protocol: readonly Span[];
+  readonly source: readonly Span[];
+  readonly destination: readonly Span[];
+  readonly sourcePort: readonly Span[];
+  readonly destinationPort: readonly Span[];
+}
+
+export const fields = ["protocol", "destination", "source", "destinationPort", "sourcePort"] as const;
+export type Field = (typeof fields)[number];
+
+export const TCP = 6;
+export const UDP = 17;
+export const icmpOf = (family: Family): number => (family === 4 ? 1 : 58);
+
+const toSpan = ({ family, first, last }: Addresses): Span =>
+  family === 4 ? { first: Number(first), last: Number(last) } : { first, last };
+
+const anyByte: Span = { first: 0, last: 255 };
+const anyPort: Span = { first: 0, last: 65_535 };
+const anyAddress: Record<Family, Span> = {
+  4: toSpan({ family: 4, ...everything(4) }),
+  6: everything(6),
+};
+
+/** All values that the field can have. */
+export function wholeOf(field: Field, family: Family): Span {
+  if (field === "protocol") return anyByte;
+  return field === "source" || field === "destination" ? anyAddress[family] : anyPort;
+}
+
+const one = (value: number): Span => ({ first: value, last: value });
+
+/** Most rules share these. */
+const wholeByte = [anyByte];
+const wholePort = [anyPort];
+const wholeAddress: Record<Family, readonly Span[]> = { 4: [anyAddress[4]], 6: [anyAddress[6]] };
+const numbers: Readonly<Record<Exclude<Rule["protocol"], "any" | "icmp">, readonly Span[]>> = {
+  tcp: [one(TCP)],
+  udp: [one(UDP)],
+  "tcp-udp": [one(TCP), one(UDP)],
+};
+
+function protocols(rule: Rule, family: Family): readonly Span[] {
+  if (rule.protocol === "any") return wholeByte;
+  return rule.protocol === "icmp" ? [one(icmpOf(family))] : numbers[rule.protocol];
+}
+
+function places(place: AddressMatch, family: Family, internal: readonly Span[]): readonly Span[] {
+  if (place === "any") return wholeAddress[family];
+  if (place === "internal") return internal;
+  if (place === "external") return complement(internal, anyAddress[family]);
+  const spans: Span[] = [];
+  for (const text of place) {
+    const single = readIPv4(text);
+    if (single !== null && family === 4) spans.push(one(single));
+    else if (single === null) {
+      const addresses = parseAddresses(text);
+      if (addresses.family === family) spans.push(toSpan(addresses));
+    }
+  }
+  return join(spans);
+}
+
+function ports(list: Ports): readonly Span[] {
+  if (list === "any") return wholePort;
+  for (const { first, last } of list)
+    if (!(Number.isInteger(first) && Number.isInteger(last) && 0 <= first && first <= last && last <= 65_535))
+      throw new Error(`${first}-${last} is no range of ports`);
+  return join<Value>(list);
+}
+
+/** The rules that can fit a packet of the family, in order. `internal`: the network's blocks. Throws on what is no address or port. */
+export function flatten(rules: readonly Rule[], family: Family, internal: readonly string[]): FlatRule[] {
+  const inside = internal
+    .map(parseAddresses)
+    .filter((block) => block.family === family)
+    .map(toSpan);
+  const flat = rules.map((rule, index) => {
+    const listed = rule.sourcePort !== "any" || rule.destinationPort !== "any";
+    if (listed && (rule.protocol === "any" || rule.protocol === "icmp"))
+      throw new Error(`rule ${index + 1} has ports, and a protocol that may have none`);
+    return {
+      index,
+      allow: rule.allow,
+      protocol: protocols(rule, family),
+      source: places(rule.source, family, inside),
+      destination: places(rule.destination, family, inside),
+      sourcePort: ports(rule.sourcePort),
+      destinationPort: ports(rule.destinationPort),
+    };
+  });
+  return flat.filter((rule) => fields.every((field) => rule[field].length > 0));
+}
+
+/** First packet of a connection; ports are 0 where the protocol has none. `protocol` is IANA's number. */
+export interface Packet {
+  readonly protocol: number;
+  readonly source: string;
+  readonly sourcePort: number;
+  readonly destination: string;
+  readonly destinationPort: number;
+}
+
+export interface PacketVerdict {
+  readonly allow: boolean;
+  /** Position of the rule that decided, from 0; null: none fitted, or the firewall is off. */
+  readonly rule: number | null;
+}
+
+/** Decides for many packets by one firewall. The packet is taken to cross the edge; what does not is never judged. */
+export function createJudge(firewall: Firewall, internal: readonly string[]): (packet: Packet) => PacketVerdict {
+  const rules = { 4: flatten(firewall.rules, 4, internal), 6: flatten(firewall.rules, 6, internal) };
+  return (packet) => {
+    if (!firewall.enabled) return { allow: true, rule: null };
+    const source = parseAddress(packet.source);
+    const destination = parseAddress(packet.destination);
+    const { protocol, sourcePort, destinationPort } = packet;
+    const found = rules[source.family].find(
+      (rule) =>
+        contains(rule.protocol, protocol) &&
+        contains(rule.source, source.value) &&
+        contains(rule.destination, destination.value) &&
+        contains(rule.sourcePort, sourcePort) &&
+        contains(rule.destinationPort, destinationPort),
+    );
+    return found === undefined ? { allow: firewall.allow, rule: null } : { allow: found.allow, rule: found.index };
+  };
+}
+
+/** Both ends are in the network: such a packet never meets the rules. */
+export const staysInside = (packet: Packet, internal: readonly string[]): boolean => {
+  const blocks: readonly Addresses[] = internal.map(parseAddresses);
+  const inside = (text: string) => {
+    const { family, value } = parseAddress(text);
+    return contains(
+      blocks.filter((block) => block.family === family),
+      value,
+    );
+  };
+  return inside(packet.source) && inside(packet.destination);
+};

@@ -1,0 +1,190 @@
+/**
+ * The firewall of a network as one text for `nft -f -`, which replaces the old one between two packets: from then on every packet is
+ * judged by the new rules, those of live connections too, so that what they do not admit ends at once. Every name in it is made
+ * here and every address printed from a number. The digest of the wish is a counter's name, so that it lies in the kernel with the
+ * rules that it stands for, and comes back with their counts.
+ */
+import { createHash } from "node:crypto";
+import { complement, type Family, formatAddresses } from "../../../base/address.ts";
+import type { Firewall } from "../interface.ts";
+import { BRIDGE } from "../model/name.ts";
+import { type Field, flatten, type Span, wholeOf } from "../model/verdict.ts";
+import { type Chain, plant, type Test } from "./tree.ts";
+
+/**
+ * Of nft, which to load rules by the thousand takes memory in a million small pieces. The C library of most machines (glibc from
+ * 2.35) then gets it from the kernel in large pages and gives nothing back before the end, which saves nft a tenth of its time;
+ * others do not know these words and leave them.
+ */
+export const environment = {
+  GLIBC_TUNABLES: "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=1073741824",
+};
+
+const indent = (lines: readonly string[]): string => lines.map((line) => `  ${line}\n`).join("");
+
+/** One table as a whole. `delete` and not `flush`, since that leaves counters and sets behind. */
+export const tableText = (family: "inet" | "bridge", name: string, body: readonly string[]): string =>
+  wholeText(family, name, indent(body));
+
+function wholeText(family: "inet" | "bridge", name: string, text: string): string {
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  const head = `add table ${family} ${name}\ndelete table ${family} ${name}\ntable ${family} ${name} {\n`;
+  return `${head}  counter d_${digest} { }\n${text}}\n`;
+}
+
+/** For a kernel that has no such table yet; what deletes one waits for every packet on its way. */
+export const firstText = (text: string): string => text.replace(/^add table .*\ndelete table .*\n/, "");
+
+/** Which wish a table was loaded from: the digest in its text. */
+export const digestOf = (text: string): string => /counter d_([0-9a-f]{16}) /.exec(text)?.[1] ?? "";
+
+/** Of a connection's first packet, whichever of its packets is asked: so a live connection is judged by new rules like a new one. */
+const keys: Record<Family, Record<Field, string>> = {
+  4: keysOf("ip"),
+  6: keysOf("ip6"),
+};
+
+function keysOf(family: "ip" | "ip6"): Record<Field, string> {
+  return {
+    protocol: "meta l4proto",
+    source: `ct original ${family} saddr`,
+    destination: `ct original ${family} daddr`,
+    sourcePort: "ct original proto-src",
+    destinationPort: "ct original proto-dst",
+  };
+}
+
+const isPort = (field: Field): boolean => field === "sourcePort" || field === "destinationPort";
+
+function rangeText(field: Field, family: Family, range: Span): string {
+  if (field === "source" || field === "destination") return formatAddresses(family, range);
+  return range.first === range.last ? `${range.first}` : `${range.first}-${range.last}`;
+}
+
+/** Named sets of one table: the same list is written once, and none is anonymous, since thousands of those take the kernel long. */
+interface Sets {
+  nameOf(field: Field, family: Family, ranges: readonly Span[]): string;
+  lines(): string[];
+}
+
+function createSets(): Sets {
+  const names = new Map<string, string>();
+  return {
+    nameOf(field, family, ranges) {
+      const type = field === "source" || field === "destination" ? `ipv${family}_addr` : "inet_service";
+      const elements = ranges.map((range) => rangeText(field, family, range)).join(", ");
+      const body = `type ${type}; flags interval; elements = { ${elements} };`;
+      const name = names.get(body) ?? `s${names.size + 1}`;
+      names.set(body, name);
+      return name;
+    },
+    lines: () => [...names].map(([body, name]) => `set ${name} { ${body} }`),
+  };
+}
+
+/** So many ranges are written out as rules of their own. */
+const SHORT = 4;
+
+/** Conditions of which one must hold. */
+function matches(field: Field, family: Family, ranges: readonly Span[], sets: Sets): readonly string[] {
+  const key = keys[family][field];
+  const [only] = ranges;
+  if (only !== undefined && ranges.length === 1) return [`${key} ${rangeText(field, family, only)}`];
+  const others = complement(ranges, wholeOf(field, family));
+  if (others.length === 1) return others.map((range) => `${key} != ${rangeText(field, family, range)}`);
+  if (ranges.length > SHORT) return [`${key} @${sets.nameOf(field, family, ranges)}`];
+  return ranges.map((range) => `${key} ${rangeText(field, family, range)}`);
+}
+
+const verdictText = (allow: boolean): string => (allow ? "goto ok" : "drop");
+
+/** Appends a rule's lines. `protocol`: the one that is known already, without which nft does not understand ports. */
+function addTest({ rule, fields }: Test, protocol: string, family: Family, sets: Sets, lines: string[]): void {
+  let starts = [!fields.includes("protocol") && fields.some(isPort) ? protocol : ""];
+  for (const field of fields) {
+    const longer: string[] = [];
+    for (const match of matches(field, family, rule[field], sets))
+      for (const start of starts) longer.push(`${start}${match} `);
+    starts = longer;
+  }
+  const end = `counter name r${rule.index + 1} ${verdictText(rule.allow)}`;
+  for (const start of starts) lines.push(start + end);
+}
+
+/** The text of all chains below; the root is called `v4` or `v6`. */
+function chainText(root: Chain, family: Family, sets: Sets): string {
+  const out: string[] = [];
+  const names = new Map<string, string>();
+  const bodyOf = (lines: readonly string[]): string => (lines.length === 1 ? `${lines[0]}` : lines.join("\n    "));
+  const write = (name: string, body: string) => void out.push(`  chain ${name} {\n    ${body}\n  }\n`);
+  /** Branches that came to the same end share it. */
+  const place = (lines: readonly string[]): string => {
+    const body = bodyOf(lines);
+    const known = names.get(body);
+    if (known !== undefined) return known;
+    const name = `v${family}_${names.size + 1}`;
+    names.set(body, name);
+    write(name, body);
+    return name;
+  };
+  const linesOf = (chain: Chain, protocol: string): string[] => {
+    const lines: string[] = [];
+    if (chain.kind === "tests") for (const test of chain.tests) addTest(test, protocol, family, sets, lines);
+    if (chain.kind === "runs") for (const run of chain.chains) lines.push(`jump ${place(linesOf(run, protocol))}`);
+    if (chain.kind !== "split") return lines;
+    const key = keys[family][chain.field];
+    lines.push(`${isPort(chain.field) ? protocol : ""}${key} vmap {`);
+    for (const { ranges, chain: branch } of chain.branches) {
+      const shared = chain.field === "protocol" ? null : place(linesOf(branch, protocol));
+      for (const range of ranges) {
+        const text = rangeText(chain.field, family, range);
+        lines.push(`  ${text} : goto ${shared ?? place(linesOf(branch, `${key} ${text} `))},`);
+      }
+    }
+    lines.push("}");
+    return lines;
+  };
+  write(`v${family}`, bodyOf(linesOf(root, "")));
+  return out.join("");
+}
+
+/** Table `edge`: counter `r<n>` per rule, from 1, and `rest` for what no rule fits. Throws on what is no address or port. */
+export function firewallText(firewall: Firewall, internal: readonly string[]): string {
+  const families: Family[] = internal.some((block) => block.includes(":")) ? [4, 6] : [4];
+  const sets = createSets();
+  const chains = families.map((family) =>
+    chainText(plant(flatten(firewall.rules, family, internal), family), family, sets),
+  );
+  if (!firewall.enabled)
+    // Connections are tracked all the same, so that rules that come later can judge them.
+    return tableText("inet", "edge", [
+      "chain forward {",
+      "  type filter hook forward priority filter; policy accept;",
+      "  ct state established accept",
+      "}",
+    ]);
+  // Joined once: with rules by the thousand that is a third of the work.
+  const rules = indent(sets.lines()) + chains.join("");
+  const mark = `0x${createHash("sha256").update(rules).update(String(firewall.allow)).digest("hex").slice(0, 8)}`;
+  const head = indent([
+    ...firewall.rules.map((_, index) => `counter r${index + 1} { }`),
+    "counter rest { }",
+    // The connection bears the mark of the rules that admitted it: as long as they are in force nothing is asked again.
+    "chain ok {",
+    `  ct mark set ${mark} accept`,
+    "}",
+  ]);
+  const forward = indent([
+    "chain forward {",
+    "  type filter hook forward priority filter; policy accept;",
+    `  iifname "${BRIDGE}" oifname "${BRIDGE}" accept`,
+    "  ct state invalid drop",
+    `  ct state established,related ct mark ${mark} accept`,
+    // An error about a connection says nothing of it that could be judged.
+    "  ct state related drop",
+    ...families.map((family) => `  meta nfproto ipv${family} jump v${family}`),
+    `  counter name rest ${verdictText(firewall.allow)}`,
+    "}",
+  ]);
+  return wholeText("inet", "edge", head + rules + forward);
+}

@@ -1,0 +1,139 @@
+/**
+ * Puts a list of rules in order of search instead of order of writing, so that the first packet of a connection meets a handful of
+ * rules, however many there are: rules are told apart by one field after the other, each by one look-up in a map of intervals
+ * (the idea of HiCuts, Gupta and McKeown 1999). Order, and so the meaning of "the first that fits", is kept in every branch. Where
+ * a look-up would copy rules too often the list is cut into runs that are searched one after the other.
+ */
+import { type Value, valueAfter, valueBefore } from "../../../base/address.ts";
+import { type Field, type FlatRule, fields, type Span, wholeOf } from "../model/verdict.ts";
+
+/** A rule and the fields that are still to be tested when it is met. */
+export interface Test {
+  readonly rule: FlatRule;
+  readonly fields: readonly Field[];
+}
+
+/** Tried from top to bottom; when nothing in it fits, the search goes on behind the chain that came here. */
+export type Chain =
+  | { readonly kind: "tests"; readonly tests: readonly Test[] }
+  | { readonly kind: "split"; readonly field: Field; readonly branches: readonly Branch[] }
+  | { readonly kind: "runs"; readonly chains: readonly Chain[] };
+
+export interface Branch {
+  readonly ranges: readonly Span[];
+  readonly chain: Chain;
+}
+
+/** So few rules are tried faster than looked up. */
+const FEW = 6;
+/** How often a rule may be copied by one look-up, on average. */
+const COPIES = 4;
+
+interface Split {
+  readonly field: Field;
+  readonly groups: readonly { readonly ranges: readonly Span[]; readonly rules: readonly FlatRule[] }[];
+  readonly longest: number;
+}
+
+const covers = ([range, another]: readonly Span[], whole: Span): boolean =>
+  another === undefined && (range === whole || (range?.first === whole.first && range.last === whole.last));
+
+/** In order, each once. */
+const inOrder = (values: Iterable<Value>): Value[] =>
+  [...new Set(values)].sort((one, other) => (one < other ? -1 : Number(one > other)));
+
+/** Cuts the field at every border of every rule; null when that would copy the rules too often. */
+function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split | null {
+  /** Of each range of each rule, where it begins and what comes behind it. */
+  const edges: Value[] = [];
+  for (const rule of rules) for (const { first, last } of rule[field]) edges.push(first, valueAfter(last));
+  const borders = inOrder([whole.first, ...edges]);
+  const starts = borders.filter((border) => border <= whole.last);
+  const placeOf = new Map(borders.map((border, place) => [border, place]));
+  let room = COPIES * rules.length;
+  /** Of each stretch from one start to the next, the rules that hold there. */
+  const lists: (FlatRule[] | undefined)[] = starts.map(() => undefined);
+  let edge = 0;
+  for (const rule of rules)
+    for (let left = rule[field].length; left > 0; left--) {
+      const from = placeOf.get(edges[edge++] as Value) as number;
+      const end = placeOf.get(edges[edge++] as Value) as number;
+      room -= end - from;
+      if (room < 0) return null;
+      for (let place = from; place < end; place++) {
+        const list = lists[place];
+        if (list === undefined) lists[place] = [rule];
+        else list.push(rule);
+      }
+    }
+  const groups = new Map<string | number, { ranges: Span[]; rules: readonly FlatRule[]; end: number }>();
+  for (const [place, list] of lists.entries()) {
+    const only = list?.[0];
+    if (list === undefined || only === undefined) continue;
+    const key = list.length === 1 ? only.index : list.map((rule) => rule.index).join();
+    const next = borders[place + 1];
+    const range = { first: starts[place] as Value, last: next === undefined ? whole.last : valueBefore(next) };
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { ranges: [range], rules: list, end: place });
+    else {
+      if (group.end === place - 1) range.first = group.ranges.pop()?.first as Value;
+      group.ranges.push(range);
+      group.end = place;
+    }
+  }
+  const found = [...groups.values()];
+  return { field, groups: found, longest: found.reduce((most, { rules }) => Math.max(most, rules.length), 0) };
+}
+
+/** Cut where rules that leave the field open follow on rules that do not, and the other way round. */
+function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule[][] {
+  const runs: FlatRule[][] = [];
+  let open: boolean | null = null;
+  for (const rule of rules) {
+    const now = covers(rule[field], whole);
+    if (now !== open) runs.push([]);
+    runs.at(-1)?.push(rule);
+    open = now;
+  }
+  return runs;
+}
+
+/** `family` says how wide addresses are. */
+export function plant(rules: readonly FlatRule[], family: 4 | 6): Chain {
+  const whole = Object.fromEntries(fields.map((field) => [field, wholeOf(field, family)])) as Record<Field, Span>;
+
+  function grow(list: readonly FlatRule[], left: readonly Field[]): Chain {
+    const tests: Test[] = [];
+    for (const rule of list) {
+      const open = left.filter((field) => !covers(rule[field], whole[field]));
+      tests.push({ rule, fields: open });
+      // Nothing behind a rule that fits everything is ever met.
+      if (open.length === 0) break;
+    }
+    if (tests.length <= FEW) return { kind: "tests", tests };
+    const met = list.slice(0, tests.length);
+    // Ports mean something only once the protocol is known, so it comes first.
+    const candidates = left.includes("protocol") ? (["protocol"] as const) : left;
+    let best: Split | null = null;
+    for (const field of candidates) {
+      const split = splitBy(field, met, whole[field]);
+      if (split !== null && split.longest < (best?.longest ?? Number.POSITIVE_INFINITY)) best = split;
+      if (best !== null && best.longest <= FEW) break;
+    }
+    if (best !== null && (best.field === "protocol" || best.longest <= met.length / 2)) {
+      const { field: done } = best;
+      const rest = left.filter((field) => field !== done);
+      return {
+        kind: "split",
+        field: best.field,
+        branches: best.groups.map(({ ranges, rules }) => ({ ranges, chain: grow(rules, rest) })),
+      };
+    }
+    const runs = candidates.map((field) => runsBy(field, met, whole[field])).filter((runs) => runs.length > 1);
+    const fewest = runs.sort((a, b) => a.length - b.length)[0];
+    if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
+    return { kind: "runs", chains: fewest.map((run) => grow(run, left)) };
+  }
+
+  return grow(rules, fields);
+}

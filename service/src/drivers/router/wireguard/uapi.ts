@@ -1,0 +1,149 @@
+/**
+ * The configuration protocol of user-space WireGuard (https://www.wireguard.com/xplatform/): lines `key=value` on a Unix socket,
+ * an empty line ends a request and its answer. Keys are base64 everywhere but here, where they are hexadecimal. A configuration is
+ * told as its difference to what the device has, so that the sessions of unchanged peers go on.
+ */
+import { connect } from "node:net";
+import { formatAddresses, parseAddresses } from "../../../base/address.ts";
+
+export interface WireguardPeer {
+  /** Base64 of 32 bytes, like all keys. */
+  readonly publicKey: string;
+  readonly presharedKey: string | null;
+  /** `address:port`; null: the peer calls. */
+  readonly endpoint: string | null;
+  readonly keepAlive: number;
+  readonly allowed: readonly string[];
+}
+
+export interface WireguardDevice<P = WireguardPeer> {
+  readonly privateKey: string;
+  readonly listenPort: number;
+  readonly peers: readonly P[];
+}
+
+export interface PeerState extends WireguardPeer {
+  /** Milliseconds since 1970; null: never. */
+  readonly lastHandshake: number | null;
+  readonly received: number;
+  readonly sent: number;
+}
+
+const noKey = "0".repeat(64);
+
+/** Throws unless the text is base64 of 32 bytes. The key is not in the error. */
+export function hexOf(key: string): string {
+  const bytes = Buffer.from(key, "base64");
+  if (bytes.length !== 32 || bytes.toString("base64") !== key) throw new Error("a key is not base64 of 32 bytes");
+  return bytes.toString("hex");
+}
+
+const base64Of = (hex: string): string => Buffer.from(hex, "hex").toString("base64");
+
+const blockOf = (text: string): string => {
+  const block = formatAddresses(4, parseAddresses(text));
+  return block.includes("/") ? block : `${block}/32`;
+};
+
+const sameSet = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((item) => b.includes(item));
+
+function peerLines(desired: WireguardPeer, present: WireguardPeer | undefined): readonly string[] {
+  const allowed = desired.allowed.map(blockOf);
+  const lines: string[] = [];
+  if (present === undefined && desired.presharedKey !== null)
+    lines.push(`preshared_key=${hexOf(desired.presharedKey)}`);
+  if (desired.endpoint !== null && present?.endpoint !== desired.endpoint) lines.push(`endpoint=${desired.endpoint}`);
+  if ((present?.keepAlive ?? 0) !== desired.keepAlive) lines.push(`persistent_keepalive_interval=${desired.keepAlive}`);
+  if (!sameSet(allowed, present?.allowed ?? []))
+    lines.push("replace_allowed_ips=true", ...allowed.map((block) => `allowed_ip=${block}`));
+  return lines.length > 0 || present === undefined ? [`public_key=${hexOf(desired.publicKey)}`, ...lines] : [];
+}
+
+/** The request that makes `present` into `wished`; "" when it is that already. Throws on a key that is none. */
+export function renderDevice(desired: WireguardDevice, present: WireguardDevice): string {
+  const lines: string[] = [];
+  if (desired.privateKey !== present.privateKey) lines.push(`private_key=${hexOf(desired.privateKey)}`);
+  if (desired.listenPort !== present.listenPort) lines.push(`listen_port=${desired.listenPort}`);
+  // A session would outlive its preshared key for three minutes.
+  const isSame = (one: WireguardPeer, other: WireguardPeer): boolean =>
+    one.publicKey === other.publicKey && one.presharedKey === other.presharedKey;
+  // First what goes: a block may have moved from one peer to another.
+  for (const before of present.peers)
+    if (!desired.peers.some((peer) => isSame(peer, before)))
+      lines.push(`public_key=${hexOf(before.publicKey)}`, "remove=true");
+  for (const peer of desired.peers)
+    lines.push(
+      ...peerLines(
+        peer,
+        present.peers.find((before) => isSame(before, peer)),
+      ),
+    );
+  return lines.length === 0 ? "" : `set=1\n${lines.join("\n")}\n\n`;
+}
+
+/** The answer to `get=1`: the device's own lines stand before the first peer's. */
+export function parseDevice(text: string): WireguardDevice<PeerState> {
+  const [own = "", ...others] = text.split(/^(?=public_key=)/m);
+  const valuesOf = (part: string, key: string): readonly string[] =>
+    [...part.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map((match) => match[1] ?? "");
+  const valueOf = (part: string, key: string): string => valuesOf(part, key)[0] ?? "";
+  const keyOf = (part: string, key: string): string | null => {
+    const hex = valueOf(part, key);
+    return hex === "" || hex === noKey ? null : base64Of(hex);
+  };
+  return {
+    privateKey: keyOf(own, "private_key") ?? "",
+    listenPort: Number(valueOf(own, "listen_port")) || 0,
+    peers: others.map((part) => ({
+      publicKey: base64Of(valueOf(part, "public_key")),
+      presharedKey: keyOf(part, "preshared_key"),
+      endpoint: valueOf(part, "endpoint") || null,
+      keepAlive: Number(valueOf(part, "persistent_keepalive_interval")) || 0,
+      allowed: valuesOf(part, "allowed_ip"),
+      lastHandshake: Number(valueOf(part, "last_handshake_time_sec")) * 1000 || null,
+      received: Number(valueOf(part, "rx_bytes")) || 0,
+      sent: Number(valueOf(part, "tx_bytes")) || 0,
+    })),
+  };
+}
+
+/** Rejects when nobody listens at `path`, on an errno, and after `limit` milliseconds. Errors never hold the request. */
+export function askDevice(path: string, request: string, limit = 2000): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${limit} ms`)), limit);
+    let answer = "";
+    let fault: Error = new Error("the answer ends too early");
+    socket.setEncoding("utf8");
+    socket.on("connect", () => socket.write(request));
+    socket.on("data", (chunk: string) => {
+      answer += chunk;
+      if (!answer.endsWith("\n\n")) return;
+      const errno = /^errno=(-?\d+)$/m.exec(answer)?.[1];
+      if (errno === "0") resolve(answer);
+      else fault = new Error(`errno ${errno}`);
+      socket.destroy();
+    });
+    socket.on("error", (error) => {
+      fault = error;
+    });
+    socket.on("close", () => {
+      clearTimeout(timer);
+      reject(new Error(`WireGuard at ${path}: ${fault.message}`, { cause: fault }));
+    });
+  });
+}
+
+/** Calls `lost` once when whoever listens at `path` is gone, or not there. Returns how to stop watching. */
+export function watchDevice(path: string, lost: () => void): () => void {
+  const socket = connect(path);
+  let watching = true;
+  socket.on("error", () => {});
+  socket.on("close", () => watching && lost());
+  socket.unref();
+  return () => {
+    watching = false;
+    socket.destroy();
+  };
+}

@@ -1,0 +1,39 @@
+/** What the service says about itself (docs/spec.md#service-endpoints): operations that no feature has a handler for. */
+import type { serviceOperations } from "@brume/api/service.ts";
+import type { Static } from "typebox";
+import type { Handlers } from "./handler.ts";
+import { json } from "./reply.ts";
+
+export type Readiness = Static<(typeof serviceOperations)["readReadiness"]["answer"]>;
+
+/** Texts may be made when first asked for. */
+export interface Documents {
+  openapi(): string;
+  docs(): string;
+}
+
+export function serviceHandlers(
+  readiness: () => Promise<Readiness>,
+  documents: Documents,
+  metrics: () => Promise<string>,
+): Handlers<keyof typeof serviceOperations> {
+  return {
+    readHealth: { read: async () => ({ answer: { Status: "ok" } }) },
+    readReadiness: {
+      async read() {
+        const answer = await readiness();
+        return answer.Status === "ready" ? { answer } : { answer, status: 503 };
+      },
+    },
+    readOpenapi: { read: async () => ({ answer: null, text: { type: json, body: documents.openapi() } }) },
+    readDocs: {
+      read: async () => ({ answer: "", text: { type: "text/html; charset=utf-8", body: documents.docs() } }),
+    },
+    readMetrics: {
+      read: async () => ({
+        answer: "",
+        text: { type: "text/plain; version=0.0.4; charset=utf-8", body: await metrics() },
+      }),
+    },
+  };
+}

@@ -1,0 +1,193 @@
+/** The firewall check: which questions are none, and that the verdict and its reason are those of the rules. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FirewallRuleInput, PacketInput } from "@brume/api/firewall.ts";
+import fc from "fast-check";
+import { ApiError } from "../../../base/error.ts";
+import { openingsOf } from "../../../drivers/router/model/openings.ts";
+import { checkPacket, judgePacket, type PacketQuestion } from "./check.ts";
+import { normalise } from "./firewall.ts";
+
+const rules: FirewallRuleInput[] = [
+  { Name: "web", Action: "Allow", Protocol: "Tcp", Destination: "10.64.0.10", DestinationPort: "80,443" },
+  { Action: "Deny", Protocol: "Udp", Destination: "internal", SourcePort: "53" },
+  { Name: "out", Action: "Allow", Source: "internal", Destination: "external" },
+  { Action: "Allow", Protocol: "Icmp", Source: "fd99::/16" },
+];
+const network: PacketQuestion = {
+  family6: true,
+  firewall: normalise({ Rules: rules }, { family6: true }),
+  internal: ["10.64.0.8/29", "fd24:1::/64"],
+  edge: ["10.64.0.9", "fd24:1::1", "10.64.255.2"],
+  openings: openingsOf({
+    edgeAddress: "10.64.255.2",
+    dhcp: { enabled: true, router: null, dns: [] },
+    dnsForwarders: [],
+    wireguard: null,
+    tunnels: [{ type: "ipsec", enabled: true }],
+  }),
+  closed: ["169.254.0.0/16", "fe80::/10"],
+};
+const packet = (input: Partial<PacketInput> = {}): PacketInput => ({
+  Protocol: "Tcp",
+  Source: "203.0.113.5",
+  Destination: "10.64.0.10",
+  DestinationPort: 80,
+  ...input,
+});
+const ping = (Source: string, Destination: string): PacketInput => ({ Protocol: "Icmp", Source, Destination });
+const ask = (input: Partial<PacketInput>, asked: Partial<PacketQuestion> = {}) =>
+  judgePacket(packet(input), { ...network, ...asked });
+
+test("what is closed is closed whatever the rules say", () => {
+  const off = normalise({ Enabled: false, Rules: [] }, { family6: true });
+  const closed = (input: Partial<PacketInput>) => {
+    const { Verdict, Rule, Reason } = ask(input, { firewall: off });
+    assert.deepEqual([Verdict, Rule], ["Deny", null]);
+    assert.match(Reason, /is closed to servers/);
+  };
+  closed({ Source: "10.64.0.10", Destination: "169.254.169.254" });
+  closed({ Source: "fd24:1::5", Destination: "fe80::1" });
+  closed({ Source: "169.254.7.7" });
+  // The host itself speaks so.
+  assert.equal(ask({ Source: "169.254.1.1" }).Rule, 1);
+  assert.equal(ask({ Source: "10.64.0.10", Destination: "169.253.255.255" }, { firewall: off }).Verdict, "Allow");
+});
+
+test("the first rule that fits decides, else the default", () => {
+  assert.deepEqual(ask({}), {
+    Verdict: "Allow",
+    Rule: 1,
+    Reason: "Rule 1 (web) is the first that fits, and its Action is Allow.",
+  });
+  assert.deepEqual(ask({ Protocol: "Udp", SourcePort: 53 }), {
+    Verdict: "Deny",
+    Rule: 2,
+    Reason: "Rule 2 is the first that fits, and its Action is Deny.",
+  });
+  assert.deepEqual(ask({ SourcePort: 40_000, DestinationPort: 22 }), {
+    Verdict: "Deny",
+    Rule: null,
+    Reason: "No rule fits, and DefaultRuleAction is Deny.",
+  });
+  assert.equal(ask({ Source: "10.64.0.11", Destination: "198.51.100.1" }).Rule, 3);
+  assert.equal(judgePacket(ping("fd99::1", "fd24:1::5"), network).Rule, 4);
+  assert.equal(judgePacket(ping("203.0.113.5", "10.64.0.10"), network).Verdict, "Deny");
+});
+
+test("a source port that nobody said is told where rules look at it", () => {
+  assert.equal(
+    ask({ DestinationPort: 22 }).Reason,
+    "No rule fits, and DefaultRuleAction is Deny. SourcePort was taken to be 49152.",
+  );
+});
+
+test("rules that are given are judged in place of the stored ones", () => {
+  const Rules: FirewallRuleInput[] = [{ Action: "Deny", Protocol: "Tcp", Source: "203.0.113.0/24" }];
+  const off = { firewall: { ...network.firewall, Enabled: false } };
+  assert.deepEqual([ask({ Rules }).Verdict, ask({ Rules }).Rule], ["Deny", 1]);
+  assert.equal(ask({ Rules }, off).Verdict, "Deny");
+  assert.equal(ask({ Rules: [] }).Verdict, "Deny");
+  assert.equal(ask({ Rules: [], DefaultRuleAction: "Allow" }).Verdict, "Allow");
+});
+
+test("what is not filtered passes", () => {
+  const off = ask({}, { firewall: { ...network.firewall, Enabled: false } });
+  assert.deepEqual(off, { Verdict: "Allow", Rule: null, Reason: "The firewall is not enabled: everything passes." });
+  const inside = ask({ Source: "10.64.0.11", DestinationPort: 22 });
+  assert.deepEqual([inside.Verdict, inside.Rule], ["Allow", null]);
+  assert.match(inside.Reason, /does not cross the edge/);
+});
+
+test("the edge itself takes what the guard lets in, and nothing else", () => {
+  for (const [Protocol, Source, Destination, port, verdict] of [
+    ["Icmp", "203.0.113.5", "10.64.255.2", 0, "Allow"],
+    ["Icmp", "203.0.113.5", "10.64.0.9", 0, "Allow"],
+    ["Icmp", "fd24:1::5", "fd24:1::1", 0, "Allow"],
+    ["Icmp", "10.64.0.10", "10.64.255.2", 0, "Allow"],
+    ["Icmp", "10.64.255.2", "203.0.113.5", 0, "Allow"],
+    ["Tcp", "10.64.0.9", "10.64.0.10", 22, "Allow"],
+    ["Tcp", "203.0.113.5", "10.64.255.2", 22, "Deny"],
+    ["Tcp", "10.64.0.10", "10.64.0.9", 22, "Deny"],
+    ["Udp", "203.0.113.5", "10.64.255.2", 500, "Allow"],
+    ["Udp", "203.0.113.5", "10.64.255.2", 4500, "Allow"],
+    ["Tcp", "203.0.113.5", "10.64.255.2", 500, "Deny"],
+    ["Udp", "10.64.0.10", "10.64.255.2", 500, "Deny"],
+    ["Udp", "203.0.113.5", "10.64.255.2", 51_820, "Deny"],
+    ["Udp", "10.64.0.10", "10.64.0.9", 67, "Allow"],
+    ["Udp", "203.0.113.5", "10.64.0.9", 67, "Deny"],
+    ["Udp", "10.64.0.10", "10.64.0.9", 53, "Deny"],
+  ] as const) {
+    const question = { Protocol, Source, Destination, ...(port > 0 && { DestinationPort: port }) };
+    const { Verdict, Rule } = judgePacket(question, network);
+    assert.deepEqual([Verdict, Rule], [verdict, null], JSON.stringify(question));
+  }
+  const reasonOf = (Source: string) => ask({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
+  assert.equal(
+    reasonOf("203.0.113.5"),
+    "10.64.0.9 is the edge itself, which rules do not filter: from outside it takes echo, UDP 500 (IKE), UDP 4500 (IKE), ESP, and nothing else.",
+  );
+  assert.match(reasonOf("10.64.0.10"), /: from the network it takes echo, UDP 67 \(DHCP\), and nothing else\.$/);
+});
+
+test("a packet that is none of the network's is judged by the rules, and that is said", () => {
+  const { Verdict, Reason } = ask({ Destination: "198.51.100.1", SourcePort: 1 });
+  assert.equal(Verdict, "Deny");
+  assert.match(Reason, /Neither address is in 10\.64\.0\.8\/29 or fd24:1::\/64/);
+});
+
+test("questions that are none", () => {
+  const faults = (input: Partial<PacketInput>, family6 = true) =>
+    checkPacket(input, { family6 }).map(({ pointer, code }) => `${pointer} ${code}`);
+  assert.deepEqual(faults(packet()), []);
+  assert.deepEqual(faults(ping("10.64.0.10", "203.0.113.5")), []);
+  assert.deepEqual(faults({}), []);
+  assert.deepEqual(faults(packet({ Source: "10.0.0.0/8", Destination: "any" })), [
+    "/Source format_invalid",
+    "/Destination format_invalid",
+  ]);
+  assert.deepEqual(faults(packet({ Destination: "2001:db8::1" })), ["/Destination fields_conflict"]);
+  assert.deepEqual(faults(ping("2001:db8::1", "2001:db8::2"), false), [
+    "/Source format_invalid",
+    "/Destination format_invalid",
+  ]);
+  assert.deepEqual(faults({ ...ping("10.0.0.1", "10.0.0.2"), SourcePort: 1, DestinationPort: 2 }), [
+    "/SourcePort port_not_allowed",
+    "/DestinationPort port_not_allowed",
+  ]);
+  assert.deepEqual(faults({ Protocol: "Udp", Source: "10.0.0.1", Destination: "10.0.0.2" }), [
+    "/DestinationPort field_required",
+  ]);
+  assert.deepEqual(faults(packet({ DefaultRuleAction: "Allow" })), ["/DefaultRuleAction fields_conflict"]);
+  assert.deepEqual(faults(packet({ Rules: [{ Action: "Deny", Protocol: "Tcp", Source: "x", SourcePort: "0" }] })), [
+    "/Rules/0/Source format_invalid",
+    "/Rules/0/SourcePort out_of_range",
+  ]);
+});
+
+test("a network without IPv6 judges no packet of it", () => {
+  const isInvalid = (error: unknown) => error instanceof ApiError && error.code === "validation_failed";
+  assert.throws(() => judgePacket(ping("2001:db8::1", "2001:db8::2"), { ...network, family6: false }), isInvalid);
+});
+
+test("every sentence of a fault says what came", () => {
+  const [fault] = checkPacket(packet({ Source: "10.0.0.0/8" }), { family6: true });
+  assert.equal(fault?.detail, 'Source must be one address such as 10.64.0.10, not "10.0.0.0/8".');
+});
+
+test("no text whatever makes it fail, and what passes the check has a verdict", () => {
+  const text = fc.oneof(fc.string({ unit: "binary", maxLength: 64 }), fc.ipV4(), fc.ipV6());
+  fc.assert(
+    fc.property(text, text, fc.constantFrom("Tcp", "Udp", "Icmp"), (Source, Destination, Protocol) => {
+      const question: PacketInput = {
+        Protocol,
+        Source,
+        Destination,
+        ...(Protocol !== "Icmp" && { DestinationPort: 1 }),
+      };
+      if (checkPacket(question, { family6: true }).length > 0) return;
+      assert.ok(judgePacket(question, network).Reason.endsWith("."));
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseAddresses } from "../../base/address.ts";
+import type { NetworkRow } from "../table.ts";
+import { findOutside, meetingPoint, type OutsideSettings } from "./outside.ts";
+import { pack, storedBlock } from "./plan.ts";
+import type { TunnelSettings } from "./vpn/tunnel.ts";
+
+const row = (cidr: string, edge: string): NetworkRow =>
+  ({
+    kind: "public",
+    ...storedBlock(4, parseAddresses(cidr)),
+    edge: pack(4, parseAddresses(edge).first),
+  }) as NetworkRow;
+const network = row("10.64.0.8/29", "10.64.255.2");
+const settings: OutsideSettings = { nat: "always", publicAddress: null, pools: [parseAddresses("10.64.0.0/16")] };
+const ipsec = (PeerEndpoint: string) => ({ Type: "IPsec", PeerEndpoint }) as TunnelSettings;
+const wireguard = (PeerEndpoint: string) => ({ Type: "WireGuard", PeerEndpoint }) as TunnelSettings;
+const tunnels = [ipsec("any"), ipsec("203.0.113.50"), ipsec("10.7.0.1"), ipsec("10.64.255.9"), wireguard("")];
+/** The ways of a machine at two wires. */
+const sourceTo = async (peer: string | null) => (peer?.startsWith("10.") ? "10.7.0.254" : "198.51.100.7");
+const find = async (change: Partial<OutsideSettings> = {}, of = network): Promise<string[]> => {
+  const specs = tunnels.map((tunnel) => ({ spec: JSON.stringify(tunnel) }));
+  const outside = await findOutside(of, specs, { ...settings, ...change }, sourceTo);
+  return tunnels.map((tunnel) => meetingPoint({ ...of, outside }, tunnel));
+};
+
+test("a peer meets the edge at the address that the machine has on the way to it", async () => {
+  const [edge, machine] = ["10.64.255.2", "198.51.100.7"];
+  assert.deepEqual(await find(), [machine, machine, "10.7.0.254", edge, machine]);
+  assert.deepEqual(await find({ publicAddress: "192.0.2.9" }), [
+    "192.0.2.9",
+    "192.0.2.9",
+    "192.0.2.9",
+    edge,
+    "192.0.2.9",
+  ]);
+  assert.deepEqual(await find({ nat: "outside-private" }), [machine, machine, edge, edge, machine]);
+});
+
+test("without translation it is the edge's own", async () => {
+  assert.deepEqual(new Set(await find({ nat: "never" })), new Set(["10.64.255.2"]));
+  assert.deepEqual(new Set(await find({}, row("198.19.0.8/29", "198.19.255.2"))), new Set(["198.19.255.2"]));
+  assert.equal(await findOutside(network, [], settings, sourceTo), null);
+});
+
+test("a machine that knows no way leaves the edge's own", async () => {
+  const specs = [{ spec: JSON.stringify(ipsec("203.0.113.50")) }];
+  for (const none of [async () => null, () => Promise.reject(new Error("silent"))]) {
+    const outside = await findOutside(network, specs, settings, none);
+    assert.equal(meetingPoint({ ...network, outside }, ipsec("203.0.113.50")), "10.64.255.2");
+  }
+});

@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { parseAddresses, type Range } from "../../base/address.ts";
+import * as plan from "./plan.ts";
+
+const pool = parseAddresses("10.64.0.0/16");
+const text = (range: Range | null): string | null => (range === null ? null : plan.cidrOf(plan.storedBlock(4, range)));
+const block = (cidr: string) => plan.storedBlock(4, parseAddresses(cidr));
+
+test("blocks are taken from the lowest place that is free and aligned", () => {
+  const taken: Range[] = [];
+  const take = (size: bigint) => {
+    const found = plan.findBlock([pool], size, taken);
+    if (found !== null) taken.push(found);
+    return text(found);
+  };
+  assert.equal(take(8n), "10.64.0.0/29");
+  assert.equal(take(256n), "10.64.1.0/24");
+  assert.equal(take(8n), "10.64.0.8/29");
+  assert.equal(take(64n), "10.64.0.64/26");
+  assert.equal(take(8n), "10.64.0.16/29");
+});
+
+test("no two blocks of any order of sizes overlap, and all lie in the pools outside of the edges' zone", () => {
+  const sizes = fc.array(fc.constantFrom(4n, 8n, 16n, 32n, 64n, 128n, 256n), { maxLength: 60 });
+  fc.assert(
+    fc.property(sizes, fc.integer({ min: 20, max: 26 }), (wanted, prefix) => {
+      const pools = plan.blockPools([parseAddresses(`10.0.0.0/${prefix}`), parseAddresses("10.9.0.0/24")]);
+      const taken: Range[] = [];
+      for (const size of wanted) {
+        const found = plan.findBlock(pools, size, taken);
+        if (found === null) continue;
+        assert.equal(found.last - found.first + 1n, size);
+        assert.equal(found.first % size, 0n);
+        assert.ok(pools.some(({ first, last }) => found.first >= first && found.last <= last));
+        assert.ok(!taken.some(({ first, last }) => found.first <= last && first <= found.last));
+        taken.push(found);
+      }
+    }),
+  );
+});
+
+test("a free block is found whenever there is one", () => {
+  const small = parseAddresses("10.0.0.0/28");
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.integer({ min: 0, max: 15 })), (used) => {
+      const taken = used.map((offset) => ({ first: small.first + BigInt(offset), last: small.first + BigInt(offset) }));
+      const free = [0, 4, 8, 12].find((start) => !used.some((offset) => offset >= start && offset < start + 4));
+      assert.equal(
+        plan.findBlock([small], 4n, taken)?.first,
+        free === undefined ? undefined : small.first + BigInt(free),
+      );
+    }),
+  );
+});
+
+test("edges stand together at the end of the pool until that is full", () => {
+  const taken: Range[] = [];
+  const take = () => {
+    const found = plan.findEdge([pool], taken);
+    if (found !== null) taken.push({ first: found, last: found });
+    return found === null ? null : plan.addressOf(4, found);
+  };
+  assert.equal(take(), "10.64.255.1");
+  assert.equal(take(), "10.64.255.2");
+  for (let more = 0; more < 253; more++) take();
+  assert.equal(take(), "10.64.255.0");
+  assert.equal(take(), "10.64.254.255");
+  assert.equal(plan.findEdge([parseAddresses("10.0.0.0/30")], [parseAddresses("10.0.0.0/30")]), null);
+});
+
+const countIn = (taken: readonly string[]) => async (first: string, last: string) =>
+  taken.filter((ip) => ip >= first && ip <= last).length;
+
+test("servers get the lowest address that is free and not the gateway's", async () => {
+  const one = block("10.64.0.8/29");
+  const gateway = plan.pack(4, parseAddresses("10.64.0.9").first);
+  const taken: string[] = [];
+  const take = () => plan.findSeat(one, gateway, countIn(taken));
+  for (let next = await take(); next !== null; next = await take()) taken.push(next);
+  assert.deepEqual(taken.map(plan.showAddress), ["10.64.0.10", "10.64.0.11", "10.64.0.12", "10.64.0.13", "10.64.0.14"]);
+  assert.equal(plan.countSeats(one, gateway), 5);
+  assert.equal(plan.countSeats(one, null), 6);
+});
+
+test("the lowest free address is found whichever are taken, without reading them", async () => {
+  const one = block("10.0.0.0/27");
+  const at = (offset: number) => plan.pack(4, plan.rangeOf(one).first + BigInt(offset));
+  const offsets = fc.uniqueArray(fc.integer({ min: 1, max: 30 }), { maxLength: 30 });
+  const gateways = fc.option(fc.integer({ min: 0, max: 40 }));
+  await fc.assert(
+    fc.asyncProperty(offsets, gateways, async (taken, gateway) => {
+      const free = Array.from({ length: 30 }, (_, index) => index + 1).find(
+        (offset) => offset !== gateway && !taken.includes(offset),
+      );
+      const held = taken.filter((offset) => offset !== gateway).map(at);
+      let asked = 0;
+      const count = (first: string, last: string) => countIn(held)(first, last).finally(() => (asked += 1));
+      const found = await plan.findSeat(one, gateway === null ? null : at(gateway), count);
+      assert.equal(found, free === undefined ? null : at(free));
+      assert.ok(asked <= 6, `${asked} questions`);
+    }),
+  );
+});
+
+test("what is stored is shown again", () => {
+  const one = block("172.16.4.0/22");
+  assert.deepEqual(one, { first: "ac100400", last: "ac1007ff" });
+  assert.equal(plan.cidrOf(one), "172.16.4.0/22");
+  assert.equal(plan.maskOf(22), "255.255.252.0");
+  const first6 = plan.pack(6, parseAddresses("fd24:0:0:7::/64").first);
+  assert.equal(plan.cidr6Of(first6), "fd24:0:0:7::/64");
+  assert.equal(plan.gateway6Of(first6), "fd24:0:0:7::1");
+  assert.equal(plan.address6Of(first6, one, plan.pack(4, parseAddresses("172.16.4.10").first)), "fd24:0:0:7::a");
+});
+
+test("capacities are prefix lengths or numbers of addresses", () => {
+  for (const [given, expected] of [
+    ["29", 29],
+    ["/24", 24],
+    ["30", 30],
+    ["8", 29],
+    ["256", 24],
+    [" 64 ", 26],
+    ["/8", null],
+    ["31", null],
+    ["23", null],
+    ["12", null],
+    ["512", null],
+    ["", null],
+    ["x", null],
+  ] as const)
+    assert.equal(plan.readCapacity(given), expected, given);
+});
+
+test("private blocks: as wished, around the gateway, or the lowest free /24", () => {
+  const planned = (input: Parameters<typeof plan.planPrivate>[0], taken: string[] = []) => {
+    const found = plan.planPrivate(input, taken.map(block));
+    if (found === null) return null;
+    if ("reason" in found) return found.field;
+    return [plan.cidrOf(found.block), found.gateway === null ? "" : plan.showAddress(found.gateway)];
+  };
+  assert.deepEqual(planned({}), ["172.16.0.0/24", ""]);
+  assert.deepEqual(planned({}, ["172.16.0.0/24", "172.16.1.0/25"]), ["172.16.2.0/24", ""]);
+  assert.deepEqual(planned({ Gateway: "192.168.7.1" }), ["192.168.7.0/24", "192.168.7.1"]);
+  assert.deepEqual(planned({ CIDR: "10.0.0.0/16", Gateway: "10.0.3.4" }), ["10.0.0.0/16", "10.0.3.4"]);
+  for (const input of [
+    { CIDR: "10.0.0.0/15" },
+    { CIDR: "10.0.0.0/30" },
+    { CIDR: "11.0.0.0/24" },
+    { CIDR: "10.0.0.1/24" },
+    { CIDR: "10.0.0.0/024" },
+    { CIDR: "10.0.0.0-10.0.0.255" },
+    { CIDR: "10.0.0.0" },
+    { CIDR: "fd00::/24" },
+  ])
+    assert.equal(planned(input), "CIDR", input.CIDR);
+  const refused = plan.planPrivate({ CIDR: "10.0.0.5/24" }, []);
+  assert.match(refused !== null && "reason" in refused ? refused.reason : "", /without host bits/);
+  for (const input of [
+    { Gateway: "8.8.8.8" },
+    { Gateway: "nonsense" },
+    { Gateway: "10.0.0.0/24" },
+    { CIDR: "10.0.0.0/24", Gateway: "10.0.1.1" },
+    { CIDR: "10.0.0.0/24", Gateway: "10.0.0.255" },
+    { CIDR: "10.0.0.0/24", Gateway: "10.0.0.0" },
+  ])
+    assert.equal(planned(input), "Gateway", JSON.stringify(input));
+});
+
+test("what the world does not route is private", () => {
+  for (const cidr of ["10.64.0.0/16", "192.168.1.0/29", "100.64.0.0/24", "172.31.255.0/24"])
+    assert.equal(plan.isPrivate(block(cidr)), true, cidr);
+  for (const cidr of ["198.51.100.0/24", "8.8.8.0/29", "172.32.0.0/24"])
+    assert.equal(plan.isPrivate(block(cidr)), false, cidr);
+});

@@ -1,0 +1,142 @@
+/** Networks as answers: rows of the table, and what the machine says of them, in the forms of the contract. */
+import { formatDate, type Labels } from "@brume/api/common.ts";
+import type { Network, NetworkLink, PublicNetwork } from "@brume/api/network.ts";
+import type { PeerDialect, Tunnel, TunnelPeer } from "@brume/api/vpn.ts";
+import type { WorkError } from "@brume/api/work.ts";
+import type { Sealer } from "../../base/secret.ts";
+import type { NetworkStatus, TunnelSpec } from "../../drivers/router/interface.ts";
+import type { NearEnd, Secrets } from "../../drivers/router/model/peertext.ts";
+import type { NetworkAggregate } from "../aggregate.ts";
+import type { LinkRow, NetworkRow, TunnelRow } from "../table.ts";
+import { abridge, createFirewallParser, firewallOf, showFirewall } from "./firewall/firewall.ts";
+import { firstWireguardPort } from "./networkspec.ts";
+import { meetingPoint } from "./outside.ts";
+import { address6Of, cidr6Of, cidrOf, gateway6Of, macOf, maskOf, prefixOf, showAddress } from "./plan.ts";
+import { describePeer, renderConfig } from "./vpn/peer.ts";
+import { openKey, readTunnel, showTunnel, type TunnelSettings, toSpec } from "./vpn/tunnel.ts";
+
+export interface View {
+  /** How it stands on the machine, for counters; null: they are not shown. */
+  readonly live: Pick<NetworkStatus, "rules"> | null;
+  /** Opens shared keys for one who may see them; null: they stay empty. */
+  readonly secrets: Sealer | null;
+  /** In whose words the far end's configuration is. */
+  readonly peer?: PeerDialect | undefined;
+}
+
+const readLabels = (row: { readonly labels: string }): Labels => JSON.parse(row.labels) as Labels;
+const readError = ({ error }: NetworkRow): WorkError | null =>
+  error === null ? null : (JSON.parse(error) as WorkError);
+const textOf = (address: string | null): string => (address === null ? "" : showAddress(address));
+
+export const publicState = ({ state }: NetworkRow): PublicNetwork["State"] => (state === "New" ? "FromPool" : state);
+
+const showLink = (link: LinkRow, network: NetworkRow): NetworkLink => ({
+  LinkState: link.state,
+  IP: showAddress(link.ip),
+  MAC: macOf(link.id),
+  ServerID: link.server_id,
+  LinkID: link.id,
+  IP6: network.first6 === null ? "" : address6Of(network.first6, network, link.ip),
+});
+
+/** What the far end of a tunnel must know of this one. */
+function nearEnd(network: NetworkRow, tunnel: TunnelSettings): NearEnd {
+  const { wireguard_public: publicKey, wireguard_port } = network;
+  return {
+    address: meetingPoint(network, tunnel),
+    wireguard: publicKey === null ? null : { publicKey, listenPort: wireguard_port ?? firstWireguardPort },
+  };
+}
+
+/** Without the key itself; whether there is one shows in what its far end is told. */
+const specFor = (row: TunnelRow): TunnelSpec => toSpec(readTunnel(row), row.shared_key === null ? null : "");
+
+/** The tunnel's configuration for its far end. Throws `validation_failed` for words that do not fit the tunnel. */
+export const showPeer = (row: TunnelRow, network: NetworkRow, peer?: PeerDialect, secrets?: Secrets): TunnelPeer =>
+  describePeer(specFor(row), nearEnd(network, readTunnel(row).settings), peer, secrets);
+
+function showOneTunnel(row: TunnelRow, network: NetworkRow, { secrets, peer }: View): Tunnel {
+  const stored = readTunnel(row);
+  const near = nearEnd(network, stored.settings);
+  return showTunnel(stored, {
+    state: row.generation <= network.applied ? "Active" : "New",
+    sharedKey: secrets === null ? "" : openKey(row, secrets),
+    wireguard: near.wireguard,
+    peerConfig: renderConfig(specFor(row), near, peer),
+  });
+}
+
+export function showPublicNetwork(whole: NetworkAggregate, view: View, parse = firewallOf): PublicNetwork {
+  const { network } = whole;
+  const Firewall = showFirewall(parse(network), {
+    confirmBy: network.confirm_by,
+    // What the machine counts are the rules in force, which may still be the ones before.
+    counts: view.live !== null && network.applied === network.generation ? view.live.rules : null,
+  });
+  return showWith(Firewall, whole, view);
+}
+
+function showWith(
+  Firewall: PublicNetwork["Firewall"],
+  { network, links, tunnels }: NetworkAggregate,
+  view: View,
+): PublicNetwork {
+  const { first6 } = network;
+  return {
+    Id: network.id,
+    Name: network.name,
+    State: publicState(network),
+    Mask: maskOf(prefixOf(network)),
+    Gateway: textOf(network.gateway),
+    CIDR: cidrOf(network),
+    EdgeExternalIp: textOf(network.edge),
+    LinkedServers: links.map((link) => showLink(link, network)),
+    IsDHCP: network.is_dhcp === 1,
+    DCLocation: network.location,
+    NetworkCapacity: String(prefixOf(network)),
+    Type: "PublicClient",
+    Bandwidth: network.bandwidth,
+    Firewall,
+    Vpn: { Tunnels: tunnels.map((row) => showOneTunnel(row, network, view)) },
+    DateCreate: formatDate(network.created),
+    Generation: network.generation,
+    AppliedGeneration: network.applied,
+    Error: readError(network),
+    CIDR6: first6 === null ? null : cidr6Of(first6),
+    Gateway6: first6 === null ? null : gateway6Of(first6),
+    Labels: readLabels(network),
+  };
+}
+
+export function showNetwork(network: NetworkRow, links: readonly LinkRow[]): Network {
+  return {
+    ID: network.id,
+    Name: network.name,
+    State: network.state === "New" ? "New" : "Active",
+    Mask: maskOf(prefixOf(network)),
+    Gateway: textOf(network.gateway),
+    Bandwidth: network.bandwidth,
+    LinkedServers: links.map((link) => showLink(link, network)),
+    IsDHCP: network.is_dhcp === 1,
+    DCLocation: network.location,
+    NetworkCapacity: String(prefixOf(network)),
+    Type: "PrivateClient",
+    CIDR: cidrOf(network),
+    DateCreate: formatDate(network.created),
+    Error: readError(network),
+    Labels: readLabels(network),
+  };
+}
+
+/** As events and the audit tell of it: without secrets and counters, and of a large firewall only what `other` has not. */
+export function showForEvent(
+  whole: NetworkAggregate,
+  other: NetworkRow | null,
+  parse = createFirewallParser(),
+): { readonly resource: "publicnetwork" | "network"; readonly data: unknown } {
+  const { network } = whole;
+  if (network.kind === "private") return { resource: "network", data: showNetwork(network, whole.links) };
+  const Firewall = abridge(parse(network), other && parse(other), network.confirm_by);
+  return { resource: "publicnetwork", data: showWith(Firewall, whole, { live: null, secrets: null }) };
+}

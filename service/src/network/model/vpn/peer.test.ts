@@ -1,0 +1,74 @@
+/** The far end's configuration: which words there are for which tunnel, and the code that a telephone reads. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { peerDialectNames, peerDialects, TunnelPeer } from "@brume/api/vpn.ts";
+import { Check } from "typebox/value";
+import type { TunnelSpec } from "../../../drivers/router/interface.ts";
+import { ipsecDialects, wireguardDialects } from "../../../drivers/router/model/peerconfig.ts";
+import { describePeer, renderConfig } from "./peer.ts";
+
+const common = { id: 3, enabled: true, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["10.0.0.0/24"] };
+const ipsec: TunnelSpec = {
+  ...common,
+  type: "ipsec",
+  ikeVersion: 2,
+  encryption: "aes256",
+  digest: "sha256",
+  dhGroup: 14,
+  perfectForwardSecrecy: true,
+  sharedKey: "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu",
+  localIdentity: "10.64.255.2",
+  peer: "203.0.113.50",
+  peerIdentity: "203.0.113.50",
+};
+const wireguard: TunnelSpec = {
+  ...common,
+  type: "wireguard",
+  peerPublicKey: Buffer.alloc(32, 1).toString("base64"),
+  presharedKey: null,
+  endpoint: null,
+  keepAlive: 25,
+};
+const near = {
+  address: "10.64.255.2",
+  wireguard: { publicKey: Buffer.alloc(32, 2).toString("base64"), listenPort: 51_820 },
+};
+
+test("the contract promises the dialects that there are", () => {
+  assert.deepEqual(peerDialects.IPsec, Object.keys(ipsecDialects));
+  assert.deepEqual(peerDialects.WireGuard, Object.keys(wireguardDialects));
+  assert.deepEqual(new Set([...peerDialects.IPsec, ...peerDialects.WireGuard]), new Set(peerDialectNames));
+});
+
+test("each tunnel is told in each dialect of its type, and refuses the others by name", () => {
+  for (const [spec, dialects] of [
+    [ipsec, peerDialects.IPsec],
+    [wireguard, peerDialects.WireGuard],
+  ] as const)
+    for (const peer of peerDialectNames) {
+      if (!(dialects as readonly string[]).includes(peer)) {
+        assert.throws(
+          () => describePeer(spec, near, peer),
+          (error: { errors: object[] }) => {
+            assert.partialDeepStrictEqual(error.errors, [{ pointer: "?peer", code: "query_invalid" }]);
+            return true;
+          },
+        );
+        assert.equal(renderConfig(spec, near, peer), renderConfig(spec, near));
+        continue;
+      }
+      const told = describePeer(spec, near, peer);
+      assert.ok(Check(TunnelPeer, told));
+      assert.deepEqual([told.Peer, told.Config], [peer, renderConfig(spec, near, peer)]);
+      assert.equal(told.Qr !== "", peer === "wg-quick");
+    }
+  assert.equal(describePeer(ipsec, near).Peer, "strongswan");
+  assert.equal(describePeer(wireguard, near).Peer, "wg-quick");
+});
+
+test("the largest configuration fits into a code", () => {
+  const blocks = Array.from({ length: 16 }, (_, i) => `100.100.${100 + i}.100/32`);
+  const { Qr, Config } = describePeer({ ...wireguard, localSubnets: blocks, peerSubnets: blocks }, near);
+  assert.match(Qr, /^<svg [^>]*viewBox=/);
+  assert.ok(Config.includes(blocks.join(", ")));
+});

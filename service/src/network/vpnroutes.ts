@@ -1,0 +1,164 @@
+/** The tunnels of a public network: set the whole list, ask how they are, read what the far end needs. */
+import type { TunnelPeer } from "@brume/api/vpn.ts";
+import { ApiError } from "../base/error.ts";
+import { createPrivate, publicKeyOf } from "../drivers/router/model/wireguardkey.ts";
+import type { Handlers } from "../http/handler.ts";
+import type { Tx } from "../store/db.ts";
+import { nextGeneration } from "./change.ts";
+import { changePublic, getPublic, type NetworkContext, requireProjectQuota } from "./context.ts";
+import { cidrOf, showAddress } from "./model/plan.ts";
+import { showPeer } from "./model/show.ts";
+import { checkTunnels, failsTunnelOnly, type PlannedTunnel, planTunnels, type TunnelPlan } from "./model/vpn/plan.ts";
+import { createSharedKey } from "./model/vpn/sharedkey.ts";
+import { showStatus } from "./model/vpn/status.ts";
+import { openKey, readTunnel, writeSettings } from "./model/vpn/tunnel.ts";
+import * as table from "./table.ts";
+import { readReach } from "./tunnelreach.ts";
+
+const engines = { IPsec: "ipsec", WireGuard: "wireguard" } as const;
+
+/** Throws `engine_unavailable` for an enabled tunnel that the router of this installation cannot make. */
+function holdEngines({ tunnels }: TunnelPlan, { offers }: NetworkContext): void {
+  for (const { settings, changed } of tunnels)
+    if (changed && settings.Enabled && !offers[engines[settings.Type]])
+      throw new ApiError("engine_unavailable", `There is no engine for tunnels of type ${settings.Type} on this host.`);
+}
+
+type Names = "configureVpn" | "readVpnStatus" | "readTunnelPeer" | "issueTunnelPeer";
+
+/** Throws `tunnel_not_found`. */
+const tunnelOf = (rows: readonly table.TunnelRow[], network: number, id: number): table.TunnelRow => {
+  const row = rows.find((one) => one.id === id);
+  if (row === undefined) throw new ApiError("tunnel_not_found", `There is no tunnel ${id} in network ${network}.`);
+  return row;
+};
+
+export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
+  const { sealer, random, live, nat } = tools;
+
+  /** Makes the stored tunnels those of the plan; new ones come with the network's generation `generation`. */
+  async function store(tx: Tx, network: table.NetworkRow, plan: TunnelPlan, generation: number): Promise<void> {
+    await table.deleteTunnels(tx, plan.removed);
+    for (const tunnel of plan.tunnels) {
+      const row = rowOf(tunnel);
+      if (tunnel.id === null) await table.insertTunnel(tx, { network_id: network.id, generation, is_up: 0, ...row });
+      else if (tunnel.changed) await table.updateTunnel(tx, tunnel.id, row);
+    }
+  }
+
+  const rowOf = ({ place, settings, sharedKey, labels }: PlannedTunnel) => ({
+    place,
+    spec: writeSettings(settings),
+    shared_key: sharedKey === null ? null : sealer.seal(sharedKey),
+    labels: JSON.stringify(labels),
+  });
+
+  /** The lowest port that no other edge has: behind one address each needs its own. */
+  async function freePort(tx: Tx): Promise<number> {
+    await table.lockPorts(tx);
+    const taken = await table.listWireguardPorts(tx);
+    for (let port = tools.wireguardPort; port <= 65_535; port++) if (!taken.has(port)) return port;
+    throw new ApiError("pool_exhausted", "No UDP port for WireGuard is free.");
+  }
+
+  /**
+   * The edge's own key pair and port, made with its first WireGuard tunnel. What a dry run would make shows nobody a key that will
+   * not be.
+   */
+  async function keysFor(
+    tx: Tx,
+    network: table.NetworkRow,
+    { tunnels }: TunnelPlan,
+    dryRun: boolean,
+  ): Promise<Partial<table.NetworkRow>> {
+    if (network.wireguard !== null || !tunnels.some(({ settings }) => settings.Type === "WireGuard")) return {};
+    const privateKey = createPrivate(random);
+    return {
+      wireguard: sealer.seal(privateKey),
+      wireguard_public: dryRun ? "" : publicKeyOf(privateKey),
+      wireguard_port: await freePort(tx),
+    };
+  }
+
+  return {
+    configureVpn: {
+      check: (body) => checkTunnels({ Tunnels: body.Tunnels ?? [] }),
+      spares: failsTunnelOnly,
+      change: ({ body, ...request }, tx) =>
+        changePublic(tools, request, tx, async ({ network, tunnels }) => {
+          const known = tunnels.map((row) => ({ ...readTunnel(row), sharedKey: openKey(row, sealer) }));
+          const near = {
+            cidr: cidrOf(network),
+            edgeAddress: showAddress(network.edge ?? ""),
+            publicKey: network.wireguard_public,
+          };
+          // New secrets of a dry run are empty.
+          const sharedKey = () => (request.dryRun ? "" : createSharedKey(random));
+          const plan = planTunnels(known, body, near, { sharedKey }, request.elementErrors);
+          holdEngines(plan, tools);
+          await requireProjectQuota(tx, request.caller, "Tunnels", 0, plan.tunnels.length);
+          if (plan.removed.length === 0 && plan.tunnels.every(({ changed }) => !changed)) return null;
+          await store(tx, network, plan, nextGeneration(network));
+          const outside = await tools.locate(
+            network,
+            plan.tunnels.map(({ settings }) => ({ spec: writeSettings(settings) })),
+          );
+          return { ...(await keysFor(tx, network, plan, request.dryRun)), outside };
+        }),
+    },
+    readVpnStatus: {
+      async read({ params, caller }, db) {
+        const network = await getPublic(db, caller, params.id);
+        const tunnels = await table.listTunnels(db, network.id);
+        const status = tunnels.length === 0 ? null : await live.of(network.id);
+        const words = new Map(status?.tunnels.map((one) => [one.id, one]));
+        const stored = tunnels.map(readTunnel);
+        const reach = await readReach(db, network, stored, { nat, held: status?.heldPorts ?? [] });
+        const answer = stored.map((tunnel) =>
+          showStatus(tunnel, status === null ? "silent" : (words.get(tunnel.id) ?? "absent"), reach(tunnel)),
+        );
+        return { answer };
+      },
+    },
+    readTunnelPeer: {
+      async read({ params, query, caller }, db) {
+        const network = await getPublic(db, caller, params.id);
+        const row = tunnelOf(await table.listTunnels(db, network.id), network.id, params.tunnelId);
+        return { answer: showPeer(row, network, query.peer) };
+      },
+    },
+    issueTunnelPeer: {
+      async change({ params, query, ...request }, tx) {
+        let answer: TunnelPeer | undefined;
+        const outcome = await changePublic(tools, { params, ...request }, tx, async ({ network, tunnels }) => {
+          const row = tunnelOf(tunnels, network.id, params.tunnelId);
+          const { settings } = readTunnel(row);
+          const sharedKey = openKey(row, sealer);
+          // What a dry run makes shows nobody a key that will not be.
+          if (request.dryRun) {
+            answer = showPeer(row, network, query.peer);
+            return null;
+          }
+          if (settings.Type !== "WireGuard") {
+            answer = showPeer(row, network, query.peer, { sharedKey, privateKey: null });
+            return null;
+          }
+          const privateKey = createPrivate(random);
+          answer = showPeer(row, network, query.peer, { sharedKey, privateKey });
+          const spec = writeSettings({ ...settings, PeerPublicKey: publicKeyOf(privateKey) });
+          await table.updateTunnel(tx, row.id, { spec });
+          return {};
+        });
+        if (answer === undefined) throw new Error("nothing was issued");
+        return {
+          answer,
+          changes: outcome.changes,
+          async refresh(ms) {
+            await outcome.refresh?.(ms);
+            return undefined;
+          },
+        };
+      },
+    },
+  };
+}

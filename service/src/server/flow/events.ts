@@ -1,0 +1,91 @@
+/** Events of servers, actions, groups and images, each in the transaction of what it tells of. */
+
+import { showImage } from "../../catalog/model/show.ts";
+import type { ImageRow } from "../../catalog/table.ts";
+import { append, type NewEvent } from "../../engine/event.ts";
+import type { Task } from "../../engine/task.ts";
+import type { Tx } from "../../store/db.ts";
+import { listLinkedNetworks, showLink } from "../links.ts";
+import { showAction, showBatch, showServer } from "../model/show.ts";
+import { type BatchRow, listMembers, listServerKeys, type ServerRow } from "../table.ts";
+import type { Cause, Facts, FlowContext } from "./context.ts";
+
+const blame = (by: Cause | null): Pick<NewEvent, "token" | "request"> => ({
+  token: by?.token ?? null,
+  request: by?.request ?? null,
+});
+
+type Seeing = Pick<FlowContext, "clock" | "machineStatus">;
+
+async function describe({ machineStatus }: Seeing, tx: Tx, row: ServerRow) {
+  const links = (await listLinkedNetworks(tx, row.id)).map(showLink);
+  const keys = await listServerKeys(tx, row.id);
+  return showServer(row, { links, keys, password: "", isOn: machineStatus.power(row.id) });
+}
+
+export async function emitServerEvent(
+  tools: Seeing,
+  tx: Tx,
+  row: ServerRow,
+  what: "created" | "changed" | "crashed" | "deleted",
+  by: Cause | null,
+): Promise<void> {
+  const data = what === "deleted" ? null : JSON.stringify(await describe(tools, tx, row));
+  const type = `server.${what}`;
+  const { project_id: project, id } = row;
+  await append(tx, [{ type, date: tools.clock.now(), project, resource: "server", id, ...blame(by), data }]);
+}
+
+/** Nothing for work that is no action. */
+export async function emitActionEvent(
+  { clock }: Pick<FlowContext, "clock">,
+  tx: Tx,
+  task: Task,
+  what: "created" | "changed" | "ended",
+): Promise<void> {
+  const action = showAction(task);
+  if (action === null) return;
+  const { by = null } = task.facts as Partial<Facts>;
+  const event: NewEvent = {
+    type: `action.${what}`,
+    date: clock.now(),
+    project: task.project,
+    resource: "action",
+    id: task.id,
+    parent: task.subject.id,
+    ...blame(by),
+    data: JSON.stringify(action),
+  };
+  await append(tx, [event]);
+}
+
+export async function emitBatchEvent(
+  tools: Seeing,
+  tx: Tx,
+  row: BatchRow,
+  what: "changed" | "deleted",
+  by: Cause | null,
+): Promise<void> {
+  const servers = [];
+  if (what === "changed")
+    for (const member of await listMembers(tx, row.id)) servers.push(await describe(tools, tx, member));
+  const data = what === "deleted" ? null : JSON.stringify(showBatch(row, servers));
+  const type = `batch.${what}`;
+  const { project_id: project, id } = row;
+  await append(tx, [{ type, date: tools.clock.now(), project, resource: "batch", id, ...blame(by), data }]);
+}
+
+export async function emitImageEvent(
+  { clock }: Pick<FlowContext, "clock">,
+  tx: Tx,
+  row: ImageRow,
+  what: "created" | "changed" | "deleted",
+  by: Cause | null,
+): Promise<void> {
+  // Nobody hears of stock images, since they are nobody's.
+  if (row.project_id === null) return;
+  const data = what === "deleted" ? null : JSON.stringify(showImage(row));
+  const type = `image.${what}`;
+  const { project_id: project, id } = row;
+  await append(tx, [{ type, date: clock.now(), project, resource: "image", id, ...blame(by), data }]);
+}

@@ -1,0 +1,36 @@
+/** Where a server is linked: its links with their networks, and how they look in answers. */
+import type { ServerLink } from "@brume/api/server.ts";
+import { address6Of, macOf, maskOf, prefixOf, showAddress } from "../network/model/plan.ts";
+import { findNetwork, type LinkRow, listLinksOfServer, type NetworkRow } from "../network/table.ts";
+import type { Reader } from "../store/db.ts";
+
+export interface LinkedNetwork {
+  readonly link: LinkRow;
+  readonly network: NetworkRow;
+}
+
+/** In order of the links' ids. */
+export async function listLinkedNetworks(db: Reader, server: number): Promise<LinkedNetwork[]> {
+  const places: LinkedNetwork[] = [];
+  for (const link of await listLinksOfServer(db, server)) {
+    const network = await findNetwork(db, link.network_id);
+    if (network !== undefined) places.push({ link, network });
+  }
+  return places;
+}
+
+const types = { shared: "PublicShared", public: "PublicClient", private: "PrivateClient" } as const;
+
+export const showLink = ({ link, network }: LinkedNetwork): ServerLink => ({
+  LinkID: link.id,
+  NetworkID: network.id,
+  LinkState: link.state,
+  NetworkType: types[network.kind],
+  NetworkName: network.name,
+  IP: showAddress(link.ip),
+  MAC: macOf(link.id),
+  Mask: maskOf(prefixOf(network)),
+  Gateway: network.gateway === null ? "" : showAddress(network.gateway),
+  Bandwidth: link.bandwidth,
+  IP6: network.first6 === null ? "" : address6Of(network.first6, network, link.ip),
+});

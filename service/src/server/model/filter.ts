@@ -1,0 +1,31 @@
+/** Filters of the list of servers beyond those that every list has (docs/spec.md#lists). Joined by AND; words in any letter case. */
+
+import type { Query } from "@brume/api/operation.ts";
+import type { ServerLink, serverOperations } from "@brume/api/server.ts";
+import type { ServerRow } from "../table.ts";
+
+type Filters = Pick<Query<typeof serverOperations.listServers>, "batch" | "location" | "network" | "ip">;
+
+const words = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "");
+
+/** `links` are those of the row. */
+export function serverFilter(filters: Filters): (row: ServerRow, links: readonly ServerLink[]) => boolean {
+  const { batch } = filters;
+  const location = filters.location === undefined ? null : words(filters.location);
+  const network = filters.network === undefined ? null : words(filters.network);
+  const ip = filters.ip === undefined ? null : words(filters.ip);
+  return (row, links) =>
+    (batch === undefined || row.batch_id === batch) &&
+    (location?.includes(row.location.toLowerCase()) ?? true) &&
+    (network === null ||
+      links.some(
+        ({ NetworkID, NetworkName }) =>
+          network.includes(String(NetworkID)) || network.includes(NetworkName.toLowerCase()),
+      )) &&
+    (ip === null || links.some(({ IP, IP6 }) => ip.includes(IP) || (IP6 !== "" && ip.includes(IP6))));
+}

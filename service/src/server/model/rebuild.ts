@@ -1,0 +1,71 @@
+/** The plan of a rebuild: another disk under the same server (docs/spec.md#server-endpoints). */
+import type { ServerRebuild } from "@brume/api/server.ts";
+import { ApiError, fieldError, invalidFields } from "../../base/error.ts";
+import { chooseImage, isAbsent, requireUsable } from "../../catalog/model/rules.ts";
+import type { ImageRow, SshKeyRow } from "../../catalog/table.ts";
+import type { ServerRow } from "../table.ts";
+import {
+  checkServerInput,
+  checkUserData,
+  chooseKeys,
+  type References,
+  requireDiskSize,
+  requireImageInLocation,
+} from "./plan.ts";
+import type { Sizes } from "./resize.ts";
+
+export interface RebuildPlan {
+  readonly image: ImageRow;
+  /** Null: as before. */
+  readonly keys: readonly SshKeyRow[] | null;
+  /** Undefined: as before; null: none. */
+  readonly userData: string | null | undefined;
+}
+
+export const checkRebuild = (body: Partial<ServerRebuild>) =>
+  checkServerInput({
+    spec: { ...(body.UserData !== undefined && { UserData: body.UserData }) },
+    at: (field) => `/${field}`,
+  });
+
+/** Throws `server_protected`. */
+export function requireUnprotected({ id, is_protected }: Pick<ServerRow, "id" | "is_protected">): void {
+  if (is_protected === 1) throw new ApiError("server_protected", `Server ${id} is protected (IsProtected).`);
+}
+
+/**
+ * `sizes` are those when its turn comes. Throws `validation_failed` with all that is not there or does not fit; then, alone,
+ * `image_not_ready`, `location_mismatch`, `disk_too_small`.
+ */
+export function planRebuild(
+  body: ServerRebuild,
+  server: ServerRow,
+  sizes: Sizes,
+  references: Pick<References, "images" | "keys">,
+): RebuildPlan {
+  const faults = checkRebuild(body);
+  const isGiven = body.ImageId !== undefined && !isAbsent(body.ImageId);
+  const found = chooseImage(references.images, isGiven ? body.ImageId : String(server.image_id), "/ImageId");
+  const image = "pointer" in found ? null : found;
+  if ("pointer" in found) faults.push(found);
+  const chosen = body.SshKeys && chooseKeys(body.SshKeys, references.keys, image?.family ?? null, "/SshKeys");
+  faults.push(...(chosen?.faults ?? []), ...checkUserData(image, body.UserData, "/UserData"));
+  if (image !== null && sizes.ram < image.min_ram)
+    faults.push(
+      fieldError(
+        "/ImageId",
+        "out_of_range",
+        `ImageId must name an image for ${sizes.ram} MB: image ${image.id} (${image.name}) needs ${image.min_ram} MB.`,
+      ),
+    );
+  if (faults.length > 0 || image === null) throw invalidFields(faults);
+  requireUsable(image);
+  requireImageInLocation(image, server.location, "/ImageId");
+  requireDiskSize(image, sizes.hdd, "/ImageId");
+  return {
+    image,
+    // Windows takes no keys, also not those that a Linux on the same server had.
+    keys: chosen?.keys ?? (image.family === "Windows" ? [] : null),
+    userData: body.UserData === undefined ? undefined : body.UserData || null,
+  };
+}

@@ -1,0 +1,121 @@
+/** Servers, actions and groups as answers; keys in the order of the contract, which clients in the field rely on. */
+import type { Action } from "@brume/api/action.ts";
+import type { Batch } from "@brume/api/batch.ts";
+import type { Family } from "@brume/api/catalog.ts";
+import { formatDate, type Labels } from "@brume/api/common.ts";
+import type { Server, ServerLink } from "@brume/api/server.ts";
+import { type StoredError, showMachineError } from "@brume/api/work.ts";
+import { showSshKey } from "../../catalog/model/show.ts";
+import type { SshKeyRow } from "../../catalog/table.ts";
+import type { BatchRow, ServerRow } from "../table.ts";
+import { actionTypeOf } from "./state.ts";
+
+export const adminOf = (family: Family): string => (family === "Windows" ? "Administrator" : "root");
+
+/** What of a server stands elsewhere than in its row. */
+export interface Around {
+  /** In order of id. */
+  readonly links: readonly ServerLink[];
+  /** What was put into it. */
+  readonly keys: readonly SshKeyRow[];
+  /** Opened, or empty for those who may not see it. */
+  readonly password: string;
+  /** As observed. */
+  readonly isOn: boolean;
+}
+
+export function showServer(row: ServerRow, { links, keys, password, isOn }: Around): Server {
+  const open = links.find(({ NetworkType }) => NetworkType !== "PrivateClient");
+  return {
+    ID: row.id,
+    Name: row.name,
+    HostName: row.host_name,
+    State: row.state,
+    IsPowerOn: isOn,
+    CPU: row.cpu,
+    RAM: row.ram,
+    HDD: row.hdd,
+    IP: open?.IP ?? "",
+    AdminUserName: adminOf(row.family),
+    AdminPassword: password,
+    Image: row.image_name,
+    IsHighPerformance: row.is_high_performance === 1,
+    HDDType: row.hdd_type,
+    PrimaryNetworkIp: links[0]?.IP ?? "",
+    LinkedNetworks: [...links],
+    DCLocation: row.location,
+    ImageFamily: row.family,
+    LinkedSshKeys: keys.map(showSshKey),
+    DateCreate: formatDate(row.created),
+    ImageID: row.image_id,
+    BatchID: row.batch_id,
+    IsProtected: row.is_protected === 1,
+    Error: row.error === null ? null : showMachineError(JSON.parse(row.error) as StoredError),
+    isBackupActive: row.is_backup_active === 1,
+    BackupPeriod: row.backup_period,
+    Condition: row.condition,
+    Crashes: row.crashes,
+    Labels: JSON.parse(row.labels) as Labels,
+  };
+}
+
+export const serverTag = (row: ServerRow): string => `server-${row.id}-${row.version}`;
+
+/** For events and the audit. */
+export const withoutSecrets = (server: Server): Server => ({ ...server, AdminPassword: "" });
+
+export const showBatch = (row: BatchRow, servers: readonly Server[]): Batch => ({
+  ID: row.id,
+  Policy: row.policy,
+  State: row.state,
+  Servers: [...servers],
+  Errors: JSON.parse(row.errors) as Batch["Errors"],
+});
+
+/** A flow's row as the work engine shows it (`Task` fits). */
+export interface ActionTask {
+  readonly id: number;
+  readonly name: string;
+  readonly subject: { readonly id: number };
+  readonly state: Action["State"];
+  readonly start: number;
+  readonly end: number | null;
+  readonly progress: number;
+  readonly steps: readonly {
+    readonly name: string;
+    readonly state: Action["Steps"][number]["State"];
+    readonly start: number | null;
+    readonly end: number | null;
+    readonly detail: string;
+  }[];
+  readonly error: StoredError | null;
+}
+
+const showDate = (ms: number | null): string | null => (ms === null ? null : formatDate(ms));
+
+/** Null: the work is no action. While it runs, only a deletion shows its troubles, for it is never given up. */
+export function showAction(task: ActionTask): Action | null {
+  const type = actionTypeOf(task.name);
+  if (type === null) return null;
+  const { state, error } = task;
+  const isTold = state === "Failed" || state === "Canceled" || type === "Delete";
+  // What was done for it when it was ordered is told when its turn has come.
+  const isWaiting = state === "Postponed";
+  return {
+    ID: task.id,
+    Type: type,
+    State: state,
+    StartDate: formatDate(task.start),
+    EndDate: showDate(task.end),
+    ServerID: task.subject.id,
+    Progress: isWaiting ? 0 : task.progress,
+    Steps: task.steps.map((step) => ({
+      Name: step.name,
+      State: isWaiting ? "Pending" : step.state,
+      StartDate: isWaiting ? null : showDate(step.start),
+      EndDate: isWaiting ? null : showDate(step.end),
+      Detail: isWaiting ? "" : step.detail,
+    })),
+    Error: isTold && error !== null ? showMachineError(error) : null,
+  };
+}

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { actionTypes, actionVerdicts, requestTypes, type ServerRequest } from "@brume/api/action.ts";
+import { actionTypeOf, flowName, requireCancelable, requirePowerOff, requireRequest, stateAfter } from "./state.ts";
+
+type State = "New" | "Active" | "Blocked" | "Deleting" | "Failed";
+const server = (state: State, on = true) => ({ id: 17, state, is_on: on ? 1 : 0 });
+const queue = (...names: string[]) =>
+  names.map((name, index) => ({ id: 50 + index, name: name.includes(".") ? name : `server.${name}` }));
+
+/** The table of docs/spec.md#server-states, word for word: on, off, Blocked, Deleting, Failed. */
+const table: Readonly<Record<string, string>> = {
+  PowerOn: "same run no no no",
+  PowerOff: "run same no no no",
+  PowerReboot: "run no no no no",
+  ShutDownGuestOS: "run same no no no",
+  RebootGuestOS: "run no no no no",
+  AddNetwork: "run run no no no",
+  RemoveNetwork: "run run no no no",
+  EditNetworkBandwidth: "run run no no no",
+  Resize: "run run no no no",
+  Copy: "run run no no no",
+  Image: "run run no no no",
+  Rebuild: "run run no no no",
+  Delete: "now now now done now",
+};
+const states = [server("Active"), server("Active", false), server("Blocked"), server("Deleting"), server("Failed")];
+
+test("the table is that of the specification, and every order stands in it", () => {
+  assert.deepEqual(Object.keys(actionVerdicts), Object.keys(table));
+  for (const type of requestTypes) assert.ok(type in table, type);
+  for (const [ask, row] of Object.entries(table))
+    for (const [index, verdict] of row.split(" ").entries()) {
+      const asked = () => requireRequest(states[index] ?? assert.fail(), [], ask as ServerRequest);
+      if (verdict === "no") assert.throws(asked, { code: "action_not_allowed" }, `${ask} ${index}`);
+      else assert.equal(asked(), verdict, `${ask} ${index}`);
+    }
+});
+
+test("what runs and waits is taken as done", () => {
+  const active = server("Active");
+  assert.equal(stateAfter(server("New", false), []), "on");
+  assert.equal(stateAfter(server("New", false), queue("Create")), "on");
+  assert.equal(stateAfter(active, queue("PowerOff")), "off");
+  assert.equal(stateAfter(active, queue("PowerOff", "PowerOn", "ShutDownGuestOS")), "off");
+  assert.equal(stateAfter(server("Active", false), queue("Rebuild", "Resize", "AddNetwork")), "on");
+  assert.equal(stateAfter(active, queue("PowerOn", "Delete")), "Deleting");
+  assert.equal(stateAfter(server("Active", false), queue("server.snapshot")), "off");
+});
+
+test("an order behind others is judged by what they will have done", () => {
+  assert.equal(requireRequest(server("Active"), queue("PowerOff"), "PowerOn"), "run");
+  assert.equal(requireRequest(server("Active", false), queue("PowerOn"), "PowerOn"), "same");
+  assert.equal(requireRequest(server("New", false), queue("Create"), "Resize"), "run");
+  assert.throws(() => requireRequest(server("Active"), queue("PowerOff"), "PowerReboot"), {
+    code: "action_not_allowed",
+    message: "Server 17 will then be Active and off: PowerReboot is not possible.",
+  });
+});
+
+test("a busy server is told from a free one only to who does not want to wait", () => {
+  const busy = () => requireRequest(server("Active"), queue("Resize"), "PowerOff", "Fail");
+  assert.throws(busy, { code: "server_busy", message: "Action 50 (Resize) of server 17 is running." });
+  assert.equal(requireRequest(server("Active"), [], "PowerOff", "Fail"), "run");
+  assert.throws(() => requireRequest(server("Failed"), queue("Resize"), "PowerOff", "Fail"), {
+    code: "action_not_allowed",
+  });
+});
+
+test("twenty may wait behind the one that runs; a deletion waits for nobody", () => {
+  const twenty = queue(...Array.from({ length: 20 }, () => "AddNetwork"));
+  assert.equal(requireRequest(server("Active"), twenty, "PowerOff"), "run");
+  const more = [...twenty, ...queue("AddNetwork")];
+  assert.throws(() => requireRequest(server("Active"), more, "PowerOff"), { code: "queue_full" });
+  assert.equal(requireRequest(server("Active"), more, "Delete", "Fail"), "now");
+});
+
+test("flows have the names of their actions, and what is no action has none", () => {
+  for (const type of actionTypes) assert.equal(actionTypeOf(flowName(type)), type);
+  assert.equal(actionTypeOf("server.snapshot"), null);
+  assert.equal(actionTypeOf("network.edge"), null);
+});
+
+test("PowerOff counts only what runs, and no queue is too full for it", () => {
+  const busy = Array.from({ length: 30 }, (_, place) => ({ id: place + 1, name: "server.PowerReboot" }));
+  requirePowerOff(server("Active"), busy);
+  assert.throws(() => requirePowerOff(server("Active"), busy, "Fail"), { code: "server_busy" });
+  assert.throws(() => requirePowerOff(server("Blocked"), []), { code: "action_not_allowed" });
+});
+
+test("what waits can be canceled, what runs if it can go back, what is over not", () => {
+  const cancel =
+    (name: string, state: string, undoing = false) =>
+    () =>
+      requireCancelable({ id: 55, name: `server.${name}`, state, undoing });
+  for (const type of actionTypes) cancel(type, "Postponed")();
+  cancel("Create", "InProgress")();
+  assert.throws(cancel("Delete", "InProgress"), {
+    code: "action_not_allowed",
+    message: "Action 55 (Delete) is InProgress: it cannot be canceled.",
+  });
+  assert.throws(cancel("Create", "InProgress", true), { message: "Action 55 (Create) is being undone already." });
+  for (const state of ["Completed", "Failed", "Canceled"])
+    assert.throws(cancel("Create", state), { code: "action_not_allowed" });
+});

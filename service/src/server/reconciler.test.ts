@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serverRow } from "../../../test/support/rows.ts";
+import type { Exit, MachineStatus } from "../drivers/machine/interface.ts";
+import { isRestarted, needOf } from "./reconciler.ts";
+
+const status = (more: Partial<MachineStatus> = {}): MachineStatus => ({
+  id: 17,
+  label: null,
+  power: "off",
+  trouble: null,
+  canResume: false,
+  since: null,
+  exit: null,
+  boot: 1,
+  version: 0,
+  cpus: 0,
+  memory: 0,
+  reach: { cpus: 0, memory: 0 },
+  stage: null,
+  disks: [{ version: 1, gb: 10, allocated: 0 }],
+  usage: null,
+  detail: "",
+  ...more,
+});
+const exit = (reason: Exit["reason"]): Exit => ({ reason, at: 5, detail: "" });
+const on = serverRow(17);
+const off = serverRow(17, { is_on: 0 });
+
+test("what a server needs of which nothing is ordered", () => {
+  const running = status({ power: "running" });
+  assert.equal(needOf(on, running), "nothing");
+  assert.equal(needOf(on, status({ power: "paused", canResume: true })), "settle");
+  assert.equal(needOf(on, status({ power: "paused", trouble: "IoError" })), "nothing");
+  assert.equal(needOf(on, status({ exit: exit("died") })), "restart");
+  assert.equal(needOf(on, status({ exit: exit("guest") })), "off");
+  assert.equal(needOf(on, status({ exit: exit("order") })), "settle");
+  assert.equal(needOf(on, null), "settle");
+  assert.equal(needOf(off, status({ exit: exit("died") })), "nothing");
+  assert.equal(needOf(off, running), "settle");
+  assert.equal(needOf(off, status({ power: "paused" })), "settle");
+  assert.equal(needOf(off, null), "nothing");
+});
+
+test("how an earlier run ended says nothing about a start since", () => {
+  const started = serverRow(17, { boot: 2 });
+  assert.equal(needOf(started, status({ boot: 1, exit: exit("guest") })), "settle");
+});
+
+test("a disk that a rebuild has left is too many", () => {
+  const disks = [1, 2].map((version) => ({ version, gb: 10, allocated: 0 }));
+  assert.equal(needOf(on, status({ power: "running", disks })), "settle");
+});
+
+test("a blocked server is off, a failed one is nothing, one that comes or goes is its flow's", () => {
+  const running = status({ power: "running" });
+  const of = (state: "Blocked" | "Failed" | "New" | "Deleting") => serverRow(17, { state });
+  assert.deepEqual([needOf(of("Blocked"), running), needOf(of("Blocked"), status())], ["settle", "nothing"]);
+  assert.deepEqual([needOf(of("Failed"), status()), needOf(of("Failed"), null)], ["settle", "nothing"]);
+  for (const state of ["New", "Deleting"] as const)
+    assert.deepEqual([needOf(of(state), running), needOf(of(state), null)], ["nothing", "nothing"]);
+});
+
+test("three restarts, each crash counted once", () => {
+  assert.deepEqual(
+    [[], [1, 2], [1, 2, 3], [1, 2, 4]].map((before) => isRestarted(4, new Set(before))),
+    [true, true, false, true],
+  );
+});

@@ -1,0 +1,188 @@
+/** A PostgreSQL that does not answer, or that another service takes: requests fail and say so, and the service heals by itself. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+import { StorageError } from "../../service/src/store/db.ts";
+import { openPostgres } from "../../service/src/store/postgres.ts";
+import { checkProblem } from "../support/answers.ts";
+import { startDatabase } from "../support/databases.ts";
+import { startOwnServer, startProxy } from "../support/postgresserver.ts";
+import { createProcess, type Process } from "../support/process.ts";
+import { insertEvent } from "../support/writer.ts";
+
+const quiet = { log: () => {} };
+const patience = { timeout: 90_000 };
+
+const ask = (brume: Process, method: "GET" | "POST", path: string, body?: object): Promise<Response> =>
+  fetch(`${brume.url}${path}`, {
+    method,
+    headers: { authorization: `Bearer ${brume.token}`, "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+
+const create = (brume: Process, name: string): Promise<Response> => ask(brume, "POST", "/dns", { Name: name });
+
+/** While the database is away: nothing hangs, and what failed says so. */
+async function checkAway(brume: Process): Promise<void> {
+  const answers = await Promise.all([
+    ask(brume, "GET", "/dns"),
+    create(brume, "away.test"),
+    ...Array.from({ length: 30 }, () => ask(brume, "GET", "/dns")),
+  ]);
+  for (const [index, answer] of answers.entries()) {
+    const problem: unknown = await answer.json();
+    checkProblem(problem, index === 1 ? "createDomain" : "listDomains");
+    assert.equal(answer.status, 503);
+    assert.equal(problem.code, "storage_unavailable");
+    assert.ok(Number(answer.headers.get("retry-after")) >= 1);
+    assert.doesNotMatch(problem.Message, /change|stored/);
+  }
+  const ready = await fetch(`${brume.url}/readyz`);
+  assert.equal(ready.status, 503);
+  const { Checks } = (await ready.json()) as { Checks: { Name: string; Ok: boolean; Detail: string }[] };
+  const database = Checks.find(({ Name }) => Name === "database");
+  assert.equal(database?.Ok, false);
+  assert.match(database?.Detail ?? "", /does not answer/);
+}
+
+async function untilWell(brume: Process, name: string): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    const answer = await create(brume, `${name}-${tries}.test`);
+    if (answer.status === 200) break;
+    assert.equal(answer.status, 503);
+    await sleep(100);
+  }
+  while ((await fetch(`${brume.url}/readyz`)).status !== 200) await sleep(100);
+}
+
+test("a PostgreSQL that is paused: requests fail, and all goes on when it does", patience, async () => {
+  const server = await startOwnServer();
+  const brume = await createProcess("sqlite", { environment: { BRUME_DATABASE: server.url } });
+  try {
+    assert.equal((await create(brume, "before.test")).status, 200);
+    for (const round of [1, 2]) {
+      server.pause();
+      await checkAway(brume);
+      server.resume();
+      await untilWell(brume, `round${round}`);
+    }
+    const told = brume.log.filter(({ msg }) => msg.includes("does not answer"));
+    assert.ok(told.length >= 2 && told.length <= 8, `${told.length} lines for two outages`);
+    assert.equal(await brume.end("SIGTERM"), 0);
+  } finally {
+    await brume.close();
+    await server.close();
+  }
+});
+
+test("a network that swallows: connections that are lost in silence are replaced", patience, async () => {
+  const server = await startOwnServer();
+  const proxy = await startProxy(server.socket);
+  const url = `postgresql://postgres@127.0.0.1:${proxy.port}/postgres`;
+  const brume = await createProcess("sqlite", { environment: { BRUME_DATABASE: url } });
+  try {
+    assert.equal((await create(brume, "before.test")).status, 200);
+    proxy.swallow();
+    await checkAway(brume);
+    proxy.pass();
+    await untilWell(brume, "after");
+  } finally {
+    await brume.close();
+    await proxy.close();
+    await server.close();
+  }
+});
+
+test(
+  "a second service on one PostgreSQL is refused and told who has it; the end of the first frees it",
+  patience,
+  async () => {
+    const first = await createProcess("postgres");
+    const other = mkdtempSync(join(tmpdir(), "brume-second-"));
+    const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
+    try {
+      for (const folder of [other, first.folder]) {
+        const env = { ...process.env, ...first.environment, BRUME_DATA: folder };
+        const second = spawn(process.execPath, [main], { env, stdio: ["ignore", "ignore", "pipe"] });
+        let said = "";
+        second.stderr.on("data", (bytes: Buffer) => {
+          said += bytes.toString();
+        });
+        const [code] = (await once(second, "close")) as [number | null];
+        assert.equal(code, 1);
+        assert.match(said, folder === other ? /the database is in use/ : /the data folder .* is in use/);
+        assert.ok(said.includes(`host ${hostname().slice(0, 20)}`), said);
+        assert.ok(said.includes(`pid ${first.pid}, since 20`), said);
+      }
+      assert.equal((await create(first, "goes-on.test")).status, 200);
+      await first.end("SIGKILL");
+      await first.start();
+      assert.equal((await create(first, "again.test")).status, 200);
+    } finally {
+      await first.close();
+      rmSync(other, { recursive: true, force: true });
+    }
+  },
+);
+
+test("a lock that is lost is taken again; as long as another has it, nothing is written", patience, async () => {
+  const database = await startDatabase("postgres");
+  await database.store.close();
+  const store = await openPostgres(database.address, { ...quiet, exclusive: true });
+  const other = new pg.Client({ connectionString: database.address });
+  await other.connect();
+  const holder = `select pid from pg_locks where locktype = 'advisory' and objsubid = 2 and granted
+    and database = (select oid from pg_database where datname = current_database())`;
+  const end = `select pg_terminate_backend(pid) from (${holder}) as held`;
+  const written = async (subject: number): Promise<void> => {
+    for (;;) {
+      try {
+        await store.write((tx) => insertEvent(tx, subject));
+        return;
+      } catch (error) {
+        assert.ok(error instanceof StorageError, String(error));
+        await sleep(20);
+      }
+    }
+  };
+  try {
+    await other.query(end);
+    await written(1);
+
+    // The other waits in the queue of the lock, and so is the next to have it.
+    const taking = other.query("select pg_advisory_lock(x'6272756d'::int, 1)");
+    const third = new pg.Client({ connectionString: database.address });
+    await third.connect();
+    while ((await third.query(holder.replace("granted", "not granted"))).rows.length === 0) await sleep(5);
+    await third.query(end);
+    await third.end();
+    await taking;
+    await assert.rejects(
+      store.write((tx) => insertEvent(tx, 2)),
+      StorageError,
+    );
+    while (!/Another Brume service has taken the database/.test(store.trouble() ?? "")) await sleep(20);
+    await assert.rejects(
+      store.write((tx) => insertEvent(tx, 2)),
+      /Another Brume service/,
+    );
+    await other.query("select pg_advisory_unlock_all()");
+    await written(3);
+    const rows = await store.read.selectFrom("event").select("resource_id").orderBy("id").execute();
+    assert.deepEqual(
+      rows.map((row) => row.resource_id),
+      [1, 3],
+    );
+  } finally {
+    await other.end();
+    await store.close();
+    await database.close();
+  }
+});

@@ -1,0 +1,153 @@
+/**
+ * docs/spec.md#acknowledged-changes-survive on a full disk: changes are refused and say so, reads and DNS go on, and with room again
+ * everything does, with nothing lost.
+ */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ApiError } from "@brume/api/client.ts";
+import { openAsker } from "../dns/ask.ts";
+import { checkProblem } from "../support/answers.ts";
+import { createProcess, type Process, type ProcessOptions } from "../support/process.ts";
+import { lookUp } from "./load.ts";
+import { checkStored } from "./stored.ts";
+
+/** A thing that is full sooner or later. */
+interface Disk {
+  readonly options: ProcessOptions;
+  makeRoom(brume: Process): void;
+  remove(): void;
+}
+
+/** The largest file that a process may write stands in for the size of the disk: what fails is the write of a page. */
+const limited: Disk = {
+  options: { prefix: "trap '' XFSZ; ulimit -S -f 2400;" },
+  makeRoom: (brume) => void execFileSync("prlimit", [`--pid=${brume.pid}`, "--fsize=unlimited:"]),
+  remove: () => {},
+};
+
+/** A real file system of a few megabytes, for those who may mount one; else why not. */
+function mountSmall(): Disk | string {
+  if (process.getuid?.() !== 0) return "only root may mount a small file system";
+  const folder = mkdtempSync(join(tmpdir(), "brume-disk-"));
+  const mount = (...options: string[]) => execFileSync("mount", [...options, folder], { stdio: "pipe" });
+  try {
+    mount("-t", "tmpfs", "-o", "size=2m,mode=700", "brume-test");
+  } catch (error) {
+    rmSync(folder, { recursive: true });
+    return `no file system can be mounted here: ${(error as Error).message.trim()}`;
+  }
+  mkdirSync(join(folder, "data"));
+  return {
+    options: { folder: join(folder, "data") },
+    makeRoom: () => void mount("-o", "remount,size=256m"),
+    remove() {
+      execFileSync("umount", [folder]);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+const disks: Record<string, () => Disk | string> = {
+  "files that may not grow": () => limited,
+  "a small disk": mountSmall,
+};
+
+for (const [name, get] of Object.entries(disks))
+  test(`sqlite on ${name}: full`, { timeout: 60_000 }, async (context) => {
+    const disk = get();
+    if (typeof disk === "string") return context.skip(disk);
+    try {
+      await fill(disk, context);
+    } finally {
+      disk.remove();
+    }
+  });
+
+async function fill(disk: Disk, context: TestContext): Promise<void> {
+  const brume = await createProcess("sqlite", disk.options);
+  try {
+    const { client } = brume;
+    const { ID } = await client.createDomain({ body: { Name: "full.test" } });
+    const kept = new Map<string, number>();
+    const refused = new Set<string>();
+    let count = 0;
+    let isOver = false;
+    let hasRoom = false;
+    const write = async (): Promise<void> => {
+      while (!isOver) {
+        const Name = `r${++count}`;
+        try {
+          const body = { DomainId: ID, Name, Text: "x".repeat(1000) };
+          const made = await client.createRecordTXT({ body }, { idempotencyKey: Name });
+          kept.set(Name, made.ID);
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          checkProblem(error.problem, "createRecordTXT");
+          assert.equal(error.code, "storage_unavailable");
+          assert.ok(!hasRoom, "with room, nothing is refused");
+          refused.add(Name);
+          await sleep(1);
+        }
+      }
+    };
+    const writing = Promise.all(Array.from({ length: 8 }, write));
+    const until = async (isEnough: () => boolean): Promise<void> => {
+      while (!isEnough()) await Promise.race([sleep(2), writing]);
+    };
+    const shown = async (): Promise<number> => (await client.readDomain({ path: { id: ID } })).LinkedRecords.length;
+
+    await until(() => refused.size > 50);
+    const before = kept.size;
+    assert.ok(before > 0);
+    assert.ok((await shown()) >= before, "reads go on");
+    const asker = await openAsker(brume.dns);
+    try {
+      assert.deepEqual(await lookUp(asker, "nobody.full.test"), [], "the name server goes on");
+    } finally {
+      asker.close();
+    }
+    assert.equal((await fetch(`${brume.url}/healthz`)).status, 200);
+
+    disk.makeRoom(brume);
+    // Refusals that were on their way when there was no room yet may still come.
+    await until(() => kept.size > before + 8);
+    hasRoom = true;
+    await until(() => kept.size > before + 200);
+    isOver = true;
+    await writing;
+
+    for (const Name of [...refused].slice(0, 20)) {
+      const body = { DomainId: ID, Name, Text: "x".repeat(1000) };
+      const { answer, headers } = await client.raw.createRecordTXT({ body }, { idempotencyKey: Name });
+      assert.equal(headers.get("idempotency-replayed"), null, "a refused change has not taken its key");
+      kept.set(Name, answer.ID);
+      refused.delete(Name);
+    }
+    context.diagnostic(`${before} kept, then ${refused.size} refused, then ${kept.size - before} more`);
+
+    // Where files may not grow, it starts into the same trouble: it says so, and not thousands of times.
+    await brume.end("SIGKILL");
+    await brume.start();
+    const { LinkedRecords } = await brume.client.readDomain({ path: { id: ID } });
+    const there = new Map(LinkedRecords.map((record) => [record.HostName.split(".")[0], record.ID]));
+    assert.deepEqual(
+      [...kept].filter(([each, id]) => there.get(each) !== id),
+      [],
+    );
+    assert.deepEqual(
+      [...refused].filter((each) => there.has(each)),
+      [],
+    );
+    assert.equal(there.size, kept.size);
+    await checkStored(brume);
+    assert.ok(brume.log.length < 60, `${brume.log.length} lines in the log`);
+    assert.equal(await brume.end("SIGTERM"), 0, brume.log.at(-1)?.msg);
+  } finally {
+    await brume.close();
+  }
+}

@@ -1,0 +1,49 @@
+/** A service that starts with a missing, wrong or open key says so and changes nothing; with the right one it goes on. */
+import assert from "node:assert/strict";
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { databases } from "../support/databases.ts";
+import { createProcess } from "../support/process.ts";
+
+for (const kind of databases)
+  test(`${kind}: the key of a database is asked for and checked`, { timeout: 120_000 }, async () => {
+    const brume = await createProcess(kind);
+    try {
+      const refused = async (reason: RegExp): Promise<void> => {
+        await assert.rejects(brume.start(), reason);
+        await brume.end();
+      };
+      const key = join(brume.folder, "key");
+      const kept = `${key}.kept`;
+      const made = await brume.client.createDomain({ body: { Name: "key.test" } }, { idempotencyKey: "one" });
+      await brume.end("SIGTERM");
+
+      renameSync(key, kept);
+      await refused(/key is missing.*put the copy of this file back, or set BRUME_KEY/s);
+      assert.ok(!existsSync(key), "no other key is made");
+
+      writeFileSync(key, "0".repeat(64), { mode: 0o600 });
+      await refused(/key is not the key that sealed.*put back the key/s);
+
+      rmSync(key);
+      renameSync(kept, key);
+      chmodSync(key, 0o640);
+      await refused(/key has the mode 640.*chmod 600/s);
+      chmodSync(key, 0o600);
+      await brume.start();
+      const again = await brume.client.createDomain({ body: { Name: "key.test" } }, { idempotencyKey: "one" });
+      assert.equal(again.ID, made.ID, "what was sealed before can be opened");
+
+      // A database from before there was a probe is known by what else is sealed in it.
+      await brume.end("SIGTERM");
+      await brume.query("delete from probe");
+      const right = readFileSync(key, "utf8");
+      writeFileSync(key, "0".repeat(64));
+      await refused(/key is not the key that sealed/);
+      writeFileSync(key, right);
+      await brume.start();
+    } finally {
+      await brume.close();
+    }
+  });

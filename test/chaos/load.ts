@@ -1,0 +1,271 @@
+/**
+ * Many clients that change records and domains at once and keep books: of every change what it would make of the world, and whether
+ * it was acknowledged, refused, or never answered. Each writer owns its names, so that of each at most one change is in doubt.
+ */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ChangesetResult, DnsRecord, Domain } from "@brume/api/dns.ts";
+import { type Asker, decode, openAsker, query } from "../dns/ask.ts";
+import { dial, type Line, type TestResponse } from "../http/talk.ts";
+import type { Process } from "../support/process.ts";
+import type { Random } from "../support/random.ts";
+
+/** One request that changes something. */
+export interface Change {
+  /** `X-Request-Id`, by which events, audit and history name it. */
+  readonly id: string;
+  readonly key: string;
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
+  readonly writer: Writer;
+  readonly zone: string;
+  /** What it makes of the things it names; null: gone. */
+  readonly effect: ReadonlyMap<string, string | null>;
+  readonly events: number;
+  outcome: "acknowledged" | "refused" | "unknown";
+  response: TestResponse | null;
+}
+
+/** `zone NAME` with the value `zone`, or `A NAME` with an address. */
+export interface Thing {
+  readonly value: string;
+  readonly id: number;
+}
+
+export interface Writer {
+  readonly number: number;
+  readonly things: Map<string, Thing>;
+  count: number;
+}
+
+export interface Load {
+  readonly writers: readonly Writer[];
+  /** Changes since the books were last closed. */
+  readonly changes: Change[];
+  /** The highest serial that anybody was shown, of every zone. */
+  readonly serials: Map<string, number>;
+  readonly faults: Error[];
+  /** Everybody writes until `isOver` and their connection is lost or closed. */
+  burn(process: Process, isOver: () => boolean): Promise<void>;
+  /** Acknowledges a change that was in doubt. */
+  accept(change: Change, response: TestResponse): void;
+}
+
+/** What is looked at of a record in an answer. */
+type Shown = Pick<DnsRecord, "ID" | "HostName">;
+
+export const sharedZone = "shared.test";
+const mostRecords = 25;
+
+export const asRequest = (change: Change, process: Process, id = change.id): string =>
+  [
+    `${change.method} ${change.path} HTTP/1.1`,
+    `Authorization: Bearer ${process.token}`,
+    `X-Request-Id: ${id}`,
+    `Idempotency-Key: ${change.key}`,
+    `Content-Length: ${Buffer.byteLength(change.body)}`,
+    "",
+    change.body,
+  ].join("\r\n");
+
+/** The addresses that the name server has for a name; null: no answer came, which is nobody's fault when it was killed. */
+export async function lookUp(asker: Asker, name: string, timeout?: number): Promise<readonly unknown[] | null> {
+  const answer = await asker.ask(query(name, 1), timeout);
+  if (answer === null) return null;
+  const { answers } = decode(answer);
+  return answers.map(({ data }) => data);
+}
+
+export async function lookUpSerial(asker: Asker, zone: string): Promise<number | null> {
+  const answer = await asker.ask(query(zone, 6), 500);
+  const [soa] = answer === null ? [] : decode(answer).answers;
+  return soa === undefined ? null : (soa.data as { serial: number }).serial;
+}
+
+export function createLoad(random: Random, size: number): Load {
+  const writers: Writer[] = Array.from({ length: size }, (_, number) => ({ number, things: new Map(), count: 0 }));
+  const changes: Change[] = [];
+  const serials = new Map<string, number>();
+  const faults: Error[] = [];
+
+  function plan(writer: Writer, sharedId: number): Change {
+    const count = ++writer.count;
+    const own = `w${writer.number}.test`;
+    const address = `10.${writer.number}.${count >> 8}.${count & 255}`;
+    const make = (
+      method: string,
+      path: string,
+      body: object | null,
+      zone: string,
+      effect: (readonly [string, string | null])[],
+      events = effect.length,
+    ): Change => ({
+      id: `w${writer.number}-${count}-${random.seed}`,
+      key: `key-${writer.number}-${count}`,
+      method,
+      path,
+      body: body === null ? "" : JSON.stringify(body),
+      writer,
+      zone,
+      effect: new Map(effect),
+      events,
+      outcome: "unknown",
+      response: null,
+    });
+
+    const ownId = writer.things.get(`zone ${own}`)?.id;
+    if (ownId === undefined) {
+      const effect = [[`zone ${own}`, "zone"] as const, [`A ${own}`, address] as const];
+      return make("POST", "/dns", { Name: own, Ip: address }, own, effect, 1);
+    }
+    const records = [...writer.things].filter(([name]) => name.startsWith("A "));
+    const isOwn = random.chance(40);
+    const [zone, DomainId] = isOwn ? [own, ownId] : [sharedZone, sharedId];
+    const chosen = random.pick(records);
+    const chosenZone = chosen?.[0].endsWith(`.${sharedZone}`) ? sharedZone : own;
+    const chosenId = chosenZone === own ? ownId : sharedId;
+    const turn = random.below(100);
+    if (turn < 5) {
+      const gone = [...writer.things.keys()].filter((name) => name === `zone ${own}` || name.endsWith(own));
+      return make(
+        "DELETE",
+        `/dns/${ownId}`,
+        null,
+        own,
+        gone.map((name) => [name, null] as const),
+        1,
+      );
+    }
+    if (turn < 25 && chosen !== undefined)
+      return make("PUT", `/dns/recorda/${chosen[1].id}`, { IP: address }, chosenZone, [[chosen[0], address]]);
+    if (chosen !== undefined && (turn < 45 || records.length > mostRecords))
+      return make("DELETE", `/dns/${chosenId}/${chosen[1].id}`, null, chosenZone, [[chosen[0], null]]);
+    const owner = `r${count}.w${writer.number}.${isOwn ? "own" : "in"}.${zone}`;
+    if (turn < 75) {
+      const body = { DomainId, Name: `${owner}.`, IP: address };
+      return make("POST", "/dns/recorda", body, zone, [[`A ${owner}`, address]]);
+    }
+    const there = records.filter(([name]) => name.endsWith(`.${zone}`)).slice(0, 2);
+    const Changes = [
+      ...there.map(([, { id }]) => ({ Op: "Delete", ID: id })),
+      ...["x", "y", "z"].map((part) => ({ Op: "Create", TypeRecord: "A", Name: `${part}${owner}.`, IP: address })),
+    ];
+    const effect = [
+      ...there.map(([name]) => [name, null] as const),
+      ...["x", "y", "z"].map((part) => [`A ${part}${owner}`, address] as const),
+    ];
+    return make("POST", `/dns/${DomainId}/changeset`, { Changes }, zone, effect);
+  }
+
+  function noteSerial(zone: string, serial: number): void {
+    serials.set(zone, Math.max(serial, serials.get(zone) ?? 0));
+  }
+
+  function accept(change: Change, response: TestResponse): void {
+    change.outcome = "acknowledged";
+    change.response = response;
+    const { things } = change.writer;
+    const ids = new Map<string, number>();
+    if (change.body !== "") {
+      const answer = JSON.parse(response.body) as Shown & Partial<Domain & ChangesetResult>;
+      if (answer.Serial !== undefined) noteSerial(change.zone, answer.Serial);
+      if (answer.LinkedRecords !== undefined) ids.set(`zone ${change.zone}`, answer.ID);
+      const applied = answer.Records ?? [];
+      const records: readonly (Shown | null)[] =
+        answer.LinkedRecords ?? (applied.length > 0 ? applied.map(({ After }) => After) : [answer]);
+      for (const record of records)
+        if (record !== null)
+          ids.set(`A ${record.HostName === "@" ? change.zone : record.HostName.slice(0, -1)}`, record.ID);
+    }
+    for (const [name, value] of change.effect) {
+      if (value === null) things.delete(name);
+      else things.set(name, { value, id: ids.get(name) ?? 0 });
+      if (value !== null) assert.ok(ids.has(name), `the answer to ${change.id} shows no ${name}: ${response.body}`);
+    }
+  }
+
+  /** docs/spec.md#acknowledged-records-are-served, and how the serial goes: both at once with everything else. */
+  async function witness(change: Change, asker: Asker, isOver: () => boolean): Promise<void> {
+    for (const [name, value] of change.effect) {
+      if (!name.startsWith("A ") || isOver()) continue;
+      // A datagram may be lost, and an answer may take long on a busy machine: what it says counts, not when it comes.
+      let found = await lookUp(asker, name.slice(2), 300);
+      while (found === null && !isOver()) found = await lookUp(asker, name.slice(2), 300);
+      if (found === null) return;
+      assert.deepEqual(found, value === null ? [] : [value], `${name} after ${change.id} was acknowledged`);
+      return;
+    }
+  }
+
+  async function write(writer: Writer, process: Process, asker: Asker, shared: number, isOver: () => boolean) {
+    let line: Line | null = null;
+    for (;;) {
+      const change = plan(writer, shared);
+      try {
+        line ??= await dial(process.port);
+      } catch (error) {
+        if (!isOver()) throw error;
+        return;
+      }
+      changes.push(change);
+      let response: TestResponse;
+      try {
+        line.say(asRequest(change, process));
+        response = await line.hear();
+      } catch (error) {
+        line.close();
+        if (isOver()) return;
+        throw new Error(`no answer to ${change.id}`, { cause: error });
+      }
+      if (response.headers.get("connection") === "close") {
+        line.close();
+        line = null;
+      }
+      if (response.status === 200) {
+        accept(change, response);
+        await witness(change, asker, isOver);
+      } else {
+        change.outcome = "refused";
+        change.response = response;
+        assert.equal(response.status, 503, `${change.method} ${change.path} ${change.body}: ${response.body}`);
+        await sleep(5);
+      }
+      if (isOver() && line !== null && random.chance(50)) {
+        line.close();
+        return;
+      }
+    }
+  }
+
+  return {
+    writers,
+    changes,
+    serials,
+    faults,
+    accept,
+    async burn(process, isOver) {
+      const asker = await openAsker(process.dns);
+      const [{ ID } = { ID: 0 }] = await process.client.listDomains({ query: { name: sharedZone } });
+      const everybody = writers.map((writer) =>
+        write(writer, process, asker, ID, isOver).catch((error: unknown) => void faults.push(error as Error)),
+      );
+      const probe = async (): Promise<void> => {
+        while (!isOver()) {
+          const zone = random.chance(50) ? sharedZone : `w${random.below(size)}.test`;
+          const serial = await lookUpSerial(asker, zone);
+          if (serial === null) continue;
+          if (serial < (serials.get(zone) ?? 0)) {
+            // A zone that was asked for just before it was made anew may be told of after: only the same zone must not go back.
+            const again = await lookUpSerial(asker, zone);
+            if (again !== null && again < (serials.get(zone) ?? 0))
+              faults.push(new Error(`the serial of ${zone} went back to ${again} from ${serials.get(zone)}`));
+          }
+          noteSerial(zone, serial);
+          await sleep(2);
+        }
+      };
+      await Promise.all([...everybody, probe()]).finally(() => asker.close());
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * Looks at what is really stored, whatever the API shows of it: the database is whole, its rows agree with each other, no stored set of
+ * records breaks DNS (docs/spec.md#stored-records-are-valid-dns), and the name server holds exactly those zones
+ * (docs/spec.md#host-equals-database), each as a transfer of it says.
+ */
+import assert from "node:assert/strict";
+import { sql } from "kysely";
+import { fullZone } from "../../service/src/dns/apply.ts";
+import { absolute } from "../../service/src/dns/model/name.ts";
+import { checkZone } from "../../service/src/dns/model/rules.ts";
+import { servedOwner, sortKey } from "../../service/src/dns/model/served.ts";
+import { storedOf } from "../../service/src/dns/model/show.ts";
+import { type DomainRow, listRecords, type RecordRow } from "../../service/src/dns/table.ts";
+import type { RecordData } from "../../service/src/drivers/nameserver/interface.ts";
+import type { Reader } from "../../service/src/store/db.ts";
+import { type Decoded, decode, query } from "../dns/ask.ts";
+import { openStream } from "../dns/tools.ts";
+import type { Process } from "../support/process.ts";
+
+const nameServers = ["ns1.brume.internal"];
+
+/** A whole Brume, or what one left behind: `pid` is 0 then. */
+type Standing = Pick<Process, "kind" | "dns" | "pid" | "snapshot">;
+
+/** Throws what is wrong. With the service running, also holds the name server against the database. */
+export async function checkStored(process: Standing): Promise<void> {
+  const { read, close } = await process.snapshot();
+  try {
+    if (process.kind === "sqlite") {
+      const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(read);
+      assert.deepEqual(rows, [{ integrity_check: "ok" }]);
+      assert.deepEqual((await sql`pragma foreign_key_check`.execute(read)).rows, []);
+    }
+    const domains = await read.selectFrom("domain").selectAll().orderBy("id").execute();
+    for (const domain of domains) {
+      const records = await listRecords(read, domain.id);
+      checkRows(domain, records);
+      await checkVersions(read, domain);
+      if (process.pid !== 0) await checkServed(process, domain, records);
+    }
+    const orphans = await read
+      .selectFrom("record")
+      .select("id")
+      .where("domain_id", "not in", (sub) => sub.selectFrom("domain").select("id"))
+      .execute();
+    assert.deepEqual(orphans, []);
+  } finally {
+    await close();
+  }
+}
+
+function checkRows(domain: DomainRow, rows: readonly RecordRow[]): void {
+  const records = rows.map(storedOf);
+  assert.deepEqual(checkZone(records), [], `what stands in ${domain.ascii} breaks DNS`);
+  assert.equal(domain.record_count, rows.length, `the count of ${domain.ascii}`);
+  assert.equal(domain.subtree, sortKey(domain.ascii));
+  for (const row of rows) {
+    const record = storedOf(row);
+    const name = absolute(servedOwner(record), domain.ascii);
+    assert.match(name, /^(?=.{1,253}$)(\*\.)?([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/, `the name of record ${row.id}`);
+    assert.equal(row.node, sortKey(servedOwner(record)));
+    assert.ok(row.serial <= domain.serial, `record ${row.id} is newer than its domain`);
+    assert.ok(row.ttl >= 0 && row.ttl <= 2 ** 31 - 1);
+    assert.equal(typeof JSON.parse(row.labels), "object");
+  }
+}
+
+async function checkVersions(read: Reader, domain: DomainRow): Promise<void> {
+  const newest = await read
+    .selectFrom("domain_version")
+    .select("serial")
+    .where("domain_id", "=", domain.id)
+    .orderBy("serial", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  assert.equal(newest?.serial, domain.serial, `the newest version of ${domain.ascii}`);
+}
+
+/** One record as text that both sides can be brought to. */
+const line = (owner: string, ttl: number, type: string, data: string): string =>
+  `${owner.toLowerCase() || "."} ${ttl} ${type} ${data}`;
+
+function printData(type: string, data: RecordData): string {
+  if (type === "TXT") return JSON.stringify(data[0]);
+  return type === "AAAA" ? normal(String(data[0])) : data.map((value) => (value === "" ? "." : value)).join(" ");
+}
+
+type TestResponse = { preference: number; exchange: string } & {
+  priority: number;
+  weight: number;
+  port: number;
+  target: string;
+};
+
+function printHeard({ type, data }: Decoded): string {
+  if (typeof data === "string") return type === "AAAA" ? normal(data) : data || ".";
+  if (Array.isArray(data)) return JSON.stringify(data.map(String));
+  const { exchange, preference, priority, weight, port, target } = data as TestResponse;
+  return type === "MX" ? `${preference} ${exchange || "."}` : `${priority} ${weight} ${port} ${target || "."}`;
+}
+
+/** IPv6 addresses as URLs write them, which is RFC 5952 but for addresses with an IPv4 part. */
+const normal = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
+
+async function checkServed(process: Standing, domain: DomainRow, rows: readonly RecordRow[]): Promise<void> {
+  const { sets, serial } = fullZone(domain, rows, nameServers);
+  const expected = sets.flatMap(({ owner, type, ttl, data }) =>
+    data.map((one) => line(owner, ttl, type.name, printData(type.name, one))),
+  );
+  const stream = await openStream(process.dns);
+  stream.write(query(domain.ascii, 252, { edns: 0 }));
+  const served: Decoded[] = [];
+  const isWhole = (): boolean => served.length > 1 && served.at(-1)?.type === "SOA";
+  for (let message = await stream.next(); message !== null; message = await stream.next()) {
+    served.push(...decode(message).answers);
+    if (isWhole()) break;
+  }
+  stream.socket.destroy();
+  const [soa] = served;
+  assert.ok(soa !== undefined && isWhole(), `no transfer of ${domain.ascii}`);
+  assert.equal((soa.data as { serial: number }).serial, serial, `the served serial of ${domain.ascii}`);
+  const shown = served.slice(1, -1).map((record) => line(record.name, record.ttl, record.type, printHeard(record)));
+  assert.deepEqual(shown.sort(), expected.sort(), `${domain.ascii} as it is served, and as it is stored`);
+}

@@ -1,0 +1,147 @@
+/** The API over TLS, spoken by the process itself: the certificate is shown, old protocols and plain HTTP are turned away, and settings that do not fit stop the start. */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:https";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { connect as connectTls, type TLSSocket } from "node:tls";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+const folder = resolve(import.meta.dirname, "tls");
+const tls = {
+  certificate: readFileSync(join(folder, "certificate.pem"), "utf8"),
+  key: readFileSync(join(folder, "key.pem"), "utf8"),
+};
+
+describe("TLS", () => {
+  let world: TestService;
+  let port = 0;
+  before(async () => {
+    world = await createTestService("sqlite", { tls });
+    port = Number(new URL(world.url).port);
+  });
+  after(() => world.close());
+
+  const ask = (path: string, body?: object): Promise<{ status: number; text: string }> =>
+    new Promise((done, failed) => {
+      const sent = request(
+        {
+          host: "127.0.0.1",
+          port,
+          path,
+          method: body === undefined ? "GET" : "POST",
+          ca: tls.certificate,
+          headers: { Authorization: `Bearer ${world.token}`, "Content-Type": "application/json" },
+        },
+        (response) => {
+          let text = "";
+          response.setEncoding("utf8");
+          response.on("data", (part: string) => {
+            text += part;
+          });
+          response.on("end", () => done({ status: response.statusCode ?? 0, text }));
+        },
+      );
+      sent.on("error", failed);
+      sent.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+
+  test("reads and changes work for a client that knows the certificate", async () => {
+    const made = await ask("/dns", { Name: "tls.example" });
+    assert.equal(made.status, 200);
+    assert.match((await ask("/dns")).text, /"Name":"tls\.example"/);
+  });
+
+  test("only TLS 1.2 and newer is spoken", async () => {
+    const dial = async (version: "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): Promise<string> => {
+      const socket: TLSSocket = connectTls({
+        host: "127.0.0.1",
+        port,
+        ca: tls.certificate,
+        minVersion: version,
+        maxVersion: version,
+        ciphers: "DEFAULT@SECLEVEL=0",
+      });
+      try {
+        await once(socket, "secureConnect");
+        return socket.getProtocol() ?? "";
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code ?? "refused";
+      } finally {
+        socket.destroy();
+      }
+    };
+    assert.equal(await dial("TLSv1.2"), "TLSv1.2");
+    assert.equal(await dial("TLSv1.3"), "TLSv1.3");
+    assert.match(await dial("TLSv1.1"), /^(ERR_SSL|ECONNRESET)/);
+  });
+
+  test("plain HTTP is not answered, and the service goes on", async () => {
+    const socket = connect(port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.write("GET /healthz HTTP/1.1\r\n\r\n");
+    let response = "";
+    socket.on("data", (part) => {
+      response += part.toString("latin1");
+    });
+    await once(socket, "close");
+    assert.doesNotMatch(response, /^HTTP\/1\.1 200/);
+    assert.equal((await ask("/healthz")).status, 200);
+  });
+
+  test("a service that runs is not taken down", async () => {
+    const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
+    const down = spawn(process.execPath, [resolve(import.meta.dirname, "../../scripts/down.ts")], {
+      env: {
+        PATH: process.env["PATH"],
+        BRUME_DATA: data,
+        BRUME_SIMULATE: "1",
+        BRUME_LISTEN: `127.0.0.1:${port}`,
+      },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let said = "";
+    down.stderr.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+    });
+    const [code] = (await once(down, "close")) as [number | null];
+    rmSync(data, { recursive: true });
+    assert.equal(code, 1);
+    assert.match(said, /Stop the service first/);
+  });
+});
+
+/** How a start with these settings ends. */
+function startWith(settings: Readonly<Record<string, string>>) {
+  const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
+  const main = resolve(import.meta.dirname, "../../service/src/main.ts");
+  const { status, stderr } = spawnSync(process.execPath, [main], {
+    env: { PATH: process.env["PATH"], BRUME_DATA: data, BRUME_SIMULATE: "1", ...settings },
+    encoding: "utf8",
+  });
+  rmSync(data, { recursive: true });
+  return { status, stderr };
+}
+
+test("settings that do not fit stop the start with a sentence that names them", () => {
+  const certificate = join(folder, "certificate.pem");
+  const key = join(folder, "key.pem");
+  const cases: [Readonly<Record<string, string>>, RegExp][] = [
+    [{ BRUME_TLS_CERT: certificate }, /BRUME_TLS_CERT and BRUME_TLS_KEY must be both files or neither/],
+    [{ BRUME_TLS_CERT: `${certificate}.old`, BRUME_TLS_KEY: key }, /: BRUME_TLS_CERT: ENOENT: .*certificate\.pem\.old/],
+    [{ BRUME_TLS_CERT: certificate, BRUME_TLS_KEY: certificate }, /: BRUME_TLS_CERT and BRUME_TLS_KEY: /],
+    [{ BRUME_DATA: key }, /: BRUME_DATA: EEXIST: .*key\.pem/],
+    [{ BRUME_DNS_LISTEN: "203.0.113.1:5353" }, /: BRUME_DNS_LISTEN: 203\.0\.113\.1 is no address of this machine/],
+    [{ BRUME_DATABASE: "postgres://brume:secret@127.0.0.1:1/brume" }, /: BRUME_DATABASE: PostgreSQL: .*ECONNREFUSED/],
+  ];
+  for (const [settings, expected] of cases) {
+    const { status, stderr } = startWith(settings);
+    assert.equal(status, 1);
+    assert.match(stderr, expected);
+    assert.doesNotMatch(stderr, /\n {4}at |secret/);
+  }
+});

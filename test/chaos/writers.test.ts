@@ -1,0 +1,182 @@
+/**
+ * Many at once want what only one can have: docs/spec.md#stored-records-are-valid-dns, #quotas-hold-under-concurrency, and `If-Match`,
+ * under real concurrency on both databases.
+ */
+import assert from "node:assert/strict";
+import { after, before, suite, test } from "node:test";
+import { ApiError, type Client } from "@brume/api/client.ts";
+import { databases } from "../support/databases.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+const crowd = 200;
+
+/** How many of the calls ended in what way: `ok`, or the code of the fault. */
+async function tally(calls: readonly Promise<unknown>[]): Promise<Record<string, number>> {
+  const ends = await Promise.allSettled(calls);
+  const counts: Record<string, number> = {};
+  for (const end of ends) {
+    if (end.status === "rejected" && !(end.reason instanceof ApiError)) throw end.reason;
+    const name = end.status === "fulfilled" ? "ok" : (end.reason as ApiError).code;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+}
+
+const times = (count: number, call: (index: number) => Promise<unknown>): Promise<unknown>[] =>
+  Array.from({ length: count }, (_, index) => call(index));
+
+for (const kind of databases)
+  suite(`${kind}: many writers`, { timeout: 120_000 }, () => {
+    let world: TestService;
+    let client: Client;
+    let neighbour: Client;
+    let domain: number;
+
+    before(async () => {
+      world = await createTestService(kind);
+      client = world.client;
+      neighbour = await world.neighbour();
+      domain = (await client.createDomain({ body: { Name: "crowd.test" } })).ID;
+    });
+    after(() => world.close());
+
+    test("of equal records, one", async () => {
+      const body = { DomainId: domain, Name: "same", IP: "192.0.2.1" };
+      const counts = await tally(times(crowd, () => client.createRecordA({ body })));
+      assert.deepEqual(counts, { ok: 1, record_exists: crowd - 1 });
+      const { LinkedRecords } = await client.readDomain({ path: { id: domain } });
+      assert.equal(LinkedRecords.filter(({ HostName }) => HostName === "same.crowd.test.").length, 1);
+      assert.deepEqual(await world.resolver.resolve4("same.crowd.test"), ["192.0.2.1"]);
+    });
+
+    test("an alias and an address at one name: aliases, or addresses, never both", async () => {
+      const counts = await tally(
+        times(crowd, (index) =>
+          index % 2 === 0
+            ? client.createRecordA({ body: { DomainId: domain, Name: "mixed", IP: `10.0.0.${index}` } })
+            : client.createRecordCNAME({
+                body: { DomainId: domain, MnemonicName: "mixed", Name: `target${index}.example.` },
+              }),
+        ),
+      );
+      const { LinkedRecords } = await client.readDomain({ path: { id: domain } });
+      const there = LinkedRecords.filter(({ PunyName }) => PunyName === "mixed.crowd.test.");
+      const types = new Set(there.map(({ TypeRecord }) => TypeRecord));
+      assert.equal(types.size, 1);
+      assert.equal(there.length, types.has("CNAME") ? 1 : crowd / 2);
+      assert.deepEqual(counts, { ok: there.length, cname_conflict: crowd - there.length });
+    });
+
+    test("under one idempotency key, one, and everybody is told of it or to come again", async () => {
+      const { LinkedRecords: former } = await client.readDomain({ path: { id: domain } });
+      const body = { DomainId: domain, Name: "keyed", IP: "192.0.2.7" };
+      const counts = await tally(times(crowd, () => client.createRecordA({ body }, { idempotencyKey: "once" })));
+      assert.equal((counts["ok"] ?? 0) + (counts["idempotency_key_busy"] ?? 0), crowd);
+      assert.ok((counts["ok"] ?? 0) >= 1);
+      const { LinkedRecords } = await client.readDomain({ path: { id: domain } });
+      assert.equal(LinkedRecords.length, former.length + 1);
+    });
+
+    test("a quota of ten domains is ten domains", async () => {
+      const project = await client.createProject({ body: { Name: "ten", Quotas: { Domains: 10 } } });
+      const ten = await world.as(["dns:write"], { ProjectID: project.ID });
+      const counts = await tally(times(crowd, (index) => ten.createDomain({ body: { Name: `ten${index}.test` } })));
+      assert.deepEqual(counts, { ok: 10, quota_exceeded: crowd - 10 });
+      assert.equal((await ten.listDomains()).length, 10);
+    });
+
+    test("a quota of ten records is ten records, however they are asked for", async () => {
+      const project = await client.createProject({ body: { Name: "few", Quotas: { RecordsPerDomain: 10 } } });
+      const few = await world.as(["dns:write"], { ProjectID: project.ID });
+      const { ID } = await few.createDomain({ body: { Name: "few.test" } });
+      const counts = await tally(
+        times(crowd, (index) => {
+          const body = { DomainId: ID, Name: `r${index}`, IP: "192.0.2.1" };
+          if (index % 2 === 0) return few.createRecordA({ body });
+          const change = { Op: "Create", TypeRecord: "A", ...body } as const;
+          return few.changeRecords({ path: { id: ID }, body: { Changes: [change] } });
+        }),
+      );
+      assert.deepEqual(counts, { ok: 10, quota_exceeded: crowd - 10 });
+      assert.equal((await few.readDomain({ path: { id: ID } })).LinkedRecords.length, 10);
+    });
+
+    test("a quota of ten tokens is ten tokens", async () => {
+      const project = await client.createProject({ body: { Name: "tokens", Quotas: { Tokens: 10 } } });
+      const body = { Name: "one of ten", Scopes: ["dns:read"] as const, ProjectID: project.ID };
+      const counts = await tally(
+        times(crowd, () => client.createToken({ body: { ...body, Scopes: [...body.Scopes] } })),
+      );
+      assert.deepEqual(counts, { ok: 10, quota_exceeded: crowd - 10 });
+    });
+
+    test("a domain name belongs to one project", async () => {
+      const both = [client, neighbour];
+      const ends = await Promise.allSettled(
+        times(crowd, (index) => (both[index % 2] as Client).createDomain({ body: { Name: "wanted.test" } })),
+      );
+      const codes = ends.map((end) => (end.status === "fulfilled" ? "ok" : (end.reason as ApiError).code));
+      const winner = codes.indexOf("ok") % 2;
+      assert.equal(codes.filter((code) => code === "ok").length, 1);
+      codes.forEach((code, index) => {
+        if (code !== "ok") assert.equal(code, index % 2 === winner ? "domain_exists" : "domain_not_available");
+      });
+    });
+
+    test("names above and below each other never end up in two projects", async () => {
+      const names = ["x.deep.test", "deep.test", "a.x.deep.test", "b.a.x.deep.test"];
+      const both = [client, neighbour];
+      await Promise.allSettled(
+        times(crowd, (index) =>
+          (both[index % 2] as Client).createDomain({ body: { Name: names[(index >> 1) % names.length] as string } }),
+        ),
+      );
+      const owners = await Promise.all(both.map((each) => each.listDomains({ query: { name: "*deep.test" } })));
+      assert.deepEqual(
+        owners.map((list) => list.length).sort((a, b) => a - b),
+        [0, names.length],
+      );
+    });
+
+    test("of edits that expect the same state, one", async () => {
+      const made = await client.raw.createRecordA({ body: { DomainId: domain, Name: "edited", IP: "10.1.0.0" } });
+      assert.ok(made.etag !== null);
+      const ifMatch = made.etag;
+      const edit = (index: number) =>
+        client.updateRecordA({ path: { id: made.answer.ID }, body: { IP: `10.1.1.${index}` } }, { ifMatch });
+      assert.deepEqual(await tally(times(crowd, edit)), { ok: 1, etag_mismatch: crowd - 1 });
+    });
+
+    test("of deletions, one", async () => {
+      const { ID } = await client.createRecordA({ body: { DomainId: domain, Name: "gone", IP: "10.2.0.0" } });
+      const path = { domainid: domain, recordId: ID };
+      assert.deepEqual(await tally(times(crowd, () => client.deleteRecord({ path }))), {
+        ok: 1,
+        record_not_found: crowd - 1,
+      });
+    });
+
+    test("a domain that is deleted while records are made in it keeps none", async () => {
+      const { ID } = await client.createDomain({ body: { Name: "short.test" } });
+      const calls = times(crowd, (index) =>
+        index === crowd / 2
+          ? client.deleteDomain({ path: { id: ID } })
+          : client.createRecordA({ body: { DomainId: ID, Name: `r${index}`, IP: "10.3.0.0" } }),
+      );
+      const { ok = 0, validation_failed = 0, ...others } = await tally(calls);
+      assert.deepEqual(others, {});
+      assert.equal(ok + validation_failed, crowd);
+      const left = await world.store.read.selectFrom("record").select("id").where("domain_id", "=", ID).execute();
+      assert.deepEqual(left, []);
+      await assert.rejects(world.resolver.resolve4("r0.short.test"), { code: "EREFUSED" });
+    });
+
+    test("the serial has counted every one of them", async () => {
+      const { Serial } = await client.readDomain({ path: { id: domain } });
+      const versions = [];
+      for await (const page of client.pages("listVersions", { path: { id: domain } })) versions.push(...page);
+      assert.equal(versions[0]?.Serial, Serial);
+      assert.equal(new Set(versions.map((version) => version.Serial)).size, versions.length);
+      assert.equal((await world.resolver.resolveSoa("crowd.test")).serial, Serial);
+    });
+  });

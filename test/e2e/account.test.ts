@@ -1,0 +1,325 @@
+/**
+ * The account, its projects and their tokens (docs/spec.md#account-and-project, #token, #account-endpoints). What a restricted token may do
+ * is told in `tokens`.
+ */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { describe, test } from "node:test";
+import type { Project, Token } from "@brume/api/account.ts";
+import { scopes } from "@brume/api/operation.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+
+onEveryDatabase("the account", (stage) => {
+  let names = 0;
+  const project = (more: object = {}) => stage.client.createProject({ body: { Name: `project ${++names}`, ...more } });
+  const token = (more: object = {}) =>
+    stage.client.createToken({
+      body: { Name: "token", Scopes: ["dns:read"], ...more },
+    });
+
+  describe("the account", () => {
+    test("shows all projects to administrators, and to others their own", async () => {
+      const other = await stage.neighbour();
+      const all = await stage.client.readAccount();
+      assert.deepEqual(
+        all.Projects.map(({ ID }) => ID).filter((id) => id === 1 || id === other.project),
+        [1, other.project],
+      );
+      assert.deepEqual(
+        all.ProjectsBalance.map(({ ProjectId }) => ProjectId),
+        all.Projects.map(({ ID }) => ID),
+      );
+      const reader = await stage.as(["dns:read"]);
+      const own = await reader.client.readAccount();
+      assert.deepEqual(own.Projects, [{ ID: 1, Name: "default", IsBlocked: false }]);
+      assert.deepEqual([own.Token.Name, own.Token.Scopes, own.Token.ProjectID], ["somebody", ["dns:read"], 1]);
+      assert.equal((await reader.ask("GET /customer/balance")).text, "0");
+    });
+  });
+
+  describe("projects", () => {
+    test("have names of their own", async () => {
+      const made = await project({ Name: "Only one" });
+      await refused(project({ Name: "Only one" }), "title_taken", { "/Name": "title_taken" });
+      const other = await project({ Name: "only one" });
+      const rename = (id: number, Name: string) => stage.client.updateProject({ path: { id }, body: { Name } });
+      await refused(rename(other.ID, "Only one"), "title_taken", { "/Name": "title_taken" });
+      assert.equal((await rename(made.ID, "Only one")).Name, "Only one");
+      assert.equal((await rename(made.ID, " Renamed ")).Name, "Renamed");
+      await project({ Name: "Only one" });
+      for (const [Name, code] of [
+        ["a<b", "format_invalid"],
+        ["a>b", "format_invalid"],
+        ["a\u0007b", "format_invalid"],
+        ["x".repeat(65), "too_long"],
+        [[], "type_mismatch"],
+        [null, "field_required"],
+      ] as const)
+        await refused(project({ Name }), "validation_failed", { "/Name": code });
+      assert.equal((await project({ Name: "ж".repeat(64) })).Name.length, 64);
+      assert.equal((await project({ Name: "Cafe\u0301" })).Name, "Café");
+    });
+
+    test("have quotas, of which those not given stay", async () => {
+      const { ID, Quotas } = await project({ Quotas: { Domains: 3, servers: "7" } });
+      assert.deepEqual([Quotas.Domains, Quotas.Servers, Quotas.Tokens], [3, 7, 100]);
+      const edit = (given: object) => stage.client.updateProject({ path: { id: ID }, body: { Quotas: given } });
+      const edited = await edit({ Tokens: 0 });
+      assert.deepEqual(edited.Quotas, { ...Quotas, Tokens: 0 });
+      const highest = { FirewallRules: 10_000, RecordsPerDomain: 1_000_000, CPU: 2_147_483_647 };
+      assert.deepEqual((await edit(highest)).Quotas, { ...edited.Quotas, ...highest });
+      const beyond = Object.fromEntries(Object.entries(highest).map(([name, most]) => [name, most + 1]));
+      await refused(edit({ ...beyond, Domains: -1 }), "validation_failed", {
+        "/Quotas/CPU": "out_of_range",
+        "/Quotas/Domains": "out_of_range",
+        "/Quotas/RecordsPerDomain": "out_of_range",
+        "/Quotas/FirewallRules": "out_of_range",
+      });
+      const form = await stage.ask(`PUT /project/${ID}`, "Quotas[Domains]=5&Quotas.Tokens=6&Labels[a]=b");
+      assert.deepEqual([(form.json as Project).Quotas.Domains, (form.json as Project).Quotas.Tokens], [5, 6]);
+      assert.deepEqual((form.json as Project).Labels, { a: "b" });
+    });
+
+    test("may have lower quotas than they use: then nothing new comes", async () => {
+      const other = await stage.neighbour({ Domains: 2, Tokens: 2 });
+      const path = { id: other.project };
+      const create = (Name: string) => other.client.createDomain({ body: { Name } });
+      const made = [await create("q1.example"), await create("q2.example")];
+      const error = await refused(create("q3.example"), "quota_exceeded");
+      assert.match(error.detail, /Domains: wanted 1, free 0, limit 2/);
+      await stage.client.updateProject({ path, body: { Quotas: { Domains: 1 } } });
+      const { Usage, Quotas } = await stage.client.readProject({ path });
+      assert.deepEqual([Usage.Domains, Usage.Tokens, Quotas.Domains], [2, 1, 1]);
+      await refused(create("q3.example"), "quota_exceeded");
+      await other.client.createRecordA({ body: { DomainId: made[0]?.ID ?? 0, IP: "192.0.2.1" } });
+      for (const { ID } of made) await other.client.deleteDomain({ path: { id: ID } });
+      await create("q3.example");
+      await token({ ProjectID: other.project });
+      await refused(token({ ProjectID: other.project }), "quota_exceeded");
+      await refused(other.client.createToken({ body: { Name: "x", Scopes: ["dns:read"] } }), "quota_exceeded");
+    });
+
+    test("are read by their own tokens, and by administrators", async () => {
+      const other = await stage.neighbour();
+      const reader = await stage.as(["dns:read"], { ProjectID: other.project });
+      const own = await reader.client.readOwnProject();
+      assert.equal(own.ID, other.project);
+      assert.deepEqual(await reader.client.readProject({ path: { id: other.project } }), own);
+      assert.deepEqual(await stage.client.readProject({ path: { id: other.project } }), own);
+      await refused(reader.client.readProject({ path: { id: 1 } }), "scope_missing");
+      await refused(reader.client.updateProject({ path: { id: other.project }, body: {} }), "scope_missing");
+      await refused(stage.client.readProject({ path: { id: 99_999 } }), "project_not_found");
+      await refused(stage.client.updateProject({ path: { id: 99_999 }, body: {} }), "project_not_found");
+      await refused(stage.client.deleteProject({ path: { id: 99_999 } }), "project_not_found");
+    });
+
+    test("that do not change keep their tag", async () => {
+      const { ID } = await project();
+      const path = { id: ID };
+      const { etag, answer } = await stage.client.raw.readProject({ path });
+      const same = await stage.client.raw.updateProject({
+        path,
+        body: { Name: answer.Name, Quotas: answer.Quotas, IsBlocked: false },
+      });
+      assert.equal(same.etag, etag);
+      const edited = await stage.client.raw.updateProject(
+        { path, body: { Labels: { a: "" } } },
+        { ifMatch: etag ?? "" },
+      );
+      assert.notEqual(edited.etag, etag);
+      const late = stage.client.updateProject({ path, body: {} }, { ifMatch: etag ?? "" });
+      assert.equal((await refused(late, "etag_mismatch")).headers.get("etag"), edited.etag);
+      await refused(stage.client.deleteProject({ path }, { ifMatch: etag ?? "" }), "etag_mismatch");
+    });
+
+    test("that are blocked can be read and cleared, and their domains go on", async () => {
+      const other = await stage.neighbour();
+      const path = { id: other.project };
+      const domain = await other.client.createDomain({ body: { Name: "blocked.example", Ip: "192.0.2.1" } });
+      const more = await other.client.createDomain({ body: { Name: "blocked2.example" } });
+      const blocked = await stage.client.updateProject({ path, body: { IsBlocked: "yes" as never } });
+      assert.equal(blocked.IsBlocked, true);
+      const record = { DomainId: domain.ID, IP: "192.0.2.2" };
+      await refused(other.client.createRecordA({ body: record }), "project_blocked");
+      await refused(other.client.createRecordA({ body: record }, { dryRun: true }), "project_blocked");
+      await refused(other.client.updateDomain({ path: { id: domain.ID }, body: {} }), "project_blocked");
+      assert.equal((await other.ask("POST /dns", "{")).code, "project_blocked", "before the body is read");
+      assert.equal((await other.client.listDomains()).length, 2);
+      assert.deepEqual(await stage.lookUp("blocked.example", "A"), ["192.0.2.1"]);
+      await other.client.deleteDomain({ path: { id: more.ID } });
+      await other.client.deleteRecord({ path: { domainid: domain.ID, recordId: domain.LinkedRecords[0]?.ID ?? 0 } });
+      const unblocked = await other.client.updateProject({ path, body: { IsBlocked: false } });
+      assert.equal(unblocked.IsBlocked, false);
+      await other.client.createRecordA({ body: record });
+    });
+
+    test("go with their tokens, when they own nothing else", async () => {
+      const other = await stage.neighbour();
+      const path = { id: other.project };
+      const { ID } = await other.client.createDomain({ body: { Name: "in-the-way.example" } });
+      assert.match((await refused(stage.client.deleteProject({ path }), "project_in_use")).detail, /1 Domains/);
+      await other.client.deleteDomain({ path: { id: ID } });
+      await refused(other.client.deleteProject({ path }), "project_in_use");
+      await stage.client.deleteProject({ path });
+      await refused(other.client.readAccount(), "token_invalid");
+      await refused(stage.client.readProject({ path }), "project_not_found");
+      await refused(stage.client.listTokens({ query: { project: other.project } }), "project_not_found");
+      assert.ok((await project()).ID > other.project, "an id is never used again");
+    });
+  });
+
+  describe("tokens", () => {
+    test("show their value once", async () => {
+      const made = await token({ Labels: { a: "b" } });
+      assert.match(made.Token, /^[0-9a-f]{64}$/);
+      const { ID } = made;
+      assert.deepEqual(await stage.client.readToken({ path: { id: ID } }), { ...made, Token: "" });
+      const listed = (await stage.client.listTokens()).find((one) => one.ID === ID);
+      assert.deepEqual(listed, { ...made, Token: "" });
+      const everywhere = [
+        await stage.ask("GET /token"),
+        await stage.ask("GET /event?limit=1000"),
+        await stage.ask("GET /audit"),
+        await stage.ask("GET /account"),
+      ];
+      for (const { text } of everywhere) assert.ok(!text.includes(made.Token));
+      const rows = await stage.world.store.read.selectFrom("token").selectAll().where("id", "=", ID).execute();
+      assert.equal(rows[0]?.hash, hash("sha256", made.Token), "only its hash is kept");
+      assert.ok(!JSON.stringify(rows).includes(made.Token));
+    });
+
+    test("have scopes in the order of the contract, each once", async () => {
+      const { Scopes } = await token({ Scopes: ["DNS:Write", "server:read", "dns:write"] });
+      assert.deepEqual(Scopes, ["server:read", "dns:write"]);
+      assert.deepEqual((await token({ Scopes: "dns:read, network:read" })).Scopes, ["dns:read", "network:read"]);
+      const form = await stage.ask("POST /token", "Name=form&Scopes=dns%3Aread&Scopes=account%3Aadmin");
+      assert.deepEqual((form.json as Token).Scopes, ["dns:read", "account:admin"]);
+      await refused(token({ Scopes: [] }), "validation_failed", { "/Scopes": "too_short" });
+      await refused(token({ Scopes: null }), "validation_failed", { "/Scopes": "field_required" });
+      await refused(token({ Scopes: ["dns:read", "dns:all"] }), "validation_failed", {
+        "/Scopes/1": "value_not_allowed",
+      });
+    });
+
+    test("have restrictions that fit", async () => {
+      const domain = await stage.domain();
+      const bad: [object, Record<string, string>][] = [
+        [{ DomainID: domain.ID, Scopes: ["dns:read", "server:read"] }, { "/Scopes/1": "value_not_allowed" }],
+        [{ RecordPattern: "*" }, { "/RecordPattern": "fields_conflict" }],
+        [{ RecordTypes: ["A"] }, { "/RecordTypes": "fields_conflict" }],
+        [{ DomainID: domain.ID, RecordTypes: ["PTR"] }, { "/RecordTypes/0": "value_not_allowed" }],
+        [{ DomainID: 99_999 }, { "/DomainID": "unknown_reference" }],
+        [{ ProjectID: 99_999 }, { "/ProjectID": "unknown_reference" }],
+        [{ ExpiresAt: "2020-01-01T00:00:00Z" }, { "/ExpiresAt": "out_of_range" }],
+        [{ ExpiresAt: "tomorrow" }, { "/ExpiresAt": "type_mismatch" }],
+        [
+          { RateLimit: { Requests: 0, Seconds: 86_401 } },
+          { "/RateLimit/Requests": "out_of_range", "/RateLimit/Seconds": "out_of_range" },
+        ],
+        [{ RateLimit: { Requests: 1 } }, { "/RateLimit/Seconds": "field_required" }],
+        [{ RateLimit: 5 }, { "/RateLimit": "type_mismatch" }],
+        [
+          { AllowedFrom: ["10.0.0.0/33", "here"] },
+          { "/AllowedFrom/0": "format_invalid", "/AllowedFrom/1": "format_invalid" },
+        ],
+      ];
+      for (const [body, errors] of bad) await refused(token(body), "validation_failed", errors);
+      const other = await stage.neighbour();
+      await refused(token({ ProjectID: other.project, DomainID: domain.ID }), "validation_failed", {
+        "/DomainID": "unknown_reference",
+      });
+      const shown = await token({
+        DomainID: domain.ID,
+        recordTypes: "a,txt",
+        RecordPattern: "www",
+        ExpiresAt: "2999-01-01",
+      });
+      assert.deepEqual(
+        [shown.RecordTypes, shown.RecordPattern, shown.ExpiresAt],
+        [["A", "TXT"], "www", "2999-01-01T00:00:00.000Z"],
+      );
+    });
+
+    test("of a project are listed for administrators of any", async () => {
+      const other = await stage.neighbour();
+      const made = await token({ ProjectID: other.project, Name: "Second", Labels: { env: "x" } });
+      const list = (query: object) => stage.client.listTokens({ query: { project: other.project, ...query } });
+      assert.deepEqual(
+        (await list({})).map(({ Name }) => Name),
+        ["neighbour", "Second"],
+      );
+      assert.deepEqual(await list({ name: "second" }), [{ ...made, Token: "" }]);
+      assert.deepEqual(
+        (await list({ label: "!env" })).map(({ Name }) => Name),
+        ["neighbour"],
+      );
+      assert.deepEqual(
+        (await other.client.listTokens()).map(({ ID }) => ID),
+        (await list({})).map(({ ID }) => ID),
+      );
+      const pages: number[] = [];
+      for await (const page of stage.client.pages("listTokens", { query: { project: other.project, limit: 1 } }))
+        pages.push(page.length);
+      assert.deepEqual(pages, [1, 1]);
+    });
+
+    test("read and delete themselves without any scope for it", async () => {
+      const made = await token();
+      const voice = stage.voiceOf(made.Token);
+      const path = { id: made.ID };
+      assert.equal((await voice.client.readToken({ path })).ID, made.ID);
+      await refused(voice.client.readToken({ path: { id: 1 } }), "scope_missing");
+      await refused(voice.client.readToken({ path: { id: 99_999 } }), "scope_missing");
+      await refused(voice.client.deleteToken({ path: { id: 1 } }), "scope_missing");
+      await refused(voice.client.listTokens(), "scope_missing");
+      await voice.client.deleteToken({ path });
+      await refused(voice.client.readToken({ path }), "token_invalid");
+      await refused(stage.client.readToken({ path }), "token_not_found");
+      await refused(stage.client.deleteToken({ path }), "token_not_found");
+      assert.ok((await token()).ID > made.ID, "an id is never used again");
+    });
+
+    test("are refused from the next request on", async () => {
+      const made = await token();
+      const voice = stage.voiceOf(made.Token);
+      assert.equal((await voice.ask("GET /dns")).status, 200);
+      await stage.client.deleteToken({ path: { id: made.ID } });
+      assert.equal((await voice.ask("GET /dns")).code, "token_invalid");
+      const scheme = await stage.ask("GET /dns", undefined, { Authorization: `bEaReR ${stage.token}` });
+      assert.equal(scheme.status, 200);
+      for (const [Authorization, code] of [
+        [`Bearer ${stage.token.toUpperCase()}`, "token_invalid"],
+        [`Bearer ${stage.token}0`, "token_invalid"],
+        ["Basic YTpi", "token_missing"],
+        ["Bearer", "token_missing"],
+        [stage.token, "token_missing"],
+      ] as const)
+        assert.equal((await stage.ask("GET /dns", undefined, { Authorization })).code, code, Authorization);
+    });
+
+    test("of a dry run are none", async () => {
+      const count = (await stage.client.listTokens()).length;
+      const dry = await stage.client.createToken({ body: { Name: "dry", Scopes: ["dns:read"] } }, { dryRun: true });
+      assert.deepEqual([dry.ID, dry.Token], [0, ""]);
+      assert.equal((await stage.client.listTokens()).length, count);
+    });
+  });
+
+  test("the last administrator stays", async () => {
+    const all = await stage.client.readAccount();
+    for (const { ID } of all.Projects)
+      for (const { ID: id, Scopes } of await stage.client.listTokens({ query: { project: ID } }))
+        if (id !== 1 && Scopes.includes("account:admin")) await stage.client.deleteToken({ path: { id } });
+    await refused(stage.client.deleteToken({ path: { id: 1 } }), "last_admin_token");
+    await refused(stage.client.deleteToken({ path: { id: 1 } }, { dryRun: true }), "last_admin_token");
+    const soon = new Date(Date.now() + 300).toISOString();
+    const passing = await token({ Scopes: ["account:admin"], ExpiresAt: soon });
+    await stage.client.waitFor("readAccount", {}, { until: () => Date.now() > Date.parse(soon) });
+    await refused(stage.client.deleteToken({ path: { id: 1 } }), "last_admin_token");
+    await stage.client.deleteToken({ path: { id: passing.ID } });
+    const second = stage.voiceOf((await token({ Scopes: scopes })).Token);
+    await stage.client.deleteToken({ path: { id: 1 } });
+    await refused(stage.client.readAccount(), "token_invalid");
+    assert.deepEqual(await second.client.listTokens({ query: { name: "first" } }), []);
+  });
+});

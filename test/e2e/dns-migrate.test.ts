@@ -1,0 +1,230 @@
+/**
+ * Domains that come from elsewhere (docs/spec.md#domain): `Migrate` fetches what their present name servers say, before the answer and
+ * in bounded time, and `IsDelegate` tells whether the public tree leads here. The elsewhere is a second Brume on this machine.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { type Client, createClient } from "@brume/api/client.ts";
+import type { DnsRecord, Domain } from "@brume/api/dns.ts";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { systemClock } from "../../service/src/base/clock.ts";
+import { silentLog } from "../../service/src/base/log.ts";
+import { createSealer } from "../../service/src/base/secret.ts";
+import { type FetchZone, fetchZone } from "../../service/src/dns/migrate.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
+import { createService } from "../../service/src/service.ts";
+import { target } from "../dns/ask.ts";
+import { databases, type Kind, startDatabase } from "../support/databases.ts";
+import { refused, watchedFetch } from "../support/harness.ts";
+import { createTestService, simulatedHost, type TestService } from "../support/testservice.ts";
+
+const openNameserver = (transferTo: readonly string[] = []): Promise<Nameserver> =>
+  createBuiltin({
+    host: "127.0.0.1",
+    port: 0,
+    rateLimit: 0,
+    transfer: { addresses: transferTo, keys: [], notify: [] },
+    log: silentLog,
+  });
+
+interface Home {
+  readonly client: Client;
+  readonly dns: string;
+  close(): Promise<void>;
+}
+
+/** A Brume that knows an outside: where domains are served at present, and whom to ask about the public tree. */
+async function openHome(kind: Kind, fetchFrom: FetchZone | null, asksItself = false): Promise<Home> {
+  const database = await startDatabase(kind);
+  const token = randomBytes(32).toString("hex");
+  await ensureFirst(database.store, systemClock, token);
+  const nameserver = await openNameserver();
+  const dns = (await nameserver.observe()).address;
+  const service = createService({
+    ...simulatedHost(createSim(Date.now)),
+    store: database.store,
+    nameserver,
+    clock: systemClock,
+    random: Math.random,
+    log: silentLog,
+    sealer: createSealer(randomBytes(32)),
+    version: "0.0.0",
+    dnsNames: ["ns1.brume.internal"],
+    resolvers: asksItself ? [dns] : [],
+    parentPort: Number(dns.split(":")[1]),
+    ...(fetchFrom !== null && { fetchZone: fetchFrom }),
+    lenientHttp: false,
+    tls: null,
+  });
+  const url = `http://${await service.listen("127.0.0.1", 0)}`;
+  return {
+    client: createClient({ url, token, retries: 0, fetch: watchedFetch }),
+    dns,
+    async close() {
+      await service.close(1000);
+      await nameserver.close();
+      await database.close();
+    },
+  };
+}
+
+const file = `$TTL 3600
+@ MX 10 mail
+@ TXT "v=spf1 -all"
+www A 192.0.2.1
+mail 60 A 192.0.2.2
+_dmarc TXT "v=DMARC1"
+ftp CNAME www
+hidden A 192.0.2.3
+_sip._tcp SRV 1 2 5060 sip.example.net.
+`;
+
+const lines = ({ LinkedRecords }: Domain) =>
+  LinkedRecords.map((record: DnsRecord) => record.CanonicalDescription).sort();
+
+describe("a domain that moves here", () => {
+  let open: TestService;
+  let closed: TestService;
+  before(async () => {
+    open = await createTestService("sqlite", { nameserver: await openNameserver(["127.0.0.1"]) });
+    closed = await createTestService("sqlite");
+    for (const world of [open, closed])
+      for (const Name of ["moving.example", "bücher.example"])
+        await world.client.createDomain({ body: { Name, ZoneFile: file } });
+  });
+  after(async () => {
+    await open.close();
+    await closed.close();
+  });
+
+  const from =
+    (world: () => TestService): FetchZone =>
+    (domain) => {
+      const { host, port } = target(world().dns);
+      return fetchZone(domain, { deadlineMs: 5000, servers: [{ name: "ns.old", address: host, port: Number(port) }] });
+    };
+
+  for (const kind of databases) {
+    test(`brings its whole zone, where that is given, on ${kind}`, async () => {
+      const home = await openHome(
+        kind,
+        from(() => open),
+      );
+      try {
+        const old = await open.client.listDomains({ query: { name: "moving.example" } });
+        const domain = await home.client.createDomain({ body: { Name: "moving.example", Migrate: true } });
+        assert.deepEqual(lines(domain), lines(old[0] as Domain));
+        assert.deepEqual(domain.Import, {
+          State: "Completed",
+          Records: 8,
+          Skipped: [],
+          Detail: `The zone was transferred from ns.old (127.0.0.1).`,
+        });
+        const read = await home.client.readDomain({ path: { id: domain.ID } });
+        assert.deepEqual(read, domain);
+        assert.ok(domain.LinkedRecords.every(({ State }) => State === "Active"));
+        const [version] = await home.client.listVersions({ path: { id: domain.ID } });
+        assert.equal(version?.Changes.length, 8);
+        const other = await home.client.createDomain({ body: { Name: "BÜCHER.example", Migrate: true } });
+        assert.equal(other.LinkedRecords.length, 8);
+      } finally {
+        await home.close();
+      }
+    });
+
+    test(`brings what is asked for, where the zone is refused, on ${kind}`, async () => {
+      const home = await openHome(
+        kind,
+        from(() => closed),
+      );
+      try {
+        const asked = { DomainName: "moving.example", Migrate: "True", Ip: "192.0.2.9" } as never;
+        const domain = await home.client.createDomain({ body: asked });
+        assert.deepEqual(lines(domain), [
+          "@ 3600 IN A 192.0.2.9",
+          '@ 3600 IN TXT "v=spf1 -all"',
+          "@ 3600 MX 10 mail.moving.example.",
+          '_dmarc.moving.example. 3600 IN TXT "v=DMARC1"',
+          "ftp.moving.example. 3600 IN CNAME www.moving.example.",
+          "mail.moving.example. 60 IN A 192.0.2.2",
+          "www.moving.example. 3600 IN A 192.0.2.1",
+        ]);
+        assert.deepEqual([domain.Import?.State, domain.Import?.Records], ["Completed", 6]);
+        assert.match(domain.Import?.Detail ?? "", /^No name server gave the whole zone/);
+      } finally {
+        await home.close();
+      }
+    });
+
+    test(`comes all the same when nothing can be fetched, on ${kind}`, async () => {
+      const home = await openHome(kind, null);
+      try {
+        const domain = await home.client.createDomain({
+          body: { Name: "moving.example", Migrate: true, Ip: "192.0.2.9" },
+        });
+        assert.deepEqual(lines(domain), ["@ 3600 IN A 192.0.2.9"]);
+        assert.deepEqual(domain.Import, {
+          State: "Failed",
+          Records: 0,
+          Skipped: [],
+          Detail: "No name servers were found for moving.example.",
+        });
+        const plain = await home.client.createDomain({ body: { Name: "plain.example", Migrate: false } });
+        assert.equal(plain.Import, null);
+      } finally {
+        await home.close();
+      }
+    });
+  }
+
+  test("is not fetched for those who may not make it, and is looked at only in a dry run", async () => {
+    let fetched = 0;
+    const home = await openHome("sqlite", async (domain) => {
+      fetched += 1;
+      return from(() => open)(domain);
+    });
+    try {
+      const body = { Name: "moving.example", Migrate: true };
+      const preview = await home.client.createDomain({ body }, { dryRun: true });
+      assert.deepEqual([preview.ID, preview.LinkedRecords.length, preview.LinkedRecords[0]?.ID, fetched], [0, 8, 0, 1]);
+      assert.deepEqual(await home.client.listDomains(), []);
+      const file = home.client.createDomain({ body: { ...body, ZoneFile: "a A 192.0.2.1" } });
+      await refused(file, "validation_failed", { "/Migrate": "fields_conflict" });
+      await refused(home.client.createDomain({ body: { ...body, Name: "a b" } }), "validation_failed");
+      assert.equal(fetched, 1);
+    } finally {
+      await home.close();
+    }
+  });
+});
+
+for (const kind of databases)
+  test(`a domain is delegated when the parent's servers name ours, and an event tells of it, on ${kind}`, async () => {
+    const home = await openHome(kind, null, true);
+    try {
+      // A domain of its own is the parent, and its name server all that a resolver knows.
+      await home.client.createDomain({ body: { Name: "brume.internal", ZoneFile: "ns1 A 127.0.0.1\n" } });
+      await home.client.createDomain({ body: { Name: "parent.example" } });
+      const { ID, Delegation } = await home.client.createDomain({ body: { Name: "public.parent.example" } });
+      assert.equal(Delegation, "Unknown");
+      const path = { id: ID };
+      const before = await home.client.raw.readDomain({ path });
+      const isKnown = (domain: { Delegation: string }) => domain.Delegation === "Delegated";
+      await home.client.waitFor("readDomain", { path }, { until: isKnown, timeout: 10_000 });
+      const found = await home.client.raw.readDomain({ path });
+      assert.equal(found.answer.IsDelegate, true);
+      assert.equal(found.etag, before.etag, "nothing a client can set has changed");
+      assert.equal(found.answer.Serial, before.answer.Serial);
+      const events = await home.client.listEvents({ query: { type: "domain.changed" } });
+      const told = events.filter((event) => event.ResourceID === ID);
+      assert.deepEqual(
+        told.map((event) => (event.Data as { Delegation: string }).Delegation),
+        ["Delegated"],
+      );
+    } finally {
+      await home.close();
+    }
+  });

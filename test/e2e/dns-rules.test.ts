@@ -1,0 +1,388 @@
+/**
+ * Records beside each other and over time (docs/spec.md#record, #record-endpoints): what is refused and in which order, what an edit keeps, what
+ * the name server says at the moment an answer is there, and what happens while it cannot say it.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Client } from "@brume/api/client.ts";
+import type { DnsRecord } from "@brume/api/dns.ts";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+onEveryDatabase("rules", (stage) => {
+  let domain: number;
+  let zone: string;
+  const serial = async () => (await stage.client.readDomain({ path: { id: domain } })).Serial;
+  const a = (Name: string, IP = "192.0.2.1") => stage.client.createRecordA({ body: { DomainId: domain, Name, IP } });
+  const cname = (MnemonicName: string, Name: string) =>
+    stage.client.createRecordCNAME({ body: { DomainId: domain, MnemonicName, Name } });
+  const ns = (HostName: string, Name = "ns.example.net") =>
+    stage.client.createRecordNS({ body: { DomainId: domain, HostName, Name } });
+  const txt = (Name: string, Text = "a") => stage.client.createRecordTXT({ body: { DomainId: domain, Name, Text } });
+  const mx = (Name: string, HostName = "mail") =>
+    stage.client.createRecordMX({ body: { DomainId: domain, Name, HostName } });
+  const erase = async (...records: DnsRecord[]) => {
+    for (const { ID } of records) await stage.client.deleteRecord({ path: { domainid: domain, recordId: ID } });
+  };
+
+  before(async () => {
+    const made = await stage.domain();
+    domain = made.ID;
+    zone = made.Name;
+  });
+
+  test("a set is served as a whole, so it holds what one answer can", async () => {
+    const text = (i: number, size: number) => `${i}`.padEnd(size, "x");
+    const texts = Array.from({ length: 15 }, (_, i) => text(i, 4096));
+    // 15 of 4,125 bytes, and the last fills it up to 64,000.
+    const most = text(15, 2104);
+    const path = { id: domain };
+    const spec = (Text: string) => ({ Op: "Create" as const, TypeRecord: "TXT" as const, Name: "full", Text });
+    const change = (list: readonly string[]) => stage.client.changeRecords({ path, body: { Changes: list.map(spec) } });
+    await refused(change([...texts, `${most}x`]), "validation_failed", { "/Changes/15/Name": "too_long" });
+    const { Records } = await change(texts);
+    await refused(txt("full", `${most}x`), "validation_failed", { "/Name": "too_long" });
+    const zoneFile = `other A 192.0.2.1\nfull TXT ${(`${most}x`.match(/.{1,255}/g) ?? []).map((part) => `"${part}"`).join(" ")}\n`;
+    const body = { ZoneFile: zoneFile, Mode: "Merge" as const };
+    const { errors } = await refused(stage.client.importZone({ path, body }), "zone_file_invalid");
+    assert.match(errors[0]?.detail ?? "", /^line 2: .*TXT records at full\..* together they may take 64,000 bytes/);
+    const last = await txt("full", most);
+    assert.deepEqual(await stage.lookUp(`full.${zone}`, "TXT"), [...texts, most].sort());
+    await refused(txt("full", "y"), "validation_failed", { "/Name": "too_long" });
+    const edit = (Text: string) => stage.client.updateRecordTXT({ path: { id: last.ID }, body: { Text } });
+    await refused(edit(`${most}x`), "validation_failed", { "/Name": "too_long" });
+    await erase(await edit("short"), await mx("full"), await txt("fuller", "y"));
+    await erase(...Records.flatMap(({ After }) => (After === null ? [] : [After])));
+  });
+
+  describe("duplicates", () => {
+    const sentence = "Подобная запись для данного домена уже существует";
+
+    test("names are compared without regard to case, TTLs not at all", async () => {
+      const client = stage.client;
+      const made = await mx("twin", "Mail.Example.NET");
+      const again = client.createRecordMX({
+        body: { DomainId: domain, Name: `TWIN.${zone}.`, HostName: "mail.EXAMPLE.net.", TTL: 5 },
+      });
+      const error = await refused(again, "record_exists", { "": "record_exists" });
+      assert.deepEqual(error.problem?.ModelState, { "": [sentence] });
+      assert.equal(error.status, 400);
+      const other = await client.createRecordMX({
+        body: { DomainId: domain, Name: "twin", HostName: "mail.example.net", Priority: 1 },
+      });
+      const edit = client.updateRecordMX({ path: { id: other.ID }, body: { Priority: 0 } });
+      assert.deepEqual((await refused(edit, "record_exists")).problem?.ModelState, { "": [sentence] });
+      await erase(made, other);
+    });
+
+    test("the strings of a TXT count, not their quotes, and so does letter case", async () => {
+      const made = await txt("twin", "Abc");
+      await refused(txt("twin", '"Abc" '), "record_exists");
+      await erase(made, await txt("twin", "abc"), await txt("twin", '"A" "bc"'));
+    });
+
+    test("an address counts in any writing, and only once at each name", async () => {
+      const six = (Name: string, IP: string) => stage.client.createRecordAAAA({ body: { DomainId: domain, Name, IP } });
+      const made = await six("six", "2001:db8::1");
+      await refused(six("six", "2001:0DB8:0:0::0001"), "record_exists");
+      await erase(made, await six("six", "2001:db8::2"), await six("seven", "2001:db8::1"));
+    });
+  });
+
+  describe("a CNAME", () => {
+    test("cannot stand at the top", async () => {
+      for (const alias of ["@", zone, `${zone}.`])
+        await refused(cname(alias, "a.b"), "cname_at_apex", { "/MnemonicName": "cname_at_apex" });
+    });
+
+    test("stands alone, whichever comes first", async () => {
+      const alias = await cname("alone", "a.b");
+      await refused(a("alone"), "cname_conflict", { "/Name": "cname_conflict" });
+      await refused(txt("ALONE"), "cname_conflict");
+      await refused(ns("alone"), "cname_conflict", { "/HostName": "cname_conflict" });
+      await refused(cname("alone", "a.c"), "cname_conflict");
+      await refused(cname("alone", "A.B."), "record_exists");
+      const below = await a("x.alone");
+      await erase(alias, below);
+      await erase(await a("alone"));
+      const address = await a("alone2");
+      await refused(cname("alone2", "a.b"), "cname_conflict", { "/MnemonicName": "cname_conflict" });
+      await erase(address);
+    });
+
+    test("may get another target by an edit, but no owner that is taken", async () => {
+      const alias = await cname("moving", "a.b");
+      const address = await a("taken");
+      const edit = (body: object) => stage.client.updateRecordCNAME({ path: { id: alias.ID }, body });
+      assert.equal((await edit({ Name: "c.d" })).HostName, "c.d.");
+      await refused(edit({ MnemonicName: "taken" }), "cname_conflict");
+      await refused(edit({ MnemonicName: "@" }), "cname_at_apex");
+      assert.equal((await edit({ MnemonicName: "moved" })).MnemonicName, `moved.${zone}.`);
+      assert.deepEqual(await stage.lookUp(`moving.${zone}`, "CNAME"), "ENOTFOUND");
+      assert.deepEqual(await stage.lookUp(`moved.${zone}`, "CNAME"), ["c.d"]);
+      await erase(alias, address);
+    });
+
+    test("is no alias of itself", async () => {
+      await refused(cname("loop", "loop"), "validation_failed", { "/Name": "format_invalid" });
+      await refused(cname("loop", `LOOP.${zone}`), "validation_failed", { "/Name": "format_invalid" });
+      const alias = await cname("loop", "other");
+      const edit = stage.client.updateRecordCNAME({ path: { id: alias.ID }, body: { MnemonicName: "other" } });
+      await refused(edit, "validation_failed", { "/MnemonicName": "format_invalid" });
+      await erase(alias);
+    });
+  });
+
+  describe("a delegated name", () => {
+    test("holds NS and addresses, and below it only addresses", async () => {
+      const cut = [await ns("lab"), await ns("lab", "ns2.example.net")];
+      const glue = [await a("lab"), await a("ns.lab"), await a("*.deep.lab")];
+      for (const make of [
+        () => txt("lab"),
+        () => mx("x.lab"),
+        () => ns("x.lab"),
+        () => cname("y.lab", "a.b"),
+        () => txt("a.b.lab"),
+      ])
+        await refused(make(), "delegation_conflict");
+      const service = { DomainId: domain, Name: "lab", Service: "sip", Proto: "tcp", Port: 1, Target: "a.b" };
+      await refused(stage.client.createRecordSRV({ body: service }), "delegation_conflict", {
+        "/Name": "delegation_conflict",
+      });
+      await erase(...cut, ...glue);
+      await erase(await txt("lab"));
+    });
+
+    test("cannot come to be above what may not stand there", async () => {
+      const below = await txt("x.cut");
+      await refused(ns("cut"), "delegation_conflict", { "/HostName": "delegation_conflict" });
+      await erase(below);
+      const at = await mx("cut");
+      await refused(ns("cut"), "delegation_conflict");
+      await erase(at);
+      const deeper = await ns("x.cut");
+      await refused(ns("cut"), "delegation_conflict");
+      await erase(deeper);
+      await erase(await ns("cut"));
+    });
+
+    test("is no business of the top", async () => {
+      const own = [await ns("@", "ns1.example.net"), await txt("@"), await mx("@"), await ns("sub")];
+      assert.deepEqual(await stage.lookUp(zone, "NS"), ["ns1.example.net"]);
+      await erase(...own);
+      assert.deepEqual(await stage.lookUp(zone, "NS"), ["ns1.brume.internal"]);
+    });
+  });
+
+  describe("the order of checks", () => {
+    let restricted: Voice;
+    let small: Voice & { readonly project: number };
+    before(async () => {
+      restricted = await stage.as(["dns:write"], {
+        DomainID: domain,
+        RecordPattern: "mine*",
+        RecordTypes: ["A", "CNAME"],
+      });
+      small = await stage.neighbour({ RecordsPerDomain: 1 });
+    });
+
+    test("of a create", async () => {
+      const post = async (voice: Voice, type: string, body: object) =>
+        (await voice.ask(`POST /dns/record${type}`, body)).code;
+      // Each line has a second fault that would be found later.
+      assert.equal(await post(stage, "a", { DomainId: 9999, Name: "x.org.", IP: "x" }), "validation_failed");
+      assert.equal(await post(stage, "a", { DomainId: domain, Name: "x.org.", IP: "x" }), "validation_failed");
+      assert.equal(
+        await post(restricted, "a", { DomainId: domain, Name: "x.org.", IP: "192.0.2.1" }),
+        "name_outside_domain",
+      );
+      const alias = await cname("notmine", "a.b");
+      assert.equal(
+        await post(restricted, "a", { DomainId: domain, Name: "notmine", IP: "192.0.2.1" }),
+        "token_restricted",
+      );
+      await erase(alias);
+      const own = await small.client.createDomain({ body: { Name: "small.example", Ip: "192.0.2.1" } });
+      const apex = { DomainId: own.ID, MnemonicName: "@", Name: "a.b" };
+      assert.equal(await post(small, "cname", apex), "quota_exceeded");
+      assert.equal(await post(small, "a", { DomainId: own.ID, IP: "192.0.2.1" }), "quota_exceeded");
+      const cut = [await ns("both"), await a("both")];
+      assert.equal(
+        await post(stage, "cname", { DomainId: domain, MnemonicName: "both", Name: "a.b" }),
+        "cname_conflict",
+      );
+      await erase(...cut);
+    });
+
+    test("of an edit", async () => {
+      const record = await a("edit");
+      const other = await stage.domain();
+      const put = async (line: string, body: object, more?: Record<string, string>) =>
+        (await stage.ask(line, body, more)).code;
+      assert.equal(await put("PUT /dns/recorda/99999", { DomainId: "x" }), "validation_failed");
+      assert.equal(await put("PUT /dns/recorda/99999", { DomainId: 9999 }), "record_not_found");
+      assert.equal(
+        await put(`PUT /dns/recordtxt/${record.ID}`, { DomainId: other.ID }, { "If-Match": '"x"' }),
+        "etag_mismatch",
+      );
+      assert.equal(await put(`PUT /dns/recordtxt/${record.ID}`, { DomainId: other.ID }), "record_type_mismatch");
+      assert.equal(
+        await put(`PUT /dns/recorda/${record.ID}`, { DomainId: other.ID, IP: "x" }),
+        "record_in_other_domain",
+      );
+      assert.equal(await put(`PUT /dns/recorda/${record.ID}`, { DomainId: domain, IP: "x" }), "validation_failed");
+      const wrong = { path: { id: record.ID }, body: { DomainId: other.ID } };
+      await refused(stage.client.updateRecordA(wrong), "record_in_other_domain", {
+        "/DomainId": "record_in_other_domain",
+      });
+      await erase(record);
+    });
+
+    test("of a deletion", async () => {
+      const record = await a("gone");
+      const other = await stage.domain();
+      const code = async (line: string) => (await stage.ask(line)).code;
+      assert.equal(await code(`DELETE /dns/99999/${record.ID}`), "domain_not_found");
+      assert.equal(await code(`DELETE /dns/${domain}/99999`), "record_not_found");
+      assert.equal(await code(`DELETE /dns/${other.ID}/${record.ID}`), "record_not_found");
+      assert.equal(await code(`DELETE /dns/record/${record.ID}`), "method_not_allowed");
+      await erase(record);
+      assert.equal(await code(`DELETE /dns/${domain}/${record.ID}`), "record_not_found");
+      assert.equal(await code(`GET /dns/record/${record.ID}`), "record_not_found");
+    });
+  });
+
+  describe("an edit", () => {
+    test("keeps what is absent, the owner included", async () => {
+      const made = await stage.client.createRecordSRV({
+        body: {
+          DomainId: domain,
+          Name: "chat",
+          Service: "xmpp",
+          Proto: "tcp",
+          Priority: 1,
+          Weight: 2,
+          Port: 3,
+          Target: "t",
+          TTL: 60,
+          Labels: { a: "b" },
+        },
+      });
+      const edit = (body: object) => stage.client.updateRecordSRV({ path: { id: made.ID }, body });
+      assert.deepEqual(await edit({ Weight: 9 }), {
+        ...made,
+        Weight: "9",
+        CanonicalDescription: made.CanonicalDescription.replace(" 1 2 3 ", " 1 9 3 "),
+      });
+      assert.deepEqual(await edit({ Weight: 2, Name: "", Service: "", Target: null, TTL: "" }), made);
+      const moved = await edit({ Name: "@", Proto: "udp" });
+      assert.deepEqual([moved.HostName, moved.Service, moved.Proto, moved.Priority], ["@", "_xmpp.", "udp", "1"]);
+      assert.equal(await stage.lookUp(`_xmpp._tcp.chat.${zone}`, "SRV"), "ENOTFOUND");
+      assert.deepEqual(await stage.lookUp(`_xmpp._udp.${zone}`, "SRV"), [
+        JSON.stringify({ name: `t.${zone}`, port: 3, priority: 1, weight: 2 }),
+      ]);
+      await erase(made);
+    });
+
+    test("may be repeated, and leaves the serial alone when nothing changes", async () => {
+      const made = await a("same");
+      const at = await serial();
+      for (const body of [{}, { IP: "192.0.2.1" }, { Name: `SAME.${zone}`, TTL: "3600" }, made])
+        assert.deepEqual(await stage.client.updateRecordA({ path: { id: made.ID }, body: body as object }), made);
+      assert.equal(await serial(), at);
+      await stage.client.updateRecordA({ path: { id: made.ID }, body: { TTL: 1 } });
+      assert.ok((await serial()) > at);
+      await erase(made);
+    });
+
+    test("changes the tag of the record and of its domain, and only a real one does", async () => {
+      const made = await stage.client.raw.createRecordA({ body: { DomainId: domain, Name: "tag", IP: "192.0.2.1" } });
+      const path = { id: made.answer.ID };
+      const tags = async () => [
+        (await stage.client.raw.readRecord({ path })).etag,
+        (await stage.client.raw.readDomain({ path: { id: domain } })).etag,
+      ];
+      const before = await tags();
+      assert.equal(before[0], made.etag);
+      assert.equal((await stage.client.raw.updateRecordA({ path, body: {} })).etag, made.etag);
+      assert.deepEqual(await tags(), before);
+      const edited = await stage.client.raw.updateRecordA(
+        { path, body: { Labels: { a: "" } } },
+        { ifMatch: made.etag ?? "" },
+      );
+      const after = await tags();
+      assert.equal(after[0], edited.etag);
+      assert.notEqual(after[0], before[0]);
+      assert.notEqual(after[1], before[1]);
+      const late = stage.client.updateRecordA({ path, body: { TTL: 2 } }, { ifMatch: made.etag ?? "" });
+      assert.equal((await refused(late, "etag_mismatch")).headers.get("etag"), edited.etag);
+      await erase(made.answer);
+    });
+  });
+
+  test("a set is served with the smallest of its TTLs", async () => {
+    const made = [await a("ttl", "192.0.2.1"), await a("ttl", "192.0.2.2")];
+    await stage.client.updateRecordA({ path: { id: made[1]?.ID ?? 0 }, body: { TTL: 7 } });
+    const found = await stage.world.resolver.resolve4(`ttl.${zone}`, { ttl: true });
+    assert.deepEqual(found.map(({ address, ttl }) => `${address} ${ttl}`).sort(), ["192.0.2.1 7", "192.0.2.2 7"]);
+    assert.equal((await stage.client.readRecord({ path: { id: made[0]?.ID ?? 0 } })).TTL, 3600);
+    await erase(...made);
+  });
+});
+
+describe("a name server that is slow", () => {
+  let world: TestService;
+  let client: Client;
+  let nameserver: Nameserver;
+  let gate: Promise<void> = Promise.resolve();
+  before(async () => {
+    nameserver = await createBuiltin({
+      host: "127.0.0.1",
+      port: 0,
+      rateLimit: 0,
+      transfer: { addresses: [], keys: [], notify: [] },
+      log: () => {},
+    });
+    const publish: Nameserver["publish"] = async (changes) => {
+      await gate;
+      return nameserver.publish(changes);
+    };
+    world = await createTestService("sqlite", { nameserver: { ...nameserver, publish } });
+    client = world.client;
+  });
+  after(() => world.close());
+
+  test("makes records that are New, and Active as soon as they are served", async () => {
+    const domain = await client.createDomain({ body: { Name: "slow.example" } });
+    let open = (): void => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const body = { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" };
+    const made = await client.createRecordA({ body }, { wait: 0 });
+    assert.equal(made.State, "New");
+    assert.equal((await client.readDomain({ path: { id: domain.ID } })).State, "New");
+    assert.deepEqual((await client.listDomains({ query: { state: "New" } })).length, 1);
+    const waiting = client.raw.createRecordA({ body: { ...body, IP: "192.0.2.2" } }, { wait: 30 });
+    await client.readRecord({ path: { id: made.ID } });
+    open();
+    const { answer, headers } = await waiting;
+    assert.deepEqual([answer.State, headers.get("preference-applied")], ["Active", "wait=30"]);
+    assert.equal((await client.readRecord({ path: { id: made.ID } })).State, "Active");
+    assert.deepEqual(await world.resolver.resolve4("www.slow.example"), ["192.0.2.1", "192.0.2.2"]);
+  });
+
+  test("is not waited for any longer than two seconds", async () => {
+    let open = (): void => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const domain = await client.createDomain({ body: { Name: "slower.example" } });
+    assert.equal(domain.State, "New");
+    open();
+    const settled = await client.waitFor("readDomain", { path: { id: domain.ID } });
+    assert.equal(settled.State, "Active");
+  });
+});

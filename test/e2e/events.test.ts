@@ -1,0 +1,343 @@
+/** What happened, told once and in order (docs/spec.md#event, #event-endpoints): as a list, as a stream, and to those who were away. */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { Event } from "@brume/api/event.ts";
+import { onEveryDatabase, refused, type Stage, type Voice } from "../support/harness.ts";
+
+/** A stream as bytes come, cut into frames. */
+async function openStream(stage: Stage, target: string, headers: Record<string, string> = {}, token = stage.token) {
+  const stop = new AbortController();
+  const response = await fetch(`${stage.world.url}${target}`, {
+    headers: { Authorization: `Bearer ${token}`, Accept: "text/event-stream", ...headers },
+    signal: stop.signal,
+  });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  return {
+    response,
+    /** The next frame without its blank line; null: the stream has ended. */
+    async next(): Promise<string | null> {
+      for (;;) {
+        const end = rest.indexOf("\n\n");
+        if (end >= 0) {
+          const frame = rest.slice(0, end);
+          rest = rest.slice(end + 2);
+          return frame;
+        }
+        const chunk = await reader?.read();
+        if (chunk === undefined || chunk.done) return null;
+        rest += chunk.value;
+      }
+    },
+    close: () => stop.abort(),
+  };
+}
+
+/** The next frame that is no ping: those come whenever the machine is slow. */
+async function nextEvent(stream: { next(): Promise<string | null> }): Promise<string | null> {
+  for (;;) {
+    const frame = await stream.next();
+    if (!frame?.startsWith(":")) return frame;
+  }
+}
+
+const idOf = (frame: string | null) => Number(/^id: (\d+)$/m.exec(frame ?? "")?.[1]);
+
+onEveryDatabase(
+  "events",
+  (stage) => {
+    const last = async () => {
+      const { headers } = await stage.client.raw.listEvents({ query: { limit: 1 } });
+      const total = Number(headers.get("x-total-count"));
+      const all = await stage.client.listEvents({ query: { limit: 1000, after: 0 } });
+      assert.equal(all.length, Math.min(1000, total));
+      return all.at(-1)?.ID ?? 0;
+    };
+    const since = (after: number, query: object = {}) => stage.client.listEvents({ query: { after, ...query } });
+    const brief = (events: readonly Event[]) => events.map((event) => `${event.Type} ${event.ResourceID}`);
+
+    test("tell of every change with who made it and what it looks like now", async () => {
+      const start = await last();
+      const { client } = stage;
+      const made = await client.raw.createDomain({ body: { Name: "told.example", Ip: "192.0.2.1" } });
+      const domain = made.answer;
+      const record = await client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
+      const edited = await client.updateRecordA({ path: { id: record.ID }, body: { TTL: 60 } });
+      await client.deleteRecord({ path: { domainid: domain.ID, recordId: record.ID } });
+      const labelled = await client.updateDomain({ path: { id: domain.ID }, body: { Labels: { a: "b" } } });
+      await client.deleteDomain({ path: { id: domain.ID } });
+      const token = await client.createToken({ body: { Name: "told", Scopes: ["dns:read"] } });
+      await client.deleteToken({ path: { id: token.ID } });
+      const events = await since(start);
+      assert.deepEqual(
+        events.map(({ Type, Resource, ResourceID, ParentID, Data }) => [Type, Resource, ResourceID, ParentID, Data]),
+        [
+          ["domain.created", "domain", domain.ID, null, domain],
+          ["record.created", "record", record.ID, domain.ID, record],
+          ["record.changed", "record", record.ID, domain.ID, edited],
+          ["record.deleted", "record", record.ID, domain.ID, null],
+          ["domain.changed", "domain", domain.ID, null, labelled],
+          ["domain.deleted", "domain", domain.ID, null, null],
+          ["token.created", "token", token.ID, null, { ...token, Token: "" }],
+          ["token.deleted", "token", token.ID, null, null],
+        ],
+      );
+      for (const event of events) assert.deepEqual([event.ProjectID, event.TokenID], [1, 1]);
+      assert.equal(events[0]?.RequestID, made.requestId);
+      assert.ok(events.every(({ ID }, index) => index === 0 || ID > (events[index - 1]?.ID ?? 0)));
+    });
+
+    test("come of nothing that was refused, tried, or changed nothing", async () => {
+      const domain = await stage.domain();
+      const start = await last();
+      await refused(stage.client.createDomain({ body: { Name: domain.Name } }), "domain_exists");
+      await stage.client.createDomain({ body: { Name: "tried.example" } }, { dryRun: true });
+      await stage.client.updateDomain({ path: { id: domain.ID }, body: {} });
+      await stage.client.changeRecords(
+        { path: { id: domain.ID }, body: { Changes: [{ Op: "Create", TypeRecord: "A", IP: "192.0.2.1" }] } },
+        { dryRun: true },
+      );
+      assert.deepEqual(await since(start), []);
+    });
+
+    test("of projects and tokens belong to the project they tell of", async () => {
+      const start = await last();
+      const other = await stage.neighbour();
+      const path = { id: other.project };
+      await stage.client.updateProject({ path, body: { Labels: { a: "" } } });
+      assert.deepEqual(brief(await other.client.listEvents()), [
+        `project.created ${other.project}`,
+        `token.created ${(await other.client.readAccount()).Token.ID}`,
+        `project.changed ${other.project}`,
+      ]);
+      assert.deepEqual(brief(await since(start)), []);
+      await stage.client.deleteProject({ path });
+      assert.deepEqual(brief(await since(start)), [`project.deleted ${other.project}`]);
+    });
+
+    describe("are for those who may read what they tell of", () => {
+      let start: number;
+      let domain: number;
+      before(async () => {
+        start = await last();
+        domain = (await stage.domain({ Ip: "192.0.2.1" })).ID;
+        await stage.client.createRecordA({ body: { DomainId: domain, Name: "www", IP: "192.0.2.1" } });
+      });
+      const kinds = async (voice: Voice) =>
+        (await voice.client.listEvents({ query: { after: start } })).map(({ Resource }) => Resource);
+
+      test("by scope", async () => {
+        const dns = await stage.as(["dns:write"]);
+        const admin = await stage.as(["account:admin"]);
+        const servers = await stage.as(["server:read", "network:read"]);
+        assert.deepEqual(new Set(await kinds(dns)), new Set(["domain", "record"]));
+        assert.deepEqual(new Set(await kinds(admin)), new Set(["token"]));
+        assert.deepEqual(await kinds(servers), []);
+        assert.equal((await servers.client.raw.listEvents()).headers.get("x-total-count"), "0");
+      });
+
+      test("by project", async () => {
+        const other = await stage.neighbour();
+        assert.ok(!(await kinds(other)).includes("domain"));
+      });
+
+      test("filtered by type and resource", async () => {
+        const www = `record:${(await stage.client.readDomain({ path: { id: domain } })).LinkedRecords[1]?.ID}`;
+        const types = async (query: object) => (await since(start, query)).map(({ Type }) => Type);
+        assert.deepEqual(await types({ type: "record.*" }), ["record.created"]);
+        assert.deepEqual(await types({ type: "domain.created, record.created" }), ["domain.created", "record.created"]);
+        assert.deepEqual(await types({ type: "domain.changed" }), []);
+        assert.deepEqual(await types({ resource: `domain:${domain}` }), ["domain.created"]);
+        assert.deepEqual(await types({ resource: `DOMAIN:${domain},${www}` }), ["domain.created", "record.created"]);
+        assert.deepEqual(await types({ resource: www, type: "domain.*" }), []);
+        for (const query of [
+          "resource=domain",
+          "resource=domain:x",
+          "resource=bogus:1",
+          "type=bogus",
+          "type=record.created,bogus.*",
+          "after=1e3",
+          "after=x",
+          "limit=0",
+          "limit=1001",
+          "cursor=x",
+          "limit=a",
+        ])
+          assert.equal((await stage.ask(`GET /event?${query}`)).code, "query_invalid", query);
+        assert.deepEqual(await types({ type: "RECORD.*" }), ["record.created"]);
+      });
+    });
+
+    test("are listed oldest first, a hundred at a time", async () => {
+      const domain = await stage.domain();
+      const Changes = Array.from({ length: 250 }, (_, i) => ({
+        Op: "Create" as const,
+        TypeRecord: "A" as const,
+        Name: `h${i}`,
+        IP: "192.0.2.1",
+      }));
+      const start = await last();
+      await stage.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
+      const page = await stage.client.raw.listEvents({ query: { after: start } });
+      assert.equal(page.answer.length, 100);
+      assert.equal(page.headers.get("x-total-count"), "250");
+      const names: unknown[] = [];
+      for await (const event of stage.client.items("listEvents", {
+        query: { after: start, limit: 60, type: "record.*" },
+      }))
+        names.push((event.Data as { HostName: string }).HostName.split(".")[0]);
+      assert.deepEqual(
+        names,
+        Changes.map(({ Name }) => Name),
+      );
+      assert.equal((await stage.ask("HEAD /event")).status, 405, "a stream has no head without it");
+    });
+
+    describe("as a stream", () => {
+      const make = async (Text: string) =>
+        (await stage.client.createRecordTXT({ body: { DomainId: domain, Text } })).ID;
+      let domain: number;
+      before(async () => {
+        domain = (await stage.domain()).ID;
+      });
+
+      test("begin with the next one, and are framed as browsers read them", async () => {
+        const stream = await openStream(stage, "/event");
+        assert.equal(stream.response.headers.get("content-type"), "text/event-stream");
+        assert.equal(stream.response.headers.get("content-length"), null);
+        assert.equal(await stream.next(), "retry: 2000");
+        const record = await make("first");
+        const frame = await nextEvent(stream);
+        const [event] = await stage.client.listEvents({ query: { resource: `record:${record}` } });
+        assert.equal(frame, `id: ${event?.ID}\nevent: record.created\ndata: ${JSON.stringify(event)}`);
+        stream.close();
+      });
+
+      test("ping while nothing happens", async () => {
+        const stream = await openStream(stage, "/event?type=domain.deleted");
+        await stream.next();
+        assert.equal(await stream.next(), ": ping");
+        stream.close();
+      });
+
+      test("begin after the event that is named, in the header or the query, and the header wins", async () => {
+        const start = await last();
+        for (const text of ["a1", "a2", "a3"]) await make(text);
+        const wanted = (await since(start)).map(({ ID }) => ID);
+        const [first = 0, second = 0] = wanted;
+        for (const [target, headers, from] of [
+          [`/event?after=${start}`, {}, 0],
+          ["/event", { "Last-Event-ID": String(start) }, 0],
+          [`/event?after=${first}`, {}, 1],
+          [`/event?after=${start}`, { "Last-Event-ID": String(second) }, 2],
+        ] as const) {
+          const stream = await openStream(stage, target, headers);
+          await stream.next();
+          for (const id of wanted.slice(from)) assert.equal(idOf(await nextEvent(stream)), id);
+          stream.close();
+        }
+        const bad = await fetch(`${stage.world.url}/event`, {
+          headers: { Authorization: `Bearer ${stage.token}`, Accept: "text/event-stream", "Last-Event-ID": "x" },
+        });
+        assert.equal(((await bad.json()) as { code: string }).code, "query_invalid");
+      });
+
+      test("are resumed without gap or double, while many write", async () => {
+        const start = await last();
+        const texts = Array.from({ length: 120 }, (_, i) => `w${i}`);
+        const work = texts.values();
+        const writers = Array.from({ length: 6 }, async () => {
+          for (const text of work) await make(text);
+        });
+        const response: number[] = [];
+        let at = start;
+        while (response.length < texts.length) {
+          const stream = await openStream(stage, "/event", { "Last-Event-ID": String(at) });
+          await stream.next();
+          for (let i = 0; i < 7 && response.length < texts.length; i++) {
+            const frame = await stream.next();
+            if (frame?.startsWith(":")) continue;
+            at = idOf(frame);
+            response.push(at);
+          }
+          stream.close();
+        }
+        await Promise.all(writers);
+        const all = (await since(start, { limit: 1000 })).map(({ ID }) => ID);
+        assert.deepEqual(response, all);
+      });
+
+      test("go on for the SDK across a restart of the service", async () => {
+        const start = await last();
+        const stop = new AbortController();
+        const response: number[] = [];
+        const stream = stage.client.events({ after: start, signal: stop.signal, types: ["record.created"] });
+        const wanted = [await make("before 1"), await make("before 2")];
+        for await (const event of stream) {
+          assert.ok("ResourceID" in event);
+          response.push(event.ResourceID);
+          if (response.length === 2) break;
+        }
+        await stage.world.restart();
+        wanted.push(await make("after"));
+        const again = stage.client.events({ after: start, signal: stop.signal, types: ["record.created"] });
+        response.length = 0;
+        for await (const event of again) {
+          assert.ok("ResourceID" in event);
+          response.push(event.ResourceID);
+          if (response.length === 3) stop.abort();
+        }
+        assert.deepEqual(response, wanted);
+      });
+
+      test("tell those who were away for too long to begin anew", async () => {
+        await make("old");
+        const newest = await last();
+        await make("kept");
+        await stage.world.store.write(async (tx) => {
+          await tx.deleteFrom("event").where("id", "<=", newest).execute();
+        });
+        await stage.world.restart();
+        const oldest = (await since(0))[0]?.ID;
+        assert.ok(oldest !== undefined && oldest > newest);
+        const stream = await openStream(stage, `/event?after=${newest - 1}`);
+        await stream.next();
+        assert.equal(await stream.next(), `event: reset\ndata: {"Oldest":${oldest}}`);
+        assert.equal(idOf(await nextEvent(stream)), oldest);
+        stream.close();
+        const fits = await openStream(stage, `/event?after=${newest}`);
+        await fits.next();
+        assert.equal(idOf(await nextEvent(fits)), oldest);
+        fits.close();
+      });
+
+      test("end with their token", async () => {
+        const made = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"] } });
+        const stream = await openStream(stage, "/event", {}, made.Token);
+        await stream.next();
+        await stage.client.deleteToken({ path: { id: made.ID } });
+        let frame = await stream.next();
+        while (frame?.startsWith(":")) frame = await stream.next();
+        assert.equal(frame, null);
+        const ExpiresAt = new Date(Date.now() + 400).toISOString();
+        const passing = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
+        const expiring = await openStream(stage, "/event", {}, passing.Token);
+        for (frame = await expiring.next(); frame !== null; ) frame = await expiring.next();
+        assert.ok(Date.now() >= Date.parse(ExpiresAt));
+      });
+
+      test("are twenty for each token", async () => {
+        const voice = await stage.as(["dns:read"]);
+        const streams = [];
+        for (let i = 0; i < 20; i++) streams.push(await openStream(stage, "/event", {}, voice.token));
+        const more = await voice.ask("GET /event", undefined, { Accept: "text/event-stream" });
+        assert.deepEqual([more.status, more.code], [429, "rate_limited"]);
+        assert.ok(Number(more.headers.get("retry-after")) > 0);
+        const other = await openStream(stage, "/event");
+        assert.equal(other.response.status, 200);
+        for (const stream of [...streams, other]) stream.close();
+      });
+    });
+  },
+  { limits: { ping: 200 } },
+);

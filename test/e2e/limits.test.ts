@@ -1,0 +1,235 @@
+/**
+ * What must hold however many ask at once (docs/spec.md#quotas-hold-under-concurrency): quotas, names that are free only once, records that
+ * exclude each other, the last administrator. On PostgreSQL two services share one database, and neither knows of the other.
+ */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import type { ErrorCode } from "@brume/api/errors.ts";
+import { systemClock } from "../../service/src/base/clock.ts";
+import { silentLog } from "../../service/src/base/log.ts";
+import { createSealer } from "../../service/src/base/secret.ts";
+import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
+import { createSim as createRouter } from "../../service/src/drivers/router/sim/sim.ts";
+import { createService, type Service } from "../../service/src/service.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { onEveryDatabase, type TestResponse, type Voice } from "../support/harness.ts";
+import { simulatedHost } from "../support/testservice.ts";
+
+onEveryDatabase("limits", (stage) => {
+  let second: { service: Service; store: Store; url: string } | null = null;
+  before(async () => {
+    if (stage.kind === "sqlite") return;
+    const store = await stage.world.database.open();
+    const service = createService({
+      ...simulatedHost(createRouter(Date.now)),
+      store,
+      nameserver: createSim(Date.now),
+      clock: systemClock,
+      random: Math.random,
+      log: silentLog,
+      sealer: createSealer(randomBytes(32)),
+      version: "0.0.0",
+      dnsNames: ["ns1.brume.internal"],
+      resolvers: [],
+      lenientHttp: false,
+      tls: null,
+    });
+    second = { service, store, url: `http://${await service.listen("127.0.0.1", 0)}` };
+  });
+  after(async () => {
+    await second?.service.close(1000);
+    await second?.store.close();
+  });
+
+  /** The same request, where there are two services by turns to one and the other. */
+  const ask = async (
+    voice: Voice,
+    index: number,
+    line: string,
+    body?: object,
+  ): Promise<Pick<TestResponse, "status" | "code" | "json">> => {
+    if (second === null || index % 2 === 0) return voice.ask(line, body);
+    const [method = "", target = ""] = line.split(" ");
+    const response = await fetch(second.url + target, {
+      method,
+      headers: { Authorization: `Bearer ${voice.token}`, "Content-Type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const json = (text === "" ? null : JSON.parse(text)) as { code?: ErrorCode } | null;
+    return { status: response.status, code: json?.code ?? null, json };
+  };
+
+  /** Sends all at once; how many were done, and the codes of the others. */
+  async function race(count: number, send: (index: number) => Promise<Pick<TestResponse, "status" | "code">>) {
+    const response = await Promise.all(Array.from({ length: count }, (_, index) => send(index)));
+    const codes = new Set(response.filter(({ status }) => status !== 200).map(({ code }) => code));
+    return { done: response.filter(({ status }) => status === 200).length, codes: [...codes] };
+  }
+
+  describe("quotas", () => {
+    test("of domains", async () => {
+      const voice = await stage.neighbour({ Domains: 5 });
+      const outcome = await race(24, (i) => ask(voice, i, "POST /dns", { Name: `q${i}.domains` }));
+      assert.deepEqual(outcome, { done: 5, codes: ["quota_exceeded"] });
+      assert.equal((await voice.client.listDomains()).length, 5);
+      assert.equal((await voice.client.readOwnProject()).Usage.Domains, 5);
+    });
+
+    test("of records in a domain, one by one and by the changeset", async () => {
+      const voice = await stage.neighbour({ RecordsPerDomain: 10 });
+      const { ID } = await voice.client.createDomain({ body: { Name: "full.example", Ip: "192.0.2.1" } });
+      const pair = (i: number) =>
+        ["a", "b"].map((end) => ({ Op: "Create", TypeRecord: "A", Name: `${end}${i}`, IP: "192.0.2.1" }));
+      const { codes } = await race(24, (i) =>
+        i % 3 === 0
+          ? ask(voice, i, `POST /dns/${ID}/changeset`, { Changes: pair(i) })
+          : ask(voice, i, "POST /dns/recordtxt", { DomainId: ID, Name: `t${i}`, Text: "a" }),
+      );
+      assert.deepEqual(codes, ["quota_exceeded"]);
+      const { LinkedRecords } = await voice.client.readDomain({ path: { id: ID } });
+      assert.equal(LinkedRecords.length, 10);
+    });
+
+    test("of tokens", async () => {
+      const voice = await stage.neighbour({ Tokens: 4 });
+      const outcome = await race(16, (i) => ask(voice, i, "POST /token", { Name: `t${i}`, Scopes: ["dns:read"] }));
+      assert.deepEqual(outcome, { done: 3, codes: ["quota_exceeded"] });
+      assert.equal((await voice.client.listTokens()).length, 4);
+    });
+
+    test("while others make room", async () => {
+      const voice = await stage.neighbour({ Domains: 3 });
+      const made = await Promise.all(
+        ["x", "y", "z"].map((name) => voice.client.createDomain({ body: { Name: `${name}.room` } })),
+      );
+      let most = 0;
+      const watch = async () => {
+        for (let i = 0; i < 20; i++) most = Math.max(most, (await voice.client.listDomains()).length);
+      };
+      const [{ codes }] = await Promise.all([
+        race(24, (i) => {
+          const old = made[i / 4];
+          return old ? ask(voice, i, `DELETE /dns/${old.ID}`) : ask(voice, i, "POST /dns", { Name: `r${i}.room` });
+        }),
+        watch(),
+      ]);
+      assert.ok(most <= 3, `${most} domains were seen at once`);
+      assert.ok(codes.every((code) => code === "quota_exceeded"));
+    });
+  });
+
+  describe("names", () => {
+    test("of domains are given once", async () => {
+      const outcome = await race(16, (i) =>
+        ask(stage, i, "POST /dns", { Name: i % 3 === 0 ? "RACE.example" : "race.example" }),
+      );
+      assert.deepEqual(outcome, { done: 1, codes: ["domain_exists"] });
+    });
+
+    test("above and below each other go to one project", async () => {
+      const rivals = [await stage.neighbour(), await stage.neighbour()];
+      const wanted = ["tree.rivals", "rivals", "a.tree.rivals", "b.rivals"];
+      const { codes } = await race(16, (i) =>
+        ask(rivals[i % 2] as Voice, i >> 1, "POST /dns", { Name: wanted[(i >> 1) % 4] ?? "" }),
+      );
+      const owned = await Promise.all(
+        rivals.map(async ({ client }) => (await client.listDomains()).map(({ Name }) => Name)),
+      );
+      const [ones = [], others = []] = owned;
+      for (const mine of ones)
+        for (const theirs of others)
+          assert.ok(!(`.${mine}`.endsWith(`.${theirs}`) || `.${theirs}`.endsWith(`.${mine}`)), `${mine} and ${theirs}`);
+      assert.ok(ones.length + others.length > 0);
+      assert.ok(codes.every((code) => code === "domain_exists" || code === "domain_not_available"));
+    });
+
+    test("of projects are given once", async () => {
+      const outcome = await race(12, (i) => ask(stage, i, "POST /project", { Name: "the one" }));
+      assert.deepEqual(outcome, { done: 1, codes: ["title_taken"] });
+    });
+  });
+
+  describe("records", () => {
+    test("that say the same come to be once", async () => {
+      const { ID } = await stage.domain();
+      const body = (i: number) => ({ DomainId: ID, Name: i % 2 ? "same" : "SAME", IP: "192.0.2.1", TTL: 60 + i });
+      const outcome = await race(16, (i) => ask(stage, i, "POST /dns/recorda", body(i)));
+      assert.deepEqual(outcome, { done: 1, codes: ["record_exists"] });
+    });
+
+    test("that exclude each other never stand together", async () => {
+      for (let round = 0; round < 3; round++) {
+        const { ID, Name } = await stage.domain();
+        const posts: [string, object][] = [
+          ["cname", { MnemonicName: "x.cut", Name: "a.b" }],
+          ["a", { Name: "x.cut", IP: "192.0.2.1" }],
+          ["txt", { Name: "y.cut", Text: "a" }],
+          ["ns", { HostName: "cut", Name: "ns.a" }],
+        ];
+        await race(12, (i) => {
+          const [type, body] = posts[i % 4] as [string, object];
+          return ask(stage, i >> 2, `POST /dns/record${type}`, { DomainId: ID, ...body });
+        });
+        const types = (await stage.client.readDomain({ path: { id: ID } })).LinkedRecords.map(
+          ({ TypeRecord }) => TypeRecord,
+        );
+        assert.ok(!(types.includes("CNAME") && types.includes("A")), `${Name}: ${types.join()}`);
+        assert.ok(
+          !(types.includes("NS") && (types.includes("CNAME") || types.includes("TXT"))),
+          `${Name}: ${types.join()}`,
+        );
+        assert.equal(new Set(types).size, types.length, `${Name}: ${types.join()}`);
+      }
+    });
+
+    test("each have a serial of their own, and all are served in the end", async () => {
+      const { ID, Name } = await stage.domain();
+      const { done } = await race(20, (i) =>
+        ask(stage, i, "POST /dns/recorda", { DomainId: ID, Name: "many", IP: `192.0.2.${i + 1}` }),
+      );
+      assert.equal(done, 20);
+      const versions = await stage.client.listVersions({ path: { id: ID } });
+      assert.equal(versions.length, 21);
+      assert.equal(new Set(versions.map(({ Serial }) => Serial)).size, 21);
+      const settled = await stage.client.waitFor("readDomain", { path: { id: ID } });
+      assert.equal(settled.LinkedRecords.filter(({ State }) => State === "Active").length, 20);
+      assert.equal((await stage.lookUp(`many.${Name}`, "A")).length, 20);
+    });
+  });
+
+  test("two administrators cannot delete each other's projects", async () => {
+    const rivals = [await stage.neighbour(), await stage.neighbour()];
+    for (const { ID: project } of (await stage.client.readAccount()).Projects)
+      for (const { ID, Scopes } of await stage.client.listTokens({ query: { project } }))
+        if (ID !== 1 && Scopes.includes("account:admin") && !rivals.some((one) => one.project === project))
+          await stage.client.deleteToken({ path: { id: ID } });
+    // Token 1 is the third administrator: it steps down for a while.
+    const expire = (at: number | null) =>
+      stage.world.store.write((tx) => tx.updateTable("token").set({ expires_at: at }).where("id", "=", 1).execute());
+    await expire(1);
+    const outcome = await race(2, (i) => ask(rivals[i] as Voice, i, `DELETE /project/${rivals[1 - i]?.project}`));
+    await expire(null);
+    assert.equal(outcome.done, 1);
+    assert.ok(
+      outcome.codes.every((code) => code === "project_in_use" || code === "token_invalid"),
+      outcome.codes.join(),
+    );
+  });
+
+  test("two administrators cannot delete each other", async () => {
+    const { Token, ID } = await stage.client.createToken({ body: { Name: "rival", Scopes: ["account:admin"] } });
+    const rival = stage.voiceOf(Token);
+    for (const { ID: project } of (await stage.client.readAccount()).Projects)
+      for (const token of await stage.client.listTokens({ query: { project } }))
+        if (token.ID !== 1 && token.ID !== ID) await stage.client.deleteToken({ path: { id: token.ID } });
+    const outcome = await race(2, (i) =>
+      i === 0 ? ask(stage, i, `DELETE /token/${ID}`) : ask(rival, i, "DELETE /token/1"),
+    );
+    assert.equal(outcome.done, 1);
+    assert.ok(outcome.codes.every((code) => code === "last_admin_token" || code === "token_invalid"));
+    const rows = await stage.world.store.read.selectFrom("token").select("id").where("is_admin", "=", 1).execute();
+    assert.equal(rows.length, 1);
+  });
+});

@@ -1,0 +1,157 @@
+/**
+ * Whose public networks are (docs/spec.md#authentication, #lists, #projects-are-isolated, #every-operation-checks-the-token,
+ * #secrets-are-never-shown, #quotas-hold-under-concurrency): in lists, in projects and their quotas, and for tokens with few rights.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+import { createMovableClock, createScene, holdNowhere, type Scene } from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+
+onEveryDatabase(
+  "public networks",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    const path = ({ Id }: PublicNetwork) => ({ id: Id });
+    describe("in a list", () => {
+      test("are those of the project, filtered and by pages", async () => {
+        const other = await stage.neighbour();
+        const { client } = other;
+        const made: PublicNetwork[] = [];
+        for (const [Name, Labels] of [
+          ["web", { env: "prod" }],
+          ["db", { env: "test" }],
+          ["web 2", {}],
+        ] as const)
+          made.push(await client.createPublicNetwork({ body: { Name, Labels } }));
+        const names = async (query: object) => (await client.listPublicNetworks({ query })).map(({ Name }) => Name);
+        assert.deepEqual(await names({}), ["web", "db", "web 2"]);
+        assert.deepEqual(await names({ name: "WEB*" }), ["web", "web 2"]);
+        assert.deepEqual(await names({ label: "env in (prod,test),env!=prod" }), ["db"]);
+        assert.deepEqual(await names({ state: "active,deleting", location: "local" }), ["web", "db", "web 2"]);
+        assert.deepEqual([await names({ state: "FromPool" }), await names({ location: "Mars" })], [[], []]);
+        const pages = [];
+        for await (const page of client.pages("listPublicNetworks", { query: { limit: 2 } })) pages.push(page);
+        assert.deepEqual(pages, [made.slice(0, 2), made.slice(2)]);
+        const { headers } = await client.raw.listPublicNetworks({ query: { limit: 1, name: "web*" } });
+        assert.equal(headers.get("x-total-count"), "2");
+        assert.match(headers.get("link") ?? "", /name=web/);
+        assert.equal((await stage.ask("GET /publicnetwork?limit=0")).code, "query_invalid");
+        assert.ok(!(await stage.client.listPublicNetworks()).some(({ Id }) => made.some((one) => one.Id === Id)));
+        assert.deepEqual(await client.listNetworks(), []);
+      });
+
+      test("shared networks are nobody's", async () => {
+        const row = await stage.world.store.read
+          .selectFrom("network")
+          .selectAll()
+          .where("kind", "=", "shared")
+          .executeTakeFirstOrThrow();
+        assert.ok(stage.world.router.images().some(({ id, kind }) => id === row.id && kind === "shared"));
+        await refused(stage.client.readPublicNetwork({ path: { id: row.id } }), "public_network_not_found");
+        await refused(stage.client.readNetwork({ path: { id: row.id } }), "network_not_found");
+        await refused(stage.client.deletePublicNetwork({ path: { id: row.id } }), "public_network_not_found");
+      });
+    });
+
+    describe("of a project", () => {
+      test("are nobody else's", async () => {
+        const made = await scene.network();
+        const other = await stage.neighbour();
+        await holdNowhere(other, made.Id);
+        assert.deepEqual(await other.client.listPublicNetworks(), []);
+      });
+
+      test("are as many as its quota allows, also at once", async () => {
+        const other = await stage.neighbour({ PublicNetworks: 2, PrivateNetworks: 1 });
+        const orders = Array.from({ length: 5 }, () => other.ask("POST /publicnetwork", { Name: "many" }));
+        const response = await Promise.all(orders);
+        const count = (wanted: string | null) => response.filter(({ code }) => code === wanted).length;
+        assert.deepEqual([count(null), count("quota_exceeded")], [2, 3]);
+        const privates = await Promise.all([1, 2, 3].map((n) => other.ask("POST /network", { Name: `n${n}` })));
+        assert.equal(privates.filter(({ status }) => status === 200).length, 1);
+        const { Usage } = await other.client.readOwnProject();
+        assert.deepEqual([Usage.PublicNetworks, Usage.PrivateNetworks], [2, 1]);
+        await refused(other.client.createPublicNetwork({ body: { Name: "x" } }), "quota_exceeded");
+      });
+
+      test("keep it from being deleted", async () => {
+        const other = await stage.neighbour();
+        const remove = () => stage.client.deleteProject({ path: { id: other.project } });
+        const network = await other.client.createPublicNetwork({ body: { Name: "last" } });
+        const inner = await other.client.createNetwork({ body: { Name: "inner" } });
+        const error = await refused(remove(), "project_in_use");
+        assert.match(error.detail, /owns 2 Networks/);
+        await other.client.deletePublicNetwork({ path: path(network) }, { wait: 60 });
+        await refused(remove(), "project_in_use");
+        await other.client.deleteNetwork({ path: { id: inner.ID } }, { wait: 60 });
+        await remove();
+        await refused(other.client.readAccount(), "token_invalid");
+      });
+
+      test("go on while it is blocked, and can be deleted", async () => {
+        const other = await stage.neighbour();
+        const made = await other.client.createPublicNetwork({ body: { Name: "open" } });
+        await stage.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
+        await refused(other.client.updatePublicNetwork({ path: path(made), body: { Name: "x" } }), "project_blocked");
+        assert.equal((await other.client.readPublicNetwork({ path: path(made) })).State, "Active");
+        await other.client.deletePublicNetwork({ path: path(made) }, { wait: 60 });
+        assert.deepEqual(await other.client.listPublicNetworks(), []);
+      });
+    });
+
+    test("rights: those who read see no keys, others see nothing", async () => {
+      const made = await scene.network();
+      const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
+      const Tunnels = [{ Name: "office", SharedKey, PeerNetwork: "10.9.0.0/24", PeerEndpoint: "192.0.2.1" }];
+      const headers = { "Idempotency-Key": "with a secret".replaceAll(" ", "-") };
+      await scene.response();
+      const set = await stage.ask(`PUT /publicnetwork/${made.Id}/vpn`, { Tunnels }, headers);
+      const keyOf = (network: PublicNetwork) => network.Vpn.Tunnels[0]?.SharedKey;
+      assert.equal(keyOf(set.json as PublicNetwork), SharedKey);
+      const replayed = await stage.ask(`PUT /publicnetwork/${made.Id}/vpn`, { Tunnels }, headers);
+      assert.deepEqual([replayed.text, replayed.headers.get("idempotency-replayed")], [set.text, "true"]);
+      const reader = await stage.as(["network:read"]);
+      const writer = await stage.as(["network:write"]);
+      assert.equal(keyOf(await reader.client.readPublicNetwork({ path: path(made) })), "");
+      assert.equal(keyOf(await writer.client.readPublicNetwork({ path: path(made) })), SharedKey);
+      const inList = (list: readonly PublicNetwork[]) => list.filter(({ Id }) => Id === made.Id).map(keyOf);
+      assert.deepEqual(inList(await reader.client.listPublicNetworks()), [""]);
+      assert.deepEqual(inList(await writer.client.listPublicNetworks()), [SharedKey]);
+      for (const line of [
+        "PUT /publicnetwork/1",
+        "DELETE /publicnetwork/1",
+        "POST /publicnetwork",
+        "PUT /publicnetwork/1/vpn",
+      ])
+        assert.equal((await reader.ask(line, {})).code, "scope_missing", line);
+      for (const line of ["PUT /publicnetwork/1/firewall", "POST /network", "DELETE /network/1"])
+        assert.equal((await reader.ask(line, {})).code, "scope_missing", line);
+      const stranger = await stage.as(["dns:write", "server:write", "account:admin"]);
+      for (const line of [
+        "GET /publicnetwork",
+        "GET /publicnetwork/1",
+        "GET /publicnetwork/1/vpn/status",
+        "GET /network",
+      ])
+        assert.equal((await stranger.ask(line)).code, "scope_missing", line);
+      const told = JSON.stringify([await scene.response(), await stage.client.listAudit()]);
+      assert.ok(told.includes('"office"') && !told.includes(SharedKey), "the key is told to nobody");
+      const events = (voice: { client: typeof stage.client }) =>
+        voice.client.listEvents({ query: { type: "publicnetwork.*" } });
+      assert.ok((await events(reader)).length > 0);
+      assert.deepEqual(await events(stranger), []);
+      const rows = await stage.world.store.read.selectFrom("tunnel").selectAll().execute();
+      const stored = rows.map(
+        ({ shared_key, ...row }) => JSON.stringify(row) + Buffer.from(shared_key ?? []).toString("latin1"),
+      );
+      assert.ok(stored.length > 0 && stored.every((text) => !text.includes(SharedKey)), "at rest it is sealed");
+    });
+  },
+  { clock },
+);

@@ -1,0 +1,173 @@
+/**
+ * The firewall asked about a packet (docs/spec.md#firewall-check, #firewall-model-equals-packets): what it says, how it is asked wrongly,
+ * and that packets meet what it said.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
+import fc from "fast-check";
+import { onEveryDatabase } from "../support/harness.ts";
+import {
+  createMovableClock,
+  createScene,
+  errorsOf,
+  outside,
+  ping,
+  type Scene,
+  tcp,
+  udp,
+} from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+const open: FirewallRuleInput = { Name: "out", Action: "Allow", Source: "internal", Destination: "external" };
+const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
+
+onEveryDatabase(
+  "a firewall",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    const set = (id: number, body: FirewallInput, options = {}) =>
+      stage.client.configureFirewall({ path: { id }, body }, options);
+
+    describe("can be asked", () => {
+      test("what would become of a packet, and why", async () => {
+        const { id, one, two } = await scene.place();
+        await set(id, { Rules: [{ ...web, Destination: one.address }, open] });
+        const ask = async (body: object) => (await stage.ask(`POST /publicnetwork/${id}/firewall/check`, body)).json;
+        const asked = { Protocol: "Tcp", Source: outside, Destination: one.address, DestinationPort: 443 };
+        assert.deepEqual(await ask(asked), {
+          Verdict: "Allow",
+          Rule: 1,
+          Reason: "Rule 1 (web) is the first that fits, and its Action is Allow.",
+        });
+        assert.deepEqual(await ask({ ...asked, DestinationPort: "22", protocol: "tcp" }), {
+          Verdict: "Deny",
+          Rule: null,
+          Reason: "No rule fits, and DefaultRuleAction is Deny.",
+        });
+        const inner = (await ask({ Protocol: "Icmp", Source: one.address, Destination: two.address })) as {
+          Rule: null;
+        };
+        assert.equal(inner.Rule, null);
+        const given = (await ask({
+          ...asked,
+          Rules: [{ Action: "Deny", Name: "none" }],
+          DefaultRuleAction: "Allow",
+        })) as object;
+        assert.deepEqual({ ...given, Reason: "" }, { Verdict: "Deny", Rule: 1, Reason: "" });
+        await set(id, { Enabled: false });
+        assert.match(JSON.stringify(await ask(asked)), /"Allow","Rule":null,"Reason":"The firewall is not enabled/);
+      });
+
+      test("by those who may read, also of a blocked project, and it leaves no trace", async () => {
+        const { Id: id } = await scene.network();
+        const reader = await stage.as(["network:read"]);
+        await scene.response();
+        const body = { Protocol: "Icmp", Source: outside, Destination: outside } as const;
+        assert.equal((await reader.client.checkFirewall({ path: { id }, body })).Verdict, "Allow");
+        assert.deepEqual(await scene.response(), []);
+        const audit = await stage.client.listAudit({ query: { operation: "checkFirewall" } });
+        assert.deepEqual(audit, [], "who asks changes nothing");
+      });
+
+      test("with every fault at once", async () => {
+        const { Id: id } = await scene.network();
+        const response = await stage.ask(`POST /publicnetwork/${id}/firewall/check`, {
+          Protocol: "Tcp",
+          Source: "10.0.0.0/24",
+          Destination: "2001:db8::1",
+          SourcePort: 70_000,
+          Rules: [{ Action: "Allow", Source: "x" }],
+        });
+        assert.deepEqual(errorsOf(response.text), [
+          ["/Destination", "format_invalid"],
+          ["/DestinationPort", "field_required"],
+          ["/Rules/0/Source", "format_invalid"],
+          ["/Source", "format_invalid"],
+          ["/SourcePort", "out_of_range"],
+        ]);
+        const icmp = {
+          Protocol: "Icmp",
+          Source: outside,
+          Destination: outside,
+          DestinationPort: 1,
+          DefaultRuleAction: "Deny",
+        };
+        const odd = await stage.ask(`POST /publicnetwork/${id}/firewall/check`, icmp);
+        assert.deepEqual(errorsOf(odd.text), [
+          ["/DefaultRuleAction", "fields_conflict"],
+          ["/DestinationPort", "port_not_allowed"],
+        ]);
+      });
+
+      test("and what they say is what packets meet", async () => {
+        const { id, one, two, send } = await scene.place();
+        const { Gateway, EdgeExternalIp } = await scene.read(id);
+        const word = (...words: string[]) => fc.constantFrom(...words);
+        const spot = word(
+          "any",
+          "internal",
+          "external",
+          one.address,
+          two.address,
+          outside,
+          "198.51.100.0/28",
+          "203.0.113.1-203.0.113.9",
+        );
+        const ports = word("any", "80", "80,443", "1024-65535", "53");
+        const rule = fc
+          .record({
+            Action: word("Allow", "Deny"),
+            Protocol: word("Any", "Tcp", "Udp", "TcpAndUdp", "Icmp"),
+            Source: spot,
+            Destination: spot,
+            SourcePort: ports,
+            DestinationPort: ports,
+          })
+          .map((spec) =>
+            /Any|Icmp/.test(spec.Protocol) ? { ...spec, SourcePort: "any", DestinationPort: "any" } : spec,
+          ) as fc.Arbitrary<FirewallRuleInput>;
+        // Between two hosts an echo and its answer are one connection, so each pair has one.
+        const packets = [outside, "203.0.113.5", "192.0.2.9"].flatMap((far) => [
+          ...[one, two].flatMap(({ address }) =>
+            [80, 53, 9000].flatMap((port) => [() => tcp(far, address, port), () => udp(address, far, port)]),
+          ),
+          () => ping(far, one.address),
+          () => ping(two.address, far),
+          ...[Gateway, EdgeExternalIp].flatMap((own) => [
+            () => tcp(far, own, 22),
+            () => udp(one.address, own, 67),
+            () => udp(far, own, 500),
+            () => ping(far, own),
+          ]),
+        ]);
+        await fc.assert(
+          fc.asyncProperty(fc.array(rule, { maxLength: 6 }), word("Allow", "Deny"), async (Rules, action) => {
+            const DefaultRuleAction = action as "Allow" | "Deny";
+            await set(id, { DefaultRuleAction: "Deny" }, { wait: 20 });
+            await set(id, { DefaultRuleAction, Rules }, { wait: 20 });
+            for (const make of packets) {
+              const packet = make();
+              const Protocol = packet.protocol === 6 ? "Tcp" : packet.protocol === 17 ? "Udp" : "Icmp";
+              const body = {
+                Protocol,
+                Source: packet.source,
+                Destination: packet.destination,
+                ...(Protocol !== "Icmp" && { SourcePort: packet.sourcePort, DestinationPort: packet.destinationPort }),
+              } as const;
+              const { Verdict, Rule } = await stage.client.checkFirewall({ path: { id }, body });
+              assert.equal(Verdict === "Allow", send(packet), JSON.stringify([Rules, body]));
+              if ([Gateway, EdgeExternalIp].includes(packet.destination)) assert.equal(Rule, null);
+              else assert.equal(Rule === null ? DefaultRuleAction : Rules[Rule - 1]?.Action, Verdict);
+            }
+          }),
+          { numRuns: 8, endOnFailure: true },
+        );
+      });
+    });
+  },
+  { clock },
+);

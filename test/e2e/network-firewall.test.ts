@@ -1,0 +1,301 @@
+/**
+ * The firewall of a public network (docs/spec.md#firewall, #public-network-endpoints, #put-what-get-shows-changes-nothing,
+ * #firewall-replacement-is-atomic, #firewall-model-equals-packets, #allowed-connections-survive-changes): what is taken, what packets meet,
+ * what is counted.
+ */
+import assert from "node:assert/strict";
+import { afterEach, before, describe, test } from "node:test";
+import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+import {
+  answerTo,
+  createMovableClock,
+  createScene,
+  errorsOf,
+  outside,
+  ping,
+  type Scene,
+  tcp,
+  udp,
+} from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+const open: FirewallRuleInput = { Name: "out", Action: "Allow", Source: "internal", Destination: "external" };
+const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
+
+onEveryDatabase(
+  "firewalls",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    afterEach(() => {
+      stage.world.router.broken = false;
+    });
+    const set = (id: number, body: FirewallInput, options = {}) =>
+      stage.client.configureFirewall({ path: { id }, body }, options);
+    describe("are written", () => {
+      test("in many ways, and shown in one", async () => {
+        const { Id: id, CIDR } = await scene.network();
+        const body: FirewallInput = {
+          Enabled: true,
+          DefaultRuleAction: "Deny",
+          Rules: [
+            { Action: "Allow", Source: "ANY", SourcePort: "", Destination: " Internal ", Protocol: "TcpAndUdp" },
+            { Action: "Deny", Source: "10.0.0.77/24, 192.0.2.1/32 ,10.0.0.5 - 10.0.0.9" },
+            { Action: "Allow", Protocol: "Udp", SourcePort: "53", DestinationPort: " 8000-8100 , 22" },
+          ],
+        };
+        const first = await set(id, body);
+        assert.deepEqual(
+          first.Firewall.Rules.map((rule) => Object.values(rule).slice(0, 8)),
+          [
+            [1, "", "Allow", "TcpAndUdp", "any", "any", "internal", "any"],
+            [2, "", "Deny", "Any", "10.0.0.0/24,192.0.2.1,10.0.0.5-10.0.0.9", "any", "any", "any"],
+            [3, "", "Allow", "Udp", "any", "53", "any", "8000-8100,22"],
+          ],
+        );
+        assert.deepEqual([first.Generation, first.AppliedGeneration, first.Firewall.ConfirmBy], [2, 2, null]);
+        const form = [
+          "enabled=yes&DEFAULTRULEACTION=deny",
+          "Rules[0].Action=allow&Rules[0].Protocol=tcpandudp&Rules[0].Destination=internal",
+          "Rules[1][Action]=Deny&Rules[1][Source]=10.0.0.0%2F24%2C192.0.2.1%2C10.0.0.5-10.0.0.9",
+          "rules[2].action=ALLOW&rules[2].protocol=udp&rules[2].sourceport=53&rules[2].destinationport=8000-8100,22",
+        ].join("&");
+        const relaxed =
+          "{'Enabled': 'on', 'DefaultRuleAction': 'Deny', 'Rules': [{'Action': 'Allow', 'Protocol': 'TcpAndUdp', 'Destination': 'internal', 'Name': None}," +
+          "{'Action': 'Deny', 'Source': '10.0.0.0/24,192.0.2.1,10.0.0.5-10.0.0.9'}," +
+          "{'Action': 'Allow', 'Protocol': 'Udp', 'SourcePort': 53, 'DestinationPort': '8000-8100,22'}]}";
+        for (const text of [form, relaxed]) {
+          const response = await stage.ask(`PUT /publicnetwork/${id}/firewall`, text);
+          assert.deepEqual(response.json, first, text);
+        }
+        assert.equal(CIDR, first.CIDR);
+      });
+
+      test("and sent back as they are shown change nothing", async () => {
+        const { id, one, send } = await scene.place();
+        await set(id, { DefaultRuleAction: "Allow", Rules: [open, { ...web, Destination: one.address }] });
+        send(tcp(outside, one.address));
+        const shown = await stage.client.raw.readPublicNetwork({ path: { id } });
+        await scene.response();
+        const response = await stage.ask(`PUT /publicnetwork/${id}/firewall`, shown.answer.Firewall);
+        assert.deepEqual([response.json, response.headers.get("etag")], [shown.answer, shown.etag]);
+        assert.deepEqual(await scene.response(), []);
+        assert.equal(shown.answer.Firewall.Rules[1]?.Packets, 1);
+      });
+
+      test("as a whole: what is left out is what a new set has", async () => {
+        const { Id: id } = await scene.network();
+        await set(id, { Enabled: false, DefaultRuleAction: "Allow", Rules: [open] });
+        const { Firewall } = await set(id, {});
+        assert.deepEqual(Firewall, { Enabled: true, DefaultRuleAction: "Deny", Rules: [], ConfirmBy: null });
+      });
+
+      test("with every fault told at once, by its rule", async () => {
+        const { Id: id } = await scene.network();
+        const response = await stage.ask(`PUT /publicnetwork/${id}/firewall`, {
+          Enabled: "perhaps",
+          ConfirmWithin: 9,
+          Rules: [
+            { Action: "Allow" },
+            { Action: "Allow", Protocol: "Icmp", DestinationPort: "80" },
+            { Source: "10.0.0.9-10.0.0.5", Destination: "10.0.0.1/33" },
+            { Action: "Allow", Source: "internal,10.0.0.1", Protocol: "Sctp" },
+            { Action: "Reject", SourcePort: "1", Name: "a".repeat(65) },
+            { Action: "Deny", Protocol: "Tcp", SourcePort: "0", DestinationPort: "9-8" },
+            {
+              Action: "Deny",
+              Source: Array.from({ length: 65 }, (_, i) => `10.0.0.${i}`).join(),
+              Destination: "2001:db8::1",
+            },
+            { Action: "Deny", Protocol: "Udp", DestinationPort: "65536", SourcePort: "http" },
+          ],
+        });
+        assert.equal(response.code, "validation_failed");
+        assert.deepEqual(errorsOf(response.text), [
+          ["/ConfirmWithin", "out_of_range"],
+          ["/Enabled", "type_mismatch"],
+          ["/Rules/1/DestinationPort", "port_not_allowed"],
+          ["/Rules/2/Action", "field_required"],
+          ["/Rules/2/Destination", "format_invalid"],
+          ["/Rules/2/Source", "format_invalid"],
+          ["/Rules/3/Protocol", "value_not_allowed"],
+          ["/Rules/3/Source", "format_invalid"],
+          ["/Rules/4/Action", "value_not_allowed"],
+          ["/Rules/4/Name", "too_long"],
+          ["/Rules/4/SourcePort", "port_not_allowed"],
+          ["/Rules/5/DestinationPort", "format_invalid"],
+          ["/Rules/5/SourcePort", "out_of_range"],
+          ["/Rules/6/Destination", "format_invalid"],
+          ["/Rules/6/Source", "too_long"],
+          ["/Rules/7/DestinationPort", "out_of_range"],
+          ["/Rules/7/SourcePort", "format_invalid"],
+        ]);
+        const { ModelState } = response.json as { ModelState: Record<string, string[]> };
+        assert.match(ModelState["Rules[2].Source"]?.[0] ?? "", /^Source must have the lower address/);
+        assert.match(ModelState["Rules[1].DestinationPort"]?.[0] ?? "", /Icmp/);
+        assert.equal((await scene.read(id)).Generation, 1);
+      });
+
+      test("with as many rules as the project may have", async () => {
+        const other = await stage.neighbour({ FirewallRules: 3 });
+        const { Id: id } = await other.client.createPublicNetwork({ body: { Name: "few" } });
+        const many = (count: number) => ({ Rules: Array.from({ length: count }, () => web) });
+        const of = (count: number) => other.client.configureFirewall({ path: { id }, body: many(count) });
+        assert.equal((await of(3)).Firewall.Rules.length, 3);
+        await refused(of(4), "quota_exceeded");
+        const mine = await scene.network();
+        assert.equal((await set(mine.Id, many(500), { wait: 20 })).Firewall.Rules.at(-1)?.Number, 500);
+        const error = await refused(set(mine.Id, many(501)), "quota_exceeded");
+        assert.equal(error.detail, "FirewallRules: wanted 501, free 500, limit 500.");
+        await refused(set(mine.Id, many(10_001)), "validation_failed", { "/Rules": "too_long" });
+      });
+    });
+
+    describe("decide", () => {
+      test("by the first rule that fits, else by the default", async () => {
+        const { id, one, two, send } = await scene.place();
+        await set(id, {
+          Rules: [
+            { Action: "Deny", Source: "198.51.100.66" },
+            { ...web, Destination: one.address },
+            { Action: "Allow", Protocol: "Icmp", Source: "198.51.100.0/24", Destination: "internal" },
+            {
+              Action: "Allow",
+              Protocol: "Udp",
+              SourcePort: "1024-65535",
+              Destination: two.address,
+              DestinationPort: "53",
+            },
+          ],
+        });
+        const fates: [Packet, boolean][] = [
+          [tcp(outside, one.address, 80), true],
+          [tcp(outside, one.address, 443), true],
+          [tcp(outside, one.address, 22), false],
+          [tcp(outside, two.address, 80), false],
+          [tcp("198.51.100.66", one.address, 80), false],
+          [ping(outside, two.address), true],
+          [ping("203.0.113.1", two.address), false],
+          [udp(outside, two.address), true],
+          [{ ...udp(outside, two.address), sourcePort: 1023 }, false],
+          [tcp(one.address, outside), false],
+          [tcp(one.address, two.address), true],
+        ];
+        for (const [packet, arrives] of fates) assert.equal(send(packet), arrives, JSON.stringify(packet));
+        await set(id, { DefaultRuleAction: "Allow", Rules: [{ Action: "Deny", Source: "198.51.100.66" }] });
+        assert.deepEqual(
+          [tcp(one.address, outside), tcp(outside, two.address, 22), tcp("198.51.100.66", one.address)].map(send),
+          [true, true, false],
+        );
+      });
+
+      test("on the first packet of a connection, and all others follow", async () => {
+        const { id, one, send } = await scene.place();
+        await set(id, { Rules: [open] });
+        const asked = tcp(one.address, outside, 443);
+        assert.equal(send(answerTo(asked)), false, "nobody asked for it");
+        assert.deepEqual([send(asked), send(answerTo(asked)), send(asked)], [true, true, true]);
+        const other = udp(one.address, outside);
+        assert.equal(send(other), true);
+        await set(id, { Rules: [{ ...open, Protocol: "Tcp" }] });
+        assert.deepEqual([send(answerTo(asked)), send(answerTo(other)), send(other)], [true, false, false]);
+        await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 7, Name: "other" } });
+        assert.equal(send(answerTo(asked)), true);
+        await set(id, {});
+        assert.deepEqual([send(asked), send(answerTo(asked))], [false, false]);
+      });
+
+      test("nothing while they are off, but are kept and held to the same", async () => {
+        const { id, one, send } = await scene.place();
+        const off = await set(id, { Enabled: false, Rules: [{ Action: "Deny" }] });
+        assert.equal(off.Firewall.Rules.length, 1);
+        assert.deepEqual([send(tcp(outside, one.address)), send(tcp(one.address, outside))], [true, true]);
+        await refused(set(id, { Enabled: false, Rules: [{ Action: "Deny", Source: "x" }] }), "validation_failed", {
+          "/Rules/0/Source": "format_invalid",
+        });
+        await set(id, { Rules: off.Firewall.Rules });
+        assert.equal(send(tcp(outside, one.address)), false);
+      });
+
+      test("and count what they decided on, from when they came", async () => {
+        const { id, one, send } = await scene.place();
+        const rules = { Rules: [web, { Action: "Deny" as const, Source: outside }] };
+        const counts = async () =>
+          (await scene.read(id)).Firewall.Rules.map(({ Packets, Bytes, LastHit }) => [
+            Packets,
+            Bytes !== 0,
+            LastHit !== null,
+          ]);
+        const fresh = await set(id, rules);
+        assert.deepEqual(
+          fresh.Firewall.Rules.map(({ Packets, Bytes, LastHit }) => [Packets, Bytes, LastHit]),
+          [
+            [0, 0, null],
+            [0, 0, null],
+          ],
+        );
+        for (let n = 0; n < 3; n++) send(tcp(outside, one.address));
+        send(tcp(outside, one.address, 22));
+        const seen = [
+          [3, true, true],
+          [1, true, true],
+        ];
+        assert.deepEqual(await counts(), seen);
+        await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 3 } });
+        await set(id, rules);
+        assert.deepEqual(await counts(), seen);
+        const listed = (await stage.client.listPublicNetworks()).find(({ Id }) => Id === id);
+        assert.ok(
+          listed?.Firewall.Rules.every(({ Packets, Bytes, LastHit }) => (Packets ?? Bytes ?? LastHit) === null),
+        );
+        await set(id, { Rules: [...rules.Rules, open] });
+        assert.deepEqual((await counts())[0], [0, false, false]);
+        stage.world.router.broken = true;
+        await set(id, { Rules: [] }, { wait: 0 });
+        await set(id, rules, { wait: 0 });
+        const late = await scene.read(id);
+        assert.ok(late.AppliedGeneration < late.Generation);
+        assert.deepEqual(late.Firewall.Rules[0]?.Packets, null, "it is not in force and counts nothing");
+      });
+    });
+
+    test("that the machine refuses leave the old one in force, say so, and come in the end", async () => {
+      const { id, one, send } = await scene.place();
+      const before = await set(id, { Rules: [web] });
+      await scene.settled(id);
+      await scene.response();
+      stage.world.router.broken = true;
+      const refusedOne = await set(id, { Rules: [{ ...web, DestinationPort: "22" }] }, { wait: 1 });
+      assert.deepEqual(
+        [refusedOne.Generation, refusedOne.AppliedGeneration],
+        [before.Generation + 1, before.Generation],
+      );
+      const failing = await scene.read(id, ({ Error }) => Error !== null);
+      assert.deepEqual([failing.Error?.code, failing.State], ["apply_failed", "Active"]);
+      assert.match(failing.Error?.detail ?? "", new RegExp(`Generation ${failing.Generation} `));
+      assert.deepEqual([send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))], [true, false]);
+      const status = stage.client.waitFor(
+        "readReadiness",
+        {},
+        { until: ({ Status }) => Status === "failing", timeout: 10_000 },
+      );
+      assert.match(JSON.stringify(await status), /"router","Ok":false/);
+      stage.world.router.broken = false;
+      const healed = await scene.settled(id);
+      assert.equal(healed.AppliedGeneration, failing.Generation);
+      assert.deepEqual([send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))], [false, true]);
+      const told = (await scene.response()).map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]);
+      assert.deepEqual(told, [
+        ["publicnetwork.changed", undefined],
+        ["publicnetwork.changed", "apply_failed"],
+        ["publicnetwork.applied", undefined],
+      ]);
+    });
+  },
+  { clock },
+);

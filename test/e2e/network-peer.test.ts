@@ -1,0 +1,111 @@
+/** What is handed out for the far end of a tunnel, complete with its secrets, and what of it is never shown again. */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import type { Tunnel } from "@brume/api/vpn.ts";
+import { publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
+const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+const office = { Name: "office", SharedKey, PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
+const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2" } as const;
+
+onEveryDatabase(
+  "configurations for far ends",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    const configure = (id: number, Tunnels: readonly object[]) =>
+      stage.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } });
+    const tunnelsOf = ({ Vpn }: PublicNetwork): Tunnel[] => Vpn.Tunnels;
+    const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
+
+    describe("that are issued", () => {
+      test("of WireGuard a complete configuration is issued with a key that is shown once", async () => {
+        const { Id: id } = await scene.network();
+        const [waiting] = tunnelsOf(await configure(id, [{ ...phone, PeerPublicKey: "", SharedKey: keyOf(7) }]));
+        assert.ok(waiting);
+        assert.equal(waiting.PeerPublicKey, "");
+        assert.equal(imageOf(id)?.tunnels[0]?.enabled, false);
+        const [status] = await stage.client.readVpnStatus({ path: { id } });
+        assert.deepEqual([status?.State, status?.Error?.code], ["Connecting", "peer_unreachable"]);
+        assert.match(status?.Error?.detail ?? "", /has no key yet/);
+
+        const path = { id, tunnelId: waiting.Id };
+        const issued = await stage.client.issueTunnelPeer({ path });
+        const privateKey = /^PrivateKey = (.*)$/m.exec(issued.Config)?.[1] ?? "";
+        assert.deepEqual(
+          [issued.Peer, issued.Config.includes("<"), issued.Qr.startsWith("<svg")],
+          ["wg-quick", false, true],
+        );
+        assert.ok(issued.Config.includes(`PresharedKey = ${keyOf(7)}\n`));
+        const [tunnel] = tunnelsOf(await scene.settled(id));
+        assert.equal(tunnel?.PeerPublicKey, publicKeyOf(privateKey));
+        const [spec] = imageOf(id)?.tunnels ?? [];
+        assert.deepEqual(
+          [spec?.enabled, spec?.type === "wireguard" && spec.peerPublicKey],
+          [true, tunnel?.PeerPublicKey],
+        );
+        assert.ok(!JSON.stringify(tunnel).includes(privateKey));
+        assert.ok(!(await stage.client.readTunnelPeer({ path })).Config.includes(privateKey));
+        // The key stays when the tunnel is sent back, also without it.
+        const [kept] = tunnelsOf(await configure(id, [{ Id: waiting.Id, PeerPublicKey: "" }]));
+        assert.equal(kept?.PeerPublicKey, tunnel?.PeerPublicKey);
+        const again = await stage.client.issueTunnelPeer({ path, query: { peer: "wg" } });
+        assert.ok(!again.Config.includes(privateKey) && again.Config.includes("PrivateKey = ") && again.Qr === "");
+        const reader = await stage.as(["network:read"]);
+        await refused(reader.client.issueTunnelPeer({ path }), "scope_missing");
+        await refused(stage.client.issueTunnelPeer({ path: { id, tunnelId: 999_999 } }), "tunnel_not_found");
+      });
+
+      test("of IPsec the shared key is in what is issued, and nothing changes", async () => {
+        const { Id: id } = await scene.network();
+        const made = await configure(id, [office]);
+        const [tunnel] = tunnelsOf(made);
+        assert.ok(tunnel);
+        const path = { id, tunnelId: tunnel.Id };
+        const issued = await stage.client.issueTunnelPeer({ path });
+        assert.equal(issued.Config, tunnel.PeerConfig.replaceAll("<SharedKey>", SharedKey));
+        assert.equal((await scene.settled(id)).Generation, made.Generation);
+      });
+    });
+
+    test("name the address that the peer sees, and the status why it does not find the edge", async () => {
+      const { Id: first } = await scene.network();
+      const { Id: id } = await scene.network();
+      const called = {
+        Name: "called",
+        PeerNetwork: "10.3.0.0/24",
+        PeerEndpoint: "any",
+        PeerIdentificator: "a.example",
+      };
+      const [one] = tunnelsOf(await configure(id, [called, { ...phone, PeerPublicKey: keyOf(3) }]));
+      assert.match(one?.PeerConfig ?? "", /remote_addrs = 192\.0\.2\.1\n/);
+      const down = (tunnel: Tunnel | undefined) => {
+        const seen = { establishedAt: null, bytesIn: 0, bytesOut: 0, lastSeen: null, peerAddress: "", proposal: "" };
+        const status = { id: tunnel?.Id ?? 0, state: "connecting", reason: null, localSubnets: [], peerSubnets: [] };
+        stage.world.router.report(id, { ...status, ...seen } as Parameters<typeof stage.world.router.report>[1]);
+      };
+      const errorOf = async () => (await stage.client.readVpnStatus({ path: { id } }))[0]?.Error ?? null;
+      down(one);
+      assert.equal(await errorOf(), null);
+      // The older network has the ports at which peers call.
+      await configure(first, [called]);
+      assert.match(
+        (await errorOf())?.detail ?? "",
+        /behind translation, and UDP 500 and 4500 at 192\.0\.2\.1 lead to another network/,
+      );
+      await configure(first, []);
+      assert.equal(await errorOf(), null);
+      stage.world.router.held = [4500];
+      assert.match((await errorOf())?.detail ?? "", /another program of the host/);
+      stage.world.router.held = [];
+    });
+  },
+  { clock },
+);

@@ -1,0 +1,264 @@
+/**
+ * Which addresses a public network gets (docs/spec.md#public-network, #defaults-and-limits, #ipv6): sizes in every form, blocks that nobody
+ * shares, and an empty pool.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { PublicNetwork } from "@brume/api/network.ts";
+import { parseAddress, parseAddresses } from "../../service/src/base/address.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+import { createMovableClock, createScene, outside, ping, type Scene, tcp } from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+const path = ({ Id }: PublicNetwork) => ({ id: Id });
+const within = (address: string, block: string): boolean => {
+  const { value } = parseAddress(address);
+  const { first, last } = parseAddresses(block);
+  return first <= value && value <= last;
+};
+
+/** No address is in two places, and each network is in the pool. */
+function holdApart(networks: readonly PublicNetwork[], pool: string): void {
+  const claims = networks.flatMap(({ CIDR, EdgeExternalIp }) => [CIDR, EdgeExternalIp].map(parseAddresses));
+  const whole = parseAddresses(pool);
+  claims.sort((a, b) => (a.first < b.first ? -1 : 1));
+  for (const [index, { first, last }] of claims.entries()) {
+    assert.ok(whole.first <= first && last <= whole.last, "outside the pool");
+    const next = claims[index + 1];
+    assert.ok(next === undefined || last < next.first, "in two places");
+  }
+  for (const { CIDR, Gateway, Mask, NetworkCapacity } of networks) {
+    const { first, last } = parseAddresses(CIDR);
+    const size = last - first + 1n;
+    assert.equal(first % size, 0n, "a block begins where its mask says");
+    assert.equal(parseAddress(Gateway).value, first + 1n);
+    assert.equal(parseAddress(Mask).value, (1n << 32n) - size);
+    assert.equal(CIDR.split("/")[1], NetworkCapacity);
+  }
+}
+
+onEveryDatabase(
+  "addresses of public networks",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    const order = (NetworkCapacity: unknown) => stage.ask("POST /publicnetwork", { Name: "sized", NetworkCapacity });
+
+    test("a size is a prefix length or a number of addresses", async () => {
+      const sizes: [unknown, string][] = [
+        [undefined, "29"],
+        [null, "29"],
+        ["", "29"],
+        [" 28 ", "28"],
+        [29, "29"],
+        ["/30", "30"],
+        [30.0, "30"],
+        [24, "24"],
+        ["/24", "24"],
+        [8, "29"],
+        ["16", "28"],
+        [32, "27"],
+        [64, "26"],
+        ["128", "25"],
+        [256, "24"],
+      ];
+      const made: PublicNetwork[] = [];
+      for (const [wanted, prefix] of sizes) {
+        const network = (await order(wanted)).json as PublicNetwork;
+        assert.equal(network.NetworkCapacity, prefix, String(wanted));
+        made.push(network);
+      }
+      holdApart(made, "10.64.0.0/16");
+      for (const wrong of [0, 4, 7, 23, 31, 33, 512, "/8", "/256", "29/", "-29", "x", 28.5, "1e1", "//29", "٢٩"]) {
+        const response = await order(wrong);
+        assert.equal(response.code, "validation_failed", String(wrong));
+        assert.match(response.text, /"\/NetworkCapacity","code":"value_not_allowed"/);
+      }
+      assert.match((await order([])).text, /type_mismatch/);
+    });
+
+    test("however many are ordered at once, nobody gets another's", async () => {
+      const capacities = [30, 28, 29, 25, 30, 24, 27, 29, 26, 30, 28, 29];
+      await Promise.all(capacities.map(order));
+      const all = await stage.client.listPublicNetworks();
+      holdApart(all, "10.64.0.0/16");
+      const edges = all.map(({ EdgeExternalIp }) => EdgeExternalIp);
+      assert.ok(
+        edges.every((edge) => within(edge, "10.64.255.0/24")),
+        "edges stand together",
+      );
+      const shared = await stage.world.store.read
+        .selectFrom("network")
+        .select("edge")
+        .where("kind", "=", "shared")
+        .execute();
+      assert.ok(
+        shared.every(
+          ({ edge }) => !edges.some((one) => parseAddress(one).value.toString(16).padStart(8, "0") === edge),
+        ),
+      );
+    });
+
+    test("servers get what is not the edge's, lowest first, until the network is full", async () => {
+      const { Id, Gateway } = await scene.network({ NetworkCapacity: "29" });
+      const addresses: string[] = [];
+      for (let n = 0; n < 5; n++) addresses.push((await scene.server(Id)).address);
+      const base = Gateway.split(".").slice(0, 3).join(".");
+      const gateway = Number(Gateway.split(".")[3]);
+      assert.deepEqual(
+        addresses,
+        [1, 2, 3, 4, 5].map((n) => `${base}.${gateway + n}`),
+      );
+      await assert.rejects(scene.server(Id), /Places in network \d+ \(\S+\): wanted 1, free 0, limit 5/);
+    });
+  },
+  { clock },
+);
+
+onEveryDatabase(
+  "a small pool",
+  (stage) => {
+    test("is used up in the end, and what is given back rests for a minute", async () => {
+      const scene = createScene(stage, clock);
+      const order = (NetworkCapacity: string, options = {}) =>
+        stage.client.createPublicNetwork({ body: { Name: "big", NetworkCapacity } }, options);
+      const half = await order("25");
+      const response = await stage.ask("POST /publicnetwork", { Name: "big", NetworkCapacity: "25" });
+      assert.deepEqual([response.code, response.headers.get("retry-after")], ["pool_exhausted", "60"]);
+      assert.match(response.text, /\/25/);
+      await refused(order("24"), "pool_exhausted");
+      await refused(order("25", { dryRun: true }), "pool_exhausted");
+      const rest = [half, await order("26"), await order("27")];
+      holdApart(rest, "10.64.0.0/24");
+      await refused(order("26"), "pool_exhausted");
+      await stage.client.deletePublicNetwork({ path: path(half) }, { wait: 60 });
+      await refused(order("25"), "pool_exhausted");
+      const small = await order("29");
+      assert.ok(!within(small.EdgeExternalIp, half.CIDR) && small.EdgeExternalIp !== half.EdgeExternalIp);
+      assert.ok(!within(small.Gateway, half.CIDR));
+      await stage.world.restart();
+      await scene.pass(50);
+      await refused(order("25"), "pool_exhausted");
+      await scene.pass(11);
+      const again = await order("25");
+      assert.deepEqual([again.CIDR, again.EdgeExternalIp], [half.CIDR, half.EdgeExternalIp]);
+      assert.ok(again.Id > small.Id, "ids are never used again");
+    });
+  },
+  { clock, publicPool: "10.64.0.0/24" },
+);
+
+onEveryDatabase(
+  "networks with IPv6",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    const send = (id: number, from: number | null, ...[packet]: [ReturnType<typeof tcp>]) =>
+      stage.world.router.send(id, from, packet);
+
+    describe("have a /64 each", () => {
+      test("of their own, that servers are in", async () => {
+        const one = await scene.network();
+        const other = await scene.network();
+        for (const { CIDR6, Gateway6 } of [one, other]) {
+          assert.match(CIDR6 ?? "", /^fd24:b:[0-9a-f:]*\/64$/);
+          assert.ok(within(Gateway6 ?? "", CIDR6 ?? ""));
+        }
+        assert.notEqual(one.CIDR6, other.CIDR6);
+        await scene.server(one.Id);
+        const [link] = (await scene.read(one.Id)).LinkedServers;
+        assert.ok(link && within(link.IP6, one.CIDR6 ?? "") && link.IP6 !== one.Gateway6);
+        await stage.client.deletePublicNetwork({ path: path(other) }, { wait: 60 });
+        assert.notEqual((await scene.network()).CIDR6, other.CIDR6);
+        await scene.pass(61);
+        assert.equal((await scene.network()).CIDR6, other.CIDR6);
+      });
+
+      test("and rules for both families", async () => {
+        const { Id, CIDR6 } = await scene.network();
+        const { port, address } = await scene.server(Id);
+        const [link] = (await scene.read(Id)).LinkedServers;
+        const inner = link?.IP6 ?? "";
+        const far = "2001:db8::5";
+        const rules = (...Rules: { Action: "Allow" | "Deny"; Source?: string; Destination?: string }[]) =>
+          stage.client.configureFirewall({ path: { id: Id }, body: { Rules } });
+        await rules({ Action: "Allow", Source: "external", Destination: "internal" });
+        assert.deepEqual([send(Id, null, tcp(far, inner)), send(Id, null, tcp(outside, address))], [true, true]);
+        assert.deepEqual([send(Id, port, tcp(inner, far)), send(Id, port, ping(address, outside))], [false, false]);
+        const shown = await rules({ Action: "Allow", Source: "2001:0DB8::5/48, 198.51.100.0/24", Destination: inner });
+        assert.equal(shown.Firewall.Rules[0]?.Source, "2001:db8::/48,198.51.100.0/24");
+        assert.equal(shown.Firewall.Rules[0]?.Destination, inner);
+        assert.deepEqual([send(Id, null, tcp(far, inner)), send(Id, null, tcp(outside, address))], [true, false]);
+        const ask = (Source: string, Destination: string) =>
+          stage.client.checkFirewall({ path: { id: Id }, body: { Protocol: "Icmp", Source, Destination } });
+        assert.deepEqual(
+          [(await ask(far, inner)).Verdict, (await ask("2001:db9::1", inner)).Verdict],
+          ["Allow", "Deny"],
+        );
+        assert.equal((await ask(inner, (CIDR6 ?? "").replace("/64", "77"))).Verdict, "Allow");
+        await refused(ask(far, address), "validation_failed", { "/Destination": "fields_conflict" });
+        await refused(rules({ Action: "Deny", Source: "2001:db8::/129" }), "validation_failed", {
+          "/Rules/0/Source": "format_invalid",
+        });
+        await refused(rules({ Action: "Deny", Source: "2001:db8::1-198.51.100.1" }), "validation_failed", {
+          "/Rules/0/Source": "format_invalid",
+        });
+      });
+    });
+  },
+  { clock, ipv6: true },
+);
+
+let world = { clock, ipv6: false };
+onEveryDatabase(
+  "networks that were there before IPv6",
+  (stage) => {
+    test("have it from the start that brings it on, once and for ever", async () => {
+      const scene = createScene(stage, clock);
+      const { id, one } = await scene.place();
+      const inner = await stage.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 20 });
+      const before = await scene.settled(id);
+      assert.deepEqual([before.CIDR6, before.LinkedServers[0]?.IP6], [null, ""]);
+      await scene.response();
+
+      world.ipv6 = true;
+      await stage.world.restart();
+      const after = await scene.settled(id);
+      assert.match(after.CIDR6 ?? "", /^fd24:b:[0-9a-f:]*\/64$/);
+      assert.equal(after.Generation, before.Generation + 1);
+      const [link] = after.LinkedServers;
+      assert.ok(link && within(link.IP6, after.CIDR6 ?? ""));
+      assert.equal(stage.world.router.send(id, null, ping("2001:db8::5", link.IP6)), true);
+      assert.equal(stage.world.router.send(id, one.port, ping(link.IP6, "2001:db8::5")), true);
+      assert.deepEqual(
+        (await scene.response()).map(({ Type, ResourceID }) => [Type, ResourceID]),
+        [
+          ["publicnetwork.changed", id],
+          ["publicnetwork.applied", id],
+        ],
+      );
+      const rows = await stage.world.store.read.selectFrom("network").select(["id", "kind", "first6"]).execute();
+      const lacking = rows.filter(({ first6 }) => first6 === null);
+      assert.deepEqual(
+        lacking.map((row) => row.id),
+        [inner.ID],
+      );
+      assert.equal(new Set(rows.map(({ first6 }) => first6)).size, rows.length);
+
+      await stage.world.restart();
+      const again = await scene.settled(id);
+      assert.deepEqual([again.CIDR6, again.Generation], [after.CIDR6, after.Generation]);
+      world.ipv6 = false;
+      await stage.world.restart();
+      assert.equal((await scene.settled(id)).CIDR6, after.CIDR6);
+    });
+  },
+  async () => {
+    world = { clock, ipv6: false };
+    return world;
+  },
+);

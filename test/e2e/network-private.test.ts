@@ -1,0 +1,141 @@
+/**
+ * Private networks (docs/spec.md#private-network, #private-network-image-and-tunnel-states,
+ * #image-location-key-and-private-network-endpoints): their plan, their faults, and that nothing is left of them.
+ */
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import type { Network } from "@brume/api/network.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+
+onEveryDatabase(
+  "private networks",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    const create = (body: object, options = {}) =>
+      stage.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 20, ...options });
+    const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
+
+    test("are made as the description shows", async () => {
+      const made = await create({ DCLocation: "Local", IsDHCP: false });
+      assert.deepEqual(
+        { ...made, ID: 6, DateCreate: "" },
+        {
+          ID: 6,
+          Name: "back",
+          State: "Active",
+          Mask: "255.255.255.0",
+          Gateway: "",
+          Bandwidth: 1000,
+          LinkedServers: [],
+          IsDHCP: false,
+          DCLocation: "Local",
+          NetworkCapacity: "24",
+          Type: "PrivateClient",
+          CIDR: "172.16.0.0/24",
+          DateCreate: "",
+          Error: null,
+          Labels: {},
+        },
+      );
+      const image = imageOf(made.ID);
+      assert.deepEqual([image?.kind, image?.edgeAddress, image?.dhcp.enabled], ["private", null, false]);
+    });
+
+    test("have a block that was asked for, or the next free one of the project", async () => {
+      const { client } = await stage.neighbour();
+      const cidr = async (body: object) => (await client.createNetwork({ body: { Name: "n", ...body } })).CIDR;
+      assert.equal(await cidr({}), "172.16.0.0/24");
+      assert.equal(await cidr({ CIDR: "172.16.1.0/25" }), "172.16.1.0/25");
+      assert.equal(await cidr({}), "172.16.2.0/24");
+      assert.equal(await cidr({ CIDR: "10.7.0.0/16", Gateway: "10.7.200.1" }), "10.7.0.0/16");
+      assert.equal(await cidr({ Gateway: "192.168.44.254" }), "192.168.44.0/24");
+      assert.equal(await cidr({ CIDR: "172.16.0.0/24" }), "172.16.0.0/24", "two may overlap");
+      assert.equal(await cidr({ CIDR: "192.168.0.8/29", Gateway: "" }), "192.168.0.8/29");
+    });
+
+    test("are refused with the field to blame", async () => {
+      const faults: [object, string, string][] = [
+        [{ CIDR: "10.0.0.0/15" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "10.0.0.0/30" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "8.8.8.0/24" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "172.32.0.0/24" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "fd00::/64" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "10.0.0.0-10.0.0.255" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "10.0.0.1" }, "/CIDR", "format_invalid"],
+        [{ CIDR: "all of it" }, "/CIDR", "format_invalid"],
+        [{ Gateway: "8.8.8.8" }, "/Gateway", "format_invalid"],
+        [{ Gateway: "10.0.0.0/24" }, "/Gateway", "format_invalid"],
+        [{ Gateway: "10.0.1.1", CIDR: "10.0.0.0/24" }, "/Gateway", "format_invalid"],
+        [{ Gateway: "10.0.0.0" }, "/Gateway", "format_invalid"],
+        [{ Gateway: "10.0.0.255" }, "/Gateway", "format_invalid"],
+        [{ DCLocation: "Mars" }, "/DCLocation", "unknown_reference"],
+        [{ Name: "" }, "/Name", "field_required"],
+        [{ Name: "<b>" }, "/Name", "format_invalid"],
+      ];
+      for (const [body, pointer, code] of faults) await refused(create(body), "validation_failed", { [pointer]: code });
+      assert.match(
+        (await refused(create({ DCLocation: "Mars" }), "validation_failed")).message,
+        /of Local, not "Mars"/,
+      );
+    });
+
+    test("are edited, told of, tried and repeated like everything else", async () => {
+      await scene.response();
+      const before = await stage.client.listNetworks();
+      const dry = await create({ Name: "dry" }, { dryRun: true });
+      assert.deepEqual([dry.ID, dry.State, await stage.client.listNetworks()], [0, "New", before]);
+      const headers = { "Idempotency-Key": "private-1" };
+      const first = await stage.ask("POST /network", { Name: "once", Labels: { a: "" } }, headers);
+      const again = await stage.ask("POST /network", { Name: "once", Labels: { a: "" } }, headers);
+      assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
+      const { ID: id } = first.json as Network;
+      await stage.client.waitFor("readNetwork", { path: { id } });
+      const { answer, etag } = await stage.client.raw.readNetwork({ path: { id } });
+      assert.deepEqual(await stage.client.updateNetwork({ path: { id }, body: { Name: "once" } }), answer);
+      const edited = await stage.client.updateNetwork(
+        { path: { id }, body: { Name: "twice", Labels: {} } },
+        { ifMatch: etag ?? "" },
+      );
+      assert.deepEqual([edited.Name, edited.Labels], ["twice", {}]);
+      await refused(stage.client.updateNetwork({ path: { id }, body: {} }, { ifMatch: etag ?? "" }), "etag_mismatch");
+      await stage.client.deleteNetwork({ path: { id } }, { wait: 20 });
+      const told = (await scene.response()).map(({ Type, ResourceID, Data }) => [
+        Type,
+        ResourceID,
+        (Data as Network | null)?.State,
+      ]);
+      assert.deepEqual(told, [
+        ["network.created", id, "New"],
+        ["network.changed", id, "Active"],
+        ["network.changed", id, "Active"],
+        ["network.deleted", id, undefined],
+      ]);
+      assert.equal(imageOf(id), undefined);
+      for (const ask of [
+        () => stage.client.readNetwork({ path: { id } }),
+        () => stage.client.updateNetwork({ path: { id }, body: {} }),
+        () => stage.client.deleteNetwork({ path: { id } }),
+      ])
+        await refused(ask(), "network_not_found");
+    });
+
+    test("with servers stay, and public ones are none of them", async () => {
+      const made = await scene.network();
+      await refused(stage.client.readNetwork({ path: { id: made.Id } }), "network_not_found");
+      const inner = await create({});
+      await refused(stage.client.readPublicNetwork({ path: { id: inner.ID } }), "public_network_not_found");
+      assert.notEqual(inner.ID, made.Id);
+      const other = await stage.neighbour();
+      await refused(other.client.readNetwork({ path: { id: inner.ID } }), "network_not_found");
+      await refused(other.client.deleteNetwork({ path: { id: inner.ID } }), "network_not_found");
+      assert.deepEqual(await other.client.listNetworks(), []);
+    });
+  },
+  { clock },
+);

@@ -1,0 +1,192 @@
+/**
+ * docs/spec.md#host-equals-database for networks: whatever is asked in whatever order, of a machine that refuses, forgets and breaks,
+ * through restarts; once it is calm, the machine holds exactly what the API shows. What was refused is right too: only that nothing is lost
+ * or left is held here.
+ */
+import assert from "node:assert/strict";
+import { afterEach, before, test } from "node:test";
+import type { FirewallInput } from "@brume/api/firewall.ts";
+import fc from "fast-check";
+import { onEveryDatabase } from "../support/harness.ts";
+import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+const nat = fc.nat({ max: 9 });
+const firewall: fc.Arbitrary<FirewallInput> = fc.record(
+  {
+    Enabled: fc.boolean(),
+    DefaultRuleAction: fc.constantFrom("Allow", "Deny"),
+    Rules: fc.array(
+      fc.record({
+        Action: fc.constantFrom("Allow", "Deny"),
+        Protocol: fc.constantFrom("Any", "Tcp"),
+        Source: fc.constantFrom("internal", "external", "192.0.2.1"),
+      }),
+      { maxLength: 3 },
+    ),
+    ConfirmWithin: fc.integer({ min: 10, max: 40 }),
+  },
+  { requiredKeys: [] },
+);
+const step = fc.oneof(
+  fc.record({ do: fc.constant("order" as const), size: fc.constantFrom("30", "29", "26") }),
+  fc.record({ do: fc.constant("switch" as const) }),
+  fc.record({ do: fc.constant("edit" as const), of: nat, bandwidth: fc.integer({ min: 1, max: 10_000 }) }),
+  fc.record({ do: fc.constant("firewall" as const), of: nat, body: firewall }),
+  fc.record({ do: fc.constant("confirm" as const), of: nat }),
+  fc.record({ do: fc.constant("vpn" as const), of: nat, kept: fc.nat({ max: 3 }), made: fc.nat({ max: 2 }) }),
+  fc.record({ do: fc.constant("delete" as const), of: nat }),
+  fc.record({ do: fc.constant("damage" as const), of: nat }),
+  fc.record({ do: fc.constant("forget" as const), of: nat }),
+  fc.record({ do: fc.constant("pass" as const), seconds: fc.constantFrom(3, 15, 45) }),
+  fc.record({ do: fc.constantFrom("break" as const, "mend" as const, "restart" as const) }),
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+onEveryDatabase(
+  "networks in any order",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    afterEach(() => {
+      stage.world.router.broken = false;
+    });
+    let names = 0;
+    const pick = <T>(all: readonly T[], index: number): T | undefined => all[index % Math.max(1, all.length)];
+
+    async function take(spec: Step): Promise<void> {
+      const { router } = stage.world;
+      const ask = (line: string, body?: object) => stage.ask(line, body, { Prefer: "wait=0" });
+      const networks = await stage.client.listPublicNetworks();
+      const chosen = "of" in spec ? pick(networks, spec.of) : undefined;
+      const path = `/publicnetwork/${chosen?.Id ?? 99_999}`;
+      switch (spec.do) {
+        case "order":
+          return void (await ask("POST /publicnetwork", { Name: "random", NetworkCapacity: spec.size }));
+        case "switch":
+          return void (await ask("POST /network", { Name: "random" }));
+        case "edit":
+          return void (await ask(`PUT ${path}`, { Bandwidth: spec.bandwidth }));
+        case "firewall":
+          return void (await ask(`PUT ${path}/firewall`, spec.body));
+        case "confirm":
+          return void (await ask(`PUT ${path}/firewall`, { Confirm: true }));
+        case "vpn": {
+          const kept = (chosen?.Vpn.Tunnels ?? []).slice(0, spec.kept).map(({ Id }) => ({ Id }));
+          const made = Array.from({ length: spec.made }, () => {
+            names += 1;
+            const blocks = `10.${names >> 8}.${names & 255}.0/24`;
+            return { Name: `t${names}`, PeerNetwork: blocks, PeerEndpoint: `peer${names}.example` };
+          });
+          return void (await ask(`PUT ${path}/vpn`, { Tunnels: [...kept, ...made] }));
+        }
+        case "delete": {
+          const inner = pick(await stage.client.listNetworks(), spec.of);
+          const isPublic = spec.of % 2 === 0 || inner === undefined;
+          return void (await ask(`DELETE ${isPublic ? path : `/network/${inner.ID}`}`));
+        }
+        case "damage":
+          return router.damage(chosen?.Id ?? 0, "bridge");
+        case "forget":
+          return router.broken ? undefined : router.remove(chosen?.Id ?? 0);
+        case "pass":
+          return scene.pass(spec.seconds);
+        case "restart":
+          return stage.world.restart();
+        case "break":
+        case "mend":
+          router.broken = spec.do === "break";
+      }
+    }
+
+    /** What there should be on the machine, as the API shows it. */
+    async function shown(): Promise<unknown[]> {
+      const networks = await stage.client.listPublicNetworks();
+      const inner = await stage.client.listNetworks();
+      return [
+        ...networks.map(({ Id, Generation, Bandwidth, CIDR, Gateway, EdgeExternalIp, Firewall, Vpn }) => ({
+          id: Id,
+          generation: Generation,
+          bandwidth: Bandwidth,
+          v4: { cidr: CIDR, gateway: Gateway },
+          edge: EdgeExternalIp,
+          enabled: Firewall.Enabled,
+          allow: Firewall.DefaultRuleAction === "Allow",
+          rules: Firewall.Rules.map(({ Action, Source }) => [Action === "Allow", Source]),
+          tunnels: Vpn.Tunnels.map((one) => [one.Id, one.SharedKey, one.PeerNetwork]),
+        })),
+        ...inner.map(({ ID, CIDR }) => ({ id: ID, cidr: CIDR })),
+      ];
+    }
+
+    /** The same, as it is there. The shared network is nobody's. */
+    function held(): unknown[] {
+      const images = stage.world.router.images();
+      const texts = (place: string | readonly string[]) => (typeof place === "string" ? place : place.join(","));
+      return ["public", "private"].flatMap((kind) =>
+        images
+          .filter((image) => image.kind === kind)
+          .map(({ id, generation, bandwidth, v4, edgeAddress: edge, firewall, tunnels }) =>
+            kind === "private"
+              ? { id, cidr: v4.cidr }
+              : {
+                  id,
+                  generation,
+                  bandwidth,
+                  v4,
+                  edge,
+                  enabled: firewall.enabled,
+                  allow: firewall.allow,
+                  rules: firewall.rules.map((rule) => [rule.allow, texts(rule.source)]),
+                  tunnels: tunnels.map((one) => [
+                    one.id,
+                    one.type === "ipsec" ? one.sharedKey : "",
+                    one.peerSubnets.join(","),
+                  ]),
+                },
+          ),
+      );
+    }
+
+    async function isCalm(): Promise<boolean> {
+      const tasks = await stage.world.store.read
+        .selectFrom("task")
+        .selectAll()
+        .where("name", "like", "network.%")
+        .execute();
+      const idle = tasks.every(
+        ({ lease, wake, served, tries, due_at }) =>
+          lease === null && wake === served && tries === 0 && (due_at ?? 0) > clock.now(),
+      );
+      const all = [...(await stage.client.listPublicNetworks()), ...(await stage.client.listNetworks())];
+      return idle && all.every(({ State, Error }) => State === "Active" && Error === null);
+    }
+
+    test("end as the API shows them", async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+          for (const one of steps) await take(one);
+          stage.world.router.broken = false;
+          // Every pause after a refusal, every confirmation and every look from outside comes by.
+          for (let round = 0; round < 2; round++) {
+            await scene.pass(90);
+            const end = Date.now() + 20_000;
+            while (!(await isCalm())) assert.ok(Date.now() < end, "it does not come to rest");
+          }
+          assert.deepEqual(held(), await shown());
+          const { networks } = await stage.world.router.observe();
+          assert.ok(networks.every(({ whole }) => whole));
+          for (const { Id } of await stage.client.listPublicNetworks())
+            await stage.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+          for (const { ID } of await stage.client.listNetworks())
+            await stage.client.deleteNetwork({ path: { id: ID } }, { wait: 20 });
+          assert.deepEqual(held(), []);
+        }),
+        { numRuns: 8, endOnFailure: true },
+      );
+    });
+  },
+  { clock },
+);

@@ -1,0 +1,171 @@
+/** How tunnels are doing (docs/spec.md#vpn-tunnel, #event): their status as the engine says it at this moment, and what is told when it changes. */
+import assert from "node:assert/strict";
+import { afterEach, before, test } from "node:test";
+import type { Event } from "@brume/api/event.ts";
+import type { TunnelStatus } from "@brume/api/vpn.ts";
+import type { TunnelFault, TunnelStatus as Word } from "../../service/src/drivers/router/interface.ts";
+import { onEveryDatabase } from "../support/harness.ts";
+import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+
+const clock = createMovableClock();
+const office = { Name: "office", PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
+
+onEveryDatabase(
+  "the status of tunnels",
+  (stage) => {
+    let scene: Scene;
+    before(() => {
+      scene = createScene(stage, clock);
+    });
+    afterEach(() => {
+      stage.world.router.broken = false;
+      stage.world.router.silent = false;
+    });
+    const statusOf = (id: number) => stage.client.readVpnStatus({ path: { id } });
+    /** A network with a tunnel that is up, and somebody who says what the engine says of it. */
+    async function connected(more: object = {}) {
+      const { Id: id } = await scene.network();
+      const { Vpn } = await stage.client.configureVpn({ path: { id }, body: { Tunnels: [{ ...office, ...more }] } });
+      const tunnel = Vpn.Tunnels[0]?.Id ?? 0;
+      const word: Word = {
+        id: tunnel,
+        state: "up",
+        reason: null,
+        establishedAt: Date.UTC(2026, 10, 20, 9, 20, 11, 7),
+        bytesIn: 104_857,
+        bytesOut: 98_112,
+        lastSeen: Date.UTC(2026, 10, 20, 9, 20, 12, 450),
+        localSubnets: ["10.64.0.8/29"],
+        peerSubnets: ["10.0.0.0/24"],
+        peerAddress: "203.0.113.50",
+        proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
+      };
+      return { id, tunnel, say: (change: Partial<Word>) => stage.world.router.report(id, { ...word, ...change }) };
+    }
+    const down = (fault: TunnelFault, detail: string) =>
+      ({ state: "down", reason: { fault, detail }, establishedAt: null, proposal: "" }) as const;
+    const told = (events: readonly Event[], id: number) =>
+      events.filter(({ Resource, ParentID }) => Resource === "tunnel" && ParentID === id);
+    /** Both ways of it: what is said when the service looks, and that looking again says nothing more. */
+    async function lookTwice(id: number, types: readonly string[]): Promise<Event[]> {
+      await scene.look();
+      if (types.length > 0) await scene.hears(({ Type, ParentID }) => Type === types.at(-1) && ParentID === id);
+      const events = told(await scene.response(), id);
+      assert.deepEqual(
+        events.map(({ Type }) => Type),
+        types,
+      );
+      const looks = stage.world.router.looks;
+      await scene.look();
+      await stage.client.waitFor("readBalance", {}, { until: () => stage.world.router.looks > looks + 1 });
+      assert.deepEqual(told(await scene.response(), id), []);
+      return events;
+    }
+
+    test("is asked from the engine now, item by item", async () => {
+      const { id, tunnel, say } = await connected();
+      say({});
+      assert.deepEqual(await statusOf(id), [
+        {
+          TunnelId: tunnel,
+          Operational: true,
+          State: "Up",
+          Error: null,
+          EstablishedAt: "2026-11-20T09:20:11.007Z",
+          BytesIn: 104_857,
+          BytesOut: 98_112,
+          LastSeen: "2026-11-20T09:20:12.450Z",
+          LocalSubnets: ["10.64.0.8/29"],
+          PeerSubnets: ["10.0.0.0/24"],
+          PeerAddress: "203.0.113.50",
+          Proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
+        },
+      ]);
+      const { Id: empty } = await scene.network();
+      assert.deepEqual(await statusOf(empty), []);
+    });
+
+    test("gives the reason why one is not up", async () => {
+      const { id, say } = await connected();
+      const reasons: TunnelFault[] = [
+        "authentication_failed",
+        "no_proposal_chosen",
+        "selectors_refused",
+        "peer_unreachable",
+      ];
+      for (const fault of reasons) {
+        say(down(fault, "Ours is this, theirs is that."));
+        const [status] = await statusOf(id);
+        assert.deepEqual(
+          [status?.State, status?.Operational, status?.Proposal, status?.PeerSubnets],
+          ["Down", false, "", []],
+        );
+        assert.equal(status?.Error?.code, fault);
+        // The simulated machine translates, which the peer must know.
+        assert.match(
+          status.Error.detail,
+          /^Ours is this, theirs is that\. The edge is behind translation: the peer meets it at 192\.0\.2\.1 /,
+        );
+        assert.equal(status?.Error?.type, `/docs#${fault}`);
+      }
+      say({ state: "connecting", establishedAt: null });
+      assert.deepEqual(
+        (await statusOf(id)).map(({ State, Error }) => [State, Error]),
+        [["Connecting", null]],
+      );
+    });
+
+    test("is that it is off, or not there yet", async () => {
+      const { id, tunnel } = await connected({ Enabled: false });
+      const brief = (all: TunnelStatus[]) => all.map(({ State, Operational, Error }) => [State, Operational, Error]);
+      assert.deepEqual(brief(await statusOf(id)), [["Disabled", false, null]]);
+      stage.world.router.broken = true;
+      const body = {
+        Tunnels: [{ Id: tunnel }, { ...office, Name: "b", PeerNetwork: "10.1.0.0/16", PeerEndpoint: "203.0.113.9" }],
+      };
+      await stage.client.configureVpn({ path: { id }, body }, { wait: 0 });
+      assert.deepEqual(brief(await statusOf(id)), [
+        ["Disabled", false, null],
+        ["Connecting", false, null],
+      ]);
+    });
+
+    test("is not known while the engine says nothing", async () => {
+      const { id } = await connected();
+      stage.world.router.silent = true;
+      const [status] = await statusOf(id);
+      assert.deepEqual(
+        [status?.State, status?.Operational, status?.Error?.code],
+        ["Unknown", false, "engine_unavailable"],
+      );
+      assert.equal((await scene.read(id)).State, "Active", "the network can be read all the same");
+      stage.world.router.silent = false;
+      assert.equal((await statusOf(id))[0]?.State, "Up");
+    });
+
+    test("is told when it changes, once", async () => {
+      const { id, tunnel, say } = await connected();
+      const [up] = await lookTwice(id, ["tunnel.up"]);
+      assert.deepEqual([up?.ResourceID, up?.RequestID, up?.TokenID], [tunnel, null, null]);
+      assert.deepEqual(
+        [(up?.Data as TunnelStatus | undefined)?.TunnelId, (up?.Data as TunnelStatus | undefined)?.State],
+        [tunnel, "Up"],
+      );
+      say(down("peer_unreachable", "Nobody answers."));
+      const [gone] = await lookTwice(id, ["tunnel.down"]);
+      assert.equal((gone?.Data as TunnelStatus | undefined)?.Error?.code, "peer_unreachable");
+      say({ state: "unknown" });
+      await lookTwice(id, []);
+      say(down("no_proposal_chosen", "Theirs is older."));
+      await lookTwice(id, []);
+      await stage.world.restart();
+      say({});
+      await lookTwice(id, ["tunnel.up"]);
+      await stage.client.configureVpn({ path: { id }, body: { Tunnels: [{ Id: tunnel, Enabled: false }] } });
+      await lookTwice(id, ["tunnel.down"]);
+      const strangers = await stage.as(["dns:read", "server:read"]);
+      assert.deepEqual(await strangers.client.listEvents({ query: { type: "tunnel.*" } }), []);
+    });
+  },
+  { clock },
+);

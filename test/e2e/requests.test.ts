@@ -1,0 +1,398 @@
+/**
+ * Requests as they are read (docs/spec.md#base-address-and-paths, #order-of-checks, #authentication, #reading-the-request-body, #coercion,
+ * #strict-mode, #responses, #dates-ids-names-labels, #lists), told with domains and records: which address means what, which check comes
+ * first, what a body may look like, what strict mode makes of it, and how lists are paged.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { createClient } from "@brume/api/client.ts";
+import type { DnsRecord, Domain } from "@brume/api/dns.ts";
+import { dial } from "../http/talk.ts";
+import { onEveryDatabase, refused, type TestResponse, type Voice } from "../support/harness.ts";
+
+/** Code by pointer of every entry of `errors`. */
+const errorsOf = ({ json }: TestResponse): Record<string, string> =>
+  Object.fromEntries(
+    (json as { errors: { pointer: string; code: string }[] }).errors.map((one) => [one.pointer, one.code]),
+  );
+
+onEveryDatabase("requests", (stage) => {
+  let domain: Domain;
+  let record: number;
+  before(async () => {
+    domain = await stage.domain({ Ip: "192.0.2.1" });
+    record = domain.LinkedRecords[0]?.ID ?? 0;
+  });
+
+  describe("addresses", () => {
+    test("are read without regard to letter case, doubled slashes, encoding and origin", async () => {
+      const line = await dial(Number(new URL(stage.world.url).port));
+      for (const target of [
+        `/dns/${domain.ID}`,
+        `/DNS/${domain.ID}/`,
+        `//dns///${domain.ID}`,
+        `/%64ns/%${domain.ID.toString().charCodeAt(0).toString(16)}${domain.ID.toString().slice(1)}`,
+        `/Dns/${domain.ID}?`,
+        `/dns/${domain.ID}?Name=other&State=New&TTL=60`,
+        `http://anything:99/dns/${domain.ID}`,
+        `/dns/000${domain.ID}`,
+      ]) {
+        line.say(`GET ${target} HTTP/1.1\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`);
+        const response = await line.hear();
+        assert.equal(response.status, 200, target);
+        assert.equal((JSON.parse(response.body) as Domain).ID, domain.ID, target);
+      }
+      line.close();
+    });
+
+    test("with an id that is none name nothing", async () => {
+      for (const id of ["0", "-1", "2147483648", "99999999999", "1.0", "x", "1e3", "%20", "１"]) {
+        assert.equal((await stage.ask(`GET /dns/${id}`)).code, "domain_not_found", id);
+        assert.equal((await stage.ask(`GET /dns/record/${id}`)).code, "record_not_found", id);
+        assert.equal((await stage.ask(`GET /token/${id}`)).code, "token_not_found", id);
+        assert.equal((await stage.ask(`DELETE /dns/${id}/${record}`)).code, "domain_not_found", id);
+        assert.equal((await stage.ask(`DELETE /dns/${domain.ID}/${id}`)).code, "record_not_found", id);
+      }
+    });
+
+    test("prefer the literal, and then count only its methods", async () => {
+      const response = await stage.ask("DELETE /dns/record/5");
+      assert.equal(response.code, "method_not_allowed");
+      assert.deepEqual(response.headers.get("allow")?.split(", ").sort(), ["GET", "HEAD", "OPTIONS"]);
+      assert.equal((await stage.ask("PATCH /dns")).code, "method_not_allowed");
+      assert.equal((await stage.ask("GET /dns/recorda")).code, "method_not_allowed");
+      for (const path of ["/domains", "/dns/1/2/3", "/servers"])
+        assert.equal((await stage.ask(`GET ${path}`)).code, "path_not_found");
+    });
+
+    test("of reads take HEAD, and all take OPTIONS without a token", async () => {
+      const get = await stage.ask(`GET /dns/${domain.ID}`);
+      const head = await stage.ask(`HEAD /dns/${domain.ID}`);
+      assert.equal(head.text, "");
+      for (const name of ["content-length", "content-type", "etag"])
+        assert.equal(head.headers.get(name), get.headers.get(name));
+      const options = await stage.ask("OPTIONS /dns", undefined, { Authorization: "" });
+      assert.deepEqual([options.status, options.headers.get("content-length")], [200, "0"]);
+      assert.deepEqual(options.headers.get("allow")?.split(", ").sort(), ["GET", "HEAD", "OPTIONS", "POST"]);
+      assert.equal(options.headers.get("access-control-allow-methods"), options.headers.get("allow"));
+      assert.equal(
+        options.headers.get("access-control-allow-headers"),
+        "Authorization, Content-Type, Idempotency-Key, If-Match, Prefer, Last-Event-ID, X-Request-Id",
+      );
+      assert.equal(options.headers.get("access-control-max-age"), "86400");
+    });
+
+    test("carry the name that the client gave its request", async () => {
+      const own = await stage.ask("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
+      assert.equal(own.headers.get("x-request-id"), "Mine.1_2-3");
+      for (const id of ["a b", "x".repeat(129), "ä"].slice(0, 2))
+        assert.notEqual(
+          (await stage.ask("GET /dns", undefined, { "X-Request-Id": id })).headers.get("x-request-id"),
+          id,
+        );
+    });
+  });
+
+  describe("the first check that fails decides", () => {
+    let weak: Voice;
+    let blocked: Voice;
+    before(async () => {
+      weak = await stage.as(["server:read"]);
+      const other = await stage.neighbour();
+      await stage.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
+      blocked = other;
+    });
+    const none = { Authorization: "" };
+    const key = { "Idempotency-Key": "a b" };
+    const cases: [what: string, () => Promise<TestResponse>, code: string][] = [
+      ["path before method and token", () => stage.ask("PATCH /nothing", "{", none), "path_not_found"],
+      ["method before token", () => stage.ask("PATCH /dns", "{", none), "method_not_allowed"],
+      ["token before scope and body", () => stage.ask("POST /dns", "{", none), "token_missing"],
+      ["scope before body and id", () => weak.ask("PUT /dns/x", "{"), "scope_missing"],
+      ["project before body", () => blocked.ask("POST /dns", "{", key), "project_blocked"],
+      ["body before key", () => stage.ask("POST /dns", "{", key), "body_not_readable"],
+      [
+        "type before key",
+        () => stage.ask("POST /dns", "a=b", { ...key, "Content-Type": "image/png" }),
+        "media_type_not_supported",
+      ],
+      ["key before fields", () => stage.ask("POST /dns", {}, key), "idempotency_key_invalid"],
+      ["fields before objects", () => stage.ask("PUT /dns/recorda/99999", { TTL: -1 }), "validation_failed"],
+      [
+        "objects before their tags",
+        () => stage.ask("PUT /dns/recorda/99999", {}, { "If-Match": '"x"' }),
+        "record_not_found",
+      ],
+      [
+        "tags before rules",
+        () => stage.ask(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": '"x"' }),
+        "etag_mismatch",
+      ],
+      [
+        "rules at last",
+        () => stage.ask(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": "*" }),
+        "record_type_mismatch",
+      ],
+    ];
+    for (const [what, ask, code] of cases) test(what, async () => assert.equal((await ask()).code, code));
+
+    test("but faults of fields are told together, in the order of the contract", async () => {
+      const response = await stage.ask("POST /token", { Scopes: "all", ExpiresAt: 5, RateLimit: { Requests: "x" } });
+      assert.deepEqual(Object.entries(errorsOf(response)), [
+        ["/Name", "field_required"],
+        ["/Scopes/0", "value_not_allowed"],
+        ["/ExpiresAt", "type_mismatch"],
+        ["/RateLimit/Requests", "type_mismatch"],
+        ["/RateLimit/Seconds", "field_required"],
+      ]);
+      const { ModelState, detail } = response.json as { ModelState: object; detail: string };
+      assert.deepEqual(Object.keys(ModelState), [
+        "Name",
+        "Scopes[0]",
+        "ExpiresAt",
+        "RateLimit.Requests",
+        "RateLimit.Seconds",
+      ]);
+      assert.equal(detail, "5 fields are not valid.");
+    });
+  });
+
+  describe("bodies", () => {
+    const post = (body: string, type?: string) =>
+      stage.ask("POST /dns/recorda?dryRun=1", body, type === undefined ? {} : { "Content-Type": type });
+    const good: [string, string, string?][] = [
+      [
+        "of single quotes and Python's words",
+        "{'DomainId':D,'IP':'192.0.2.9','Name':'it\\'s' , 'Labels':None}".replace("it\\'s", "its"),
+      ],
+      ["with a field in any letter case, the last counts", '{"DomainId":D,"ip":"x","IP":"192.0.2.8","iP":"192.0.2.9"}'],
+      [
+        "with unknown fields and those of answers",
+        '{"DomainId":D,"IP":"192.0.2.9","ID":77,"State":"Gone","Extra":[{}]}',
+      ],
+      [
+        "with null and empty fields",
+        '{"DomainId":"D","IP":"192.0.2.9","Name":null,"HostName":"","TTL":"","Labels":""}',
+      ],
+      ["of a form with a repeated field", "DomainId=1&DomainId=D&IP=192.0.2.9&&Name"],
+      ["of a form with labels", "DomainId=D&IP=192.0.2.9&Labels[a]=b&Labels%5Bc%5D="],
+      [
+        "under any type that ends in +json",
+        '{"DomainId":D,"IP":"192.0.2.9"}',
+        "Application/Vnd.X+JSON; charset=latin1",
+      ],
+      ["with blanks around", '\ufeff \r\n{"DomainId": D ,"IP":" 192.0.2.9\\u00a0"}\n'],
+    ];
+    for (const [what, body, type] of good)
+      test(what, async () => {
+        const response = await post(
+          body
+            .replaceAll("D,", `${domain.ID},`)
+            .replaceAll(/=D(?=&)|"D"|: D /g, (found) => found.replace("D", String(domain.ID))),
+          type,
+        );
+        assert.equal(response.status, 200, response.text);
+        assert.equal((response.json as DnsRecord).IP, "192.0.2.9");
+        assert.equal((response.json as DnsRecord).HostName, what.includes("Python") ? `its.${domain.Name}.` : "@");
+      });
+
+    const bad: [string, string, string, string?][] = [
+      ["broken JSON", '{"IP":', "body_not_readable"],
+      ["what is neither JSON nor a form", "hello", "body_not_readable"],
+      ["too deep", `{"a":${"[".repeat(32)}${"]".repeat(32)}}`, "body_not_readable"],
+      ["a list", "[1]", "body_not_object"],
+      ["a form with broken escapes", "IP=%zz", "body_not_readable"],
+      ["a file", "--x\r\n", "media_type_not_supported", "multipart/form-data; boundary=x"],
+      ["XML", "<a/>", "media_type_not_supported", "application/xml"],
+    ];
+    for (const [what, body, code, type] of bad)
+      test(`${what} is refused`, async () => assert.equal((await post(body, type)).code, code));
+
+    test("that are packed are refused", async () => {
+      const pack = (encoding: string) =>
+        stage.ask("POST /dns?dryRun=1", '{"Name":"packed.example"}', { "Content-Encoding": encoding });
+      assert.equal((await pack("gzip")).code, "media_type_not_supported");
+      assert.equal((await pack("Identity")).status, 200);
+    });
+
+    test("an empty one is an object without fields", async () => {
+      for (const body of [undefined, "", " \n"]) {
+        const response = await stage.ask("POST /dns", body);
+        assert.deepEqual(errorsOf(response), { "/Name": "field_required" });
+      }
+      assert.equal((await stage.ask(`PUT /dns/recorda/${record}`)).status, 200);
+    });
+
+    test("an empty text is absent where one is required", async () => {
+      assert.deepEqual(errorsOf(await stage.ask("POST /dns", { Name: "" })), { "/Name": "field_required" });
+      assert.deepEqual(errorsOf(await stage.ask("POST /project", { Name: "" })), { "/Name": "field_required" });
+      const empty = await stage.ask(`PUT /dns/${domain.ID}/zonefile`, { ZoneFile: "" });
+      assert.deepEqual(errorsOf(empty), { "/ZoneFile": "field_required" });
+    });
+
+    test("the id 0 is absent where one is optional", async () => {
+      const response = await stage.ask(`PUT /dns/recorda/${record}`, { DomainId: 0 });
+      assert.equal(response.status, 200, response.text);
+      const token = await stage.ask("POST /token?dryRun=1", {
+        Name: "zero",
+        Scopes: "dns:read",
+        DomainID: "0",
+        ProjectID: 0,
+      });
+      assert.equal(token.status, 200, token.text);
+    });
+
+    test("the query is never part of them", async () => {
+      const response = await stage.ask(`POST /dns/recorda?DomainId=${domain.ID}&IP=192.0.2.1&dryRun=true`, {});
+      assert.deepEqual(errorsOf(response), { "/DomainId": "field_required" });
+    });
+
+    test("a megabyte is too much for one, sixteen kilobytes for the head", async () => {
+      const large = await stage.ask("POST /dns", JSON.stringify({ Name: "a".repeat(1024 * 1024) }));
+      assert.deepEqual([large.status, large.code], [413, "body_too_large"]);
+      const line = await dial(Number(new URL(stage.world.url).port));
+      line.say(`GET /dns HTTP/1.1\r\nX-Long: ${"a".repeat(16 * 1024)}\r\n\r\n`);
+      assert.equal((await line.hear()).status, 431);
+      line.close();
+      const long = await stage.ask(`GET /dns?x=${"a".repeat(8 * 1024)}`);
+      assert.equal(long.code, "path_not_readable");
+    });
+  });
+
+  describe("strict mode", () => {
+    const strict = { Prefer: "handling=strict" };
+    const post = (body: object | string, more = {}) =>
+      stage.ask("POST /dns/recordmx?dryRun=true", body, { ...strict, ...more });
+
+    test("takes requests as written, and says so", async () => {
+      const response = await post({ DomainId: domain.ID, HostName: "mail", Priority: 10, TTL: 60 });
+      assert.deepEqual([response.status, response.headers.get("preference-applied")], [200, "handling=strict"]);
+      const form = await post(`DomainId=${domain.ID}&HostName=mail&Priority=10`, {
+        "Content-Type": "application/x-www-form-urlencoded",
+      });
+      assert.equal(form.status, 200, form.text);
+      const client = createClient({ url: stage.world.url, token: stage.token, strict: true });
+      assert.equal(
+        (await client.createRecordMX({ body: { DomainId: domain.ID, HostName: "mail" } }, { dryRun: true })).ID,
+        0,
+      );
+    });
+
+    const faults: [string, object | string, Record<string, string>][] = [
+      [
+        "unknown fields, but not those that only answers have",
+        { DomainId: 1, HostName: "a", Extra: 1, IP: "x" },
+        { "/Extra": "unknown_field" },
+      ],
+      ["another spelling", { domainId: 1, HostName: "a" }, { "/domainId": "unknown_field" }],
+      [
+        "texts for numbers",
+        { DomainId: "1", HostName: "a", TTL: "60" },
+        { "/DomainId": "type_mismatch", "/TTL": "type_mismatch" },
+      ],
+      ["fractions that are none", '{"DomainId":1,"HostName":"a","Priority":10.0}', { "/Priority": "type_mismatch" }],
+      ["a field given twice", '{"DomainId":1,"DomainId":1,"HostName":"a"}', { "/DomainId": "duplicate_field" }],
+    ];
+    for (const [what, body, errors] of faults)
+      test(`refuses ${what}`, async () => {
+        const response = await post(body, { "Content-Type": "application/json" });
+        assert.equal(response.code, "validation_failed", response.text);
+        assert.deepEqual(errorsOf(response), errors);
+        assert.equal(response.headers.get("preference-applied"), "handling=strict");
+      });
+
+    test("refuses relaxed JSON, forms under JSON types, and unknown queries", async () => {
+      assert.equal((await post("{'DomainId':1}")).code, "body_not_readable");
+      assert.equal((await post("DomainId=1", { "Content-Type": "application/json" })).code, "body_not_readable");
+      const twice = await stage.ask("GET /dns?state=x&state=y&nam=x", undefined, strict);
+      assert.deepEqual(errorsOf(twice), { "?state": "duplicate_field", "?nam": "unknown_field" });
+      assert.deepEqual(errorsOf(await stage.ask("GET /dns?nam=x", undefined, strict)), { "?nam": "unknown_field" });
+      assert.equal((await stage.ask("GET /dns?nam=x")).status, 200);
+    });
+
+    test("wants words as they are spelt", async () => {
+      const change = { op: "create", Op: "create", TypeRecord: "a", IP: "192.0.2.1" };
+      const response = await stage.ask(`POST /dns/${domain.ID}/changeset?dryRun=true`, { Changes: [change] }, strict);
+      assert.deepEqual(errorsOf(response), {
+        "/Changes/0/Op": "value_not_allowed",
+        "/Changes/0/TypeRecord": "value_not_allowed",
+        "/Changes/0/op": "unknown_field",
+      });
+    });
+  });
+
+  describe("pages", () => {
+    let voice: Voice;
+    const names = Array.from({ length: 7 }, (_, i) => `page${i}.example`);
+    before(async () => {
+      voice = await stage.neighbour();
+      for (const Name of names)
+        await voice.client.createDomain({ body: { Name, Labels: { odd: Name.charCodeAt(4) % 2 ? "1" : "0" } } });
+    });
+
+    test("are linked with all their filters", async () => {
+      const first = await voice.ask("GET /dns?limit=3&records=false&NAME=page*");
+      const link = first.headers.get("link") ?? "";
+      assert.match(link, /^<\/dns\?[^>]*>; rel="next"$/);
+      for (const part of ["limit=3", "records=false", "NAME=page*", "cursor="])
+        assert.ok(decodeURIComponent(link).includes(part), link);
+      assert.equal(first.headers.get("x-total-count"), "7");
+      const second = await voice.ask(`GET ${/<(.*)>/.exec(link)?.[1] ?? ""}`);
+      assert.deepEqual(
+        (second.json as Domain[]).map(({ Name }) => Name),
+        names.slice(3, 6),
+      );
+      const third = await voice.ask(`GET ${/<(.*)>/.exec(second.headers.get("link") ?? "")?.[1] ?? ""}`);
+      assert.deepEqual(
+        (third.json as Domain[]).map(({ Name }) => Name),
+        names.slice(6),
+      );
+      assert.equal(third.headers.get("link"), null);
+      assert.equal((await voice.ask("GET /dns?limit=7")).headers.get("link"), null);
+      assert.equal(((await voice.ask("GET /dns")).json as Domain[]).length, 7);
+    });
+
+    test("are counted as they were filtered", async () => {
+      const odd = await voice.client.raw.listDomains({ query: { label: "odd=1", limit: 1 } });
+      assert.deepEqual([odd.answer.length, odd.headers.get("x-total-count")], [1, "3"]);
+    });
+
+    test("lose and double nothing while objects come and go", async () => {
+      const seen: string[] = [];
+      for await (const page of voice.client.pages("listDomains", { query: { limit: 2 } })) {
+        seen.push(...page.map(({ Name }) => Name));
+        if (seen.length !== 4) continue;
+        await voice.client.deleteDomain({ path: { id: page[1]?.ID ?? 0 } });
+        await voice.client.createDomain({ body: { Name: "page-late.example" } });
+      }
+      assert.deepEqual(seen, [...names, "page-late.example"]);
+    });
+
+    for (const query of [
+      "limit=0",
+      "limit=1001",
+      "limit=x",
+      "limit=1.5",
+      "cursor=nonsense",
+      "cursor=%00",
+      "label=a%3D%3D%3Db",
+      "label=a,,b",
+      "label=(",
+      "label=-a",
+      "state=Activ",
+      "state=Active,bogus",
+      "records=maybe",
+    ])
+      test(`${query} is no query`, async () => {
+        const response = await voice.ask(`GET /dns?${query}`);
+        assert.equal(response.code, "query_invalid", response.text);
+        const name = `?${query.split("=")[0]}`;
+        assert.deepEqual(errorsOf(response), { [name]: "query_invalid" });
+        assert.deepEqual(Object.keys((response.json as { ModelState: object }).ModelState), [name.slice(1)]);
+      });
+
+    test("an unknown project has no tokens", async () => {
+      await refused(stage.client.listTokens({ query: { project: 99_999 } }), "project_not_found");
+    });
+  });
+});

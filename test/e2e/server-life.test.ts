@@ -1,0 +1,348 @@
+/** The life of a server (docs/spec.md#server, #server-states, #server-endpoints), its first half: made, and changed. */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import type { Server } from "@brume/api/server.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+import { createServerScene, debian, type ServerScene, stepsOf, windows } from "../support/serverservice.ts";
+import { tiny } from "../support/testservice.ts";
+
+const key = (byte: number) =>
+  `ssh-ed25519 ${Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, byte)]).toString("base64")} ann@laptop`;
+const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
+
+onEveryDatabase(
+  "servers",
+  (stage) => {
+    let scene: ServerScene;
+    before(() => {
+      scene = createServerScene(stage);
+    });
+
+    describe("made", () => {
+      test("the answer has its addresses, and what follows is seen in its action", async () => {
+        const laptop = await stage.client.createSshKey({ body: { Title: "laptop", PublicKey: key(1) } });
+        const made = await stage.client.createServer({
+          body: { Name: "Web 1", SshKeys: [laptop.ID], Labels: { env: "prod" }, UserData: "#!/bin/sh\n" },
+        });
+        const [link] = made.LinkedNetworks;
+        assert.ok(link);
+        assert.match(made.AdminPassword, /^[A-Za-z0-9]{16}$/);
+        assert.match(link.MAC, /^02(:[0-9a-f]{2}){5}$/);
+        const { AdminPassword, DateCreate, ...rest } = made;
+        assert.deepEqual(rest, {
+          ID: made.ID,
+          Name: "Web 1",
+          HostName: "web-1",
+          State: "New",
+          IsPowerOn: false,
+          CPU: 1,
+          RAM: 512,
+          HDD: 10,
+          IP: link.IP,
+          AdminUserName: "root",
+          Image: "brume-tiny",
+          IsHighPerformance: false,
+          HDDType: "SSD",
+          PrimaryNetworkIp: link.IP,
+          LinkedNetworks: [
+            {
+              LinkID: link.LinkID,
+              NetworkID: link.NetworkID,
+              LinkState: "New",
+              NetworkType: "PublicShared",
+              NetworkName: "Shared",
+              IP: "10.63.0.2",
+              MAC: link.MAC,
+              Mask: "255.255.0.0",
+              Gateway: "10.63.0.1",
+              Bandwidth: 100,
+              IP6: "",
+            },
+          ],
+          DCLocation: "Local",
+          ImageFamily: "Linux",
+          LinkedSshKeys: [laptop],
+          ImageID: 1,
+          BatchID: null,
+          IsProtected: false,
+          Error: null,
+          isBackupActive: false,
+          Condition: "Normal",
+          Crashes: 0,
+          BackupPeriod: 7,
+          Labels: { env: "prod" },
+        });
+        const now = await scene.read(made.ID, ({ State }) => State !== "New");
+        assert.deepEqual(now, {
+          ...made,
+          State: "Active",
+          IsPowerOn: true,
+          LinkedNetworks: [{ ...link, LinkState: "Active" }],
+        });
+        assert.ok(AdminPassword && DateCreate);
+        const [action] = await scene.actions(made.ID);
+        assert.ok(action);
+        assert.deepEqual([action.Type, action.State, action.Progress], ["Create", "Completed", 100]);
+        assert.deepEqual(
+          action.Steps.map(({ Name, Detail }) => [Name, Detail]),
+          [
+            ["Reserve", `10.63.0.2 on network ${link.NetworkID}`],
+            ["Disk", "10 GB from brume-tiny"],
+            ["Network", ""],
+            ["Boot", "power on"],
+          ],
+        );
+        const { machines } = await stage.world.machines.observe();
+        const machine = machines.find(({ id }) => id === made.ID);
+        assert.deepEqual(
+          [machine?.power, machine?.cpus, machine?.memory, machine?.disks[0]?.gb],
+          ["running", 1, 512, 10],
+        );
+      });
+
+      test("defaults follow the image, the name and the network", async () => {
+        const inner = await stage.client.createNetwork({ body: { Name: "inner", DCLocation: "Far" } }, { wait: 20 });
+        const made = await scene.server({ Name: "Бюро!", ImageID: "windows", NetworkID: inner.ID });
+        const { HostName, RAM, HDD, AdminUserName, ImageFamily, DCLocation, IP, PrimaryNetworkIp, LinkedNetworks } =
+          made;
+        assert.deepEqual(
+          [HostName, RAM, HDD, AdminUserName, ImageFamily, DCLocation, IP, PrimaryNetworkIp],
+          [`server-${made.ID}`, 1024, 10, "Administrator", "Windows", "Far", "", "172.16.0.1"],
+        );
+        assert.deepEqual([LinkedNetworks[0]?.NetworkType, LinkedNetworks[0]?.Bandwidth], ["PrivateClient", 1000]);
+        const far = await scene.server({ DCLocation: "far" });
+        assert.deepEqual([far.DCLocation, far.IP], ["Far", "10.62.0.2"]);
+        const shared = far.LinkedNetworks[0]?.NetworkID ?? 0;
+        const named = await scene.server({ NetworkID: shared });
+        assert.deepEqual(
+          [named.DCLocation, named.IP, named.LinkedNetworks[0]?.NetworkID],
+          ["Far", "10.62.0.3", shared],
+        );
+      });
+
+      test("what clients in the field send for other clouds is taken and not looked at", async () => {
+        const body = { Name: "x", IsNeedSysprep: "q" };
+        for (const headers of [{}, { Prefer: "handling=strict" }])
+          assert.equal((await stage.ask("POST /server?dryRun=true", body, headers)).status, 200);
+      });
+
+      test("an image that is not here yet is fetched on the way", async () => {
+        const listed = await stage.client.listImages({ query: { name: debian.name } });
+        assert.equal(listed[0]?.State, "Available");
+        const made = await scene.server({ ImageID: debian.name });
+        assert.deepEqual([made.Image, made.ImageID], [debian.name, listed[0]?.ID]);
+        assert.equal((await stage.client.readImage({ path: { id: made.ImageID } })).State, "Active");
+      });
+
+      test("all that is wrong with a wish is said at once", async () => {
+        await refused(
+          stage.client.createServer({
+            body: { Name: "x", ImageID: "none", SshKeys: [99], NetworkID: 99, DCLocation: "Mars", NetworkIP: "here" },
+          }),
+          "validation_failed",
+          // Formats are held before references.
+          { "/NetworkIP": "format_invalid" },
+        );
+        await refused(
+          stage.client.createServer({
+            body: { Name: "x", ImageID: "none", SshKeys: [99], NetworkID: 99, DCLocation: "Mars" },
+          }),
+          "validation_failed",
+          {
+            "/ImageID": "unknown_reference",
+            "/SshKeys/0": "unknown_reference",
+            "/NetworkID": "unknown_reference",
+            "/DCLocation": "unknown_reference",
+          },
+        );
+        const small = { Name: "x", ImageID: "windows", RAM: 512 };
+        await refused(stage.client.createServer({ body: small }), "validation_failed", { "/RAM": "out_of_range" });
+        await refused(stage.client.createServer({ body: { Name: "x", ImageID: "windows", HDD: 2 } }), "disk_too_small");
+      });
+
+      test("a machine that does not come leaves nothing but the reason", async () => {
+        stage.world.machines.fail("ensureDisk", 100);
+        await scene.response();
+        const made = await stage.client.createServer({ body: { Name: "unlucky" } });
+        const [creating] = await scene.actions(made.ID);
+        assert.ok(creating);
+        // Nobody waits for five tries: what is given up is undone like what fails.
+        const asked = await stage.client.cancelAction({ path: { id: made.ID, actionID: creating.ID } });
+        assert.equal(asked.ID, creating.ID);
+        const action = await scene.ended(creating);
+        stage.world.machines.fail("ensureDisk", 0);
+        assert.deepEqual([action.State, action.Error?.code], ["Canceled", "superseded"]);
+        const failed = await scene.read(made.ID, ({ State }) => State !== "New");
+        assert.deepEqual([failed.State, failed.LinkedNetworks, failed.IP, failed.IsPowerOn], ["Failed", [], "", false]);
+        assert.equal(failed.Error?.code, "superseded");
+        await refused(stage.client.startAction({ path: path(made), body: { Type: "PowerOn" } }), "action_not_allowed");
+        await scene.remove(made.ID);
+        await refused(stage.client.readServer({ path: path(made) }), "server_not_found");
+      });
+
+      test("a restart of the service in the middle changes nothing", async () => {
+        stage.world.machines.delay("ensureDisk", 400);
+        const made = await stage.client.createServer({ body: { Name: "patient" } });
+        const waiting = await scene.order(made.ID, { Type: "PowerOff" });
+        assert.equal(waiting.State, "Postponed");
+        await stage.world.restart();
+        stage.world.machines.delay("ensureDisk", 0);
+        assert.equal((await scene.ended(waiting)).State, "Completed");
+        const now = await scene.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
+        assert.deepEqual([now.State, now.IP], ["Active", made.IP]);
+      });
+    });
+
+    describe("asked for with care", () => {
+      test("a dry run shows what would be, and is nothing", async () => {
+        const body = { Name: "dry", Labels: { a: "b" } };
+        await scene.response();
+        const was = await stage.client.listServers();
+        const dry = await stage.client.createServer({ body }, { dryRun: true });
+        assert.deepEqual([dry.ID, dry.State, dry.AdminPassword, dry.LinkedNetworks[0]?.LinkID], [0, "New", "", 0]);
+        const [first] = was;
+        assert.ok(first);
+        const action = await stage.client.updateServer(
+          { path: path(first), body: { HDD: 20, Name: "no" } },
+          { dryRun: true },
+        );
+        assert.deepEqual([action.ID, action.Type], [0, "Resize"]);
+        await stage.client.deleteServer({ path: path(first) }, { dryRun: true });
+        await stage.client.rebuildServer({ path: path(first), body: {} }, { dryRun: true });
+        await stage.client.copyServer({ path: path(first), body: {} }, { dryRun: true });
+        assert.deepEqual([await stage.client.listServers(), await scene.response()], [was, []]);
+        const real = await stage.client.createServer({ body });
+        const plain = (one: Server) => ({
+          ...one,
+          ID: 0,
+          AdminPassword: "",
+          DateCreate: "",
+          LinkedNetworks: one.LinkedNetworks.map((link) => ({ ...link, LinkID: 0, MAC: "" })),
+        });
+        assert.deepEqual(plain(dry), plain(real));
+      });
+
+      test("a repeat under the same key is the same server", async () => {
+        const headers = { "Idempotency-Key": "server-1" };
+        const first = await stage.ask("POST /server", { Name: "once" }, headers);
+        const again = await stage.ask("POST /server", { Name: "once" }, headers);
+        assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
+        const { ID } = first.json as Server;
+        const now = await stage.ask("POST /server", { Name: "once" }, { ...headers, Prefer: "wait=20" });
+        assert.deepEqual([(now.json as Server).ID, (now.json as Server).State], [ID, "Active"]);
+        assert.equal((await stage.client.listServers({ query: { name: "once" } })).length, 1);
+      });
+
+      test("passwords are for those who may change them, and in no event and no audit", async () => {
+        const made = await scene.server();
+        const reader = await stage.as(["server:read"]);
+        assert.equal((await reader.client.readServer({ path: path(made) })).AdminPassword, "");
+        assert.ok((await reader.client.listServers()).every(({ AdminPassword }) => AdminPassword === ""));
+        assert.equal((await stage.client.readServer({ path: path(made) })).AdminPassword, made.AdminPassword);
+        const told = JSON.stringify([
+          await stage.client.listEvents({ query: { limit: 1000 } }),
+          await stage.client.listAudit(),
+        ]);
+        assert.ok(!told.includes(made.AdminPassword));
+      });
+
+      test("lists are filtered", async () => {
+        const made = await scene.server({ Labels: { only: "me" }, DCLocation: "Far" });
+        const find = async (query: object) => (await stage.client.listServers({ query })).map(({ ID }) => ID);
+        const network = made.LinkedNetworks[0]?.NetworkID;
+        assert.deepEqual(await find({ label: "only=me" }), [made.ID]);
+        assert.deepEqual(await find({ ip: made.IP }), [made.ID]);
+        assert.ok((await find({ location: "FAR", network: String(network), state: "active,new" })).includes(made.ID));
+        assert.ok(!(await find({ location: "Local" })).includes(made.ID));
+        assert.deepEqual(await find({ batch: 99 }), []);
+      });
+    });
+
+    describe("changed", () => {
+      test("what takes no time changes at once", async () => {
+        const made = await scene.server();
+        const tag = async () => (await stage.client.raw.readServer({ path: path(made) })).etag ?? "";
+        const was = await tag();
+        const body = {
+          Name: "renamed",
+          Labels: { a: "" },
+          IsProtected: true,
+          HDDType: "HDD",
+          isBackupActive: true,
+        } as const;
+        const action = await stage.client.updateServer({ path: path(made), body: { ...body, BackupPeriod: 14 } });
+        assert.deepEqual([action.State, action.Steps, action.Progress], ["Completed", [], 100]);
+        const now = await scene.read(made.ID);
+        const { Name, Labels, IsProtected, HDDType, isBackupActive, BackupPeriod, HostName } = now;
+        assert.deepEqual(
+          [Name, Labels, IsProtected, HDDType, isBackupActive, BackupPeriod, HostName],
+          ["renamed", { a: "" }, true, "SAS", true, 14, made.HostName],
+        );
+        assert.notEqual(await tag(), was);
+        await refused(stage.client.deleteServer({ path: path(made) }), "server_protected");
+        await refused(stage.client.rebuildServer({ path: path(made), body: {} }), "server_protected");
+        await refused(stage.client.updateServer({ path: path(made), body: {} }, { ifMatch: was }), "etag_mismatch");
+      });
+
+      test("what was read and is sent back changes nothing, strictly read too", async () => {
+        const made = await scene.server();
+        const tag = (await stage.client.raw.readServer({ path: path(made) })).etag;
+        const response = await stage.ask(`PUT /server/${made.ID}`, made, { Prefer: "handling=strict" });
+        assert.equal((response.json as { State: string }).State, "Completed", response.text);
+        const now = await stage.client.raw.readServer({ path: path(made) });
+        assert.deepEqual([now.answer, now.etag], [made, tag]);
+        assert.deepEqual(
+          (await scene.actions(made.ID)).map(stepsOf).map(({ length }) => length),
+          [0, 4],
+        );
+      });
+
+      test("a state of the machine spoils no tag", async () => {
+        const made = await scene.server();
+        const tag = async () => (await stage.client.raw.readServer({ path: path(made) })).etag;
+        const was = await tag();
+        await scene.act(made.ID, { Type: "PowerOff" });
+        await scene.act(made.ID, { Type: "PowerOn" });
+        assert.equal(await tag(), was);
+      });
+
+      test("sizes grow live where they can, else with a restart", async () => {
+        const made = await scene.server();
+        const resize = (body: object) => stage.client.updateServer({ path: path(made), body }, { wait: 30 });
+        const grown = await resize({ HDD: 20, IsHighPerformance: true });
+        assert.deepEqual(stepsOf(grown), ["Cpu Completed", "Disk Completed"]);
+        const restarted = await resize({ CPU: 2, RAM: 256 });
+        assert.deepEqual(stepsOf(restarted), [
+          "Stop Completed",
+          "Cpu Completed",
+          "Memory Completed",
+          "Start Completed",
+        ]);
+        const { CPU, RAM, HDD, IsHighPerformance, IsPowerOn } = await scene.read(made.ID);
+        assert.deepEqual([CPU, RAM, HDD, IsHighPerformance, IsPowerOn], [2, 256, 20, true, true]);
+        await refused(resize({ HDD: 10 }), "disk_cannot_shrink");
+        await refused(resize({ CPU: 1, AllowRestart: false }), "restart_needed");
+        await refused(resize({ CPU: 65, RAM: 100, HDD: 0 }), "validation_failed");
+        await scene.act(made.ID, { Type: "PowerOff" });
+        assert.deepEqual(stepsOf(await resize({ CPU: 1, AllowRestart: false })), ["Cpu Completed"]);
+        assert.equal((await scene.read(made.ID)).IsPowerOn, false);
+      });
+
+      test("accepted sizes count before they are there", async () => {
+        const made = await scene.server();
+        stage.world.machines.delay("apply", 300);
+        const first = await stage.client.updateServer({ path: path(made), body: { HDD: 30 } });
+        await refused(stage.client.updateServer({ path: path(made), body: { HDD: 29 } }), "disk_cannot_shrink");
+        const { Usage } = await stage.client.readOwnProject();
+        const held = (await stage.client.listServers()).reduce((sum, { HDD }) => sum + HDD, 0);
+        stage.world.machines.delay("apply", 0);
+        assert.ok(Usage.HDD > held || (await scene.read(made.ID)).HDD === 30);
+        assert.equal((await scene.ended(first)).State, "Completed");
+      });
+    });
+  },
+  {
+    locations: ["Local", "Far"],
+    machines: { images: [tiny, windows, debian].map(({ name }) => name), offered: [tiny, windows, debian] },
+  },
+);

@@ -1,0 +1,68 @@
+/** What the service says of itself (docs/spec.md#service-endpoints): is it alive, is it ready, what it offers, how it does. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contract, operationNames } from "@brume/api/contract.ts";
+import { errorCodes } from "@brume/api/errors.ts";
+import { onEveryDatabase, refused } from "../support/harness.ts";
+
+onEveryDatabase("the service", (stage) => {
+  const open = (path: string) => stage.ask(`GET ${path}`, undefined, { Authorization: "" });
+
+  test("is alive and ready, for anybody who asks", async () => {
+    assert.equal((await open("/healthz")).text, '{"Status":"ok"}');
+    const ready = await open("/readyz");
+    assert.equal(ready.status, 200);
+    assert.deepEqual(ready.json, await stage.client.readReadiness());
+    assert.equal((await stage.ask("HEAD /healthz", undefined, { Authorization: "" })).status, 200);
+    const wrong = await stage.ask("GET /healthz", undefined, { Authorization: `Bearer ${"0".repeat(64)}` });
+    assert.equal(wrong.status, 200, "an open operation looks at no token");
+  });
+
+  test("describes every operation and every code, for anybody who asks", async () => {
+    const api = (await open("/openapi.json")).json as {
+      openapi: string;
+      paths: Record<string, Record<string, { operationId: string }>>;
+    };
+    assert.match(api.openapi, /^3\.1\./);
+    const described = Object.values(api.paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    );
+    assert.deepEqual(new Set(described), new Set<string>(operationNames));
+    const docs = await open("/docs");
+    assert.equal(docs.headers.get("content-type"), "text/html; charset=utf-8");
+    for (const code of Object.keys(errorCodes))
+      assert.ok(docs.text.includes(`id="${code}"`), `${code} has no place on the page`);
+    for (const name of operationNames)
+      assert.ok(docs.text.includes(contract[name].path.replaceAll("&", "&amp;")), name);
+    assert.ok(!/(?:src|href)="https?:/.test(docs.text), "no outside files");
+  });
+
+  test("shows figures to administrators", async () => {
+    await stage.domain();
+    const response = await stage.ask("GET /metrics");
+    assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+    for (const line of response.text.split("\n").filter((text) => text !== ""))
+      assert.match(line, /^(# (HELP|TYPE) \w+ .*|\w+(\{.*\})? [-+.\deINaf]+)$/);
+    assert.match(response.text, /operation="createDomain"/);
+    const reader = await stage.as(["dns:write"]);
+    await refused(reader.client.readMetrics(), "scope_missing");
+  });
+
+  test("shows figures to a token that can do nothing else", async () => {
+    const monitor = await stage.as(["metrics:read"]);
+    const { Token } = await monitor.client.readAccount();
+    assert.deepEqual(Token.Scopes, ["metrics:read"]);
+    assert.match((await monitor.ask("GET /metrics")).text, /brume_http_requests_running/);
+    await refused(monitor.client.createToken({ body: { Name: "more", Scopes: ["account:admin"] } }), "scope_missing");
+    await refused(monitor.client.listTokens(), "scope_missing");
+    await refused(monitor.client.listAudit(), "scope_missing");
+    await refused(monitor.client.listDomains(), "scope_missing");
+    const admin = await stage.as(["account:admin"]);
+    assert.equal((await admin.ask("GET /metrics")).status, 200);
+  });
+
+  test("knows its paths, and no others", async () => {
+    for (const path of ["/version", "/dns/1/records/2", "/event/1", "/customer"])
+      assert.equal((await open(path)).code, "path_not_found", path);
+  });
+});

@@ -1,0 +1,327 @@
+/** Webhooks (docs/spec.md#webhooks): events come signed, in order per resource, at least once, and a dead endpoint delays no other. */
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { verifySignature } from "@brume/api/signature.ts";
+import type { Delivery, Webhook } from "@brume/api/webhook.ts";
+import { mostWaiting } from "../../service/src/webhook/model/rules.ts";
+import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { openEndpoint } from "../support/webhookendpoint.ts";
+
+/** Time goes on, and can be moved. */
+let moved = 0;
+const clock = { now: () => Date.now() + moved };
+const hour = 3_600_000;
+
+onEveryDatabase(
+  "webhooks",
+  (stage) => {
+    const deliveriesOf = (
+      voice: Voice,
+      id: number,
+      until: (all: readonly Delivery[]) => boolean,
+    ): Promise<Delivery[]> => voice.client.waitFor("listDeliveries", { path: { id } }, { until, timeout: 20_000 });
+    const untilState = (voice: Voice, id: number, state: Webhook["State"]): Promise<Webhook> =>
+      voice.client.waitFor("readWebhook", { path: { id } }, { until: ({ State }) => State === state, timeout: 20_000 });
+    let names = 0;
+    const domain = (voice: Voice) =>
+      voice.client.createDomain({ body: { Name: `hook${++names}-${stage.kind}.example` } });
+
+    test("bring each event as it is listed, signed with the secret that was shown once", async () => {
+      const voice = await stage.neighbour();
+      const endpoint = await openEndpoint();
+      const made = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      assert.match(made.Secret, /^[0-9a-f]{64}$/);
+      assert.equal((await voice.client.readWebhook({ path: { id: made.ID } })).Secret, "");
+      const { ID } = await domain(voice);
+      await voice.client.deleteDomain({ path: { id: ID } });
+      const received = await endpoint.until(2);
+      const events = await voice.client.listEvents({ query: { type: "domain.*" } });
+      assert.deepEqual(
+        received.map(({ event }) => event),
+        events,
+      );
+      for (const { headers, body, event } of received) {
+        const signature = String(headers["brume-signature"]);
+        const [, seconds = "", mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? [];
+        assert.equal(mac, createHmac("sha256", made.Secret).update(`${seconds}.${body}`).digest("hex"));
+        assert.ok(await verifySignature({ body, signature, secret: made.Secret, now: clock.now() }));
+        assert.ok(!(await verifySignature({ body: `${body} `, signature, secret: made.Secret, now: clock.now() })));
+        assert.ok(!(await verifySignature({ body, signature, secret: "another", now: clock.now() })));
+        assert.ok(!(await verifySignature({ body, signature, secret: made.Secret, now: clock.now() + hour })));
+        assert.deepEqual([headers["brume-event"], headers["brume-webhook"]], [event.Type, String(made.ID)]);
+      }
+      const done = await deliveriesOf(voice, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
+      assert.deepEqual(
+        done.map(({ Type, Attempts, Status, Error }) => [Type, Attempts, Status, Error]),
+        [
+          ["domain.deleted", 1, 200, null],
+          ["domain.created", 1, 200, null],
+        ],
+      );
+      const text = JSON.stringify([await voice.client.listEvents(), await voice.client.listAudit()]);
+      assert.ok(!text.includes(made.Secret), "the secret is nowhere else");
+      const rows = await stage.world.store.read.selectFrom("webhook").selectAll().execute();
+      assert.ok(
+        rows.every(({ secret }) => !Buffer.from(secret).includes(made.Secret)),
+        "and sealed at rest",
+      );
+      await voice.client.deleteWebhook({ path: { id: made.ID } });
+      await refused(voice.client.readWebhook({ path: { id: made.ID } }), "webhook_not_found");
+      await endpoint.close();
+    });
+
+    test("try again in order, and delay neither another resource nor another webhook", async () => {
+      const voice = await stage.neighbour();
+      let isBroken = true;
+      const first = await domain(voice);
+      const picky = await openEndpoint(({ event }) => (isBroken && event.ResourceID === first.ID ? 500 : 200));
+      const dead = await openEndpoint(() => new Promise(() => {}));
+      const well = await openEndpoint();
+      const Types = ["domain.*"];
+      const made = await voice.client.createWebhook({ body: { Url: picky.url, Types } });
+      await voice.client.createWebhook({ body: { Url: dead.url, Types } });
+      await voice.client.createWebhook({ body: { Url: well.url, Types } });
+      for (const a of ["1", "2"]) await voice.client.updateDomain({ path: { id: first.ID }, body: { Labels: { a } } });
+      const other = await domain(voice);
+      await well.until(3);
+      const seen = () => picky.received.map(({ event }) => event.ResourceID);
+      await deliveriesOf(voice, made.ID, (all) =>
+        all.some((one) => one.ResourceID === other.ID && one.State === "Delivered"),
+      );
+      assert.deepEqual(seen(), [first.ID, other.ID], "the second change of the first waits behind the first one");
+      const waiting = await deliveriesOf(voice, made.ID, (all) => all.some(({ Status }) => Status === 500));
+      const failed = waiting.find(({ Status }) => Status === 500);
+      assert.deepEqual([failed?.State, failed?.Error], ["Waiting", "The endpoint answered 500."]);
+      assert.ok(Date.parse(failed?.NextDate ?? "") > clock.now());
+      isBroken = false;
+      moved += 60_000;
+      const received = await picky.until(4);
+      const changes = received.slice(2).map(({ event }) => (event.Data as { Labels: { a: string } }).Labels.a);
+      assert.deepEqual(changes, ["1", "2"]);
+      await deliveriesOf(voice, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
+      assert.equal((await voice.client.readWebhook({ path: { id: made.ID } })).FailingSince, null);
+      for (const each of [picky, dead, well]) await each.close();
+    });
+
+    test("stop where the endpoint fails for a day or is gone, and go on after a resend", async () => {
+      for (const status of [410, 503]) {
+        const voice = await stage.neighbour();
+        let answer = status;
+        const endpoint = await openEndpoint(() => answer);
+        const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+        await domain(voice);
+        await endpoint.until(1);
+        if (status === 503) {
+          await deliveriesOf(voice, ID, (all) => all.some(({ Attempts }) => Attempts === 1));
+          assert.notEqual((await voice.client.readWebhook({ path: { id: ID } })).FailingSince, null);
+          moved += 25 * hour;
+        }
+        await untilState(voice, ID, "Failed");
+        const [last] = await deliveriesOf(voice, ID, (all) => all.every(({ State }) => State === "Failed"));
+        assert.equal(last?.Status, status);
+        const told = await voice.client.listEvents({ query: { type: "webhook.changed" } });
+        assert.deepEqual(
+          told.map(({ Data }) => (Data as Webhook).State),
+          ["Failed"],
+        );
+        const before = endpoint.received.length;
+        const late = await domain(voice);
+        answer = 204;
+        const sent = await voice.client.resendDelivery({ path: { id: ID, deliveryID: last?.ID ?? 0 } });
+        assert.equal(sent.State, "Waiting");
+        await untilState(voice, ID, "Active");
+        const received = await endpoint.until(before + 2);
+        assert.equal(received.at(-1)?.event.ResourceID, late.ID);
+        await endpoint.close();
+      }
+    });
+
+    test("follow no redirection", async () => {
+      const voice = await stage.neighbour();
+      const endpoint = await openEndpoint(() => 307);
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      await domain(voice);
+      const [one] = await deliveriesOf(voice, ID, (all) => all[0]?.Attempts === 1);
+      assert.deepEqual([one?.Status, one?.State], [307, "Waiting"]);
+      assert.equal(endpoint.received.length, 1);
+      await endpoint.close();
+    });
+
+    test("show the last hundred deliveries and keep no more", async () => {
+      const voice = await stage.neighbour();
+      const endpoint = await openEndpoint();
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
+      const { ID: domainId } = await domain(voice);
+      const Changes = Array.from(
+        { length: 120 },
+        (_, i) => ({ Op: "Create", TypeRecord: "A", Name: `n${i}`, IP: "192.0.2.1" }) as const,
+      );
+      await voice.client.changeRecords({ path: { id: domainId }, body: { Changes: [...Changes] } });
+      const events = await voice.client.listEvents({ query: { type: "record.*", limit: 1000 } });
+      await endpoint.until(events.length);
+      // The hundred that are shown do not say whether an older one still waits for its result or its next attempt.
+      const rowsOf = () =>
+        stage.world.store.read
+          .selectFrom("webhook_delivery")
+          .select(["id", "event_id", "state"])
+          .where("webhook_id", "=", ID)
+          .orderBy("id")
+          .execute();
+      const last = events.at(-1)?.ID;
+      let rows = await rowsOf();
+      while (rows.at(-1)?.event_id !== last || rows.some(({ state }) => state === "Waiting")) {
+        await sleep(20);
+        rows = await rowsOf();
+      }
+      assert.deepEqual([rows.length, rows.every(({ state }) => state === "Delivered")], [100, true]);
+      const shown = await voice.client.listDeliveries({ path: { id: ID } });
+      assert.deepEqual(
+        shown.map(({ ID }) => ID),
+        rows.map(({ id }) => id).reverse(),
+      );
+      await endpoint.close();
+    });
+
+    test("report events that were deleted before they were taken as one failed delivery, and go on", async () => {
+      const voice = await stage.neighbour();
+      const endpoint = await openEndpoint();
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      await domain(voice);
+      await deliveriesOf(voice, ID, (all) => all.some(({ State }) => State === "Delivered"));
+      const { store } = stage.world;
+      const [newest] = await store.read.selectFrom("event").select("id").orderBy("id", "desc").limit(1).execute();
+      const end = newest?.id ?? 0;
+      // As if it had been behind for longer than events are kept.
+      await store.write(async (tx) => {
+        await tx.updateTable("webhook").set({ cursor: 1 }).where("id", "=", ID).execute();
+        await tx.deleteFrom("event").where("id", "<", end).execute();
+      });
+      await stage.world.restart();
+      const late = await domain(voice);
+      const all = await deliveriesOf(voice, ID, (list) =>
+        list.some(({ ResourceID, State }) => ResourceID === late.ID && State === "Delivered"),
+      );
+      const lost = all.filter(({ State }) => State === "Failed");
+      assert.deepEqual(
+        lost.map(({ Type, ResourceID, Attempts, Error }) => [Type, ResourceID, Attempts, Error]),
+        [["webhook.changed", ID, 0, `The events from 2 to ${end - 1} were deleted before the webhook took them.`]],
+      );
+      await endpoint.close();
+    });
+
+    test("go on with other resources where an endpoint rejects more than may wait", async () => {
+      const voice = await stage.neighbour({ RecordsPerDomain: 5000 });
+      const { ID: rejected } = await domain(voice);
+      const { ID: taken } = await domain(voice);
+      const endpoint = await openEndpoint(({ event }) => (event.ParentID === rejected ? 400 : 200));
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
+      // As if it had rejected them for a while: attempts one at a time would take minutes.
+      const due = clock.now() + hour;
+      const row = {
+        webhook_id: ID,
+        event_id: 1,
+        type: "record.created",
+        resource: "record",
+        state: "Waiting",
+      } as const;
+      const full = Array.from({ length: mostWaiting }, (_, i) => ({ ...row, resource_id: 1_000_000 + i }));
+      for (let at = 0; at < full.length; at += 100)
+        await stage.world.store.write((tx) =>
+          tx
+            .insertInto("webhook_delivery")
+            .values(full.slice(at, at + 100).map((one) => ({ ...one, attempts: 3, created: clock.now(), due })))
+            .execute(),
+        );
+      await stage.world.restart();
+      const make = (DomainId: number, Name: string) =>
+        voice.client.createRecordA({ body: { DomainId, Name, IP: "192.0.2.1" } });
+      for (let i = 0; i < 5; i++) await make(rejected, `r${i}`);
+      const others: number[] = [];
+      for (let i = 0; i < 5; i++) others.push((await make(taken, `t${i}`)).ID);
+      await deliveriesOf(voice, ID, (all) =>
+        others.every((id) => all.some((one) => one.ResourceID === id && one.State === "Delivered")),
+      );
+      const rows = await stage.world.store.read
+        .selectFrom("webhook_delivery")
+        .select(["state", "due", "error", "resource_id"])
+        .where("webhook_id", "=", ID)
+        .orderBy("id")
+        .execute();
+      const waiting = rows.filter((one) => one.due !== null);
+      assert.ok(waiting.length <= mostWaiting, `${waiting.length} rows wait`);
+      const [oldest] = rows.filter((one) => one.state === "Failed");
+      assert.equal(oldest?.resource_id, 1_000_000, "the oldest is given up");
+      assert.match(oldest?.error ?? "", /^Given up: more than 1000 deliveries waited/);
+      await endpoint.close();
+    });
+
+    describe("are refused", () => {
+      for (const Url of [
+        "http://10.0.0.1/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/latest",
+        "http://100.64.0.1/",
+        "http://0.0.0.0/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://[64:ff9b::a00:1]/",
+        "http://[fd00::1]/",
+        "http://[fe80::1]/",
+        "http://0x0a000001/",
+        "http://167772161/",
+      ])
+        test(`at ${Url}`, async () => {
+          await refused(stage.client.createWebhook({ body: { Url } }), "validation_failed", {
+            "/Url": "value_not_allowed",
+          });
+        });
+
+      test("with what is no address, type or secret, and beyond the quota", async () => {
+        const { client } = stage;
+        for (const Url of ["ftp://example.net/", "https://a:b@example.net/", "nonsense", "https://example.net/#a"])
+          await refused(client.createWebhook({ body: { Url } }), "validation_failed", { "/Url": "format_invalid" });
+        const Url = "http://127.0.0.1:9/";
+        await refused(
+          client.createWebhook({ body: { Url, Types: ["bogus", "x.*"], Secret: "short" } }),
+          "validation_failed",
+          {
+            "/Types/0": "value_not_allowed",
+            "/Types/1": "value_not_allowed",
+            "/Secret": "too_short",
+          },
+        );
+        const voice = await stage.neighbour({ Webhooks: 1 });
+        const dry = await voice.client.createWebhook({ body: { Url } }, { dryRun: true });
+        assert.deepEqual([dry.ID, dry.Secret], [0, ""]);
+        const own = await voice.client.createWebhook({ body: { Url, Secret: "a secret of my own" } });
+        assert.equal(own.Secret, "");
+        await refused(voice.client.createWebhook({ body: { Url } }), "quota_exceeded");
+        assert.equal((await voice.client.readOwnProject()).Usage.Webhooks, 1);
+        await refused(stage.client.readWebhook({ path: { id: own.ID } }), "webhook_not_found");
+        assert.deepEqual((await voice.client.listWebhooks({ query: { state: "Failed" } })).length, 0);
+      });
+    });
+
+    test("survive a restart, and lose nothing that happened meanwhile", async () => {
+      const voice = await stage.neighbour();
+      let isBroken = true;
+      const endpoint = await openEndpoint(() => (isBroken ? 503 : 200));
+      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      const made = [(await domain(voice)).ID, (await domain(voice)).ID];
+      await deliveriesOf(voice, ID, (all) => all.some(({ Attempts }) => Attempts > 0));
+      await stage.world.restart();
+      isBroken = false;
+      moved += 60_000;
+      const taken = await deliveriesOf(
+        voice,
+        ID,
+        (all) => all.length === 2 && all.every(({ State }) => State === "Delivered"),
+      );
+      assert.deepEqual(new Set(taken.map(({ ResourceID }) => ResourceID)), new Set(made));
+      await endpoint.close();
+    });
+  },
+  { clock },
+);

@@ -1,0 +1,233 @@
+/** The name server under fire: packets of all kinds by the ten thousand while the API works, and a thread that dies under load. */
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import { lookUp } from "../chaos/load.ts";
+import { checkStored } from "../chaos/stored.ts";
+import { type Asker, openAsker, query, target } from "../dns/ask.ts";
+import { openStream } from "../dns/tools.ts";
+import { databases } from "../support/databases.ts";
+import { createProcess } from "../support/process.ts";
+import { type Random, withSeed } from "../support/random.ts";
+import { createTestService } from "../support/testservice.ts";
+
+const packets = 30_000;
+const streams = 150;
+
+/** Names that stand in the zone under fire, and some that do not. */
+const names = [
+  "fire.test",
+  "www.fire.test",
+  "a.b.c.fire.test",
+  "x.wild.fire.test",
+  "a.cut.fire.test",
+  "alias.fire.test",
+  "test",
+  "",
+];
+const zoneFile = [
+  "www A 192.0.2.1",
+  "*.wild MX 10 www",
+  "cut NS ns.cut",
+  "ns.cut A 192.0.2.2",
+  "alias CNAME www",
+  `big TXT ${Array.from({ length: 15 }, (_, i) => `"${String(i).repeat(200)}"`).join(" ")}`,
+  "",
+].join("\n");
+
+/** A query that is good, bent, or no query at all. */
+function forgePacket({ pick, below, chance }: Random): Buffer {
+  if (chance(10)) return Buffer.from(Array.from({ length: below(700) }, () => below(256)));
+  const edns = pick([0, 0, 100, 512, 1232, 65_535]);
+  const type = chance(80) ? pick([1, 2, 5, 6, 12, 15, 16, 28, 33, 41, 43, 250, 251, 252, 255]) : below(65_536);
+  const options = {
+    id: below(65_536),
+    flags: chance(80) ? 0x100 : below(65_536),
+    class: chance(90) ? 1 : below(65_536),
+  };
+  const name = chance(50) ? pick(names) : `big.fire.test`;
+  const packet = query(name, type, { ...options, edns, version: chance(95) ? 0 : below(256), dnssec: chance(20) });
+  if (chance(40)) return packet;
+  const bent = Buffer.concat([
+    packet,
+    Buffer.from(Array.from({ length: chance(20) ? below(60) : 0 }, () => below(256))),
+  ]);
+  for (let i = below(8); i > 0; i--) bent[below(bent.length)] = chance(30) ? 0xc0 + below(64) : below(256);
+  return chance(15) ? bent.subarray(0, below(bent.length)) : bent;
+}
+
+async function fireUdp(address: string, random: Random): Promise<void> {
+  const { host, port } = target(address);
+  const socket = createSocket("udp4");
+  socket.on("error", () => {});
+  for (let sent = 0; sent < packets; sent++) {
+    const packet = forgePacket(random);
+    if (packet.length > 0) socket.send(packet, Number(port), host);
+    // A flood that the kernel drops would test the kernel.
+    if (sent % 50 === 49) await sleep(1);
+  }
+  await sleep(50);
+  socket.close();
+}
+
+async function fireTcp(address: string, random: Random): Promise<void> {
+  const { host, port } = target(address);
+  const { below, chance } = random;
+  for (let i = 0; i < streams; i++) {
+    const stream = await openStream(address);
+    stream.write(...Array.from({ length: 1 + below(30) }, () => forgePacket(random)));
+    const turn = below(4);
+    // A message whose length lies, a length without a message, half a length, and an end in good order.
+    if (turn === 0) stream.socket.write(Buffer.concat([Buffer.from([0xff, 0xff]), forgePacket(random)]));
+    else if (turn === 1) stream.socket.write(Buffer.from([0, 0, 0, 0]));
+    else if (turn === 2) stream.socket.write(Buffer.from([7]));
+    if (chance(50)) stream.socket.end();
+    else stream.socket.resetAndDestroy();
+    while (!stream.socket.destroyed && (await stream.next()) !== null) continue;
+    stream.socket.destroy();
+  }
+  // Nobody reads what these ask for, and they ask for much.
+  const greedy = Array.from({ length: 20 }, () =>
+    connect(Number(port), host)
+      .on("error", () => {})
+      .pause(),
+  );
+  const wanted = query("big.fire.test", 16, { edns: 0 });
+  const framed = Buffer.concat([Buffer.from([0, wanted.length]), wanted]);
+  for (const socket of greedy) socket.write(Buffer.concat(Array.from({ length: 2000 }, () => framed)));
+  await sleep(200);
+  for (const socket of greedy) socket.destroy();
+}
+
+/** The kernel may drop a datagram of anybody's in such a time. */
+async function lookUpPatiently(asker: Asker, name: string): Promise<readonly unknown[] | null> {
+  for (let tries = 0; tries < 10; tries++) {
+    const found = await lookUp(asker, name, 500);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+test("packets of all kinds by the ten thousand, while the API works", { timeout: 90_000 }, (context) =>
+  withSeed(async (random) => {
+    const brume = await createProcess("sqlite");
+    try {
+      const asker = await openAsker(brume.dns);
+      const { client } = brume;
+      const { ID } = await client.createDomain({ body: { Name: "fire.test", ZoneFile: zoneFile } });
+      let isOver = false;
+      let made = 0;
+      const work = async (): Promise<void> => {
+        while (!isOver) {
+          const number = ++made;
+          const address = `10.0.${number >> 8}.${number & 255}`;
+          await client.createRecordA({ body: { DomainId: ID, Name: `r${number}`, IP: address } });
+          assert.deepEqual(await lookUpPatiently(asker, `r${number}.fire.test`), [address]);
+        }
+      };
+      const working = Promise.all(Array.from({ length: 4 }, work));
+      try {
+        await Promise.all([fireUdp(brume.dns, random), fireTcp(brume.dns, random)]);
+      } finally {
+        isOver = true;
+        await working;
+        asker.close();
+      }
+      const ready = await client.readReadiness();
+      assert.equal(ready.Status, "ready");
+      assert.deepEqual(
+        brume.log.filter(({ level }) => level >= 40),
+        [],
+      );
+      const memory = brume.memory() >> 20;
+      assert.ok(memory < 400, `${memory} MB`);
+      await checkStored(brume);
+      assert.equal(await brume.end("SIGTERM"), 0);
+      context.diagnostic(`${packets} packets, ${streams} streams, ${made} records made meanwhile; ${memory} MB`);
+    } finally {
+      await brume.close();
+    }
+  }),
+);
+
+const program = new URL("../../service/src/drivers/nameserver/builtin/worker.ts", import.meta.url);
+const quiet = {
+  host: "127.0.0.1",
+  port: 0,
+  rateLimit: 0,
+  transfer: { addresses: ["127.0.0.1"], keys: [], notify: [] },
+};
+
+for (const kind of databases)
+  test(`${kind}: a name server whose thread dies comes back with everything`, { timeout: 90_000 }, async () => {
+    let terminate = (): Promise<unknown> => Promise.resolve();
+    let isHeld = false;
+    const nameserver = await createBuiltin({ ...quiet, log: () => {} }, (options) => {
+      const thread = isHeld
+        ? new Worker("process.exit(1)", { eval: true })
+        : new Worker(program, { workerData: options });
+      terminate = () => thread.terminate();
+      return thread;
+    });
+    const world = await createTestService(kind, { nameserver });
+    try {
+      const { client } = world;
+      const ids: number[] = [];
+      for (let i = 0; i < 20; i++)
+        ids.push((await client.createDomain({ body: { Name: `d${i}.test`, Ip: "192.0.2.1" } })).ID);
+
+      const readiness = async () =>
+        (await fetch(`${world.url}/readyz`)).json() as ReturnType<typeof client.readReadiness>;
+      const until = async (status: string): Promise<void> => {
+        while ((await readiness()).Status !== status) await sleep(20);
+      };
+      const standing = {
+        kind,
+        dns: world.dns,
+        pid: 1,
+        snapshot: async () => ({ read: world.store.read, close: async () => {} }),
+      };
+
+      // Under load, again and again: the last word is always that of the database.
+      let isOver = false;
+      let made = 0;
+      const writing = Promise.all(
+        ids.slice(2, 10).map(async (id) => {
+          while (!isOver) await client.createRecordA({ body: { DomainId: id, Name: `r${++made}`, IP: "192.0.2.3" } });
+        }),
+      );
+      for (let round = 0; round < 4; round++) {
+        await sleep(200);
+        await terminate();
+      }
+      isOver = true;
+      await writing;
+      for (const id of ids.slice(2, 10)) await client.waitFor("readDomain", { path: { id } }, { timeout: 20_000 });
+      await checkStored(standing);
+
+      // For longer: it says so, takes changes, and makes up for them.
+      isHeld = true;
+      await terminate();
+      await until("failing");
+      const { Checks } = await readiness();
+      assert.equal(Checks.find(({ Name }) => Name === "nameserver")?.Ok, false);
+      const body = { DomainId: ids[0] ?? 0, Name: "late", IP: "192.0.2.2" };
+      const late = await client.createRecordA({ body });
+      assert.equal(late.State, "New", "nobody serves it yet, and the answer says so");
+      assert.equal((await client.readRecord({ path: { id: late.ID } })).State, "New");
+      await client.deleteDomain({ path: { id: ids[1] as number } });
+
+      isHeld = false;
+      await until("ready");
+      await client.waitFor("readRecord", { path: { id: late.ID } }, { timeout: 20_000 });
+      await checkStored(standing);
+      assert.deepEqual(await world.resolver.resolve4("late.d0.test"), ["192.0.2.2"]);
+      await assert.rejects(world.resolver.resolve4("d1.test"), { code: "EREFUSED" });
+    } finally {
+      await world.close();
+    }
+  });

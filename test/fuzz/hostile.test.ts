@@ -1,0 +1,131 @@
+/**
+ * Hostile requests by the thousand: whatever comes, the service answers what its contract allows, never with a 5xx, never late, never
+ * at the cost of its memory; and what it stored on the way is still a set of zones that DNS can serve (docs/spec.md#stored-records-are-valid-dns).
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Client, createClient } from "@brume/api/client.ts";
+import { scopes } from "@brume/api/operation.ts";
+import { checkStored } from "../chaos/stored.ts";
+import { dial, type Line, type TestResponse } from "../http/talk.ts";
+import { checkAnswer, checkProblem } from "../support/answers.ts";
+import { databases } from "../support/databases.ts";
+import { createProcess, type Process } from "../support/process.ts";
+import { withSeed } from "../support/random.ts";
+import { createFuzzer, type FuzzedRequest, type Target } from "./fuzz.ts";
+
+const requests = { sqlite: 6000, postgres: 4000 };
+const connections = 6;
+/** Far above what any answer takes, so that it means: never. */
+const never = 20_000;
+/** A small heap, so that what is kept for ever cannot hide among what is not yet collected. */
+const heap = { environment: { NODE_OPTIONS: "--max-old-space-size=160" } };
+const mostMemory = 400 * 2 ** 20;
+
+const good = [
+  "@ A 192.0.2.1",
+  "www A 192.0.2.2",
+  "cut NS ns.cut",
+  "ns.cut A 192.0.2.3",
+  "a CNAME www",
+  "t TXT x",
+  "",
+].join("\n");
+
+/** A project of its own for the fire, with domains and records worth aiming at. */
+async function prepare({ client, url }: Process): Promise<{ fire: Client; token: string }> {
+  const project = await client.createProject({ body: { Name: "under fire" } });
+  assert.equal(project.ID, 2);
+  const token = await client.createToken({ body: { Name: "fire", Scopes: [...scopes], ProjectID: 2 } });
+  const fire = createClient({ url, token: token.Token, retries: 0 });
+  for (let i = 0; i < 5; i++) await fire.createDomain({ body: { Name: `forge${i}.test`, ZoneFile: good } });
+  return { fire, token: token.Token };
+}
+
+/** The answer itself, whatever was said before it; null when none comes. */
+async function hear(line: Line, { method }: FuzzedRequest): Promise<TestResponse | null> {
+  const kind = method === "HEAD" ? "head" : undefined;
+  const timer = new AbortController();
+  try {
+    for (;;) {
+      const response = await Promise.race([line.hear(kind), sleep(never, null, { signal: timer.signal })]);
+      if (response === null || response.status >= 200) return response;
+    }
+  } finally {
+    timer.abort();
+  }
+}
+
+function check(forged: FuzzedRequest, response: TestResponse): void {
+  assert.ok(response.status < 500, "an answer of the 5xx");
+  assert.ok(response.headers.has("x-request-id"));
+  if (forged.method === "HEAD") return;
+  if (response.status === 200) {
+    if (forged.name === null || !response.headers.get("content-type")?.startsWith("application/json")) return;
+    checkAnswer(forged.name, JSON.parse(response.body), { dryRun: response.headers.has("x-dry-run") });
+  } else {
+    assert.equal(response.headers.get("content-type"), "application/problem+json");
+    checkProblem(JSON.parse(response.body), forged.name ?? undefined);
+  }
+}
+
+for (const kind of databases)
+  test(`${kind}: hostile requests by the thousand`, { timeout: 180_000 }, (context) =>
+    withSeed(async (random) => {
+      const brume = await createProcess(kind, heap);
+      try {
+        const forge = createFuzzer(random);
+        const { fire, token } = await prepare(brume);
+        const statuses = new Map<number, number>();
+        let left = requests[kind];
+        let target: Target = { token, domains: [] };
+        let most = 0;
+
+        /** What can be aimed at changes all the time. */
+        async function aim(): Promise<void> {
+          target = { token, domains: await fire.listDomains() };
+          most = Math.max(most, brume.memory());
+        }
+
+        async function shoot(): Promise<void> {
+          let line: Line | null = null;
+          while (left-- > 0) {
+            if (left % 100 === 0) await aim();
+            const forged: FuzzedRequest = forge(target);
+            try {
+              line ??= await dial(brume.port);
+              line.say(forged.bytes);
+              const response = await hear(line, forged);
+              assert.ok(response !== null, "no answer");
+              statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+              check(forged, response);
+              if (response.headers.get("connection") === "close") {
+                line.close();
+                line = null;
+              }
+            } catch (error) {
+              const request = JSON.stringify(forged.bytes.toString("latin1").slice(0, 3000)).replace(token, "TOKEN");
+              throw new Error(`${(error as Error).message}, in answer to ${request}`, { cause: error });
+            }
+          }
+          line?.close();
+        }
+
+        await aim();
+        await Promise.all(Array.from({ length: connections }, shoot));
+        await aim();
+        await checkStored(brume);
+        assert.deepEqual(
+          brume.log.filter(({ level }) => level >= 50),
+          [],
+        );
+        assert.ok(most < mostMemory, `${most >> 20} MB`);
+        assert.equal(await brume.end("SIGTERM"), 0);
+        const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`);
+        context.diagnostic(`${counts.join(", ")}; ${most >> 20} MB; ${target.domains.length} domains left`);
+      } finally {
+        await brume.close();
+      }
+    }),
+  );

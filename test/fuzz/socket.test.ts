@@ -1,0 +1,251 @@
+/**
+ * Sockets in bad hands: syntax that two readers would read differently, clients that are slow, silent, gone, or too many. Each gets a
+ * refusal or a closed connection, nobody's request is ever run out of another one's body, and everybody else is served meanwhile.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { after, before, suite, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { dial, shout } from "../http/talk.ts";
+import { type Random, withSeed } from "../support/random.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+let world: TestService;
+let port: number;
+let auth: string;
+let shouted = 0;
+
+before(async () => {
+  world = await createTestService("sqlite", { limits: { headersTime: 600, bodyTime: 600, idleTime: 800, ping: 200 } });
+  port = Number(new URL(world.url).port);
+  auth = `Authorization: Bearer ${world.token}`;
+  await world.client.createDomain({ body: { Name: "steady.test", Ip: "192.0.2.1" } });
+});
+after(() => world.close());
+
+/** Nobody of the others has noticed anything. */
+async function isWell(): Promise<void> {
+  const { LinkedRecords } = await world.client.readDomain({ path: { id: 1 } });
+  assert.equal(LinkedRecords.length, 1);
+  assert.deepEqual(await world.resolver.resolve4("steady.test"), ["192.0.2.1"]);
+}
+
+const statusesOf = (text: string): number[] =>
+  [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+const random = (withRandom: (random: Random) => Promise<void>) => () => withSeed(withRandom);
+
+suite("syntax that two readers would read differently", () => {
+  /** A change that nobody asked for, unless its bytes are taken out of the request in front of it. */
+  const hidden = (): string => {
+    const body = JSON.stringify({ Name: `smuggled${++shouted}.test` });
+    return `POST /dns HTTP/1.1\r\n${auth}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const post = (headers: string, body: string): string =>
+    `POST /dns/1/changeset HTTP/1.1\r\n${auth}\r\n${headers}\r\n\r\n${body}`;
+  const chunked = "Transfer-Encoding: chunked";
+  const length = (text: string) => `Content-Length: ${text.length}`;
+
+  const shapes: Record<string, () => string> = {
+    "chunks and a length": () => post(`${chunked}\r\nContent-Length: 5`, `0\r\n\r\n${hidden()}`),
+    "a length and chunks": () => post(`Content-Length: 5\r\n${chunked}`, `0\r\n\r\n${hidden()}`),
+    "two lengths": () => post(`Content-Length: 0\r\n${length(hidden())}`, hidden()),
+    "a list of lengths": () => post("Content-Length: 0, 150", hidden()),
+    "a length with a sign": () => post("Content-Length: +0", hidden()),
+    "a length in hexadecimal": () => post("Content-Length: 0x0", hidden()),
+    "a length with a blank inside": () => post("Content-Length: 0 1", hidden()),
+    "a length in other digits": () => post("Content-Length: \u0660", hidden()),
+    "a blank before the colon": () => post("Transfer-Encoding : chunked", `0\r\n\r\n${hidden()}`),
+    "a folded line": () => post("Transfer-Encoding:\r\n chunked\r\nContent-Length: 5", `0\r\n\r\n${hidden()}`),
+    "a folded length": () => post("X: y\r\n Content-Length: 5\r\nContent-Length: 0", hidden()),
+    "a line that begins with a blank": () => `GET /dns HTTP/1.1\r\n ${auth}\r\n\r\n`,
+    "a vertical tab": () => post("Transfer-Encoding:\x0bchunked", `0\r\n\r\n${hidden()}`),
+    "another coding": () => post("Transfer-Encoding: xchunked", `0\r\n\r\n${hidden()}`),
+    "chunks that are not last": () => post("Transfer-Encoding: chunked, identity", `0\r\n\r\n${hidden()}`),
+    "two codings in two lines": () => post(`${chunked}\r\nTransfer-Encoding: x`, `0\r\n\r\n${hidden()}`),
+    "a bare CR": () => post("X: y\rContent-Length: 0", hidden()),
+    "a bare LF": () => post("X: y\nContent-Length: 0", hidden()),
+    "NUL in a header": () => post("X: y\0z\r\nContent-Length: 0", hidden()),
+    "an empty name": () => post(": x\r\nContent-Length: 0", hidden()),
+    "a name of one blank": () => post(" : x\r\nContent-Length: 0", hidden()),
+    "no colon": () => post("nonsense\r\nContent-Length: 0", hidden()),
+    "a name that is not ASCII": () => post("Contént-Length: 0", hidden()),
+    "a chunk with a sign": () => post(chunked, `-1\r\n${hidden()}`),
+    "a chunk in another notation": () => post(chunked, `0x5\r\nabcde\r\n0\r\n\r\n${hidden()}`),
+    "an endless chunk": () => post(chunked, `${"F".repeat(17)}\r\n${hidden()}`),
+    "a chunk longer than all memory": () => post(chunked, `FFFFFFFFFFFF\r\n${hidden()}`),
+    "a chunk without a size": () => post(chunked, `\r\n${hidden()}`),
+    "a chunk that is longer than it says": () => post(chunked, `2\r\nabcdef\r\n0\r\n\r\n${hidden()}`),
+    "a chunk that ends in a bare LF": () => post(chunked, `0\n\n${hidden()}`),
+    "a chunk with an endless extension": () => post(chunked, `1;${"x".repeat(100_000)}\r\na\r\n0\r\n\r\n`),
+    "trailers without end": () => post(chunked, `0\r\n${"x: y\r\n".repeat(20_000)}\r\n`),
+    "a version from nowhere": () => `GET /dns HTTP/9.9\r\n${auth}\r\n\r\n`,
+    "a version with a CR": () => `GET /dns HTTP/1.1\r\r\n${auth}\r\n\r\n`,
+  };
+
+  for (const [name, shape] of Object.entries(shapes))
+    test(name, { timeout: 30_000 }, async () => {
+      const statuses = statusesOf(await shout(port, Buffer.from(shape(), "latin1")));
+      assert.ok(statuses.length <= 1, `${statuses.length} answers to one request`);
+      for (const status of statuses) assert.ok(status >= 400 && status < 500, `it was answered ${status}`);
+      assert.deepEqual(await world.client.listDomains({ query: { name: "smuggled*" } }), []);
+      await isWell();
+    });
+});
+
+suite("garbage", () => {
+  test(
+    "requests with a few bytes changed, hundreds of them in a row",
+    { timeout: 60_000 },
+    random(async ({ below, chance }) => {
+      const read = `GET /dns?limit=2 HTTP/1.1\r\n${auth}\r\n\r\n`;
+      const change = `PUT /dns/1 HTTP/1.1\r\n${auth}\r\nContent-Length: 13\r\n\r\n{"Labels":{}}`;
+      const bend = (text: string): Buffer => {
+        const bytes = Buffer.from(text.repeat(1 + below(3)));
+        for (let i = below(6); i > 0; i--) bytes[below(bytes.length)] = below(256);
+        return chance(20) ? bytes.subarray(0, below(bytes.length)) : bytes;
+      };
+      for (let turn = 0; turn < 4; turn++) {
+        const packets = Array.from({ length: 150 }, () => bend(chance(50) ? read : change));
+        const all = await Promise.all(packets.map((packet) => shout(port, packet)));
+        all.forEach((text, i) => {
+          for (const status of statusesOf(text))
+            assert.ok(status < 500, `${status} to ${JSON.stringify(packets[i]?.toString("latin1"))}`);
+        });
+      }
+      await isWell();
+    }),
+  );
+
+  test(
+    "bytes of all kinds",
+    { timeout: 60_000 },
+    random(async ({ below }) => {
+      for (let turn = 0; turn < 5; turn++) {
+        const packets = Array.from({ length: 40 }, () =>
+          Buffer.from(Array.from({ length: below(2000) }, () => below(256))),
+        );
+        for (const text of await Promise.all(packets.map((packet) => shout(port, packet))))
+          for (const status of statusesOf(text)) assert.ok(status >= 400 && status < 500);
+      }
+      await isWell();
+    }),
+  );
+});
+
+/** Opens many connections and says the same on each; a client that is refused has its answer. */
+async function crowd(count: number, text: string): Promise<Socket[]> {
+  const sockets = Array.from({ length: count }, () => connect(port, "127.0.0.1").on("error", () => {}));
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  for (const socket of sockets) socket.resume().write(text);
+  return sockets;
+}
+
+const gone = (sockets: readonly Socket[]): Promise<unknown> =>
+  Promise.all(sockets.map((socket) => (socket.closed ? Promise.resolve() : once(socket, "close"))));
+
+suite("many and slow", { timeout: 60_000 }, () => {
+  const halves: Record<string, string> = {
+    "that say nothing": "",
+    "that stop in the middle of a header": "GET /dns HTTP/1.1\r\nX-Slow: ",
+    "that stop in the middle of a body": `PUT /dns/1 HTTP/1.1\r\nContent-Length: 100\r\n\r\n{`,
+    "that stop in the middle of a chunk": `PUT /dns/1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{`,
+  };
+  for (const [name, text] of Object.entries(halves))
+    test(`hundreds of connections ${name} are served past, and closed in the end`, async () => {
+      const sockets = await crowd(400, text.replace("\r\n", `\r\n${auth}\r\n`));
+      await isWell();
+      await gone(sockets);
+      await isWell();
+    });
+
+  test("a header that comes byte by byte is too slow however steadily it comes", async () => {
+    const line = await dial(port);
+    let isOpen = true;
+    line.socket.on("close", () => {
+      isOpen = false;
+    });
+    const text = `GET /dns HTTP/1.1\r\nX: ${"x".repeat(4000)}`;
+    for (let i = 0; i < text.length && isOpen && line.socket.readableLength === 0; i++) {
+      line.say(text.charAt(i));
+      await sleep(20);
+    }
+    assert.match(await line.rest(), /^HTTP\/1\.1 408 /);
+  });
+
+  test(
+    "clients that hang up in the middle of changes leave nothing half done",
+    random(async ({ below }) => {
+      const made = await world.client.createDomain({ body: { Name: "hangup.test" } });
+      const count = 300;
+      const body = (i: number) =>
+        JSON.stringify({
+          Changes: ["a", "b"].map((part) => ({ Op: "Create", TypeRecord: "A", Name: `${part}${i}`, IP: "10.0.0.1" })),
+        });
+      await Promise.all(
+        Array.from({ length: count }, async (_, i) => {
+          const text = body(i);
+          const [socket] = (await crowd(
+            1,
+            `POST /dns/${made.ID}/changeset HTTP/1.1\r\n${auth}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
+          )) as [Socket];
+          await sleep(below(30));
+          if (i % 2 === 0) socket.resetAndDestroy();
+          else socket.destroy();
+        }),
+      );
+      const count2 = async (): Promise<number> =>
+        (await world.client.readDomain({ path: { id: made.ID } })).LinkedRecords.length;
+      for (let before = -1, now = await count2(); now !== before; before = now, now = await count2()) await sleep(100);
+      const { LinkedRecords } = await world.client.readDomain({ path: { id: made.ID } });
+      const names = LinkedRecords.map(({ HostName }) => HostName.slice(1));
+      for (const name of names)
+        assert.equal(names.filter((other) => other === name).length, 2, `${name} is there by halves`);
+      await isWell();
+    }),
+  );
+
+  test("streams that nobody reads hold nothing up, and one too many is refused", async () => {
+    const ask = `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\n\r\n`;
+    const lines = await Promise.all(Array.from({ length: 20 }, () => dial(port)));
+    for (const line of lines) {
+      line.say(ask);
+      await line.until("retry: 2000\n\n");
+      line.socket.pause();
+    }
+    assert.match(await shout(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")), /^HTTP\/1\.1 429 /);
+    const { ID } = await world.client.createDomain({ body: { Name: "events.test" } });
+    const Text = "x".repeat(4000);
+    for (let from = 0; from < 200; from += 40)
+      await Promise.all(
+        Array.from({ length: 40 }, (_, i) =>
+          world.client.createRecordTXT({ body: { DomainId: ID, Name: `e${from + i}`, Text } }),
+        ),
+      );
+    await isWell();
+    for (const line of lines) line.close();
+    // Each of them is told, one after the other, that it is gone.
+    for (;;) {
+      const line = await dial(port);
+      line.say(ask);
+      const head = await line.until("\r\n\r\n");
+      line.close();
+      if (head.startsWith("HTTP/1.1 200")) break;
+      await sleep(20);
+    }
+  });
+
+  test("a stream that begins anywhere begins, or says what is wrong", async () => {
+    for (const start of ["0", "1", "999999999999999", "-1", "1e3", "9".repeat(40), "\u0661", " ", "'", "0x1"]) {
+      const line = await dial(port);
+      line.say(
+        Buffer.from(
+          `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\nLast-Event-ID: ${start}\r\n\r\n`,
+          "latin1",
+        ),
+      );
+      assert.match(await line.until("\r\n\r\n"), /^HTTP\/1\.1 [24]00 /);
+      line.close();
+    }
+  });
+});

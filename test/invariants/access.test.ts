@@ -1,0 +1,165 @@
+/**
+ * docs/spec.md#projects-are-isolated, #every-operation-checks-the-token, #restricted-tokens-stay-restricted over every operation of the
+ * contract: nothing without a token, nothing with an unknown, expired or weak one, nothing of another project, and never a 500 for a body
+ * that is broken. A new operation is held to them before anybody writes its first case.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { contract, type OperationName, operationNames } from "@brume/api/contract.ts";
+import { grants, type Operation, type Scope, scopes } from "@brume/api/operation.ts";
+import { databases } from "../support/databases.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+
+const unknownToken = "0".repeat(64);
+const operation = (name: OperationName): Operation => contract[name];
+const guarded = operationNames.filter((name) => operation(name).access !== "open");
+const scoped = guarded.filter((name) => operation(name).access !== "any");
+const pathOf = (name: OperationName, id: number): string => operation(name).path.replace(/\{\w+\}/g, String(id));
+
+for (const kind of databases)
+  describe(`access on ${kind}`, () => {
+    let world: TestService;
+    /** Ids of things of the first project, by the first parameter's fault. */
+    const own: Record<string, number> = {};
+
+    before(async () => {
+      world = await createTestService(kind);
+      const domain = await world.client.createDomain({ body: { Name: "law.example" } });
+      const record = await world.client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
+      own["domain_not_found"] = domain.ID;
+      own["record_not_found"] = record.ID;
+      own["claim_not_found"] = (await world.client.createClaim({ body: { Name: "law.example" } })).ID;
+      await world.store.write(async (tx) => {
+        const kept = { id: 100, name: "lost.example", ascii: "lost.example", date: 1, record_count: 0 };
+        await tx
+          .insertInto("withdrawn_domain")
+          .values({ ...kept, project_id: 1, reason: "law", zone_file: "", labels: "{}" })
+          .execute();
+      });
+      own["withdrawn_domain_not_found"] = 100;
+      own["public_network_not_found"] = (await world.client.createPublicNetwork({ body: { Name: "law" } })).Id;
+      own["network_not_found"] = (await world.client.createNetwork({ body: { Name: "law" } })).ID;
+      const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
+      own["sshkey_not_found"] = (await world.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
+      const endpoint = { Url: "http://127.0.0.1:9/", Types: ["image.*"] };
+      own["webhook_not_found"] = (await world.client.createWebhook({ body: endpoint })).ID;
+      own["server_not_found"] = (await world.client.createServer({ body: { Name: "law" } }, { wait: 20 })).ID;
+      const image = { Name: "law", ServerID: own["server_not_found"] };
+      own["image_not_found"] = (await world.client.createImage({ body: image }, { wait: 20 })).ID;
+    });
+    after(() => world.close());
+
+    async function ask(
+      name: OperationName,
+      id: number,
+      token: string | null,
+      body?: string,
+      extra: Record<string, string> = {},
+    ) {
+      const { method } = operation(name);
+      const response = await fetch(`${world.url}${pathOf(name, id)}`, {
+        method,
+        headers: { ...(token !== null && { authorization: `Bearer ${token}` }), ...extra },
+        ...(body !== undefined && { body }),
+      });
+      const text = await response.text();
+      const problem = response.headers.get("content-type")?.startsWith("application/problem+json")
+        ? (JSON.parse(text) as { code: string })
+        : null;
+      return { status: response.status, code: problem?.code, text, headers: response.headers };
+    }
+
+    before(() => world.client.updateProject({ path: { id: 1 }, body: { Quotas: { Tokens: 1000 } } }));
+
+    const tokenOf = async (wanted: readonly Scope[], extra: object = {}) =>
+      (await world.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...extra } })).Token;
+
+    for (const name of guarded) {
+      test(`${name} needs a token that is known`, async () => {
+        const without = await ask(name, 1, null);
+        assert.deepEqual([without.status, without.code], [401, "token_missing"]);
+        assert.equal(without.headers.get("www-authenticate"), 'Bearer realm="brume"');
+        assert.match(without.text, /^\{"Message":"Authorization has been denied for this request\."/);
+        const unknown = await ask(name, 1, unknownToken);
+        assert.deepEqual([unknown.status, unknown.code], [401, "token_invalid"]);
+        assert.equal(unknown.headers.get("www-authenticate"), 'Bearer realm="brume", error="invalid_token"');
+      });
+    }
+
+    for (const name of scoped) {
+      test(`${name} needs its scope`, async () => {
+        const { access } = operation(name);
+        const others = scopes.filter((scope) => !grants([scope], access as Scope));
+        const refused = await ask(name, 2_147_483_647, await tokenOf(others));
+        assert.deepEqual([refused.status, refused.code], [403, "scope_missing"]);
+      });
+    }
+
+    for (const name of scoped.filter(
+      (each) => own[Object.values(operation(each).params ?? {})[0] ?? ""] !== undefined || operation(each).params,
+    )) {
+      test(`${name} does not see another project`, async () => {
+        const fault = Object.values(operation(name).params ?? {})[0] ?? "";
+        const id = own[fault];
+        if (id === undefined) {
+          // Administrators see all projects, their tokens, and what is of no project.
+          assert.match(fault, /^(project|token|reservation|orphan)_not_found$/);
+          return;
+        }
+        const neighbour = await world.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });
+        const token = await tokenOf(scopes, { ProjectID: neighbour.ID });
+        const body = operation(name).body === undefined ? undefined : sampleBody(name);
+        const foreign = await ask(name, id, token, body);
+        const never = await ask(name, 2_147_483_647, token, body);
+        assert.equal(foreign.status, 404, foreign.text);
+        const strip = (text: string, number: number) =>
+          text.replaceAll(String(number), "N").replace(/"instance":"[^"]*"/, "");
+        assert.equal(strip(foreign.text, id), strip(never.text, 2_147_483_647));
+      });
+    }
+
+    for (const name of guarded.filter((each) => operation(each).body)) {
+      test(`${name} refuses a body that is broken`, async () => {
+        for (const body of ["{", "[]", '"text"', "{]", "a", "\u0000", '{"a":'.repeat(40), "[[[[", "%zz=%", "\ud800"]) {
+          const answer = await ask(
+            name,
+            own[Object.values(operation(name).params ?? {})[0] ?? ""] ?? 1,
+            world.token,
+            body,
+          );
+          assert.ok(
+            answer.status >= 400 && answer.status < 500,
+            `${JSON.stringify(body)}: ${answer.status} ${answer.text}`,
+          );
+        }
+      });
+    }
+
+    test("an expired token is refused", async () => {
+      const value = await tokenOf(["dns:read"], { ExpiresAt: new Date(Date.now() + 1000).toISOString() });
+      assert.equal((await ask("listDomains", 1, value)).status, 200);
+      await new Promise((resolve) => setTimeout(resolve, 1100));
+      assert.equal((await ask("listDomains", 1, value)).code, "token_expired");
+    });
+
+    test("a token is bound to its addresses", async () => {
+      const away = await tokenOf(["dns:read"], { AllowedFrom: ["198.51.100.0/24"] });
+      assert.deepEqual((await ask("listDomains", 1, away)).code, "scope_missing");
+      const here = await tokenOf(["dns:read"], { AllowedFrom: ["127.0.0.0/8"] });
+      assert.equal((await ask("listDomains", 1, here)).status, 200);
+    });
+  });
+
+/** A body that passes the fields, so that the object of the path decides. */
+function sampleBody(name: OperationName): string {
+  const samples: Partial<Record<OperationName, object>> = {
+    changeRecords: { Changes: [{ Op: "Create", TypeRecord: "A", Name: "x", IP: "192.0.2.9" }] },
+    importZone: { ZoneFile: "x 60 IN A 192.0.2.9\n" },
+    restoreVersion: { Serial: 1 },
+    configureVpn: { Tunnels: [] },
+    checkFirewall: { Protocol: "Icmp", Source: "192.0.2.1", Destination: "192.0.2.2" },
+    startAction: { Type: "PowerOff" },
+    openConsole: { Type: "Serial" },
+  };
+  return JSON.stringify(samples[name] ?? {});
+}

@@ -1,0 +1,73 @@
+/** One request for nearly every operation that changes something, in an order in which all of them work. */
+import type { OperationName } from "@brume/api/contract.ts";
+import { type ChangeInput, recordTypes } from "@brume/api/dns.ts";
+import { deleteServer } from "../../service/src/server/table.ts";
+import type { TestService } from "../support/testservice.ts";
+import { prepareRequests } from "./dryrun.ts";
+
+export type ChangeRequest = readonly [name: OperationName, target: string, body?: object];
+
+const fields = {
+  A: { Name: "a1", IP: "192.0.2.1" },
+  AAAA: { Name: "a6", IP: "2001:db8::1" },
+  CNAME: { MnemonicName: "alias", Name: "a.b" },
+  MX: { HostName: "mail" },
+  NS: { HostName: "cut", Name: "a.b" },
+  SRV: { Service: "sip", Proto: "tcp", Port: 1, Target: "a.b" },
+  TXT: { Name: "text", Text: "a" },
+} as const;
+const others = { CNAME: { MnemonicName: "alias2" }, NS: { HostName: "cut2" }, MX: { HostName: "mail2" } } as const;
+
+/** Makes what they are about. */
+export async function changesOf(world: TestService): Promise<ChangeRequest[]> {
+  const { client } = world;
+  const ofMachines = await prepareRequests({ client, world });
+  const domain = await client.createDomain({ body: { Name: "remembered.example" } });
+  const doomed = await client.createDomain({ body: { Name: "doomed.example" } });
+  const Changes: ChangeInput[] = recordTypes.map((TypeRecord) => ({ Op: "Create", TypeRecord, ...fields[TypeRecord] }));
+  const { Records } = await client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
+  const idOf = (type: string) => Records.find(({ After }) => After?.TypeRecord === type)?.After?.ID ?? 0;
+  const spare = await client.createRecordA({ body: { DomainId: domain.ID, Name: "spare", IP: "192.0.2.9" } });
+  const [version] = await client.listVersions({ path: { id: domain.ID } });
+  const project = await client.createProject({ body: { Name: "doomed" } });
+  const token = await client.createToken({ body: { Name: "doomed", Scopes: ["dns:read"] } });
+  const webhook = await client.createWebhook({ body: { Url: "http://127.0.0.1:9/doomed" } });
+  const lost = await client.createServer({ body: { Name: "lost" } }, { wait: 30 });
+  await world.store.write(async (tx) => {
+    await tx.deleteFrom("link").where("server_id", "=", lost.ID).execute();
+    await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", lost.ID).execute();
+    await deleteServer(tx, lost.ID);
+  });
+  const until = (all: readonly unknown[]): boolean => all.length > 0;
+  const [orphan] = await client.waitFor("listOrphans", {}, { until, timeout: 60_000 });
+  const dns = `/dns/${domain.ID}`;
+  return [
+    ["deleteOrphan", `/orphan/${orphan?.ID}`],
+    ["createWebhook", "/webhook", { Url: "http://127.0.0.1:9/" }],
+    ["createDomain", "/dns", { Name: "new.example", Ip: "192.0.2.1" }],
+    ["updateDomain", dns, { Labels: { a: "b" } }],
+    ...recordTypes.flatMap((type): ChangeRequest[] => {
+      const path = `/dns/record${type.toLowerCase()}`;
+      const more = others[type as keyof typeof others] ?? { Name: `new-${type.toLowerCase()}` };
+      return [
+        [`createRecord${type}`, path, { DomainId: domain.ID, ...fields[type], ...more }],
+        [`updateRecord${type}`, `${path}/${idOf(type)}`, { TTL: 77 }],
+      ];
+    }),
+    ["changeRecords", `${dns}/changeset`, { Changes: [{ Op: "Update", ID: idOf("A"), TTL: 5 }] }],
+    ["importZone", `${dns}/zonefile`, { ZoneFile: "file A 192.0.2.1\n", Mode: "Merge" }],
+    ["deleteRecord", `${dns}/${spare.ID}`],
+    ["restoreVersion", `${dns}/restore`, { Serial: version?.Serial }],
+    ["deleteDomain", `/dns/${doomed.ID}`],
+    ["createProject", "/project", { Name: "new" }],
+    // The caller's own, whose quotas and names its reads show.
+    ["updateProject", "/project/1", { Name: "renamed" }],
+    ["deleteProject", `/project/${project.ID}`],
+    ["createToken", "/token", { Name: "new", Scopes: ["dns:read"] }],
+    ["deleteToken", `/token/${token.ID}`],
+    ...Object.entries(ofMachines).map(
+      ([name, [target, body]]): ChangeRequest => [name as OperationName, target, body ?? {}],
+    ),
+    ["deleteWebhook", `/webhook/${webhook.ID}`],
+  ];
+}

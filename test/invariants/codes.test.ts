@@ -1,0 +1,396 @@
+/**
+ * docs/spec.md#responses-match-the-contract, its second half: every code of the table of faults, and every code of a field, is produced by
+ * a request. The tables below are total by their types, so a new code does not compile before somebody says how to get it.
+ */
+import assert from "node:assert/strict";
+import { before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ErrorCode, errorCodes, type FieldCode, type FieldError, fieldCodes } from "@brume/api/errors.ts";
+import { sql } from "kysely";
+import pg from "pg";
+import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { reserveLink } from "../../service/src/network/link.ts";
+import { deleteLink, findNetwork } from "../../service/src/network/table.ts";
+import { dial } from "../http/talk.ts";
+import type { Kind } from "../support/databases.ts";
+import { onEveryDatabase, type Stage, type TestResponse, type Voice } from "../support/harness.ts";
+import { openServerScene, type ServerCode, type ServerScene, serverCodes } from "./servererrors.ts";
+
+/** What the requests are about. */
+interface Scene {
+  readonly stage: Stage;
+  /** Of a domain with an A record at `www`, a CNAME at `alias` and a delegation at `cut`. */
+  readonly domain: number;
+  readonly record: number;
+  readonly otherDomain: number;
+  /** In a project that may have one domain, has it, and is free to change. */
+  readonly neighbour: Voice & { readonly project: number };
+  readonly blocked: Voice;
+  readonly weak: Voice;
+  /** A public network with an IPsec tunnel, and a private one. */
+  readonly network: number;
+  readonly tunnel: number;
+  readonly inner: number;
+  readonly servers: ServerScene;
+  /** Closes the way to the name server until what it gives is called. */
+  shutGate(): () => void;
+}
+
+type Seen = Pick<TestResponse, "status" | "code" | "text">;
+type Produce = (scene: Scene) => Promise<Seen>;
+
+const asks =
+  (line: string, body?: object | string, headers?: Record<string, string>): Produce =>
+  ({ stage, ...ids }) =>
+    stage.ask(
+      line.replace(/:(domain|record|network)/, (_, name: "domain" | "record" | "network") => String(ids[name])),
+      body,
+      headers,
+    );
+const posts =
+  (type: string, body: object): Produce =>
+  ({ stage, domain }) =>
+    stage.ask(`POST /dns/record${type}`, { DomainId: domain, ...body });
+
+/** A tunnel to `PeerNetwork` in the list of the network's, which is whole but for what is given. */
+const tunnels =
+  (...more: object[]): Produce =>
+  ({ stage, network }) =>
+    stage.ask(`PUT /publicnetwork/${network}/vpn`, {
+      Tunnels: more.map((one, i) => ({
+        Name: `t${i}`,
+        PeerNetwork: `10.${i}.0.0/16`,
+        PeerEndpoint: `192.0.2.${i}`,
+        ...one,
+      })),
+    });
+
+/** A network that a server is in, which nobody can make yet but with the hands. */
+async function withServer({ stage, inner }: Scene): Promise<Seen> {
+  const link = await stage.world.store.write(async (tx) => {
+    const network = await findNetwork(tx, inner);
+    assert.ok(network);
+    return reserveLink(tx, network, { server: 1, hostName: "a", now: 0, pointer: "" });
+  });
+  const response = await stage.ask(`DELETE /network/${inner}`);
+  await stage.world.store.write((tx) => deleteLink(tx, link.id));
+  return response;
+}
+
+async function whileDeleting({ stage }: Scene): Promise<Seen> {
+  const { Id } = await stage.client.createPublicNetwork({ body: { Name: "going" } });
+  const { router } = stage.world;
+  router.broken = true;
+  await stage.ask(`DELETE /publicnetwork/${Id}`, undefined, { Prefer: "wait=0" });
+  const response = await stage.ask(`PUT /publicnetwork/${Id}`, { Name: "staying" });
+  router.broken = false;
+  return response;
+}
+
+/** Bytes onto a socket, since no client would send them. */
+const says =
+  (text: string): Produce =>
+  async ({ stage }) => {
+    const line = await dial(Number(new URL(stage.world.url).port));
+    line.say(text.replace(":token", stage.token));
+    const { status, body } = await line.hear();
+    line.close();
+    return { status, code: (JSON.parse(body) as { code: ErrorCode }).code, text: body };
+  };
+
+async function asExpired({ stage }: Scene): Promise<Seen> {
+  const ExpiresAt = new Date(Date.now() + 300).toISOString();
+  const made = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
+  await stage.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
+  return stage.voiceOf(made.Token).ask("GET /dns");
+}
+
+async function asTooEager({ stage }: Scene): Promise<Seen> {
+  const voice = await stage.as(["dns:read"], { RateLimit: { Requests: 1, Seconds: 3600 } });
+  await voice.ask("GET /dns");
+  return voice.ask("GET /dns");
+}
+
+async function asRestricted({ stage, domain }: Scene): Promise<Seen> {
+  const voice = await stage.as(["dns:write"], { DomainID: domain, RecordTypes: ["TXT"] });
+  return voice.ask("POST /dns/recorda", { DomainId: domain, IP: "192.0.2.1" });
+}
+
+async function withUsedKey({ stage }: Scene): Promise<Seen> {
+  const headers = { "Idempotency-Key": "used" };
+  await stage.ask("PUT /project/1", {}, headers);
+  return stage.ask("PUT /project/1", { Labels: {} }, headers);
+}
+
+async function withBusyKey({ stage, shutGate }: Scene): Promise<Seen> {
+  const send = (headers = {}) =>
+    stage.ask("POST /dns", { Name: "busy.example" }, { "Idempotency-Key": "busy", ...headers });
+  const open = shutGate();
+  const first = send({ Prefer: "wait=30" });
+  // The first is committed, and waits for the name server.
+  await stage.client.waitFor(
+    "listDomains",
+    { query: { name: "busy.example" } },
+    { until: (found) => found.length > 0 },
+  );
+  const second = await send();
+  open();
+  assert.equal((await first).status, 200);
+  return second;
+}
+
+/** A row that no migration and no request could write. */
+async function onBrokenRow({ stage, neighbour }: Scene): Promise<Seen> {
+  const setLabels = (labels: string) =>
+    stage.world.store.write((tx) =>
+      tx.updateTable("project").set({ labels }).where("id", "=", neighbour.project).execute(),
+    );
+  await setLabels("{");
+  const response = await stage.ask(`GET /project/${neighbour.project}`);
+  await setLabels("{}");
+  return response;
+}
+
+/** The database goes away in the middle of a change: on SQLite it takes none any more, on PostgreSQL the connection is cut. */
+async function withoutStorage({ stage }: Scene): Promise<Seen> {
+  const { kind, store, database } = stage.world;
+  const post = () => stage.ask("POST /dns", { Name: "unstored.example" });
+  if (kind === "sqlite") {
+    // It is in force at once, also for those who share its commit; the commit itself may then not work either.
+    await store.write((tx) => sql`PRAGMA query_only = 1`.execute(tx)).catch(() => {});
+    return post();
+  }
+  const client = new pg.Client({ connectionString: database.address });
+  await client.connect();
+  await client.query("BEGIN; LOCK TABLE domain IN ACCESS EXCLUSIVE MODE");
+  const response = post();
+  const cut = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()";
+  // A reconciler may stand in the same queue, and be cut in its stead.
+  let isAnswered = false;
+  const noted = response.finally(() => {
+    isAnswered = true;
+  });
+  while (!isAnswered) {
+    await client.query(cut);
+    await sleep(5);
+  }
+  await noted;
+  await client.end();
+  return response;
+}
+
+/** The service is told to stop while a request is on its way, of which it has only the first bytes. */
+async function whileStopping({ stage }: Scene): Promise<Seen> {
+  const line = await dial(Number(new URL(stage.world.url).port));
+  const rest = `/dns HTTP/1.1\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`;
+  line.say(`GET ${rest}GET `);
+  assert.equal((await line.hear()).status, 200);
+  const closed = stage.world.service.close(1000);
+  line.say(rest);
+  const { status, body } = await line.hear();
+  line.close();
+  await closed;
+  return { status, code: (JSON.parse(body) as { code: ErrorCode }).code, text: body };
+}
+
+const auth = "Authorization: Bearer :token\r\n";
+
+const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
+  validation_failed: asks("POST /dns", {}),
+  body_not_readable: asks("POST /dns", "{"),
+  body_not_object: asks("POST /dns", "[]"),
+  path_not_readable: asks("GET /dns/%zz"),
+  request_not_readable: says("GET /dns HTTP/1.1\r\nBad Name: x\r\n\r\n"),
+  transfer_coding_not_supported: says(`POST /dns HTTP/1.1\r\n${auth}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`),
+  query_invalid: asks("GET /dns?limit=0"),
+  idempotency_key_invalid: asks("POST /dns", {}, { "Idempotency-Key": "a b" }),
+  record_exists: posts("a", { Name: "www", IP: "192.0.2.1" }),
+  cname_conflict: posts("a", { Name: "alias", IP: "192.0.2.1" }),
+  cname_at_apex: posts("cname", { MnemonicName: "@", Name: "a.b" }),
+  delegation_conflict: posts("txt", { Name: "x.cut", Text: "a" }),
+  name_outside_domain: posts("a", { Name: "other.org.", IP: "192.0.2.1" }),
+  record_type_mismatch: asks("PUT /dns/recordtxt/:record", {}),
+  record_in_other_domain: ({ stage, record, otherDomain }) =>
+    stage.ask(`PUT /dns/recorda/${record}`, { DomainId: otherDomain }),
+  zone_file_invalid: asks("PUT /dns/:domain/zonefile", { ZoneFile: "a A b\n" }),
+  peer_network_overlap: tunnels({}, { PeerNetwork: "10.0.1.0/24" }),
+  tunnel_type_fixed: (scene) => tunnels({ Id: scene.tunnel, Type: "WireGuard", PeerEndpoint: "" })(scene),
+  token_missing: asks("GET /dns", undefined, { Authorization: "" }),
+  token_invalid: asks("GET /dns", undefined, { Authorization: `Bearer ${"0".repeat(64)}` }),
+  token_expired: asExpired,
+  scope_missing: ({ weak }) => weak.ask("GET /dns"),
+  token_restricted: asRestricted,
+  project_blocked: ({ blocked }) => blocked.ask("POST /dns", { Name: "blocked.example" }),
+  quota_exceeded: ({ neighbour }) => neighbour.ask("POST /dns", { Name: "more.example" }),
+  path_not_found: asks("GET /nothing"),
+  domain_not_found: asks("GET /dns/99999"),
+  record_not_found: asks("GET /dns/record/99999"),
+  claim_not_found: asks("GET /dns/claim/99999"),
+  withdrawn_domain_not_found: asks("GET /dns/withdrawn/99999"),
+  reservation_not_found: asks("DELETE /dns/reservation/99999"),
+  public_network_not_found: asks("GET /publicnetwork/99999"),
+  network_not_found: asks("GET /network/99999"),
+  tunnel_not_found: asks("GET /publicnetwork/:network/vpn/99999/peer"),
+  orphan_not_found: asks("GET /orphan/99999"),
+  sshkey_not_found: asks("GET /sshkey/99999"),
+  token_not_found: asks("GET /token/99999"),
+  project_not_found: asks("GET /project/99999"),
+  webhook_not_found: asks("GET /webhook/99999"),
+  delivery_not_found: async ({ stage }) => {
+    const { ID } = await stage.client.createWebhook({ body: { Url: "http://127.0.0.1:9/", Types: ["image.*"] } });
+    return stage.ask(`POST /webhook/${ID}/delivery/99999/resend`);
+  },
+  method_not_allowed: asks("DELETE /dns"),
+  request_timeout: says(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
+  idempotency_key_conflict: withUsedKey,
+  idempotency_key_busy: withBusyKey,
+  action_not_allowed: whileDeleting,
+  network_in_use: withServer,
+  nothing_to_confirm: asks("PUT /publicnetwork/:network/firewall", { Confirm: true }),
+  domain_exists: asks("POST /dns", { Name: "codes.example" }),
+  domain_not_available: asks("POST /dns", { Name: "below.theirs.example" }),
+  domain_public_suffix: asks("POST /dns", { Name: "co.uk" }),
+  domain_reserved: asks("POST /dns", { Name: "_brume-challenge.codes.example" }),
+  reservation_exists: async ({ stage }) => {
+    await stage.ask("POST /dns/reservation", { Name: "reserved.example" });
+    return stage.ask("POST /dns/reservation", { Name: "Reserved.Example" });
+  },
+  title_taken: asks("POST /project", { Name: "default" }),
+  last_admin_token: ({ stage }) => stage.ask("DELETE /token/1"),
+  project_in_use: asks("DELETE /project/1"),
+  etag_mismatch: asks("DELETE /dns/:domain", undefined, { "If-Match": '"x"' }),
+  body_too_large: asks("POST /dns", " ".repeat(1024 * 1024 + 1)),
+  media_type_not_supported: asks("POST /dns", "<a/>", { "Content-Type": "text/xml" }),
+  rate_limited: asTooEager,
+  headers_too_large: says(`GET /dns HTTP/1.1\r\n${auth}X-Long: ${"x".repeat(16 * 1024)}\r\n\r\n`),
+  internal: onBrokenRow,
+  pool_exhausted: asks("POST /publicnetwork", { Name: "large", NetworkCapacity: "24" }),
+  engine_unavailable: tunnels({
+    Type: "WireGuard",
+    PeerEndpoint: "",
+    PeerPublicKey: Buffer.alloc(32, 1).toString("base64"),
+  }),
+  // The last two, for nothing is as before after them.
+  storage_unavailable: withoutStorage,
+  not_ready: whileStopping,
+};
+
+const strict = { Prefer: "handling=strict" };
+const parts: Record<FieldCode, Produce> = {
+  field_required: asks("POST /dns", {}),
+  type_mismatch: asks("POST /dns", { Name: [] }),
+  out_of_range: posts("a", { IP: "192.0.2.1", TTL: -1 }),
+  too_long: asks("POST /dns", { Name: `${"a".repeat(64)}.example` }),
+  too_short: asks("POST /token", { Name: "x", Scopes: [] }),
+  format_invalid: posts("a", { IP: "192.0.2" }),
+  value_not_allowed: asks("POST /token", { Name: "x", Scopes: ["all"] }),
+  unknown_field: asks("POST /dns", { Name: "strict.example", Extra: 1 }, strict),
+  duplicate_field: asks("POST /dns", '{"Name":"a","Name":"b"}', strict),
+  fields_conflict: asks("POST /dns", { Name: "both.example", Migrate: true, ZoneFile: "a A 192.0.2.1\n" }),
+  port_not_allowed: asks("PUT /publicnetwork/:network/firewall", {
+    Rules: [{ Action: "Allow", Protocol: "Icmp", SourcePort: "1" }],
+  }),
+  unknown_reference: asks("POST /dns/recorda", { DomainId: 99_999, IP: "192.0.2.1" }),
+};
+
+/** The name server behind a gate, per database. */
+const gates = new Map<Kind, () => () => void>();
+
+async function openGated(kind: Kind): Promise<Nameserver> {
+  const nameserver = await createBuiltin({
+    host: "127.0.0.1",
+    port: 0,
+    rateLimit: 0,
+    transfer: { addresses: [], keys: [], notify: [] },
+    log: () => {},
+  });
+  let gate = Promise.resolve();
+  gates.set(kind, () => {
+    let open = (): void => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    return open;
+  });
+  return {
+    ...nameserver,
+    async publish(changes) {
+      await gate;
+      return nameserver.publish(changes);
+    },
+  };
+}
+
+onEveryDatabase(
+  "codes",
+  (stage) => {
+    let scene: Scene;
+    before(async () => {
+      const { ID, LinkedRecords } = await stage.client.createDomain({
+        body: { Name: "codes.example", ZoneFile: "www A 192.0.2.1\nalias CNAME a.b.\ncut NS a.b.\n" },
+      });
+      // None of the others is an administrator, so that token 1 is the last one.
+      const { ID: project } = await stage.client.createProject({ body: { Name: "neighbour", Quotas: { Domains: 1 } } });
+      const { token, ask, client } = await stage.as(["dns:write"], { ProjectID: project });
+      await client.createDomain({ body: { Name: "theirs.example" } });
+      const other = await stage.client.createProject({ body: { Name: "blocked" } });
+      const blocked = await stage.as(["dns:write"], { ProjectID: other.ID });
+      await stage.client.updateProject({ path: { id: other.ID }, body: { IsBlocked: true } });
+      const network = await stage.client.createPublicNetwork({ body: { Name: "codes" } });
+      const inner = await stage.client.createNetwork({ body: { Name: "codes" } });
+      const { Vpn } = await stage.client.configureVpn({
+        path: { id: network.Id },
+        body: { Tunnels: [{ Name: "first", PeerNetwork: "10.9.0.0/16", PeerEndpoint: "192.0.2.9" }] },
+      });
+      scene = {
+        stage,
+        network: network.Id,
+        tunnel: Vpn.Tunnels[0]?.Id ?? 0,
+        inner: inner.ID,
+        servers: await openServerScene(stage),
+        domain: ID,
+        record: LinkedRecords[0]?.ID ?? 0,
+        otherDomain: (await stage.domain()).ID,
+        neighbour: { token, ask, client, project },
+        blocked,
+        weak: await stage.as(["server:read"]),
+        shutGate: () => gates.get(stage.kind)?.() ?? assert.fail("there is no gate"),
+      };
+    });
+
+    describe("of fields", () => {
+      for (const code of fieldCodes)
+        test(code, async () => {
+          const response = await parts[code](scene);
+          const { errors } = JSON.parse(response.text) as { errors: FieldError[] };
+          assert.ok(
+            errors.some((one) => one.code === code),
+            response.text,
+          );
+          assert.deepEqual([response.status, response.code], [400, "validation_failed"]);
+        });
+    });
+
+    describe("of answers", () => {
+      const ofServers = Object.entries(serverCodes).map(
+        ([code, produce]) => [code, ({ servers }: Scene) => produce(servers)] as [ErrorCode, Produce],
+      );
+      for (const [code, produce] of [...ofServers, ...(Object.entries(wholes) as [ErrorCode, Produce][])])
+        test(code, async () => {
+          const response = await produce(scene);
+          assert.deepEqual([response.code, response.status], [code, errorCodes[code].status], response.text);
+          const problem = JSON.parse(response.text) as { Message: string; detail: string };
+          assert.equal(problem.Message, errorCodes[code].message);
+          assert.ok(problem.detail.endsWith("."), "the detail is a sentence");
+        });
+    });
+  },
+  async (kind) => ({
+    nameserver: await openGated(kind),
+    limits: { bodyTime: 500 },
+    locations: ["Local", "Far"],
+    publicPool: "10.64.0.0/24",
+    offers: { ipsec: true, wireguard: false },
+  }),
+);

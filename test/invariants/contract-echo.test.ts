@@ -1,0 +1,131 @@
+/**
+ * docs/spec.md#put-what-get-shows-changes-nothing for every edit of the contract: what was read can be sent back as it is, to a service
+ * that mends requests and to one that takes them as written, and changes nothing. An edit that is added tomorrow does not compile until it
+ * stands in the table.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Contract, contract, type OperationName } from "@brume/api/contract.ts";
+import { type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
+import { onEveryDatabase } from "../support/harness.ts";
+
+type EditName = { [N in OperationName]: Contract[N]["method"] extends "PUT" ? N : never }[OperationName];
+
+/** Where it is read and what of it is sent to where, as clients write it: `PUT /dns/3`. */
+interface Echo {
+  readonly read: string;
+  readonly put: string;
+  readonly part?: (shown: Record<string, unknown>) => object;
+}
+
+const records: Readonly<Record<RecordType, RecordFields>> = {
+  A: { Name: "www", IP: "192.0.2.1" },
+  AAAA: { Name: "www", IP: "2001:db8::1" },
+  CNAME: { MnemonicName: "blog", Name: "@" },
+  MX: { Name: "@", HostName: "mail", Priority: 10 },
+  NS: { HostName: "lab", Name: "ns.example.net" },
+  SRV: { Service: "sip", Proto: "tcp", Priority: 1, Weight: 2, Port: 5060, Target: "." },
+  TXT: { Name: "привет", Text: 'a "quoted" text' },
+};
+
+onEveryDatabase("what was read", (stage) => {
+  const wait = { wait: 20 };
+
+  async function recordEcho(type: RecordType): Promise<Echo> {
+    const { ID: DomainId } = await stage.domain();
+    const { ID } = await stage.client[`createRecord${type}`]({
+      body: { DomainId, TTL: 60, Labels: { a: "b" }, ...records[type] },
+    });
+    return { read: `/dns/record/${ID}`, put: `PUT /dns/record${type.toLowerCase()}/${ID}` };
+  }
+
+  async function publicNetwork(): Promise<string> {
+    const body = { Name: "dmz", Bandwidth: 50, Labels: { a: "b" } };
+    const { Id, CIDR } = await stage.client.createPublicNetwork({ body }, wait);
+    const path = { id: Id };
+    const Rules = [
+      { Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443", Source: "external" },
+      { Name: "ping", Action: "Allow", Protocol: "Icmp", Source: "internal" },
+    ] as const;
+    await stage.client.configureFirewall({ path, body: { Enabled: true, Rules: [...Rules] } }, wait);
+    const PeerPublicKey = "c29tZSBrZXkgb2YgdGhpcnR5LXR3byBieXRlcyBoZXI=";
+    const office = { Name: "office", PeerNetwork: "10.1.0.0/24", PeerEndpoint: "203.0.113.5", LocalNetwork: CIDR };
+    const road = { Name: "road", Type: "WireGuard", PeerNetwork: "10.2.0.0/24", PeerPublicKey } as const;
+    await stage.client.configureVpn({ path, body: { Tunnels: [office, road] } }, wait);
+    return `/publicnetwork/${Id}`;
+  }
+
+  const echoes: Readonly<Record<EditName, () => Promise<Echo>>> = {
+    async updateServer() {
+      const key = await stage.client.createSshKey({
+        body: {
+          Title: "k",
+          PublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJnoj7QFKwLBfnZlMjNL6vDk9X6Tn0aHQm8aTzS1vqTo",
+        },
+      });
+      const { ID } = await stage.client.createServer({ body: { Name: "web", SshKeys: [key.ID] } }, wait);
+      return { read: `/server/${ID}`, put: `PUT /server/${ID}` };
+    },
+    async updateDomain() {
+      const { ID } = await stage.domain({ Labels: { a: "b" }, Ip: "192.0.2.1" });
+      return { read: `/dns/${ID}`, put: `PUT /dns/${ID}` };
+    },
+    async importZone() {
+      const { ID } = await stage.domain({ Ip: "192.0.2.1" });
+      const path = { id: ID };
+      const ZoneFile = await stage.client.text("readDomain", { path });
+      return { read: `/dns/${ID}`, put: `PUT /dns/${ID}/zonefile`, part: () => ({ ZoneFile, Mode: "Replace" }) };
+    },
+    ...(Object.fromEntries(recordTypes.map((type) => [`updateRecord${type}`, () => recordEcho(type)])) as Record<
+      `updateRecord${RecordType}`,
+      () => Promise<Echo>
+    >),
+    async updatePublicNetwork() {
+      const read = await publicNetwork();
+      return { read, put: `PUT ${read}` };
+    },
+    async configureFirewall() {
+      const read = await publicNetwork();
+      return { read, put: `PUT ${read}/firewall`, part: ({ Firewall }) => Firewall as object };
+    },
+    async configureVpn() {
+      const read = await publicNetwork();
+      return { read, put: `PUT ${read}/vpn`, part: ({ Vpn }) => Vpn as object };
+    },
+    async updateNetwork() {
+      const { ID } = await stage.client.createNetwork({ body: { Name: "back", Labels: { a: "b" } } }, wait);
+      return { read: `/network/${ID}`, put: `PUT /network/${ID}` };
+    },
+    async updateProject() {
+      const body = { Name: `p${Math.random()}`, Quotas: { Servers: 3 }, Labels: { a: "b" } };
+      const { ID } = await stage.client.createProject({ body });
+      return { read: `/project/${ID}`, put: `PUT /project/${ID}` };
+    },
+  };
+
+  test("stands here for every edit", () => {
+    const edits = Object.entries(contract).filter(([, { method }]) => method === "PUT");
+    assert.deepEqual(Object.keys(echoes).sort(), edits.map(([name]) => name).sort());
+  });
+
+  test("names its image by number or by text", async () => {
+    for (const ImageID of [1, "1", "brume-tiny"]) {
+      const body = { Name: "web", ImageID };
+      const response = await stage.ask("POST /server?dryRun=true", body, { Prefer: "handling=strict" });
+      assert.equal(response.status, 200, response.text);
+    }
+  });
+
+  for (const [name, open] of Object.entries(echoes))
+    test(`can be sent back: ${name}`, async () => {
+      const { read, put, part = (shown) => shown } = await open();
+      const before = await stage.ask(`GET ${read}`);
+      for (const handling of ["lenient", "strict"]) {
+        const body = part(before.json as Record<string, unknown>);
+        const response = await stage.ask(put, body, { Prefer: `handling=${handling}, wait=20` });
+        assert.equal(response.status, 200, `${handling}: ${response.text}`);
+        const after = await stage.ask(`GET ${read}`);
+        assert.deepEqual([after.json, after.headers.get("etag")], [before.json, before.headers.get("etag")], handling);
+      }
+    });
+});

@@ -1,0 +1,168 @@
+/** docs/spec.md#acknowledged-changes-survive for the store: what was acknowledged survives a killed service and a full disk, on both databases. */
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { sql } from "kysely";
+import type { Reader } from "../../service/src/store/db.ts";
+import { StorageError } from "../../service/src/store/db.ts";
+import { openSqlite } from "../../service/src/store/sqlite.ts";
+import type { Database } from "../support/databases.ts";
+import { databases, startDatabase } from "../support/databases.ts";
+import { insertEvent } from "../support/writer.ts";
+
+const writers = 32;
+
+/** Each test waits for something another process does; none may wait for ever. */
+const patience = { timeout: 60_000 };
+const program = fileURLToPath(new URL("../support/writer.ts", import.meta.url));
+
+interface Writing {
+  readonly child: ChildProcess;
+  /** Ids in the order of their acknowledgement. */
+  readonly acknowledged: number[];
+  readonly refusals: string[];
+  /** Resolves when `isEnough` says so of a line, rejects when the process ends first. */
+  until(isEnough: () => boolean): Promise<void>;
+  kill(): Promise<void>;
+}
+
+/** Starts the program that writes; `prefix` is shell text before it. */
+function startWriting({ kind, address }: Database, prefix = ""): Writing {
+  const line = `${prefix} exec "$0" "$@"`;
+  const child = spawn("sh", ["-c", line, process.execPath, program, kind, address, String(writers)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  after(() => child.kill("SIGKILL"));
+  const acknowledged: number[] = [];
+  const refusals: string[] = [];
+  const errors: string[] = [];
+  child.stderr.on("data", (data) => errors.push(String(data)));
+  const lines = createInterface(child.stdout);
+  lines.on("line", (text) => {
+    if (text.startsWith("refused")) refusals.push(text);
+    else if (text !== "ready") acknowledged.push(Number(text));
+  });
+  const ended = once(lines, "close");
+  return {
+    child,
+    acknowledged,
+    refusals,
+    until: (isEnough) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (isEnough()) resolve();
+        };
+        lines.on("line", look);
+        lines.once("close", () => reject(new Error(`the writer ended: ${errors.join("")}`)));
+      }),
+    async kill() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
+
+const readIds = async (db: Reader): Promise<Set<number>> =>
+  new Set((await db.selectFrom("event").select("id").execute()).map((row) => row.id));
+
+for (const kind of databases) {
+  test(`${kind}: what was acknowledged is there after kill -9, whatever else is`, patience, async () => {
+    const database = await startDatabase(kind);
+    try {
+      await database.store.close();
+      const acknowledged: number[] = [];
+      for (let round = 1; round <= 3; round++) {
+        const writing = startWriting(database);
+        await writing.until(() => writing.acknowledged.length > 300 * round);
+        await writing.kill();
+        acknowledged.push(...writing.acknowledged);
+        const store = await database.open();
+        const there = await readIds(store.read);
+        await store.close();
+        assert.deepEqual(
+          acknowledged.filter((id) => !there.has(id)),
+          [],
+        );
+        assert.equal(new Set(acknowledged).size, acknowledged.length);
+        // Committed, but killed before it could say so: at most one of each writer and round.
+        assert.ok(there.size - acknowledged.length <= writers * round);
+      }
+    } finally {
+      await database.close();
+    }
+  });
+}
+
+test("sqlite: a full disk refuses writes, and the store works again once there is space", patience, async () => {
+  const database = await startDatabase("sqlite");
+  try {
+    await database.store.close();
+    // The largest file a process may write stands in for the size of the disk: it hits the write-ahead log in a commit.
+    const writing = startWriting(database, "trap '' XFSZ; ulimit -S -f 1000;");
+    await writing.until(() => writing.refusals.length > writers);
+    assert.deepEqual([...new Set(writing.refusals)], ["refused StorageError"]);
+    const before = writing.acknowledged.length;
+    assert.ok(before > 0);
+    execFileSync("prlimit", [`--pid=${writing.child.pid}`, "--fsize=unlimited:"]);
+    await writing.until(() => writing.acknowledged.length > before + 1000);
+    await writing.kill();
+    const store = await database.open();
+    const there = await readIds(store.read);
+    assert.deepEqual(
+      writing.acknowledged.filter((id) => !there.has(id)),
+      [],
+    );
+    assert.ok(there.size - writing.acknowledged.length <= writers);
+    const checked = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(store.read);
+    assert.deepEqual(checked.rows, [{ integrity_check: "ok" }]);
+  } finally {
+    await database.close();
+  }
+});
+
+test("sqlite: a database that is full takes the whole group with it, and only that", patience, async () => {
+  const database = await startDatabase("sqlite");
+  const { store } = database;
+  try {
+    const limit = (pages: number): Promise<unknown> =>
+      store.write((tx) => sql`pragma max_page_count = ${sql.lit(pages)}`.execute(tx));
+    await store.write((tx) => insertEvent(tx, 1));
+    await limit(1);
+    const large = "x".repeat(100_000);
+    const group = [1, 2, 3].map((i) => store.write((tx) => insertEvent(tx, i, i === 2 ? large : null)));
+    for (const { status, reason } of (await Promise.allSettled(group)) as PromiseRejectedResult[]) {
+      assert.equal(status, "rejected");
+      assert.ok(reason instanceof StorageError);
+    }
+    await limit(1_000_000);
+    await store.write((tx) => insertEvent(tx, 2, large));
+    assert.equal((await readIds(store.read)).size, 2);
+  } finally {
+    await database.close();
+  }
+});
+
+test("sqlite: a second service on one database is refused, also from another process", patience, async () => {
+  const database = await startDatabase("sqlite");
+  try {
+    await assert.rejects(
+      openSqlite(database.address, { log: () => {} }),
+      new RegExp(`in use by another Brume service \\(host ${hostname()}, pid ${process.pid}, since 20`),
+    );
+    const second = startWriting(database);
+    await assert.rejects(
+      second.until(() => second.acknowledged.length > 0),
+      /in use by another Brume service/,
+    );
+    // The refusal has not freed the lock that it met.
+    await assert.rejects(openSqlite(database.address, { log: () => {} }), /in use by another Brume service/);
+    await database.store.write((tx) => insertEvent(tx, 1));
+  } finally {
+    await database.close();
+  }
+});

@@ -1,0 +1,395 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "kysely";
+import { observeCommits } from "../../service/src/engine/commit.ts";
+import { defineReconciler, flow } from "../../service/src/engine/flow.ts";
+import { requestReconcile, type Task } from "../../service/src/engine/task.ts";
+import { lock } from "../../service/src/store/db.ts";
+import { startDatabase } from "../support/databases.ts";
+import {
+  begin,
+  createEngineFixture,
+  createFixtureEngine,
+  createFixtureFlow,
+  createGate,
+  createMortal,
+  createTestAlarm,
+  invariant,
+  madeOnce,
+  mustFind,
+  turn,
+  typesOf,
+} from "../support/enginefixture.ts";
+import { drive } from "./flowfixture.ts";
+
+invariant("a commit wakes the engine of its process at once", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const toy = createFixtureFlow(world);
+  const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+  engine.run();
+  await engine.idle();
+  const task = await begin(store, toy, 1, alarm.now());
+  await engine.ended(task.id);
+  assert.equal((await mustFind(store, task.id)).state, "Completed");
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await engine.drain();
+});
+
+invariant("many engines share the work, one worker a task", async (store, database) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const toy = createFixtureFlow(world);
+  const stores = [store];
+  while (stores.length < 4) stores.push(database.kind === "sqlite" ? store : observeCommits(await database.open()));
+  const engines = stores.map((each) => createFixtureEngine(each, alarm, { flows: [toy], lanes: 8 }));
+  const tasks: Task[] = [];
+  for (let n = 0; n < 60; n++) tasks.push(await begin(store, toy, n % 20, alarm.now()));
+  for (const engine of engines) engine.run();
+  const over = async () =>
+    (await store.read.selectFrom("task").select("id").where("end_date", "is", null).execute()).length === 0;
+  while (!(await over())) {
+    alarm.pass(50);
+    await turn();
+  }
+  await Promise.all(engines.map((engine) => engine.drain()));
+  assert.equal(world.busiest, 1);
+  assert.equal(world.changes, 60);
+  for (let subject = 0; subject < 20; subject++) {
+    assert.deepEqual(await typesOf(store, subject), [...madeOnce, ...madeOnce, ...madeOnce]);
+  }
+  for (const { id } of tasks) assert.equal((await mustFind(store, id)).state, "Completed");
+});
+
+invariant(
+  "a reconciler works on no more subjects side by side than it has lanes, and keeps nobody else from working",
+  async (store) => {
+    const alarm = createTestAlarm();
+    const gate = createGate();
+    const [done, other]: [number[], number[]] = [[], []];
+    let [busy, busiest] = [0, 0];
+    const narrow = defineReconciler({
+      name: "toy.narrow",
+      subject: "toy",
+      period: 1e9,
+      lanes: 2,
+      async run({ subject }) {
+        busy += 1;
+        busiest = Math.max(busiest, busy);
+        await gate.pass();
+        busy -= 1;
+        done.push(subject);
+      },
+    });
+    const wide = defineReconciler({
+      name: "toy.wide",
+      subject: "toy",
+      period: 1e9,
+      run: async ({ subject }) => void other.push(subject),
+    });
+    const engine = createFixtureEngine(store, alarm, { flows: [], reconcilers: [narrow, wide] });
+    const subjects = [1, 2, 3, 4, 5, 6];
+    await store.write(async (tx) => {
+      for (const each of [narrow, wide]) for (const subject of subjects) await requestReconcile(tx, each, subject);
+    });
+    engine.run();
+    await gate.reached;
+    while (other.length < subjects.length) await turn();
+    assert.deepEqual([done, busy], [[], 2]);
+    gate.open();
+    while (done.length < subjects.length) await turn();
+    assert.deepEqual([busiest, done.toSorted((a, b) => a - b)], [2, subjects]);
+    await engine.drain();
+  },
+);
+
+invariant("a stalled worker is not heard", async (store) => {
+  const stalled = createTestAlarm();
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const gate = createGate();
+  const steps = createFixtureFlow(world).steps;
+  const slow = { ...createFixtureFlow(world), steps: steps.map((step) => ({ ...step, do: gate.pass })) };
+  const first = createFixtureEngine(store, stalled, { flows: [slow] });
+  const second = createFixtureEngine(store, alarm, { flows: [createFixtureFlow(world)] });
+  const task = await begin(store, slow, 1, alarm.now());
+  first.run();
+  await gate.reached;
+  second.run();
+  await drive(second, alarm, async () => (await mustFind(store, task.id)).end !== null);
+  const before = await mustFind(store, task.id);
+  gate.open();
+  await first.idle();
+  assert.deepEqual(await mustFind(store, task.id), before);
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await Promise.all([first.drain(), second.drain()]);
+});
+
+invariant("a long step keeps its lease", async (store) => {
+  const alarm = createTestAlarm();
+  const gate = createGate();
+  const long = flow({ name: "toy.long", subject: "toy", steps: [{ name: "Long", time: 600_000, do: gate.pass }] });
+  const process = createMortal(store);
+  const engine = createFixtureEngine(process, alarm, { flows: [long] });
+  const other = createFixtureEngine(store, alarm, { flows: [long] });
+  const task = await begin(store, long, 1, alarm.now());
+  engine.run();
+  await gate.reached;
+  const lease = () => store.read.selectFrom("task").select("lease").where("id", "=", task.id).executeTakeFirstOrThrow();
+  const before = await lease();
+  other.run();
+  for (let seconds = 0; seconds < 100; seconds += 1) {
+    alarm.pass(1_000);
+    do await turn();
+    while (process.pending > 0);
+    await other.idle();
+  }
+  assert.deepEqual(await lease(), before);
+  gate.open();
+  await engine.idle();
+  assert.equal((await mustFind(store, task.id)).state, "Completed");
+  await Promise.all([engine.drain(), other.drain()]);
+});
+
+test("a start that meets an end finds its turn (postgres)", async () => {
+  const database = await startDatabase("postgres");
+  try {
+    const alarm = createTestAlarm();
+    const store = observeCommits(database.store);
+    const toy = { ...createFixtureFlow(createEngineFixture()), steps: [{ name: "Only" }] };
+    const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+    const gate = createGate();
+    // Journals are written as the last act of a transaction: who holds their lock holds up the end just before its commit.
+    const other = await database.open();
+    const holding = other.write(async (tx) => {
+      await lock(tx, "journal");
+      await gate.pass();
+    });
+    await gate.reached;
+    await begin(store, toy, 1, alarm.now());
+    engine.run();
+    const stuck = async () => {
+      const query = sql<{ count: number }>`select count(*) as count from pg_locks
+        where not granted and database = (select oid from pg_database where datname = current_database())`;
+      return (await query.execute(store.read)).rows[0]?.count ?? 0;
+    };
+    while ((await stuck()) < 1) await turn();
+    let answered = false;
+    const starting = begin(store, toy, 1, alarm.now()).finally(() => {
+      answered = true;
+    });
+    while (!answered && (await stuck()) < 2) await turn();
+    gate.open();
+    await holding;
+    const second = await starting;
+    await engine.idle();
+    assert.equal((await mustFind(store, second.id)).state, "Completed");
+    await engine.drain();
+  } finally {
+    await database.close();
+  }
+});
+
+invariant("draining finishes the step and gives the lease back", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const gate = createGate();
+  const toy = createFixtureFlow(world);
+  const held = { ...toy, steps: toy.steps.map((step) => ({ ...step, do: gate.pass })) };
+  const { id } = await begin(store, held, 1, alarm.now());
+  const first = createFixtureEngine(store, alarm, { flows: [held] });
+  first.run();
+  await gate.reached;
+  const drained = first.drain();
+  gate.open();
+  await drained;
+  const row = await store.read.selectFrom("task").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  assert.deepEqual([row.step, row.lease, row.due_at], ["Disk", null, alarm.now()]);
+  assert.deepEqual(await typesOf(store, 1), ["toy.reserve"]);
+  const second = createFixtureEngine(store, alarm, { flows: [toy] });
+  second.run();
+  await second.ended(id);
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await second.drain();
+});
+
+invariant("draining interrupts what does not end, without counting a try", async (store) => {
+  const alarm = createTestAlarm();
+  const begun = Promise.withResolvers<void>();
+  const stubborn = flow({
+    name: "toy.stubborn",
+    subject: "toy",
+    steps: [
+      {
+        name: "Hang",
+        do: ({ signal }) =>
+          new Promise<void>((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(new Error("interrupted")));
+            begun.resolve();
+          }),
+      },
+    ],
+  });
+  const deaf = flow({
+    name: "toy.deaf",
+    subject: "deaf",
+    steps: [{ name: "Hang", do: () => new Promise<void>(() => {}) }],
+  });
+  const tasks = [await begin(store, stubborn, 1, alarm.now()), await begin(store, deaf, 1, alarm.now())];
+  const engine = createFixtureEngine(store, alarm, { flows: [stubborn, deaf] });
+  engine.run();
+  await begun.promise;
+  const drained = engine.drain(1_000);
+  alarm.pass(1_000);
+  alarm.pass(5_000);
+  await drained;
+  for (const { id } of tasks) {
+    const row = await store.read.selectFrom("task").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+    assert.deepEqual([row.state, row.step, row.lease, row.tries], ["InProgress", "Hang", null, 0]);
+  }
+});
+
+for (const alone of [false, true]) {
+  invariant(`time in which no process ran is not counted${alone ? " by one that is alone" : ""}`, async (store) => {
+    const alarm = createTestAlarm();
+    const world = createEngineFixture();
+    const toy = createFixtureFlow(world);
+    let tried = 0;
+    const clumsy = {
+      ...toy,
+      steps: toy.steps.map((step) => ({
+        ...step,
+        do: async () => (++tried % 3 !== 0 ? Promise.reject(new Error("not yet")) : {}),
+      })),
+    };
+    const { id } = await begin(store, clumsy, 1, alarm.now());
+    const process = createMortal(store);
+    const first = createFixtureEngine(process, alarm, { flows: [clumsy] });
+    process.dieAt(3, "before");
+    first.run();
+    while (!process.dead) {
+      alarm.step();
+      await turn();
+    }
+    alarm.pass(3_600_000);
+    const second = createFixtureEngine(store, alarm, { flows: [clumsy], alone });
+    second.run();
+    await drive(second, alarm, async () => (await mustFind(store, id)).end !== null);
+    assert.equal((await mustFind(store, id)).state, "Completed");
+    await second.drain();
+  });
+}
+
+invariant("what went wrong inside is told to the log only", async (store) => {
+  const alarm = createTestAlarm();
+  const log: string[] = [];
+  const secretive = flow({
+    name: "toy.secret",
+    subject: "toy",
+    steps: [{ name: "Only", tries: 1, do: async () => Promise.reject(new Error("/var/lib/secret is full")) }],
+  });
+  const engine = createFixtureEngine(store, alarm, {
+    flows: [secretive],
+    log: (_level, _message, detail) => log.push(String((detail as { error: unknown }).error)),
+  });
+  engine.run();
+  const { id } = await begin(store, secretive, 1, alarm.now());
+  await engine.ended(id);
+  const { error } = await mustFind(store, id);
+  assert.deepEqual(error, {
+    code: "internal",
+    title: "An unexpected error happened.",
+    detail: "Only did not succeed.",
+    step: "Only",
+  });
+  assert.deepEqual(log, ["Error: /var/lib/secret is full"]);
+  await engine.drain();
+});
+
+invariant("an engine that is alone goes on at once after a crash", async (store) => {
+  const alarm = createTestAlarm();
+  const toy = createFixtureFlow(createEngineFixture());
+  const process = createMortal(store);
+  const first = createFixtureEngine(process, alarm, { flows: [toy] });
+  const { id } = await begin(store, toy, 1, alarm.now());
+  process.dieAt(2, "before");
+  first.run();
+  await process.death;
+  const second = createFixtureEngine(store, alarm, { flows: [toy], alone: true });
+  second.run();
+  await second.idle();
+  assert.equal((await mustFind(store, id)).state, "Completed");
+  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  await second.drain();
+});
+
+invariant("rows that this program does not know are left alone", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const toy = createFixtureFlow(world);
+  const stranger = flow({ name: "toy.newer", subject: "toy", steps: [{ name: "Only" }] });
+  const unknown = await begin(store, stranger, 1, alarm.now());
+  const renamed = { ...toy, steps: toy.steps.map((step) => ({ ...step, name: `${step.name}2` })) };
+  const lost = await begin(store, renamed, 2, alarm.now());
+  const log: string[] = [];
+  const engine = createFixtureEngine(store, alarm, {
+    flows: [toy],
+    log: (level, _message, detail) => log.push(`${level} ${String((detail as { error: unknown }).error)}`),
+  });
+  engine.run();
+  await engine.idle();
+  assert.equal((await mustFind(store, unknown.id)).state, "InProgress");
+  assert.equal((await mustFind(store, lost.id)).state, "InProgress");
+  assert.deepEqual(log, ["error Error: toy.make has no step Reserve2: step names are never changed"]);
+  assert.equal(world.changes, 0);
+  await engine.drain();
+});
+
+invariant("an idle engine writes nothing", async (store) => {
+  const alarm = createTestAlarm();
+  const process = createMortal(store);
+  const engine = createFixtureEngine(process, alarm, { flows: [createFixtureFlow(createEngineFixture())] });
+  process.dieAt(1, "before");
+  engine.run();
+  for (let looks = 0; looks < 20; looks++) {
+    await engine.idle();
+    assert.ok(alarm.step());
+  }
+  assert.equal(process.dead, false);
+  await engine.drain();
+});
+
+invariant("those who wait are told, also of another engine's work, or stop waiting", async (store) => {
+  const alarm = createTestAlarm();
+  const toy = createFixtureFlow(createEngineFixture());
+  const idle = createFixtureEngine(store, alarm, { flows: [] });
+  const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+  idle.run();
+  const { id } = await begin(store, toy, 1, alarm.now());
+  const control = new AbortController();
+  const impatient = idle.ended(id, { signal: control.signal });
+  control.abort();
+  await impatient;
+  await idle.ended(id, { signal: control.signal });
+  await idle.ended(id + 1000);
+  const told = idle.ended(id);
+  engine.run();
+  await engine.idle();
+  let response = false;
+  const hear = async () => {
+    await told;
+    response = true;
+  };
+  const hearing = hear();
+  while (!response) {
+    alarm.step();
+    await turn();
+  }
+  await hearing;
+  await engine.ended(id);
+  await engine.drain();
+  const left = idle.ended((await begin(store, toy, 2, alarm.now())).id);
+  await turn();
+  await idle.drain();
+  await left;
+});

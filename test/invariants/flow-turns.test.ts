@@ -1,0 +1,81 @@
+/** The ends of flows that cannot be undone, and whose turn it is when one is urgent. */
+import assert from "node:assert/strict";
+import { flow } from "../../service/src/engine/flow.ts";
+import { queue, start } from "../../service/src/engine/task.ts";
+import { createFixtureEngine, createGate, createTestAlarm, invariant, mustFind } from "../support/enginefixture.ts";
+
+invariant("an undo that never works ends, and those before it follow", async (store) => {
+  const alarm = createTestAlarm();
+  const undone: string[] = [];
+  const stuck = flow({
+    name: "toy.stuck",
+    subject: "toy",
+    tries: 1,
+    steps: [
+      { name: "First", do: async () => {}, undo: async () => void undone.push("First") },
+      {
+        name: "Second",
+        do: async () => {},
+        async undo() {
+          throw new Error("it cannot be undone");
+        },
+      },
+      {
+        name: "Third",
+        async do() {
+          throw new Error("no");
+        },
+      },
+    ],
+  });
+  const task = await store.write((tx) => start(tx, stuck, { subject: 1, project: 1, input: null, now: alarm.now() }));
+  const began = alarm.now();
+  const engine = createFixtureEngine(store, alarm, { flows: [stuck] });
+  engine.run();
+  for (let ended = false; !ended; ended = (await mustFind(store, task.id)).end !== null) {
+    await engine.idle();
+    alarm.step();
+  }
+  const { state, steps } = await mustFind(store, task.id);
+  assert.deepEqual([state, undone], ["Failed", ["First"]]);
+  assert.deepEqual(
+    steps.map((step) => step.state),
+    ["Undone", "Failed", "Failed"],
+  );
+  assert.match(steps[1]?.detail ?? "", /could not be undone within 600 s/);
+  assert.ok(alarm.now() - began < 900_000, "it took longer than its time");
+  await engine.drain();
+});
+
+invariant("an urgent flow has its turn before those that wait, and after the one that runs", async (store) => {
+  const alarm = createTestAlarm();
+  const order: number[] = [];
+  const gate = createGate();
+  const noting = flow({
+    name: "toy.noting",
+    subject: "toy",
+    steps: [
+      {
+        name: "Note",
+        async do({ task }) {
+          if (order.length === 0) await gate.pass();
+          order.push(task);
+        },
+      },
+    ],
+  });
+  const put = (urgent: boolean) =>
+    store.write((tx) => start(tx, noting, { subject: 1, project: 1, input: null, now: alarm.now(), urgent }));
+  const first = await put(false);
+  const second = await put(false);
+  const urgent = await put(true);
+  const waiting = (await queue(store.read, { kind: "toy", id: 1 })).map(({ id }) => id);
+  assert.deepEqual(waiting, [first.id, urgent.id, second.id]);
+  const engine = createFixtureEngine(store, alarm, { flows: [noting] });
+  engine.run();
+  await gate.reached;
+  gate.open();
+  await engine.ended(second.id);
+  assert.deepEqual(order, [first.id, urgent.id, second.id]);
+  await engine.drain();
+});

@@ -1,0 +1,400 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ObservedStore } from "../../service/src/engine/commit.ts";
+import { observeCommits } from "../../service/src/engine/commit.ts";
+import type { Wait } from "../../service/src/engine/flow.ts";
+import { flow, StepError, stepNames } from "../../service/src/engine/flow.ts";
+import type { Task } from "../../service/src/engine/task.ts";
+import { cancel, forget, list, queue, start, wake } from "../../service/src/engine/task.ts";
+import {
+  begin,
+  createEngineFixture,
+  createFixtureDelete,
+  createFixtureEngine,
+  createFixtureFlow,
+  createGate,
+  createMortal,
+  createTestAlarm,
+  invariant,
+  mustFind,
+  turn,
+} from "../support/enginefixture.ts";
+import { proveFlow } from "./flow-invariants.ts";
+import { drive } from "./flowfixture.ts";
+
+/** Why something is canceled here. */
+const why = { code: "superseded", title: "It was superseded.", detail: "It is being deleted." } as const;
+
+let subjects = 0;
+
+proveFlow("toy.make", async () => {
+  const subject = ++subjects;
+  const world = createEngineFixture();
+  const flow = createFixtureFlow(world);
+  return {
+    flow,
+    start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now }),
+    observe: async () => world.things.size,
+  };
+});
+
+proveFlow("a toy that is looked at", async () => {
+  const subject = ++subjects;
+  const world = createEngineFixture();
+  const { steps } = createFixtureFlow(world);
+  const look = { name: "Look", keeps: true, do: async () => {} };
+  const flow = createFixtureFlow(world, { name: "toy.look", steps: [{ name: "Begin" }, ...steps, look] });
+  const done = { Begin: "in the transaction" };
+  return {
+    flow,
+    start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now, done }),
+    observe: async () => world.things.size,
+  };
+});
+
+proveFlow("toy.delete", async () => {
+  const subject = ++subjects;
+  const world = createEngineFixture();
+  for (const name of ["Reserve", "Disk", "Boot"]) world.things.add(`${name} ${subject}`);
+  const flow = createFixtureDelete(world);
+  return {
+    flow,
+    start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now }),
+    observe: async () => world.things.size,
+  };
+});
+
+test("step names are frozen", () => {
+  const world = createEngineFixture();
+  assert.deepEqual(stepNames([createFixtureFlow(world), createFixtureDelete(world)]), {
+    "toy.make": ["Reserve", "Disk", "Boot"],
+    "toy.delete": ["NoBoot", "NoDisk", "NoReserve"],
+  });
+  const step = { name: "Twice" };
+  assert.throws(() => flow({ name: "toy.bad", subject: "toy", steps: [step, step] }), /two steps of one name/);
+});
+
+invariant("what was not committed never starts", async (store) => {
+  const alarm = createTestAlarm();
+  const toy = createFixtureFlow(createEngineFixture());
+  const refused = store.write(async (tx) => {
+    await start(tx, toy, { subject: 1, project: 1, input: { size: 1 }, now: alarm.now() });
+    throw new Error("refused");
+  });
+  await assert.rejects(refused, /refused/);
+  assert.deepEqual(await list(store.read, { kind: "toy", id: 1 }, 10), []);
+});
+
+invariant("one flow at a time works on a subject, the others wait in order", async (store) => {
+  const alarm = createTestAlarm();
+  const ends: string[] = [];
+  const make = (name: string, fails: boolean) =>
+    flow({
+      name,
+      subject: "toy",
+      steps: [
+        {
+          name: "Only",
+          do: async () => (fails ? Promise.reject(new StepError("crashed", "X.", "x", { final: true })) : {}),
+        },
+      ],
+      ended: async (tx, run, ending) => {
+        const states = (await queue(tx, { kind: "toy", id: 1 })).map((each) => each.state);
+        assert.ok(states.every((state) => state === "Postponed"));
+        ends.push(`${run.task} ${ending}`);
+      },
+    });
+  const good = make("toy.good", false);
+  const bad = make("toy.bad", true);
+  const tasks: Task[] = [];
+  for (const each of [good, bad, good, bad, good]) tasks.push(await begin(store, each, 1, alarm.now()));
+  assert.deepEqual(
+    tasks.map((task) => task.state),
+    ["InProgress", "Postponed", "Postponed", "Postponed", "Postponed"],
+  );
+  assert.deepEqual(await queue(store.read, { kind: "toy", id: 1 }), tasks);
+  const second = store.write((tx) => tx.updateTable("task").set({ state: "InProgress", due_at: 0 }).execute());
+  await assert.rejects(second);
+  const engine = createFixtureEngine(store, alarm, { flows: [good, bad] });
+  engine.run();
+  await engine.idle();
+  const endings = ["Completed", "Failed", "Completed", "Failed", "Completed"];
+  assert.deepEqual(
+    ends,
+    tasks.map((task, index) => `${task.id} ${endings[index]}`),
+  );
+  assert.deepEqual(
+    (await list(store.read, { kind: "toy", id: 1 }, 3)).map((task) => task.id),
+    tasks
+      .map((task) => task.id)
+      .reverse()
+      .slice(0, 3),
+  );
+  await store.write((tx) => forget(tx, { kind: "toy", id: 1 }, 2));
+  assert.equal((await list(store.read, { kind: "toy", id: 1 }, 10)).length, 2);
+  await engine.drain();
+});
+
+invariant("a waiting flow's time begins with its turn", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const gate = createGate();
+  const long = flow({ name: "toy.long", subject: "toy", steps: [{ name: "Long", time: 3_600_000, do: gate.pass }] });
+  const failures = 2;
+  let tried = 0;
+  const toy = createFixtureFlow(world);
+  const clumsy = {
+    ...toy,
+    steps: [{ name: "Only", do: async () => (tried++ < failures ? Promise.reject(new Error("not yet")) : {}) }],
+  };
+  await begin(store, long, 1, alarm.now());
+  const { id } = await begin(store, clumsy, 1, alarm.now());
+  const process = createMortal(store);
+  const engine = createFixtureEngine(process, alarm, { flows: [long, clumsy] });
+  engine.run();
+  await gate.reached;
+  for (let minutes = 0; minutes < 30; minutes++) {
+    alarm.pass(60_000 / 6);
+    do await turn();
+    while (process.pending > 0);
+  }
+  const waiting = await mustFind(store, id);
+  assert.equal(waiting.state, "Postponed");
+  assert.deepEqual(new Set(waiting.steps.map((step) => step.state)), new Set(["Pending"]));
+  gate.open();
+  await drive(engine, alarm, async () => (await mustFind(store, id)).end !== null);
+  const task = await mustFind(store, id);
+  assert.equal(task.state, "Completed");
+  const { deadline_at } = await store.read
+    .selectFrom("task")
+    .select("deadline_at")
+    .where("id", "=", id)
+    .executeTakeFirstOrThrow();
+  assert.ok(deadline_at !== null && deadline_at > alarm.now() && deadline_at <= alarm.now() + clumsy.deadline);
+  await engine.drain();
+});
+
+invariant("any number of starts at once find their turn", async (store, database) => {
+  const alarm = createTestAlarm();
+  const order: number[] = [];
+  const quick = flow({
+    name: "toy.quick",
+    subject: "toy",
+    steps: [{ name: "Only" }],
+    // A transaction may run twice.
+    ended: async (_tx, run) => void (order.at(-1) !== run.task && order.push(run.task)),
+  });
+  const other = database.kind === "sqlite" ? store : observeCommits(await database.open());
+  const engine = createFixtureEngine(store, alarm, { flows: [quick] });
+  engine.run();
+  const ids: number[] = [];
+  const writer = async (each: ObservedStore) => {
+    for (let n = 0; n < 25; n++) ids.push((await begin(each, quick, 1, alarm.now())).id);
+  };
+  await Promise.all([store, other, store, other, store, other].map(writer));
+  while (order.length < ids.length) {
+    await engine.idle();
+    const left = await queue(store.read, { kind: "toy", id: 1 });
+    assert.ok(left.length === 0 || left.some((task) => task.state === "InProgress"), "nobody's turn");
+    alarm.step();
+  }
+  assert.deepEqual(
+    order,
+    ids.sort((one, two) => one - two),
+  );
+  await engine.drain();
+});
+
+invariant("waiting flows are canceled at once, the running one is undone", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const gate = createGate();
+  const toy = createFixtureFlow(world);
+  const [first, ...others] = toy.steps;
+  assert.ok(first);
+  const held = { ...toy, steps: [first, { ...others[0], name: "Disk", do: gate.pass }, ...others.slice(1)] };
+  const running = await begin(store, held, 1, alarm.now());
+  const waiting = await begin(store, held, 1, alarm.now());
+  const engine = createFixtureEngine(store, alarm, { flows: [held] });
+  engine.run();
+  await gate.reached;
+  const told = engine.ended(waiting.id);
+  const canceled = await store.write((tx) => cancel(tx, { kind: "toy", id: 1 }, why, alarm.now()));
+  await told;
+  assert.deepEqual(
+    canceled.map((task) => [task.id, task.state]),
+    [[waiting.id, "Canceled"]],
+  );
+  assert.deepEqual((await mustFind(store, waiting.id)).error, { ...why, step: null });
+  assert.equal((await mustFind(store, running.id)).state, "InProgress");
+  const next = await begin(store, held, 1, alarm.now());
+  assert.equal(next.state, "Postponed");
+  gate.open();
+  await engine.ended(running.id);
+  const task = await mustFind(store, running.id);
+  assert.equal(task.state, "Canceled");
+  assert.deepEqual(task.error?.code, "superseded");
+  assert.deepEqual(
+    task.steps.map((step) => step.state),
+    ["Undone", "Undone", "Pending"],
+  );
+  await engine.ended(next.id);
+  assert.equal((await mustFind(store, next.id)).state, "Completed");
+  await engine.drain();
+});
+
+invariant("one flow is canceled, or those that wait, and the others keep their turn", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const gate = createGate();
+  const toy = createFixtureFlow(world);
+  const held = { ...toy, steps: [{ name: "Boot", do: gate.pass }] };
+  const tasks: Task[] = [];
+  for (let count = 0; count < 4; count++) tasks.push(await begin(store, held, 1, alarm.now()));
+  const [running, second, third, fourth] = tasks;
+  const engine = createFixtureEngine(store, alarm, { flows: [held] });
+  engine.run();
+  await gate.reached;
+  const end = async (only: { task?: number; waiting?: boolean }) =>
+    (await store.write((tx) => cancel(tx, { kind: "toy", id: 1 }, why, alarm.now(), only))).map(({ id }) => id);
+  const waiting = async () => (await queue(store.read, { kind: "toy", id: 1 })).map(({ id }) => id);
+  assert.deepEqual(await end({ task: third?.id ?? 0 }), [third?.id]);
+  assert.deepEqual(await waiting(), [running?.id, second?.id, fourth?.id]);
+  assert.deepEqual(await end({ waiting: true }), [second?.id, fourth?.id]);
+  assert.deepEqual(await waiting(), [running?.id]);
+  gate.open();
+  await engine.idle();
+  assert.equal((await mustFind(store, running?.id ?? 0)).state, "Completed");
+  await engine.drain();
+});
+
+invariant("a failure tells what the thing itself said last", async (store) => {
+  const alarm = createTestAlarm();
+  const trouble = new StepError("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
+  const failing = flow({
+    name: "toy.panic",
+    subject: "toy",
+    steps: [{ name: "Boot", do: () => Promise.reject(trouble) }],
+  });
+  const engine = createFixtureEngine(store, alarm, { flows: [failing] });
+  engine.run();
+  const { id } = await begin(store, failing, 1, alarm.now());
+  await engine.ended(id);
+  const error = { code: "boot_failed", title: "It did not start.", detail: "Why.", step: "Boot", log: "panic" };
+  assert.deepEqual((await mustFind(store, id)).error, error);
+  await engine.drain();
+});
+
+invariant("a flow may begin half done, or need some of its steps only", async (store) => {
+  const alarm = createTestAlarm();
+  const world = createEngineFixture();
+  const toy = createFixtureFlow(world);
+  const engine = createFixtureEngine(store, alarm, { flows: [toy] });
+  const half = await begin(store, toy, 1, alarm.now(), { done: { Reserve: "10.64.0.10 on network 5" } });
+  assert.equal(half.progress, 33);
+  assert.equal(half.steps[0]?.detail, "10.64.0.10 on network 5");
+  const some = await begin(store, toy, 2, alarm.now(), { steps: ["Boot"] });
+  assert.deepEqual(some.steps, [{ name: "Boot", state: "Pending", start: null, end: null, detail: "" }]);
+  const none = await begin(store, toy, 3, alarm.now(), { steps: [] });
+  assert.deepEqual([none.state, none.progress, none.end, none.steps], ["Completed", 100, alarm.now(), []]);
+  const whole = await begin(store, toy, 4, alarm.now(), { steps: ["Boot"], done: { Boot: "" } });
+  assert.equal(whole.progress, 99);
+  await assert.rejects(begin(store, toy, 5, alarm.now(), { steps: ["Boot", "Fly"] }), /does not have all/);
+  await assert.rejects(begin(store, toy, 5, alarm.now(), { done: { Boot: "" } }), /must be its first/);
+  engine.run();
+  await engine.idle();
+  assert.deepEqual([...world.things].sort(), ["Boot 1", "Boot 2", "Disk 1"]);
+  for (const { id } of [half, some, none, whole]) {
+    const task = await mustFind(store, id);
+    assert.deepEqual([task.state, task.progress], ["Completed", 100]);
+  }
+  await engine.drain();
+});
+
+invariant("a step waits without counting tries, and is woken", async (store) => {
+  const alarm = createTestAlarm();
+  let looks = 0;
+  let ready = false;
+  const overdue = new StepError("ssh_not_ready", "No greeting came.", "Port 22 was silent.");
+  const patient = flow({
+    name: "toy.patient",
+    subject: "toy",
+    steps: [
+      {
+        name: "Ssh",
+        time: 60_000,
+        async do({ attempt }): Promise<Wait | void> {
+          looks++;
+          assert.equal(attempt, 1);
+          if (!ready) return { wait: 2_000, overdue, detail: "silent so far" };
+        },
+      },
+    ],
+  });
+  const engine = createFixtureEngine(store, alarm, { flows: [patient] });
+  engine.run();
+  const late = await begin(store, patient, 1, alarm.now());
+  await engine.idle();
+  assert.deepEqual((await mustFind(store, late.id)).steps[0]?.detail, "silent so far");
+  await drive(engine, alarm, async () => (await mustFind(store, late.id)).end !== null);
+  assert.deepEqual((await mustFind(store, late.id)).error?.code, "ssh_not_ready");
+  assert.ok(looks >= 30 && looks <= 32, `${looks} looks`);
+  const woken = await begin(store, patient, 2, alarm.now());
+  await engine.idle();
+  ready = true;
+  await store.write((tx) => wake(tx, woken.id, alarm.now()));
+  await engine.idle();
+  assert.equal((await mustFind(store, woken.id)).state, "Completed");
+  await engine.drain();
+});
+
+invariant("the time of a step begins with its turn, and looks that bring nothing are not told", async (store) => {
+  const alarm = createTestAlarm();
+  const begun = alarm.now();
+  const seconds = () => (alarm.now() - begun) / 1000;
+  const told: string[] = [];
+  const queued = (subject: number): Wait => ({ wait: 1000, turn: 600_000, detail: `${subject} waits for its turn` });
+  const patient = flow({
+    name: "toy.queue",
+    subject: "toy",
+    time: 60_000,
+    steps: [
+      {
+        name: "Boot",
+        // The first has its turn after 300 seconds, and is done 50 later; the second never.
+        do: async ({ subject }): Promise<Wait | void> =>
+          subject === 2 || seconds() < 300 ? queued(subject) : seconds() < 350 ? { wait: 1000 } : undefined,
+      },
+    ],
+    announce: async (_tx, { subject }, what) => void (subject.id === 1 && told.push(what)),
+  });
+  const engine = createFixtureEngine(store, alarm, { flows: [patient] });
+  engine.run();
+  const [first, second] = [await begin(store, patient, 1, begun), await begin(store, patient, 2, begun)];
+  await drive(engine, alarm, async () => (await mustFind(store, second.id)).end !== null);
+  assert.equal((await mustFind(store, first.id)).state, "Completed");
+  assert.equal((await mustFind(store, second.id)).error?.code, "deadline_exceeded");
+  assert.ok(seconds() >= 600 && seconds() < 605, `${seconds()} s`);
+  assert.ok(told.length <= 3, told.join());
+  await engine.drain();
+});
+
+invariant("a flow tells of its beginning, of changes once a second, and of its end", async (store) => {
+  const alarm = createTestAlarm();
+  const told: string[] = [];
+  const steps = ["One", "Two", "Three", "Four", "Five", "Six"].map((name) => ({
+    name,
+    do: async () => alarm.pass(400),
+  }));
+  const talkative = flow({
+    name: "toy.talk",
+    subject: "toy",
+    steps,
+    announce: async (_tx, task, what) => void told.push(`${what} ${task.progress}`),
+  });
+  const engine = createFixtureEngine(store, alarm, { flows: [talkative] });
+  engine.run();
+  await engine.ended((await begin(store, talkative, 1, alarm.now())).id);
+  assert.deepEqual(told, ["created 0", "changed 50", "ended 100"]);
+  await engine.drain();
+});

@@ -1,0 +1,334 @@
+/**
+ * Import rules. Layers: infrastructure (base, store, drivers, engine, http), features, and the composition root. Type imports count.
+ * There are no import circles, and no file has more than 400 lines.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { test } from "node:test";
+
+const root = resolve(import.meta.dirname, "../..");
+const files = globSync("{api,service,cli,console}/src/**/*.{ts,tsx}", { cwd: root }).sort();
+const modules = files.filter((file) => !/\.test\.tsx?$/.test(file));
+
+interface Import {
+  readonly from: string;
+  /** A file of ours, or the name of a package. */
+  readonly to: string;
+  /** `import type`. */
+  readonly isType: boolean;
+}
+
+function resolveImport(file: string, specifier: string): string {
+  if (specifier.startsWith("@brume/api/")) return `api/src/${specifier.slice("@brume/api/".length)}`;
+  if (specifier.startsWith(".")) return relative(root, join(root, dirname(file), specifier));
+  return specifier;
+}
+
+const importsOf = (file: string): Import[] => {
+  const text = readFileSync(join(root, file), "utf8");
+  const found = text.matchAll(
+    /^(?:import|export)\b[^;]*?\bfrom\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\(\s*"([^"]+)"\s*\)/gm,
+  );
+  return [...found].map((match) => ({
+    from: file,
+    to: resolveImport(file, match[1] ?? match[2] ?? match[3] ?? ""),
+    isType: /^(?:import|export) type\b/.test(match[0]),
+  }));
+};
+
+const imports = modules.flatMap(importsOf);
+const features = ["account", "catalog", "network", "server", "dns", "webhook"];
+
+const isNode = (to: string) => to.startsWith("node:");
+const isOurs = (to: string) => /^(api|service|cli|console)\/src\//.test(to);
+const under =
+  (...folders: string[]) =>
+  (to: string) =>
+    folders.some((folder) => to === folder || to.startsWith(`${folder}/`));
+const oneOf =
+  (...tests: ((to: string) => boolean)[]) =>
+  (to: string) =>
+    tests.some((accept) => accept(to));
+const packages =
+  (...names: string[]) =>
+  (to: string) =>
+    names.some((name) => to === name || to.startsWith(`${name}/`));
+const foreign = (to: string) => !isOurs(to) && !isNode(to);
+
+const s = "service/src";
+const apiFiles = under("api/src");
+const base = under(`${s}/base`);
+/** Interfaces of drivers: types, no code. */
+const interfaces = (to: string) => /^service\/src\/drivers\/[^/]+\/interface\.ts$/.test(to);
+const storeDb = under(`${s}/store/db.ts`, `${s}/store/schema.ts`);
+
+/** Pure modules, by folder: they do no input or output. `node:module` only loads tables that are seldom needed. */
+const isModel = (file: string) => /^service\/src\/(?:\w+|drivers\/\w+)\/model\//.test(file) || isSeed(file);
+const isSeed = under(`${s}/drivers/machine/seed`);
+const driverModels = (to: string) => isModel(to) && to.startsWith(`${s}/drivers/`);
+
+/** Modules of Node that neither read nor write anything. */
+const pureNode = ["node:module", "node:buffer", "node:crypto", "node:util", "node:net", "node:zlib"];
+
+/** Modules of other features that a feature may import. */
+const below: Readonly<Record<string, readonly string[]>> = {
+  server: [
+    ...["table", "link", "model/plan", "model/networkspec", "statuscache", "reconciler", "change"].map(
+      (module) => `${s}/network/${module}.ts`,
+    ),
+    ...["table", "model/rules", "model/show"].map((module) => `${s}/catalog/${module}.ts`),
+  ],
+};
+
+const accountRules = under(`${s}/account/model/rules.ts`);
+/** Modules of a feature that run in the background and may import the whole engine. */
+const background =
+  /^(flow\/|reconciler|worker|drift|shared|metrics|apply|backup|orphan|sampler|servers|claimreconciler)/;
+
+interface Layer {
+  readonly name: string;
+  readonly modules: RegExp;
+  readonly may: (to: string, from: string, isType: boolean) => boolean;
+}
+
+/** From the lowest layer up; the first row that matches a module is its layer. */
+const layers: readonly Layer[] = [
+  { name: "the contract", modules: /^api\/src\//, may: oneOf(apiFiles, packages("typebox")) },
+  {
+    name: "base",
+    modules: /^service\/src\/base\//,
+    may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino")),
+  },
+  { name: "config", modules: /^service\/src\/config\.ts$/, may: isNode },
+  {
+    name: "store",
+    modules: /^service\/src\/store\//,
+    may: oneOf(under(`${s}/store`), base, isNode, packages("kysely", "pg")),
+  },
+  { name: "a driver interface", modules: /^service\/src\/drivers\/[^/]+\/interface\.ts$/, may: () => false },
+  {
+    name: "the module that starts processes",
+    modules: /^service\/src\/drivers\/(exec|starter)\.ts$/,
+    may: oneOf(under(`${s}/drivers/starter.ts`), base, isNode),
+  },
+  {
+    name: "a pure module of a driver",
+    modules: /^service\/src\/drivers\/([^/]+)\/(model|seed)\//,
+    may: (to, from) => {
+      const driver = from.split("/").slice(0, 4).join("/");
+      return oneOf(
+        (one) => driverModels(one) && under(driver)(one),
+        interfaces,
+        base,
+        packages(...pureNode, "yaml"),
+      )(to);
+    },
+  },
+  {
+    name: "a driver",
+    modules: /^service\/src\/drivers\/([^/]+)\//,
+    may: (to, from) => {
+      const driver = from.split("/").slice(0, 4).join("/");
+      return (
+        oneOf(under(driver), under(`${s}/drivers/exec.ts`), base, isNode, foreign)(to) && !packages("kysely", "pg")(to)
+      );
+    },
+  },
+  {
+    name: "the engine",
+    modules: /^service\/src\/engine\//,
+    may: oneOf(under(`${s}/engine`, "api/src/work.ts"), storeDb, base, packages("kysely")),
+  },
+  {
+    name: "http",
+    modules: /^service\/src\/http\//,
+    may: oneOf(
+      under(`${s}/http`),
+      apiFiles,
+      base,
+      storeDb,
+      under(`${s}/engine/event.ts`),
+      isNode,
+      packages("typebox", "kysely", "prom-client", "ws"),
+    ),
+  },
+  {
+    name: "a pure module of a feature",
+    modules: new RegExp(`^service/src/(${features.join("|")})/model/`),
+    may: (to, from, isType) => {
+      const [, , feature = ""] = from.split("/");
+      // Types of the feature's other modules are no code.
+      const own = isType ? under(`${s}/${feature}`) : under(`${s}/${feature}/model`);
+      const neighbours = under(...(below[feature] ?? []));
+      const pureForeign = packages(...pureNode, "tr46", "ipaddr.js", "uqr", "tldts");
+      return oneOf(own, accountRules, neighbours, apiFiles, base, interfaces, driverModels, pureForeign)(to);
+    },
+  },
+  {
+    name: "a table of a feature",
+    modules: new RegExp(`^service/src/(${features.join("|")})/(claim|change|orphan)?table\\.ts$`),
+    may: (to, from) =>
+      oneOf(under(dirname(from)), apiFiles, storeDb, under(`${s}/engine/event.ts`), packages("kysely"))(to),
+  },
+  {
+    name: "a feature",
+    modules: new RegExp(`^service/src/(${features.join("|")})/`),
+    may: (to, from) => {
+      const [, , feature = ""] = from.split("/");
+      const module = from.split("/").slice(3).join("/");
+      const neighbours = under(...(below[feature] ?? []));
+      const shared = oneOf(
+        under(`${s}/${feature}`, `${s}/account/table.ts`),
+        accountRules,
+        apiFiles,
+        base,
+        storeDb,
+        foreign,
+        isNode,
+        interfaces,
+        driverModels,
+      );
+      if (background.test(module)) return oneOf(shared, neighbours, under(`${s}/engine`))(to);
+      return oneOf(
+        shared,
+        neighbours,
+        under(`${s}/http`, `${s}/engine/task.ts`, `${s}/engine/event.ts`, `${s}/engine/flow.ts`),
+      )(to);
+    },
+  },
+  {
+    name: "the service",
+    modules: /^service\/src\/service\.ts$/,
+    may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!interface\.ts)/.test(to) && !to.startsWith("service/src/main"),
+  },
+  { name: "the composition root", modules: /^service\/src\/main\.ts$/, may: () => true },
+  { name: "what uses the API", modules: /^(cli|console)\/src\//, may: (to) => !to.startsWith("service/") },
+];
+
+test("every module belongs to a layer", () => {
+  assert.ok(modules.length > 20, `only ${modules.length} modules found`);
+  const unknown = modules.filter((module) => !layers.some((layer) => layer.modules.test(module)));
+  assert.deepEqual(unknown, []);
+});
+
+for (const layer of layers)
+  test(`${layer.name} imports only what its layer allows`, () => {
+    const own = imports.filter(({ from }) => layers.find((row) => row.modules.test(from)) === layer);
+    const forbidden = own
+      .filter(({ from, to, isType }) => !layer.may(to, from, isType))
+      .map(({ from, to }) => `${from} -> ${to}`);
+    assert.deepEqual(forbidden, []);
+  });
+
+test("every import of our own resolves", () => {
+  const known = new Set(files);
+  const missing = imports.filter(({ to }) => isOurs(to) && !known.has(to)).map(({ from, to }) => `${from} -> ${to}`);
+  assert.deepEqual(missing, []);
+});
+
+test("there is no import circle", () => {
+  const next = new Map<string, string[]>();
+  for (const { from, to } of imports) if (isOurs(to)) next.set(from, [...(next.get(from) ?? []), to]);
+  const done = new Set<string>();
+  const circle = (module: string, path: readonly string[]): readonly string[] | null => {
+    if (path.includes(module)) return [...path.slice(path.indexOf(module)), module];
+    if (done.has(module)) return null;
+    for (const to of next.get(module) ?? []) {
+      const found = circle(to, [...path, module]);
+      if (found) return found;
+    }
+    done.add(module);
+    return null;
+  };
+  for (const module of modules) assert.equal(circle(module, []), null);
+});
+
+test("only config reads the environment, only exec starts processes", () => {
+  const reads = modules.filter((module) => /\bprocess\.env\b/.test(readFileSync(join(root, module), "utf8")));
+  assert.deepEqual(
+    reads.filter((module) => !["service/src/config.ts", "service/src/main.ts"].includes(module)),
+    [],
+  );
+  const spawns = imports.filter(({ to }) => to === "node:child_process").map(({ from }) => from);
+  assert.deepEqual(
+    spawns.filter((module) => !["service/src/drivers/exec.ts", "service/src/drivers/starter.ts"].includes(module)),
+    [],
+  );
+});
+
+/** Modules that may have state for the life of the process, and why. */
+const stateful: Readonly<Record<string, string>> = {
+  "service/src/drivers/starter.ts": "it is the main module of a process",
+  "service/src/http/read/query.ts": "what a schema compiles to",
+  "service/src/http/read/fields.ts": "what a schema compiles to",
+  "service/src/http/read/json.ts": "a mark on an object, gone with it",
+  "service/src/http/exchange.ts": "what belongs to a socket, gone with it",
+};
+
+/** Returns the names of module-level state: variables, and collections that the module changes. */
+function stateOf(text: string): string[] {
+  const variables = [...text.matchAll(/^(?:export )?(?:let|var) (\w+)/gm)].map(([, name = ""]) => name);
+  const constants = [...text.matchAll(/^(?:export )?const (\w+)(?:: [^\n]*?)? = (?:new \w+[(<]|\[|\{)/gm)];
+  const written = constants.filter(([, name]) =>
+    new RegExp(
+      `\\b${name}(?:\\.(?:set|add|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill)\\(|(?:\\.\\w+|\\[[^\\]\\n]+\\])+ ?(?:[-+*|&?]{0,2}=(?![=>])|\\+\\+|--))`,
+    ).test(text),
+  );
+  return [...variables, ...written.map(([, name = ""]) => name)];
+}
+
+test("module-level state is found", () => {
+  assert.deepEqual(stateOf("let a = 1;\nexport let b: string;\nconst c = 1;\n"), ["a", "b"]);
+  const kept =
+    "const map = new Map<string, A>();\nconst none: ReadonlySet<string> = new Set();\nconst list: A[] = [];\n";
+  assert.deepEqual(stateOf(`${kept}const o = {};\n`), []);
+  assert.deepEqual(stateOf(`${kept}function f() {\n  map.set(a, b);\n  list.push(none.size);\n}\n`), ["map", "list"]);
+  assert.deepEqual(stateOf("const o = { n: 0 };\nconst m = {};\n  o.n += 1;\n  m[key] ??= 1;\n"), ["o", "m"]);
+  assert.deepEqual(stateOf("const o = { n: 0 };\n  if (o.n === 1 && o.n >= 0) f((x) => o.n);\n"), []);
+});
+
+test("no module has state of its own", () => {
+  const found = modules
+    .filter((module) => /^(?:api|service)\//.test(module))
+    .map((module) => ({ module, names: stateOf(readFileSync(join(root, module), "utf8")) }))
+    .filter(({ names }) => names.length > 0);
+  const refused = found.filter(({ module }) => stateful[module] === undefined);
+  assert.deepEqual(refused, [], "create the state in a factory and pass it on");
+  assert.ok(Object.keys(stateful).every((module) => modules.includes(module)));
+});
+
+test("only one module raises the generation of a network", () => {
+  const raises = modules.filter(
+    (module) =>
+      /^service\/src\/(network|server)\//.test(module) &&
+      /\b(?:generation|applied)\b[^;,\n]*\+ /.test(readFileSync(join(root, module), "utf8")),
+  );
+  assert.deepEqual(raises, ["service/src/network/change.ts"]);
+});
+
+test("outside the store, no decision depends on which database it is", () => {
+  // Whether others write too is `store.processes`. Only the claim of tasks differs, in its SQL.
+  const allowed = ["service/src/engine/lease.ts"];
+  const asks = modules.filter(
+    (module) =>
+      module.startsWith("service/src/") &&
+      !module.startsWith("service/src/store/") &&
+      /"(?:sqlite|postgres)"/.test(readFileSync(join(root, module), "utf8")),
+  );
+  assert.deepEqual(
+    asks.filter((module) => !allowed.includes(module)),
+    [],
+  );
+});
+
+test("no module is longer than 400 lines", () => {
+  const long = globSync("{api,service,cli,console,test,bench,scripts}/**/*.{ts,tsx}", {
+    cwd: root,
+    exclude: ["**/node_modules/**"],
+  })
+    .map((file) => ({ file, lines: readFileSync(join(root, file), "utf8").split("\n").length - 1 }))
+    .filter(({ lines }) => lines > 400)
+    .map(({ file, lines }) => `${file}: ${lines}`);
+  assert.deepEqual(long, []);
+});

@@ -1,0 +1,182 @@
+/** The laws of reconcilers over those of networks: applying one, taking it away, and taking back a firewall that nobody confirmed. */
+import { randomBytes } from "node:crypto";
+import { parseAddresses } from "../../service/src/base/address.ts";
+import { createSealer } from "../../service/src/base/secret.ts";
+import type { NetworkSpec } from "../../service/src/drivers/router/interface.ts";
+import { createSim, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
+import { type NetworkAggregate, specsOf } from "../../service/src/network/aggregate.ts";
+import { driftReconciler } from "../../service/src/network/drift.ts";
+import { defaultFirewall } from "../../service/src/network/model/firewall/firewall.ts";
+import { renderNetworkSpec } from "../../service/src/network/model/networkspec.ts";
+import { pack, storedBlock } from "../../service/src/network/model/plan.ts";
+import { confirmReconciler, networkReconciler } from "../../service/src/network/reconciler.ts";
+import { createNetworkStatusCache } from "../../service/src/network/statuscache.ts";
+import {
+  deleteNetwork,
+  findNetwork,
+  insertNetwork,
+  type NetworkRow,
+  updateNetwork,
+} from "../../service/src/network/table.ts";
+import type { Store, Tx } from "../../service/src/store/db.ts";
+import { proveReconciler, type ReconcilerFixture } from "./reconciler-invariants.ts";
+
+const sealer = createSealer(randomBytes(32));
+const render = (whole: NetworkAggregate): NetworkSpec =>
+  renderNetworkSpec(whole.network, whole.links, specsOf(whole, sealer), null, {
+    deviceOf: (link) => `tap${link}`,
+    resolvers: [],
+    forwarders: [],
+    nat: "always",
+    closed: [],
+  });
+const locate = async () => null;
+
+/** Later than anything that the laws' own clock comes to. */
+const clock = { now: () => Date.UTC(2030, 0, 1) };
+
+/** A router that knows how often it was made to do something. */
+function createCounted(): { readonly router: SimulatedRouter; changes(): number } {
+  const router = createSim(clock.now);
+  let changes = 0;
+  const { apply, remove } = router;
+  const held = () => JSON.stringify(router.images());
+  const counting = async <T>(act: () => Promise<T>): Promise<T> => {
+    const before = held();
+    const result = await act();
+    if (held() !== before) changes += 1;
+    return result;
+  };
+  router.apply = (image, tell) => counting(() => apply(image, tell));
+  router.remove = (id) => counting(() => remove(id));
+  return { router, changes: () => changes };
+}
+
+const block = storedBlock(4, parseAddresses("172.16.0.0/24"));
+const networkOf = (store: Store, more: Partial<NetworkRow> = {}): Promise<NetworkRow> =>
+  store.write((tx) =>
+    insertNetwork(tx, {
+      project_id: null,
+      kind: "public",
+      name: "law",
+      state: "New",
+      location: "Local",
+      ...block,
+      gateway: pack(4, parseAddresses("172.16.0.1").first),
+      edge: pack(4, parseAddresses("10.64.255.2").first),
+      first6: null,
+      is_dhcp: 1,
+      bandwidth: 100,
+      firewall: JSON.stringify(defaultFirewall),
+      fallback: null,
+      confirm_by: null,
+      wireguard: null,
+      wireguard_public: null,
+      wireguard_port: null,
+      outside: null,
+      generation: 1,
+      applied: 0,
+      error: null,
+      created: 0,
+      labels: "{}",
+      version: 1,
+      ...more,
+    }),
+  );
+
+/** The row and what is on the machine of it, without ids. */
+async function observe(store: Store, { images }: SimulatedRouter, subject: number): Promise<unknown> {
+  const row = await findNetwork(store.read, subject);
+  const image = images().find(({ id }) => id === subject);
+  return [row && { ...row, id: 0 }, image && { ...image, id: 0 }];
+}
+
+proveReconciler("a network to be made", async (store): Promise<ReconcilerFixture> => {
+  const { router, changes } = createCounted();
+  const { id } = await networkOf(store);
+  return {
+    reconciler: networkReconciler({ store, clock, router, render, locate }),
+    subject: id,
+    spec: (tx: Tx) => updateNetwork(tx, id, { bandwidth: 200, generation: 2 }),
+    observe: () => observe(store, router, id),
+    changes,
+  };
+});
+
+proveReconciler("a network to be taken away", async (store): Promise<ReconcilerFixture> => {
+  const { router, changes } = createCounted();
+  const row = await networkOf(store, { state: "Active", applied: 1 });
+  await router.apply(render({ network: row, links: [], tunnels: [] }));
+  return {
+    reconciler: networkReconciler({ store, clock, router, render, locate }),
+    subject: row.id,
+    spec: (tx: Tx) => updateNetwork(tx, row.id, { state: "Deleting" }),
+    observe: () => observe(store, router, row.id),
+    changes,
+  };
+});
+
+proveReconciler("a private network whose row is gone", async (store): Promise<ReconcilerFixture> => {
+  const { router, changes } = createCounted();
+  const row = await networkOf(store, { kind: "private", state: "Active", edge: null, gateway: null, applied: 1 });
+  await router.apply(render({ network: row, links: [], tunnels: [] }));
+  return {
+    reconciler: networkReconciler({ store, clock, router, render, locate }),
+    subject: row.id,
+    spec: (tx: Tx) => deleteNetwork(tx, row, 0),
+    observe: () => observe(store, router, row.id),
+    changes,
+  };
+});
+
+proveReconciler("a firewall that nobody confirmed", async (store): Promise<ReconcilerFixture> => {
+  const { router } = createCounted();
+  const { id } = await networkOf(store, { state: "Active", applied: 1 });
+  const apply = networkReconciler({ store, clock, router, render, locate });
+  const confirm = confirmReconciler({ store, clock, apply });
+  let changes = 0;
+  return {
+    reconciler: {
+      ...confirm,
+      async run(run) {
+        const kept = await confirm.run(run);
+        const save = kept?.save;
+        if (kept === undefined || save === undefined) return kept;
+        return { ...kept, save: async (tx) => void (await save(tx), (changes += 1)) };
+      },
+    },
+    subject: id,
+    spec: (tx: Tx, now) =>
+      updateNetwork(tx, id, {
+        firewall: JSON.stringify({ ...defaultFirewall, Enabled: true }),
+        fallback: JSON.stringify(defaultFirewall),
+        confirm_by: now,
+        generation: 2,
+      }),
+    observe: () => observe(store, router, id),
+    changes: () => changes,
+  };
+});
+
+proveReconciler("a network that nothing wishes", async (store): Promise<ReconcilerFixture> => {
+  const { router, changes } = createCounted();
+  const { id } = await networkOf(store, { state: "Active", applied: 1 });
+  const apply = networkReconciler({ store, clock, router, render, locate });
+  const row = await findNetwork(store.read, id);
+  const foreign = row && { ...row, id: 1_000_000 };
+  return {
+    reconciler: driftReconciler({
+      store,
+      clock,
+      log: () => {},
+      router,
+      live: createNetworkStatusCache(router),
+      apply,
+      nat: "always",
+    }),
+    subject: 0,
+    spec: async () => void (foreign && (await router.apply(render({ network: foreign, links: [], tunnels: [] })))),
+    observe: async () => router.images(),
+    changes,
+  };
+});

@@ -1,0 +1,160 @@
+/**
+ * Answers that are remembered until the next commit: after every kind of change, and all that follows of it, each is what a read that
+ * is not remembered answers. And what is committed without being counted is nothing that such an answer shows.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { contract, type OperationName, operationNames } from "@brume/api/contract.ts";
+import { isChange, isStored, type Operation } from "@brume/api/operation.ts";
+import { sql } from "kysely";
+import { isHidden } from "../../service/src/engine/commit.ts";
+import type { Reader, Store } from "../../service/src/store/db.ts";
+import { createTestService, type TestService } from "../support/testservice.ts";
+import { changesOf } from "./changes.ts";
+
+const operationOf = (name: OperationName): Operation => contract[name];
+const remembered = operationNames.filter((name) => isStored(operationOf(name)));
+/** Nothing that can be changed is in it. */
+const constant: readonly OperationName[] = ["readBalance"];
+
+/** Rows that remembered answers show, as text by table; `webhook` and `webhook_delivery` are shown by reads that are not remembered. */
+async function shownRows(db: Reader): Promise<ReadonlyMap<string, string>> {
+  const list = sql<{ name: string }>`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`;
+  const texts = new Map<string, string>();
+  for (const { name } of (await list.execute(db)).rows) {
+    if (name.startsWith("webhook") || name === "sample" || name.startsWith("sqlite_")) continue;
+    const where = name === "task" ? sql`WHERE state <> 'Keeping'` : sql``;
+    // Rows of these are only added, and there are many.
+    const what = name === "event" || name === "audit" ? sql`count(*), max(id)` : sql`*`;
+    const { rows } = await sql<object>`SELECT ${what} FROM ${sql.table(name)} ${where}`.execute(db);
+    texts.set(name, JSON.stringify(rows));
+  }
+  return texts;
+}
+
+/** Notes every hidden write that changes what is shown. */
+function watchHidden(wrong: string[], count: () => void) {
+  return (store: Store): Store => ({
+    ...store,
+    write: (work) =>
+      store.write(async (tx) => {
+        const rows = await shownRows(tx);
+        const result = await work(tx);
+        if (!isHidden(tx)) return result;
+        count();
+        const now = await shownRows(tx);
+        for (const [table, text] of now) if (rows.get(table) !== text) wrong.push(table);
+        return result;
+      }),
+  });
+}
+
+interface TestResponse {
+  readonly status: number;
+  readonly tag: string | null;
+  readonly total: string | null;
+  readonly body: string;
+}
+
+describe("an answer that is remembered", () => {
+  const wrong: string[] = [];
+  let hidden = 0;
+  let world: TestService;
+  before(async () => {
+    world = await createTestService("sqlite", { watch: watchHidden(wrong, () => (hidden += 1)) });
+  });
+  after(() => world.close());
+
+  async function get(target: string, prefer: Record<string, string> = {}): Promise<TestResponse> {
+    const headers = { authorization: `Bearer ${world.token}`, "x-request-id": "same", ...prefer };
+    const response = await fetch(world.url + target, { headers });
+    const body = await response.text();
+    return {
+      status: response.status,
+      tag: response.headers.get("etag"),
+      total: response.headers.get("x-total-count"),
+      body,
+    };
+  }
+  /** Preferences keep an answer from being remembered, and from being one that was. */
+  const read = (target: string) => get(target, { prefer: "handling=lenient" });
+  const idsOf = async (list: string): Promise<number[]> =>
+    (JSON.parse((await read(list)).body) as { ID?: number; Id?: number }[]).map((item) => Number(item.ID ?? item.Id));
+
+  /** Targets of an operation's reads; what was there once is asked for again when it is gone. */
+  async function targetsOf(name: OperationName): Promise<string[]> {
+    const { path } = operationOf(name);
+    const parts = path.split(/\{[^}]+\}/);
+    if (parts.length === 1) return [path];
+    if (name === "readRecord") {
+      const domains = JSON.parse((await read("/dns")).body) as { LinkedRecords: { ID: number }[] }[];
+      return domains.flatMap(({ LinkedRecords }) => LinkedRecords.map(({ ID }) => `/dns/record/${ID}`));
+    }
+    if (name === "readTunnelPeer") {
+      const networks = JSON.parse((await read("/publicnetwork")).body) as {
+        Id: number;
+        Vpn: { Tunnels: { Id: number }[] };
+      }[];
+      return networks.flatMap(({ Id, Vpn }) => Vpn.Tunnels.map((one) => `/publicnetwork/${Id}/vpn/${one.Id}/peer`));
+    }
+    // The first project is the caller's own.
+    const firsts = parts[0] === "/project/" ? [1] : await idsOf((parts[0] ?? "").replace(/\/$/, ""));
+    const targets = firsts.map((id) => `${parts[0]}${id}${parts[1]}`);
+    if (parts.length === 2) return targets;
+    const lists = targets.map((target) => target.replace(/\/$/, ""));
+    const inner = await Promise.all(lists.map(async (list) => (await idsOf(list)).map((id) => `${list}/${id}`)));
+    return inner.flat();
+  }
+
+  /** By target. */
+  const seen = new Map<string, { readonly name: OperationName; readonly bodies: Set<string> }>();
+
+  /** What is stored may change while it is looked at, so what is remembered is one of those read before and after it. */
+  async function hold(when: string): Promise<void> {
+    for (const name of remembered)
+      for (const target of await targetsOf(name)) if (!seen.has(target)) seen.set(target, { name, bodies: new Set() });
+    await Promise.all(
+      [...seen].map(async ([target, { bodies }]) => {
+        for (let tries = 1; ; tries++) {
+          const earlier = await read(target);
+          const response = await get(target);
+          bodies.add(`${response.status} ${response.body}`);
+          if (isDeepStrictEqual(response, earlier)) return;
+          const later = await read(target);
+          if (isDeepStrictEqual(response, later)) return;
+          if (tries === 5) assert.deepEqual(response, later, `${target} after ${when}`);
+        }
+      }),
+    );
+  }
+
+  test("is a fresh one after every kind of change", async (t) => {
+    const changes = await changesOf(world);
+    const isTold = (name: OperationName): boolean => changes.some(([one]) => one === name);
+    assert.deepEqual(
+      operationNames.filter((name) => isChange(operationOf(name)) && !isTold(name)),
+      ["cancelAction", "adoptOrphan", "createDiskCopy", "deleteDiskCopies", "resendDelivery"],
+      "a change that is not tried",
+    );
+    await hold("nothing");
+    for (const [name, target, body] of changes) {
+      const response = await fetch(world.url + target, {
+        method: operationOf(name).method,
+        headers: { authorization: `Bearer ${world.token}`, "content-type": "application/json", prefer: "wait=0" },
+        body: JSON.stringify(body ?? {}),
+      });
+      assert.equal(response.status, 200, `${name}: ${await response.text()}`);
+      // At once, while the work goes on.
+      await hold(name);
+    }
+    const same = remembered.filter((name) => {
+      const ofName = [...seen.values()].filter((one) => one.name === name);
+      return ofName.reduce((sum, { bodies }) => sum + bodies.size, 0) <= 1;
+    });
+    t.diagnostic(`${seen.size} answers after ${changes.length} changes, ${hidden} hidden writes`);
+    assert.deepEqual(same, constant, "reads whose answer was never another one");
+    assert.ok(hidden > 0);
+    assert.deepEqual(wrong, [], "hidden writes that change what is shown");
+  });
+});

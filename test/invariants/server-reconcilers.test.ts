@@ -1,0 +1,40 @@
+/** What watches over servers keeps the laws of reconcilers. Their world is work: what they find wanting is ordered, once. */
+import assert from "node:assert/strict";
+import { list } from "../../service/src/engine/task.ts";
+import { updateServer } from "../../service/src/server/table.ts";
+import { openStage } from "../support/serverengine.ts";
+import { proveReconciler } from "./reconciler-invariants.ts";
+
+const time = Date.UTC(2026, 10, 20);
+
+/** `work`: the flow that a reconciler orders when the row is as in `wish`. */
+function prove(name: string, work: string, spec: Parameters<typeof updateServer>[2]): void {
+  proveReconciler(name, async (store) => {
+    const stage = await openStage(store, () => time);
+    const server = await stage.makeServer();
+    await stage.perform((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, null));
+    const reconciler =
+      stage.servers.reconcilers.find((each) => each.name === name) ?? assert.fail(`there is no reconciler ${name}`);
+    const ordered = async () =>
+      (await list(store.read, { kind: "server", id: server.id }, 99)).filter((task) => task.name === work).length;
+    let changes = 0;
+    return {
+      reconciler: {
+        ...reconciler,
+        async run(run) {
+          const kept = await reconciler.run(run);
+          changes = await ordered();
+          return kept;
+        },
+      },
+      subject: 0,
+      spec: async (tx) => void (await updateServer(tx, server.id, spec)),
+      observe: ordered,
+      changes: () => changes,
+      close: async () => stage.servers.close(),
+    };
+  });
+}
+
+prove("server.watch", "server.settle", { is_on: 1 });
+prove("server.backup", "server.turn", { is_backup_active: 1 });

@@ -1,0 +1,213 @@
+/** Every step of every flow of servers fails, repeats, hangs, is canceled and killed, and then the world is as it should be. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { listImages } from "../../service/src/catalog/table.ts";
+import { stepNames } from "../../service/src/engine/flow.ts";
+import { list, queue, start, type Task } from "../../service/src/engine/task.ts";
+import { listLinksOfServer } from "../../service/src/network/table.ts";
+import type { ServerRow } from "../../service/src/server/table.ts";
+import type { Store, Tx } from "../../service/src/store/db.ts";
+import { databases, type Kind, startDatabase } from "../support/databases.ts";
+import { imageRow } from "../support/rows.ts";
+import { besideOthers, openStage, type ServerStage } from "../support/serverengine.ts";
+import { proveFlow } from "./flow-invariants.ts";
+import type { OpenFlow } from "./flowfixture.ts";
+
+type Begin = (tx: Tx, stage: ServerStage, server: ServerRow) => Promise<Task>;
+
+interface Options {
+  /** What is there before, if not one server that is on. */
+  readonly before?: (stage: ServerStage, server: ServerRow, store: Store) => Promise<unknown>;
+  readonly empty?: boolean;
+  readonly sizes?: boolean;
+  readonly forgets?: boolean;
+  /** Flows that say nothing new to the database are tried on one: the other is slow. */
+  readonly kinds?: readonly Kind[];
+  /** What goes on beside the flow, if not networks that are applied. */
+  readonly beside?: (stage: ServerStage, server: ServerRow, store: Store) => Promise<unknown>;
+  readonly oneWay?: boolean;
+}
+
+const proved = new Set<string>();
+const only = <T>([one, ...more]: readonly T[]): T =>
+  (more.length === 0 && one) || assert.fail("it is not the only one");
+
+const time = Date.UTC(2026, 10, 20);
+
+function prove(title: string, name: string, begin: Begin, options: Options = {}): void {
+  const { before, beside, empty = false, sizes = false, forgets = false, oneWay = false, kinds = ["sqlite"] } = options;
+  proved.add(name);
+  const open: OpenFlow = async (store) => {
+    const stage = await openStage(store, () => time);
+    const server = empty ? null : await stage.makeServer();
+    if (server !== null) {
+      stage.machines.write(server.id, "old");
+      await before?.(stage, server, store);
+    }
+    return {
+      flow: besideOthers(stage, name, () => (beside && server ? beside(stage, server, store) : stage.applyNetworks())),
+      start: async (tx) => begin(tx, stage, server === null ? ({} as ServerRow) : await stage.row(server.id)),
+      observe: () => stage.observe({ sizes }),
+      forgets,
+      oneWay,
+      close: async () => stage.servers.close(),
+    };
+  };
+  proveFlow(title, open, kinds);
+}
+
+const switchOff = (stage: ServerStage, server: ServerRow) =>
+  stage.perform((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, null));
+const power =
+  (Type: "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS"): Begin =>
+  (tx, { servers }, server) =>
+    servers.order.power(tx, server, { Type, Timeout: 1, WaitFor: Type === "PowerOn" ? "Guest" : "Power" }, null);
+const make =
+  (waitFor: "Power" | "Ssh"): Begin =>
+  async (tx, { servers, spec }) =>
+    (await servers.order.create(tx, { project: 1, batch: null, spec: spec({ waitFor }), by: null })).task;
+
+prove("Create", "server.Create", make("Ssh"), { empty: true, kinds: databases });
+prove(
+  "Copy",
+  "server.Copy",
+  async (tx, { servers, spec }, source) =>
+    (await servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by: null })).task,
+);
+prove(
+  "Delete",
+  "server.Delete",
+  async (tx, { servers }, server) => {
+    const task = await servers.order.delete(tx, server, null);
+    return task ?? assert.fail("it is being deleted already");
+  },
+  { forgets: true, kinds: databases },
+);
+prove("PowerOn", "server.PowerOn", power("PowerOn"), { before: switchOff });
+prove("PowerOff", "server.PowerOff", power("PowerOff"));
+prove("PowerReboot", "server.PowerReboot", power("PowerReboot"));
+prove("ShutDownGuestOS", "server.ShutDownGuestOS", power("ShutDownGuestOS"));
+prove("RebootGuestOS", "server.RebootGuestOS", power("RebootGuestOS"));
+prove(
+  "Resize with a restart",
+  "server.Resize",
+  (tx, { servers }, server) =>
+    servers.order.resize(
+      tx,
+      server,
+      { input: { cpu: 4, ram: 256, hdd: 20 }, steps: ["Stop", "Cpu", "Memory", "Start", "Disk"], restart: true },
+      null,
+    ),
+  { sizes: true },
+);
+prove(
+  "Resize live",
+  "server.Resize",
+  (tx, { servers }, server) => {
+    const input = { fast: true, ram: 1024, hdd: 20 };
+    return servers.order.resize(tx, server, { input, steps: ["Cpu", "Memory", "Disk"], restart: false }, null);
+  },
+  { sizes: true },
+);
+prove("Rebuild", "server.Rebuild", async (tx, { servers }, server) => {
+  const plan = { image: imageRow(2), keys: null, userData: undefined };
+  return (await servers.order.rebuild(tx, server, plan, "Power", null)).task;
+});
+prove(
+  "AddNetwork",
+  "server.AddNetwork",
+  (tx, { servers, networks }, server) => servers.order.addNetwork(tx, server, { network: networks[1]?.id ?? 0 }, null),
+  { kinds: databases },
+);
+const withLink =
+  (
+    work: (
+      tx: Tx,
+      stage: ServerStage,
+      server: ServerRow,
+      link: Awaited<ReturnType<typeof listLinksOfServer>>[0],
+    ) => Promise<Task>,
+  ): Begin =>
+  async (tx, stage, server) => {
+    const [link] = await listLinksOfServer(tx, server.id);
+    return work(tx, stage, server, link ?? assert.fail("it has no link"));
+  };
+prove(
+  "RemoveNetwork",
+  "server.RemoveNetwork",
+  withLink((tx, { servers }, server, link) => servers.order.removeNetwork(tx, server, link, null)),
+  { kinds: databases },
+);
+prove(
+  "EditNetworkBandwidth",
+  "server.EditNetworkBandwidth",
+  withLink((tx, { servers }, server, link) => servers.order.bandwidth(tx, server, link, 20, null)),
+);
+const makeImage = (tx: Tx, { servers }: ServerStage, server: ServerRow) =>
+  servers.order.image(tx, server, { type: "Client", name: "gold", techName: "gold", labels: {} }, null);
+prove("an image", "image.make", async (tx, stage, server) => (await makeImage(tx, stage, server)).task);
+prove(
+  "the end of an image",
+  "image.remove",
+  async (tx, { servers }, server) => {
+    const image = (await listImages(tx, 1)).find(({ server_id }) => server_id === server.id);
+    await servers.order.removeImage(tx, image ?? assert.fail("there is no image"), null);
+    return only(await queue(tx, { kind: "image", id: image?.id ?? 0 }));
+  },
+  {
+    before: (stage, server) => stage.perform(async (tx) => (await makeImage(tx, stage, server)).task),
+    kinds: databases,
+  },
+);
+prove(
+  "a turn",
+  "server.turn",
+  async (tx, stage, server) => {
+    await makeImage(tx, stage, server);
+    return only(await queue(tx, { kind: "server", id: server.id }));
+  },
+  {
+    kinds: databases,
+    // The image has its snapshot.
+    beside: async (_, server, store) => {
+      const [turn = assert.fail()] = await list(store.read, { kind: "server", id: server.id }, 1);
+      const { task } = turn.input as { readonly task: number };
+      const over = { state: "Completed", progress: 100, due_at: null, end_date: 1 } as const;
+      await store.write((tx) => tx.updateTable("task").set(over).where("id", "=", task).execute());
+    },
+  },
+);
+prove(
+  "what nobody ordered",
+  "server.settle",
+  (tx, stage, { id, project_id: project }) =>
+    start(tx, stage.flow("server.settle"), { subject: id, project, input: { died: null }, now: time }),
+  { before: async (stage, { id }) => stage.machines.kill(id), oneWay: true, kinds: databases },
+);
+
+test("names of flows and steps are frozen", async () => {
+  const database = await startDatabase("sqlite");
+  const stage = await openStage(database.store, () => time);
+  const guest = ["Ssh", "Guest"];
+  assert.deepEqual(stepNames(stage.servers.flows), {
+    "server.Create": ["Reserve", "Disk", "Network", "Boot", ...guest],
+    "server.Copy": ["Reserve", "Snapshot", "Disk", "Identity", "Network", "Boot", ...guest],
+    "server.turn": ["Turn"],
+    "server.PowerOn": ["Boot", ...guest],
+    "server.PowerOff": ["Stop"],
+    "server.PowerReboot": ["Reset", ...guest],
+    "server.ShutDownGuestOS": ["Shutdown"],
+    "server.RebootGuestOS": ["Shutdown", "Boot", ...guest],
+    "server.AddNetwork": ["Reserve", "Plug"],
+    "server.RemoveNetwork": ["Unplug", "Release"],
+    "server.EditNetworkBandwidth": ["Shape"],
+    "server.Resize": ["Stop", "Cpu", "Memory", "Start", "Disk"],
+    "server.Rebuild": ["Stop", "Disk", "Boot", ...guest],
+    "server.Delete": ["Stop", "Network", "Disk", "Release"],
+    "image.make": ["Snapshot", "Write"],
+    "image.remove": ["Remove"],
+    "server.settle": ["Settle"],
+  });
+  assert.deepEqual([...proved].sort(), stage.servers.flows.map(({ name }) => name).sort(), "all keep the laws");
+  await database.close();
+});

@@ -1,0 +1,306 @@
+/** What servers do in time, with their reconcilers and their queues: crashes, power, deletion, blocks, and what is left behind. */
+import assert from "node:assert/strict";
+import { findProject, updateProject } from "../../service/src/account/table.ts";
+import { find, list } from "../../service/src/engine/task.ts";
+import { insertLink, listLinks, listLinksOfServer } from "../../service/src/network/table.ts";
+import { deathsWithin } from "../../service/src/server/flow/reconcile.ts";
+import { showAction } from "../../service/src/server/model/show.ts";
+import { findAnyServer, sumProject } from "../../service/src/server/table.ts";
+import { imageRow } from "../support/rows.ts";
+import { ask, by, eventsOf, minute, readJson } from "../support/serverfixture.ts";
+
+ask(
+  "a machine that dies is started again three times in ten minutes",
+  async ({ stage, make, until, isOn, server, pass, end, write, alarm }, store) => {
+    const { id } = await make();
+    for (let deaths = 1; deaths <= 3; deaths++) {
+      stage.machines.kill(id);
+      assert.equal(stage.servers.power(id), false);
+      await until(() => isOn(id));
+      await pass(minute);
+    }
+    // In the database: a restart of the service does not forget them.
+    assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
+    stage.machines.kill(id);
+    await until(async () => (await server(id)).is_on === 0);
+    await pass(minute);
+    assert.equal(await isOn(id), false);
+    const row = await server(id);
+    const task = await write((tx) => stage.servers.order.power(tx, row, { Type: "PowerOn" }, by));
+    assert.equal((await end(task)).state, "Completed");
+    assert.equal(stage.servers.power(id), true);
+    await pass(11 * minute);
+    stage.machines.kill(id);
+    await until(() => isOn(id));
+  },
+);
+
+ask(
+  "a guest that switches itself off stays off, and everybody hears of it",
+  async ({ stage, make, until, isOn, server, pass }, store) => {
+    const { id } = await make();
+    const before = (await eventsOf(store, "server", id)).length;
+    stage.machines.switchOff(id);
+    await until(async () => (await server(id)).is_on === 0);
+    await pass(minute);
+    assert.equal(await isOn(id), false);
+    const told = (await eventsOf(store, "server", id)).slice(before);
+    assert.deepEqual(
+      told.map(({ type, data }) => [type, readJson(data)["IsPowerOn"]]),
+      [["server.changed", false]],
+    );
+  },
+);
+
+ask(
+  "what was on comes back with the host, what was off stays off",
+  async ({ stage, make, until, isOn, pass, write, end }) => {
+    const on = await make();
+    const off = await make({ name: "web-2" });
+    await end(await write((tx) => stage.servers.order.power(tx, off, { Type: "PowerOff" }, by)));
+    stage.machines.kill(on.id);
+    await until(() => isOn(on.id));
+    await pass(minute);
+    assert.equal(await isOn(off.id), false);
+    // As the driver does who finds nothing of a run that was wanted.
+    await stage.machines.ensureStopped(on.id, "cut");
+    await until(() => isOn(on.id));
+  },
+);
+
+ask(
+  "a restart of the host is no crash, however often it and crashes come",
+  async ({ stage, make, until, isOn, pass, alarm }, store) => {
+    const { id } = await make();
+    for (const reason of ["died", "host", "died", "host", "died", "host", "host"] as const) {
+      stage.machines.kill(id, reason);
+      await until(() => isOn(id));
+      await pass(minute);
+    }
+    assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
+  },
+);
+
+ask(
+  "a server that has failed holds nothing, also while it is being deleted",
+  async ({ stage, make, write, end, until, pass }, store) => {
+    await make();
+    const before = await sumProject(store.read, 1);
+    const spec = stage.spec({ image: imageRow(99, { name: "lost" }) });
+    const { server, task } = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
+    assert.notDeepEqual(await sumProject(store.read, 1), before);
+    assert.equal((await end(task)).state, "Failed");
+    assert.deepEqual(await sumProject(store.read, 1), before);
+    stage.machines.fail("remove", Infinity);
+    await write(async (tx) => stage.servers.order.delete(tx, await stage.row(server.id), by));
+    await pass(minute);
+    assert.equal((await stage.row(server.id)).state, "Deleting");
+    assert.deepEqual(await sumProject(store.read, 1), before);
+    stage.machines.fail("remove", 0);
+    await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
+  },
+);
+
+ask("nothing of a secret is in tasks and events", async ({ stage, write, end }, store) => {
+  const spec = stage.spec({ userData: "#!/bin/sh\necho very-hidden\n", waitFor: "Guest" });
+  const { server, task } = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
+  await end(task);
+  const plan = { image: imageRow(2), keys: null, userData: "#!/bin/sh\necho hidden-too\n" };
+  const rebuilt = await write((tx) => stage.servers.order.rebuild(tx, server, plan, "Power", by));
+  await end(rebuilt.task);
+  const tasks = await store.read.selectFrom("task").select(["input", "facts", "steps", "error"]).execute();
+  const events = await store.read.selectFrom("event").select("data").execute();
+  const passwords = events.map(({ data }) => readJson(data)["AdminPassword"]).filter((one) => one !== undefined);
+  assert.ok(passwords.length > 0 && passwords.every((one) => one === ""));
+  assert.doesNotMatch(JSON.stringify([tasks, events]), /hidden/);
+});
+
+ask("events name who asked, from the order to its end", async ({ stage, make }, store) => {
+  const server = await make();
+  const [task] = await list(store.read, { kind: "server", id: server.id }, 1);
+  const told = await eventsOf(store, "action", task?.id ?? 0);
+  assert.deepEqual([told[0]?.type, told.at(-1)?.type], ["action.created", "action.ended"]);
+  assert.ok(
+    told.every((event) => event.token_id === 1 && event.request_id === "asked" && event.parent_id === server.id),
+  );
+  assert.deepEqual(readJson(told.at(-1)?.data)["State"], "Completed");
+  const [link] = await listLinksOfServer(store.read, server.id);
+  assert.equal(link?.state, "Active");
+  assert.equal((await stage.router.observe()).networks[0]?.ports[0]?.attached, true);
+});
+
+ask("a deletion jumps the queue and leaves nothing", async ({ stage, write, until, machines, alarm }, store) => {
+  const { servers, router, spec } = stage;
+  router.broken = true;
+  const { server, task } = await write((tx) => servers.order.create(tx, { project: 1, batch: null, spec: spec(), by }));
+  const waiting = await write((tx) => servers.order.power(tx, server, { Type: "PowerOff" }, by));
+  await until(async () => (await find(store.read, task.id))?.steps[1]?.state === "Completed");
+  const deletion = await write((tx) => servers.order.delete(tx, server, by));
+  assert.equal(await write(async (tx) => servers.order.delete(tx, await stage.row(server.id), by)), null);
+  const canceled = await find(store.read, waiting.id);
+  assert.deepEqual([canceled?.state, canceled?.error?.code], ["Canceled", "superseded"]);
+  assert.deepEqual(
+    (await eventsOf(store, "action", waiting.id)).map(({ type }) => type),
+    ["action.created", "action.ended"],
+  );
+  await until(async () => (await find(store.read, deletion?.id ?? 0))?.steps[0]?.state === "Completed");
+  assert.equal((await stage.row(server.id)).state, "Deleting");
+  const late = alarm.now() + 30 * minute;
+  await until(async () => alarm.now() > late);
+  assert.equal((await stage.row(server.id)).state, "Deleting", "it is never given up");
+  router.broken = false;
+  await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
+  assert.deepEqual(await machines(), []);
+  assert.deepEqual(await listLinks(store.read, stage.networks[0]?.id ?? 0), []);
+  assert.deepEqual(await list(store.read, { kind: "server", id: server.id }, 9), []);
+  const [gone, ended] = [
+    await eventsOf(store, "server", server.id),
+    await eventsOf(store, "action", deletion?.id ?? 0),
+  ];
+  assert.deepEqual(
+    ended.map(({ type }) => type).filter((type) => type !== "action.changed"),
+    ["action.created", "action.ended"],
+  );
+  assert.deepEqual([gone.at(-1)?.type, readJson(ended.at(-1)?.data)["State"]], ["server.deleted", "Completed"]);
+  assert.ok((ended.at(-1)?.id ?? 0) < (gone.at(-1)?.id ?? 0), "nothing is told of a server that is gone");
+});
+
+ask(
+  "a blocked project's servers are off, and come back as they were",
+  async ({ stage, make, write, until, isOn, server, end }, store) => {
+    const { order } = stage.servers;
+    const on = await make();
+    const off = await make({ name: "web-2" });
+    await end(await write((tx) => order.power(tx, off, { Type: "PowerOff" }, by)));
+    stage.machines.delay("ensureDisk", 20);
+    const late = await write((tx) =>
+      order.create(tx, { project: 1, batch: null, spec: stage.spec({ name: "web-3" }), by }),
+    );
+    const waiting = await write((tx) => order.power(tx, late.server, { Type: "PowerReboot" }, by));
+    const set = (is_blocked: 0 | 1) =>
+      write(async (tx) => {
+        await updateProject(tx, 1, { is_blocked });
+        await (is_blocked ? order.block : order.unblock)(tx, 1, by);
+      });
+    await set(1);
+    assert.equal((await findProject.first(store.read, { id: 1 }))?.is_blocked, 1);
+    assert.equal((await end(waiting)).state, "Canceled");
+    await until(async () => (await server(late.server.id)).state === "Blocked");
+    for (const { id } of [on, off, late.server]) {
+      await until(async () => !(await isOn(id)));
+      assert.equal((await server(id)).state, "Blocked");
+    }
+    await set(0);
+    for (const { id } of [on, late.server]) await until(() => isOn(id));
+    assert.deepEqual([(await server(off.id)).state, await isOn(off.id)], ["Active", false]);
+  },
+);
+
+ask(
+  "what was taken for a waiting action is given back when it is canceled",
+  async ({ stage, make, write, end, server }, store) => {
+    const { order } = stage.servers;
+    const row = await make();
+    const why = {
+      code: "superseded",
+      title: "The action was superseded by a later request.",
+      detail: "On purpose.",
+      step: null,
+    } as const;
+    stage.machines.delay("ensureStopped", 500);
+    const running = await write((tx) => order.power(tx, row, { Type: "PowerOff" }, by));
+    const steps = ["Cpu", "Memory", "Disk"];
+    const resize = await write((tx) =>
+      order.resize(tx, row, { input: { cpu: 4, hdd: 40 }, steps, restart: false }, by),
+    );
+    const join = await write((tx) => order.addNetwork(tx, row, { network: stage.networks[1]?.id ?? 0 }, by));
+    assert.deepEqual([resize.state, join.state, (await server(row.id)).held_cpu], ["Postponed", "Postponed", 4]);
+    assert.equal((await listLinksOfServer(store.read, row.id)).length, 2);
+    assert.deepEqual(
+      showAction(join)?.Steps.map((step) => [step.State, step.StartDate]),
+      [
+        ["Pending", null],
+        ["Pending", null],
+      ],
+    );
+    for (const { id: task } of [resize, join]) await write((tx) => order.cancel(tx, row.id, why, { task }));
+    const canceled = await find(store.read, join.id);
+    assert.deepEqual(canceled && showAction(canceled)?.Steps.map(({ State, Detail }) => [State, Detail !== ""]), [
+      ["Undone", true],
+      ["Pending", false],
+    ]);
+    const { held_cpu, held_hdd } = await server(row.id);
+    assert.deepEqual([held_cpu, held_hdd, (await listLinksOfServer(store.read, row.id)).length], [1, 10, 1]);
+    assert.equal((await end(running)).state, "Completed");
+  },
+);
+
+ask(
+  "a card comes and goes with the guest's consent, on and off",
+  async ({ stage, make, write, end, until, server }, store) => {
+    const { order } = stage.servers;
+    const row = await make();
+    const network = stage.networks[1]?.id ?? 0;
+    const joined = await end(await write((tx) => order.addNetwork(tx, row, { network }, by)));
+    assert.equal(joined.state, "Completed", JSON.stringify(joined.error));
+    const [, link] = await listLinksOfServer(store.read, row.id);
+    assert.equal(link?.state, "Active");
+    const ports = async () =>
+      (await stage.router.observe()).networks.find(({ id }) => id === network)?.ports.map(({ attached }) => attached);
+    assert.deepEqual(await ports(), [true]);
+    stage.machines.deafen(row.id, true);
+    const refused = await end(await write((tx) => order.removeNetwork(tx, row, link ?? assert.fail(), by)));
+    assert.deepEqual([refused.state, refused.error?.code], ["Failed", "apply_failed"]);
+    stage.machines.deafen(row.id, false);
+    await end(await write((tx) => order.power(tx, row, { Type: "PowerOff" }, by)));
+    await end(await write((tx) => order.removeNetwork(tx, row, link ?? assert.fail(), by)));
+    await until(async () => (await ports())?.length === 0);
+    assert.equal((await listLinksOfServer(store.read, row.id)).length, 1);
+    assert.equal((await server(row.id)).state, "Active");
+  },
+);
+
+ask("a guest that does not answer keeps the power, unless it is forced", async ({ stage, make, write, end, isOn }) => {
+  const row = await make();
+  const shutDown = async (Force: boolean) =>
+    end(await write((tx) => stage.servers.order.power(tx, row, { Type: "ShutDownGuestOS", Timeout: 1, Force }, by)));
+  stage.machines.deafen(row.id, true);
+  assert.deepEqual([(await shutDown(false)).error?.code, await isOn(row.id)], ["guest_did_not_respond", true]);
+  assert.deepEqual([(await shutDown(true)).state, await isOn(row.id)], ["Completed", false]);
+});
+
+ask(
+  "a machine that no row owns is kept and switched off, and links of no server go",
+  async ({ stage, make, until, machines }, store) => {
+    const row = await make();
+    const machine = {
+      id: 4711,
+      uuid: "",
+      owner: 1,
+      boot: 1,
+      cpus: 1,
+      memory: 128,
+      share: 1,
+      disk: { version: 1, gb: 1 },
+      nics: [],
+      seed: [],
+    };
+    await stage.machines.ensureDisk(machine, { image: "image-1" });
+    const network = stage.networks[0]?.id ?? 0;
+    const stray = {
+      network_id: network,
+      server_id: 4711,
+      host_name: "x",
+      ip: "0a3f00aa",
+      bandwidth: 1,
+      state: "Active",
+      created: 0,
+    } as const;
+    await store.write((tx) => insertLink(tx, stray));
+    await stage.machines.ensureRunning(machine);
+    const isOff = async () =>
+      (await stage.machines.observe()).machines.every(({ id, power }) => id !== 4711 || power === "off");
+    await until(async () => (await isOff()) && (await listLinks(store.read, network)).length === 1);
+    assert.deepEqual(await machines(), [row.id, 4711]);
+  },
+);

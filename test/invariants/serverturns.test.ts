@@ -1,0 +1,111 @@
+/** Servers that want to boot when others do: they wait for their turn as long as it takes, and whoever goes away leaves no gap. */
+import assert from "node:assert/strict";
+import { cancel, find } from "../../service/src/engine/task.ts";
+import { findBatch, insertBatch } from "../../service/src/server/table.ts";
+import { ask, by, eventsOf, minute, type ServerFixture } from "../support/serverfixture.ts";
+
+const slow = { boots: 2, bootTime: minute };
+
+/** Orders so many at once. */
+const orderMany = ({ stage, write }: ServerFixture, count: number) =>
+  write(async (tx) => {
+    const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
+    const made = [];
+    for (let n = 1; n <= count; n++)
+      made.push(
+        await stage.servers.order.create(tx, {
+          project: 1,
+          batch: batch.id,
+          spec: stage.spec({ name: `node-${n}` }),
+          by,
+        }),
+      );
+    return { batch, made };
+  });
+
+ask(
+  "a group comes up two at a time, however long that takes, and says who waits for how many",
+  async (it, store) => {
+    const { batch, made } = await orderMany(it, 8);
+    const begun = it.alarm.now();
+    const bootOf = async (id: number) =>
+      (await find(store.read, id))?.steps.find(({ name }) => name === "Boot") ?? assert.fail();
+    // Tasks that were begun together come to their turns in any order.
+    const details = () => Promise.all(made.map(async ({ task }) => (await bootOf(task.id)).detail));
+    await it.until(async () => (await details()).includes("waits for its turn to boot, 5 before it"));
+    const last = made[(await details()).indexOf("waits for its turn to boot, 5 before it")]?.task.id ?? assert.fail();
+    assert.equal((await bootOf(last)).state, "InProgress");
+    const on = [];
+    for (const { server } of made) if (await it.isOn(server.id)) on.push(server.id);
+    assert.equal(on.length, 2);
+    await it.until(async () => (await findBatch(store.read, 1, batch.id))?.state !== "New");
+    assert.equal((await findBatch(store.read, 1, batch.id))?.state, "Active");
+    assert.ok(it.alarm.now() - begun >= 3 * minute, "later than the two minutes of a step");
+    assert.equal((await bootOf(last)).detail, "power on");
+    const { length } = await eventsOf(store, "action", last);
+    assert.ok(length < 20, `${length} events`);
+  },
+  slow,
+);
+
+ask(
+  "the time of a start begins with its turn",
+  async (it) => {
+    const { made } = await orderMany(it, 7);
+    const last = made.at(-1) ?? assert.fail();
+    await it.pass(2.9 * minute);
+    // It gets its turn when three minutes are over, and then has its five tries.
+    it.stage.machines.fail("ensureRunning", 4);
+    assert.equal((await it.end(last.task)).state, "Completed");
+  },
+  slow,
+);
+
+ask(
+  "who is canceled or deleted while it waits goes at once, and the next one has its turn",
+  async (it, store) => {
+    const one = await it.make();
+    const two = await it.make({ name: "web-2" });
+    assert.ok((await it.isOn(one.id)) && (await it.isOn(two.id)));
+    const order = (name: string) =>
+      it.write((tx) =>
+        it.stage.servers.order.create(tx, { project: 1, batch: null, spec: it.stage.spec({ name }), by }),
+      );
+    const waiting = async ({ task }: Awaited<ReturnType<typeof order>>, before: number) =>
+      it.until(
+        async () =>
+          (await find(store.read, task.id))?.steps.some(
+            ({ detail }) => detail === `waits for its turn to boot, ${before} before it`,
+          ) === true,
+      );
+    const canceled = await order("canceled");
+    await waiting(canceled, 0);
+    const deleted = await order("deleted");
+    await waiting(deleted, 1);
+    const last = await order("last");
+    await waiting(last, 2);
+    const begun = it.alarm.now();
+    const why = { code: "superseded", title: "", detail: "" } as const;
+    await it.write((tx) => cancel(tx, { kind: "server", id: canceled.server.id }, why, it.alarm.now()));
+    await it.write((tx) => it.stage.servers.order.delete(tx, deleted.server, by));
+    assert.equal((await it.end(canceled.task)).state, "Canceled");
+    await it.until(async () => !(await it.machines()).includes(deleted.server.id));
+    await waiting(last, 0);
+    assert.ok(it.alarm.now() - begun < minute / 2);
+    assert.equal((await it.end(last.task)).state, "Completed");
+  },
+  slow,
+);
+
+ask(
+  "servers that were on come back with the host in their turn, however many",
+  async (it) => {
+    const { made } = await orderMany(it, 8);
+    for (const { task } of made) assert.equal((await it.end(task)).state, "Completed");
+    const begun = it.alarm.now();
+    for (const { server } of made) it.stage.machines.kill(server.id, "host");
+    for (const { server } of made) await it.until(() => it.isOn(server.id));
+    assert.ok(it.alarm.now() - begun >= 3 * minute);
+  },
+  slow,
+);

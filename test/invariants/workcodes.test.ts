@@ -1,0 +1,143 @@
+/**
+ * Every code of work comes of something. Those of servers that fail by waiting in vain are made here; for the others the file is named
+ * in which a test expects the code. A new code needs a line here.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { taskErrors, type WorkCode } from "@brume/api/work.ts";
+import { StepError } from "../../service/src/engine/flow.ts";
+import type { TaskError } from "../../service/src/engine/task.ts";
+import type { StageOptions } from "../support/serverengine.ts";
+import { ask, by, readJson, type ServerFixture } from "../support/serverfixture.ts";
+
+interface Scene {
+  readonly options?: StageOptions;
+  /** The id of the task that fails with the code. */
+  play(play: ServerFixture): Promise<number>;
+}
+
+/** Of which a test elsewhere sees it. */
+const elsewhere = {
+  boot_failed: "test/e2e/server-actions.test.ts",
+  disk_failed: "test/e2e/server-images.test.ts",
+  disk_missing: "test/e2e/server-trouble.test.ts",
+  crashed: "test/e2e/server-trouble.test.ts",
+  backup_failed: "test/e2e/server-images.test.ts",
+  ssh_not_ready: "test/e2e/server-actions.test.ts",
+  guest_did_not_respond: "test/e2e/server-actions.test.ts",
+  batch_undone: "test/e2e/server-batch.test.ts",
+  superseded: "test/e2e/server-life.test.ts",
+  snapshot_failed: "test/invariants/servermaking.test.ts",
+  apply_failed: "test/e2e/network-life.test.ts",
+  authentication_failed: "test/e2e/network-status.test.ts",
+  no_proposal_chosen: "test/e2e/network-status.test.ts",
+  selectors_refused: "test/e2e/network-status.test.ts",
+  peer_unreachable: "test/e2e/network-status.test.ts",
+  engine_unavailable: "test/e2e/network-status.test.ts",
+  deadline_exceeded: "test/invariants/flows.test.ts",
+} as const satisfies Partial<Record<WorkCode, string>>;
+
+const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
+  /** The network's rules cannot be brought into force. */
+  network_failed: {
+    async play({ stage, write }) {
+      stage.router.broken = true;
+      const spec = { project: 1, batch: null, spec: stage.spec(), by };
+      return (await write((tx) => stage.servers.order.create(tx, spec))).task.id;
+    },
+  },
+  /** The guest boots and never tells that it has. */
+  guest_not_ready: {
+    options: { bootTime: 1e12 },
+    async play({ stage, write }) {
+      const spec = { project: 1, batch: null, spec: stage.spec({ waitFor: "Guest" }), by };
+      return (await write((tx) => stage.servers.order.create(tx, spec))).task.id;
+    },
+  },
+  /** A program of the host fails in a way that no step has words for. */
+  internal: {
+    async play({ stage, write, make }) {
+      const server = await make();
+      stage.machines.fail("ensureStopped", 99);
+      return (await write((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, by))).id;
+    },
+  },
+  /** The server's process does not answer while a step works on it. */
+  host_lost: {
+    async play({ stage, write, make }) {
+      const server = await make();
+      stage.machines.trouble(server.id, "NotResponding");
+      const spec = { input: { hdd: 40 }, steps: ["Disk"], restart: false };
+      return (await write((tx) => stage.servers.order.resize(tx, server, spec, by))).id;
+    },
+  },
+};
+
+/** Where the detail is not a sentence about the server. */
+const said: Partial<Record<WorkCode, RegExp>> = {
+  internal: /^Stop did not succeed\.$/,
+};
+
+for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof scenes, Scene][])
+  ask(
+    `work ends with ${code}`,
+    async (it) => {
+      const task = await it.end({ id: await play(it) });
+      assert.deepEqual([task.state, task.error?.code, task.error?.title], ["Failed", code, taskErrors[code]]);
+      assert.match(task.error?.detail ?? "", said[code] ?? /^Server \d+ .*\.?$/);
+      if (code === "network_failed") {
+        const row = await it.server(task.subject.id);
+        assert.deepEqual([row.state, readJson(row.error)["code"]], ["Failed", code]);
+      }
+    },
+    options,
+  );
+
+test("no other code can be stored or thrown", () => {
+  // @ts-expect-error The compiler rejects a code that is not in the list.
+  const trouble = new StepError("no_such_code", "No title.", "No detail.");
+  // @ts-expect-error In an error that is stored as well.
+  const stored: TaskError = { code: "no_such_code", title: "No title.", detail: "", step: null };
+  const known = (code: string) => Object.keys(taskErrors).includes(code);
+  assert.deepEqual([trouble.code, stored.code].filter(known), []);
+  // What is written without these types: a text in JSON, or a type assertion.
+  const files = globSync("service/src/**/*.ts", { cwd: new URL("../..", import.meta.url) });
+  const words = files.flatMap((file) => {
+    const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
+    const found = text.matchAll(/\b(?:new Trouble|troubleOf|errorFor)\(\s*"(\w+)"/g);
+    return [...found].map(([, code = ""]) => code);
+  });
+  assert.ok(words.length > 10, "the pattern finds them");
+  assert.deepEqual(
+    words.filter((code) => !known(code)),
+    [],
+  );
+  const casts = files.filter((file) =>
+    /as (?:WorkCode|TaskError\["code"\])\b/.test(readFileSync(new URL(`../../${file}`, import.meta.url), "utf8")),
+  );
+  assert.deepEqual(casts, []);
+});
+
+test("every code has its cause and its remedy in the specification", () => {
+  const text = readFileSync(new URL("../../docs/spec.md", import.meta.url), "utf8");
+  const rows = new Map(
+    [...text.matchAll(/^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(([, code, title, cause, remedy]) => [
+      code,
+      [title, cause, remedy],
+    ]),
+  );
+  for (const [code, title] of Object.entries(taskErrors)) {
+    const [known, cause = "", remedy = ""] = rows.get(code) ?? assert.fail(`${code} has no row`);
+    assert.equal(known, title);
+    assert.ok(cause.length > 10 && remedy.length > 5, code);
+  }
+});
+
+describe("codes of work that are made elsewhere", () => {
+  for (const [code, file] of Object.entries(elsewhere))
+    test(code, () => {
+      const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
+      assert.ok(text.includes(`"${code}"`), `${file} does not expect ${code}`);
+    });
+});

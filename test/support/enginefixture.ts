@@ -1,0 +1,312 @@
+/**
+ * A world for the engine's laws: things outside the database that a flow makes and takes away, so that leftovers can be counted;
+ * a clock whose hours pass at once; and a store that dies like a process does, in the middle of anything.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Log } from "../../service/src/base/log.ts";
+import type { Alarm } from "../../service/src/engine/alarm.ts";
+import type { ObservedStore } from "../../service/src/engine/commit.ts";
+import { observeCommits } from "../../service/src/engine/commit.ts";
+import type { Engine } from "../../service/src/engine/engine.ts";
+import { createEngine } from "../../service/src/engine/engine.ts";
+import { append } from "../../service/src/engine/event.ts";
+import type { Flow, Reconciler, Step } from "../../service/src/engine/flow.ts";
+import { defineReconciler, flow } from "../../service/src/engine/flow.ts";
+import type { Task } from "../../service/src/engine/task.ts";
+import { find, start } from "../../service/src/engine/task.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import type { Database } from "./databases.ts";
+import { databases, startDatabase } from "./databases.ts";
+
+export interface TestAlarm extends Alarm {
+  /** Lets the time until the next call pass and makes the call. False when there is none. */
+  step(): boolean;
+  /** Lets time pass with all calls that fall into it. */
+  pass(milliseconds: number): void;
+}
+
+export function createTestAlarm(now = Date.UTC(2026, 10, 20)): TestAlarm {
+  let calls: { time: number; call: () => void }[] = [];
+  let time = now;
+  function step(until = Infinity): boolean {
+    const next = calls.reduce((first, each) => (each.time < first.time ? each : first), { time: Infinity, call() {} });
+    if (next.time > until || next.time === Infinity) return false;
+    calls = calls.filter((each) => each !== next);
+    time = Math.max(time, next.time);
+    next.call();
+    return true;
+  }
+  return {
+    now: () => time,
+    at(when, call) {
+      const entry = { time: when, call };
+      calls.push(entry);
+      return () => {
+        calls = calls.filter((each) => each !== entry);
+      };
+    },
+    step: () => step(),
+    pass(milliseconds) {
+      const until = time + milliseconds;
+      while (step(until));
+      time = until;
+    },
+  };
+}
+
+/** A store in a process that can be killed: from then on nothing comes back and nothing more is stored. */
+export interface MortalStore extends ObservedStore {
+  /** Dies at write number `count` from now: before anything of it is stored, or with all of it stored and nobody told. */
+  dieAt(count: number, moment: "before" | "after"): void;
+  kill(): void;
+  readonly dead: boolean;
+  /** Writes that are under way. */
+  readonly pending: number;
+  readonly death: Promise<void>;
+}
+
+const never = () => new Promise<never>(() => {});
+
+export function createMortal(store: Store): MortalStore {
+  const { promise: death, resolve } = Promise.withResolvers<void>();
+  let dead = false;
+  let writes = 0;
+  let pending = 0;
+  let fate: { at: number; moment: "before" | "after" } | null = null;
+  function kill(): void {
+    dead = true;
+    resolve();
+  }
+  const inner: Store = {
+    kind: store.kind,
+    processes: store.processes,
+    alone: store.alone,
+    read: store.read,
+    trouble: () => store.trouble(),
+    blocked: () => store.blocked(),
+    close: () => store.close(),
+    async write(work) {
+      if (dead) return never();
+      writes++;
+      const fatal = fate?.at === writes ? fate.moment : null;
+      if (fatal === "before") {
+        kill();
+        return never();
+      }
+      pending++;
+      try {
+        const result = await store.write((tx) => (dead ? Promise.reject(new Error("dead")) : work(tx)));
+        if (fatal === "after") kill();
+        if (!dead) return result;
+      } catch (error) {
+        if (!dead) throw error;
+      } finally {
+        pending--;
+      }
+      return never();
+    },
+  };
+  return {
+    ...observeCommits(inner),
+    dieAt: (count, moment) => {
+      fate = { at: writes + count, moment };
+    },
+    kill,
+    death,
+    get dead() {
+      return dead;
+    },
+    get pending() {
+      return pending;
+    },
+  };
+}
+
+/** Things by name, each made and taken away one at a time, like disks and machines. */
+export interface EngineFixture {
+  readonly things: Set<string>;
+  /** How often anything was really made or taken away. */
+  readonly changes: number;
+  /** Most steps that were ever busy with one subject at the same time. */
+  readonly busiest: number;
+  ensure(subject: number, name: string): Promise<void>;
+  ensureGone(subject: number, name: string): Promise<void>;
+}
+
+/** The next turn of the event loop. */
+export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+export function createEngineFixture(): EngineFixture {
+  const things = new Set<string>();
+  const busy = new Map<number, number>();
+  let changes = 0;
+  let busiest = 0;
+  async function occupy(subject: number, act: () => boolean): Promise<void> {
+    const now = (busy.get(subject) ?? 0) + 1;
+    busy.set(subject, now);
+    busiest = Math.max(busiest, now);
+    await turn();
+    if (act()) changes++;
+    await turn();
+    busy.set(subject, (busy.get(subject) ?? 1) - 1);
+  }
+  return {
+    things,
+    get changes() {
+      return changes;
+    },
+    get busiest() {
+      return busiest;
+    },
+    ensure: (subject, name) => occupy(subject, () => !things.has(name) && things.add(name) !== undefined),
+    ensureGone: (subject, name) => occupy(subject, () => things.delete(name)),
+  };
+}
+
+export interface FixtureInput {
+  readonly size: number;
+}
+
+/** Makes a thing in steps, with a row (an event) beside each, and takes all of it away again when it fails. */
+export function createFixtureFlow(world: EngineFixture, spec: Partial<Flow<FixtureInput>> = {}): Flow<FixtureInput> {
+  const step = (name: string): Step<FixtureInput> => ({
+    name,
+    async do({ subject }) {
+      await world.ensure(subject, `${name} ${subject}`);
+      return { detail: `${name} of ${subject}` };
+    },
+    save: (tx, run) => append(tx, [event(run.subject, `toy.${name.toLowerCase()}`)]),
+    undo: ({ subject }) => world.ensureGone(subject, `${name} ${subject}`),
+    unsave: (tx, run) => append(tx, [event(run.subject, `toy.no${name.toLowerCase()}`)]),
+  });
+  return flow<FixtureInput>({
+    name: "toy.make",
+    subject: "toy",
+    steps: [step("Reserve"), step("Disk"), step("Boot")],
+    ended: (tx, run, ending) => append(tx, [event(run.subject, `toy.${ending.toLowerCase()}`)]),
+    ...spec,
+  });
+}
+
+function event(id: number, type: string) {
+  return { type, date: 0, project: 1, resource: "toy", id, data: null };
+}
+
+/** Takes away what the toy flow has made, and is never given up. */
+export function createFixtureDelete(world: EngineFixture, spec: Partial<Flow<FixtureInput>> = {}): Flow<FixtureInput> {
+  const step = (name: string): Step<FixtureInput> => ({
+    name: `No${name}`,
+    do: ({ subject }) => world.ensureGone(subject, `${name} ${subject}`),
+  });
+  const steps = [step("Boot"), step("Disk"), step("Reserve")];
+  return flow<FixtureInput>({ name: "toy.delete", subject: "toy", steps, persistent: true, ...spec });
+}
+
+/** Keeps one lamp per subject as `wish` says; a subject without a wish is gone. */
+export function createFixtureReconciler(
+  world: EngineFixture,
+  desired: ReadonlyMap<number, boolean>,
+  spec: Partial<Reconciler> = {},
+): Reconciler {
+  return defineReconciler({
+    name: "toy.lamp",
+    subject: "lamp",
+    period: 60_000,
+    async run({ subject }) {
+      const lit = desired.get(subject);
+      await (lit ? world.ensure(subject, `lamp ${subject}`) : world.ensureGone(subject, `lamp ${subject}`));
+      return lit === undefined ? { gone: true } : {};
+    },
+    ...spec,
+  });
+}
+
+export interface FixtureEngineOptions {
+  readonly flows?: readonly Flow[];
+  readonly reconcilers?: readonly Reconciler[];
+  readonly log?: Log;
+  readonly lanes?: number;
+  readonly alone?: boolean;
+  /** Seldom where there is no other process, for on the test's clock every look is a round. */
+  readonly poll?: number;
+}
+
+let engines = 0;
+
+/** An engine on a clock of the test's. It does not run yet. */
+export function createFixtureEngine(store: ObservedStore, alarm: Alarm, options: FixtureEngineOptions): Engine {
+  const { flows = [], reconcilers = [], log = () => {}, lanes = 128, alone = false, ...more } = options;
+  const seed = ++engines;
+  const random = () => (seed % 97) / 97;
+  return createEngine({
+    store,
+    flows,
+    reconcilers: reconcilers,
+    clock: alarm,
+    random,
+    log,
+    alarm,
+    lanes,
+    alone,
+    ...more,
+  });
+}
+
+/** The same law on each database. */
+export function invariant(name: string, prove: (store: ObservedStore, database: Database) => Promise<void>): void {
+  for (const kind of databases) {
+    test(`${name} (${kind})`, async () => {
+      const database = await startDatabase(kind);
+      try {
+        await prove(observeCommits(database.store), database);
+      } finally {
+        await database.close();
+      }
+    });
+  }
+}
+
+export function begin(
+  store: ObservedStore,
+  flow: Flow,
+  subject: number,
+  now: number,
+  more: object = {},
+): Promise<Task> {
+  return store.write((tx) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now, ...more }));
+}
+
+export async function mustFind(store: ObservedStore, id: number): Promise<Task> {
+  const task = await find(store.read, id);
+  assert.ok(task);
+  return task;
+}
+
+/** Events of a subject, in order. */
+export async function typesOf(store: ObservedStore, subject: number): Promise<string[]> {
+  const rows = await store.read
+    .selectFrom("event")
+    .select("type")
+    .where("resource_id", "=", subject)
+    .orderBy("id")
+    .execute();
+  return rows.map((row) => row.type);
+}
+
+/** A step that waits for the test. */
+export function createGate() {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  return {
+    reached: reached.promise,
+    open: opened.resolve,
+    async pass() {
+      reached.resolve();
+      await opened.promise;
+    },
+  };
+}
+
+/** What the toy flow leaves when nothing is done twice or lost. */
+export const madeOnce = ["toy.reserve", "toy.disk", "toy.boot", "toy.completed"];

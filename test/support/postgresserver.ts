@@ -1,0 +1,128 @@
+/** A PostgreSQL server of a test's own, which it may stop (SIGSTOP), and a proxy before one, which may swallow what it is given. */
+import { type SpawnOptions, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { findAccount, findBinaries } from "./databases.ts";
+
+export interface OwnServer {
+  /** Of an empty database. */
+  readonly url: string;
+  /** The path of its socket. */
+  readonly socket: string;
+  /** Stops every process of the server, as a machine that hangs does. */
+  pause(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+
+export async function startOwnServer(): Promise<OwnServer> {
+  const folder = mkdtempSync(join(tmpdir(), "brume-pg-"));
+  const account = findAccount();
+  if (account.uid !== undefined && account.gid !== undefined) chownSync(folder, account.uid, account.gid);
+  const log = openSync(join(folder, "log"), "a");
+  const env = { PATH: "/usr/bin:/bin", LC_ALL: "C", LD_LIBRARY_PATH: process.env["LD_LIBRARY_PATH"] };
+  const options: SpawnOptions = { ...account, env, cwd: folder, stdio: ["ignore", log, log] };
+  const data = join(folder, "data");
+  const init = ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  const { status } = spawnSync(join(findBinaries(), "initdb"), init, options);
+  if (status !== 0) throw new Error(`initdb failed: ${readFileSync(join(folder, "log"), "utf8")}`);
+  const settings = ["-c", "fsync=off", "-c", "autovacuum=off"];
+  const server = spawn(join(findBinaries(), "postgres"), ["-D", data, "-h", "", "-k", folder, ...settings], options);
+  const ended = once(server, "exit");
+  const pid = server.pid ?? 0;
+  const url = `postgresql://postgres@/postgres?host=${folder}`;
+  for (;;) {
+    const client = new pg.Client({ connectionString: url });
+    client.on("error", () => {});
+    const answers = await client.connect().then(
+      () => true,
+      () => false,
+    );
+    if (answers) {
+      await client.end();
+      break;
+    }
+    if (server.exitCode !== null) throw new Error(readFileSync(join(folder, "log"), "utf8"));
+    await sleep(20);
+  }
+  const signal = (name: NodeJS.Signals): void => {
+    for (const each of [...childrenOf(pid), pid]) process.kill(each, name);
+  };
+  return {
+    url,
+    socket: join(folder, ".s.PGSQL.5432"),
+    pause: () => signal("SIGSTOP"),
+    resume: () => signal("SIGCONT"),
+    async close() {
+      if (server.exitCode === null) {
+        signal("SIGCONT");
+        server.kill("SIGQUIT");
+        await ended;
+      }
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Proxy {
+  readonly port: number;
+  /** From now on nothing passes, and no connection is closed. What is swallowed stays so: open connections are of no use again. */
+  swallow(): void;
+  /** New connections pass again. */
+  pass(): void;
+  close(): Promise<void>;
+}
+
+export async function startProxy(socket: string): Promise<Proxy> {
+  const sockets = new Set<Socket>();
+  let swallows = false;
+  const server = createServer((near) => {
+    sockets.add(near);
+    near.on("error", () => near.destroy());
+    if (swallows) {
+      near.resume();
+      return;
+    }
+    const far = connect({ path: socket });
+    sockets.add(far);
+    far.on("error", () => far.destroy());
+    let isLost = false;
+    const relay = (from: Socket, to: Socket): void => {
+      from.on("data", (bytes) => {
+        isLost ||= swallows;
+        if (!isLost) to.write(bytes);
+      });
+      from.on("close", () => {
+        // What ends on one side of a partition is not heard of on the other.
+        if (!swallows && !isLost) to.destroy();
+      });
+    };
+    relay(near, far);
+    relay(far, near);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  return {
+    port,
+    swallow: () => {
+      swallows = true;
+    },
+    pass: () => {
+      swallows = false;
+    },
+    async close() {
+      for (const each of sockets) each.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,266 @@
+/**
+ * Servers on simulated machines and networks, beneath no HTTP: for laws that fail and kill their flows step by step. Each stage has a
+ * world and a location of its own, on a database that others may use too. Whoever holds it may let networks be applied by hand, for
+ * engines that run one flow only.
+ */
+import { randomBytes } from "node:crypto";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { silentLog } from "../../service/src/base/log.ts";
+import { createSealer } from "../../service/src/base/secret.ts";
+import { insertImage, listImages } from "../../service/src/catalog/table.ts";
+import {
+  createSim as createMachines,
+  type SimOptions,
+  type SimulatedMachines,
+} from "../../service/src/drivers/machine/sim/sim.ts";
+import { createSim as createRouter, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
+import type { Flow, Reconciler, Run } from "../../service/src/engine/flow.ts";
+import { find, type Task } from "../../service/src/engine/task.ts";
+import { renderNetworkSpec } from "../../service/src/network/model/networkspec.ts";
+import { networkReconciler } from "../../service/src/network/reconciler.ts";
+import { createNetworkStatusCache } from "../../service/src/network/statuscache.ts";
+import { insertNetwork, listLinksOfServer, type NetworkRow } from "../../service/src/network/table.ts";
+import type { ServerSpec } from "../../service/src/server/model/plan.ts";
+import { createServers, type Servers } from "../../service/src/server/servers.ts";
+import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";
+import type { Store, Tx } from "../../service/src/store/db.ts";
+import { imageRow, networkRow } from "./rows.ts";
+
+export interface ServerStage {
+  readonly servers: Servers;
+  readonly machines: SimulatedMachines;
+  readonly router: SimulatedRouter;
+  /** Of the stage's location; the first is its shared one. */
+  readonly networks: readonly NetworkRow[];
+  readonly apply: Reconciler;
+  /** Whether the guests' port 22 says what it should. Whoever asks may be kept waiting. */
+  greets: () => boolean;
+  spec(more?: Partial<ServerSpec>): ServerSpec;
+  flow(name: string): Flow;
+  /** All networks as their rows say. */
+  applyNetworks(): Promise<void>;
+  /** Begins something and does all of it, without an engine. */
+  perform(begin: (tx: Tx) => Promise<Task>): Promise<Task>;
+  /** A server that is on. */
+  makeServer(more?: Partial<ServerSpec>): Promise<ServerRow>;
+  row(id: number): Promise<ServerRow>;
+  /** Everything of the location, in rows and in the world, without ids. `sizes`: also how large machines are that run. */
+  observe(options?: { readonly sizes?: boolean }): Promise<unknown>;
+}
+
+let stages = 0;
+
+export type StageOptions = Pick<SimOptions, "boots" | "bootTime">;
+
+export async function openStage(store: Store, now: () => number, options: StageOptions = {}): Promise<ServerStage> {
+  const location = `Place ${process.pid} ${++stages}`;
+  const clock = { now };
+  const sealer = createSealer(randomBytes(32));
+  const machines = createMachines({ now, images: ["image-1", "image-2"], ...options });
+  const router = createRouter(now);
+  machines.onDevice(router.plug);
+  const surroundings = {
+    deviceOf: machines.deviceOf,
+    resolvers: ["192.0.2.53"],
+    forwarders: [],
+    closed: [],
+  };
+  await ensureFirst(store, clock, "0".repeat(64));
+  const networks = await store.write(async (tx) => {
+    if ((await listImages(tx, 1)).length === 0)
+      for (const id of [1, 2]) {
+        const { id: _, ...image } = imageRow(id);
+        await insertImage(tx, image);
+      }
+    const common = { location, wireguard: null, applied: 0, state: "New" as const };
+    const add = (network: NetworkRow) => {
+      const { id: _, ...row } = network;
+      return insertNetwork(tx, row);
+    };
+    return [
+      await add(
+        networkRow(0, {
+          ...common,
+          project_id: null,
+          kind: "shared",
+          first: "0a3f0000",
+          last: "0a3fffff",
+          gateway: "0a3f0001",
+          edge: "0a40fff0",
+        }),
+      ),
+      await add(
+        networkRow(0, { ...common, kind: "private", first: "ac100000", last: "ac1000ff", gateway: null, edge: null }),
+      ),
+    ];
+  });
+
+  const apply = networkReconciler({
+    store,
+    clock,
+    router,
+    locate: async () => null,
+    render: ({ network, links }) => renderNetworkSpec(network, links, [], null, { ...surroundings, nat: "always" }),
+  });
+  const applyNetworks = async () => {
+    const run = { attempt: 1, signal: new AbortController().signal };
+    for (const { id } of networks) {
+      const kept = await apply.run({ ...run, subject: id });
+      await store.write(async (tx) => kept?.save?.(tx));
+    }
+  };
+  const servers = createServers({
+    store,
+    clock,
+    log: silentLog,
+    sealer,
+    random: randomBytes,
+    machines,
+    images: machines,
+    consoles: machines,
+    networks: { live: createNetworkStatusCache(router), apply },
+    surroundings,
+    greetsSsh: async () => stage.greets(),
+  });
+
+  const stage: ServerStage = {
+    servers,
+    machines,
+    router,
+    networks,
+    apply,
+    greets: () => true,
+    spec: (more = {}) => ({
+      name: "web-1",
+      hostName: "web-1",
+      cpu: 1,
+      ram: 512,
+      hdd: 10,
+      fast: false,
+      hddType: "SSD",
+      location,
+      image: imageRow(1),
+      keys: [],
+      network: null,
+      bandwidth: null,
+      ip: null,
+      ipPointer: "/NetworkIP",
+      userData: null,
+      waitFor: "Power",
+      isProtected: false,
+      isBackupActive: false,
+      backupPeriod: 7,
+      labels: {},
+      ...more,
+    }),
+    flow(name) {
+      const flow = servers.flows.find((each) => each.name === name);
+      if (flow === undefined) throw new Error(`there is no flow ${name}`);
+      return flow;
+    },
+    applyNetworks,
+    perform: (begin) => perform(store, stage, begin),
+    async makeServer(more) {
+      const spec = { project: 1, batch: null, spec: stage.spec(more), by: null };
+      const task = await stage.perform(async (tx) => (await servers.order.create(tx, spec)).task);
+      return stage.row(task.subject.id);
+    },
+    async row(id) {
+      const row = await findAnyServer(store.read, id);
+      if (row === undefined) throw new Error(`there is no server ${id}`);
+      return row;
+    },
+    async observe({ sizes = false } = {}) {
+      await applyNetworks();
+      const status = new Map((await machines.observe()).machines.map((each) => [each.id, each]));
+      const here = store.read.selectFrom("server").selectAll().where("location", "=", location);
+      const rows = await here.orderBy("id").execute();
+      const images = (await listImages(store.read, 1)).filter(
+        ({ server_id, state }) => state === "Active" && rows.some(({ id }) => id === server_id),
+      );
+      const seen = [];
+      for (const row of rows.filter(({ state }) => state !== "Failed")) {
+        const machine = status.get(row.id);
+        const { name, state, is_on, image_name } = row;
+        seen.push({
+          name,
+          state,
+          is_on,
+          image_name,
+          numbers: [row.cpu, row.ram, row.hdd, row.held_cpu, row.held_ram, row.held_hdd, row.is_high_performance],
+          version: row.disk_version,
+          links: (await listLinksOfServer(store.read, row.id)).map(({ ip, bandwidth, state }) => ({
+            ip,
+            bandwidth,
+            state,
+          })),
+          power: machine?.power,
+          ...(sizes && { size: [machine?.cpus, machine?.memory] }),
+          disks: machine?.disks.map(({ version }) => version),
+          content: machines.read(row.id),
+        });
+      }
+      return {
+        servers: seen,
+        machines: status.size,
+        images: { rows: images.length, disks: machines.images() },
+        ports: router.images().map(({ ports }) => ports.map(({ addresses, bandwidth }) => ({ addresses, bandwidth }))),
+      };
+    },
+  };
+  return stage;
+}
+
+async function perform(store: Store, stage: ServerStage, begin: (tx: Tx) => Promise<Task>): Promise<Task> {
+  const task = await store.write(begin);
+  const flow = stage.flow(task.name);
+  let facts = task.facts as object;
+  const runNow = (): Run => ({
+    task: task.id,
+    subject: task.subject.id,
+    project: task.project,
+    input: task.input,
+    facts,
+    attempt: 1,
+    signal: new AbortController().signal,
+  });
+  for (const { name, state } of task.steps) {
+    const step = flow.steps.find((each) => each.name === name);
+    if (state === "Completed" || step === undefined) continue;
+    for (let looks = 0; ; looks++) {
+      const done = await step.do?.(runNow());
+      if (done !== undefined && "wait" in done) {
+        if (looks > 5) throw new Error(`${name} waits: ${done.detail}`);
+        await stage.applyNetworks();
+        continue;
+      }
+      facts = { ...facts, ...done?.facts };
+      break;
+    }
+    await store.write(async (tx) => step.save?.(tx, runNow()));
+  }
+  await store.write(async (tx) => {
+    const over = { state: "Completed", progress: 100, due_at: null, end_date: 1 } as const;
+    await tx.updateTable("task").set(over).where("id", "=", task.id).execute();
+    await flow.ended?.(tx, runNow(), "Completed");
+  });
+  return (await find(store.read, task.id)) ?? task;
+}
+
+/** The flow, with something that goes on whenever it looks: as by an engine beside it. */
+export function besideOthers(stage: ServerStage, name: string, beside: () => Promise<unknown>): Flow {
+  const flow = stage.flow(name);
+  const steps = flow.steps.map((step) => ({
+    ...step,
+    ...(step.do && {
+      async do(run: Run) {
+        for (let looks = 0; ; looks++) {
+          await beside();
+          const done = await step.do?.(run);
+          if (looks === 3 || done === undefined || !("wait" in done)) return done;
+        }
+      },
+    }),
+  }));
+  return { ...flow, steps };
+}

@@ -1,0 +1,220 @@
+/**
+ * A whole Brume for one test: the real service on a fresh database, with the built-in name server on a port of its own, spoken to
+ * through the SDK. Nothing in it is mocked; what a test needs beside it (a second project, a weak token) it orders through the API.
+ */
+import { randomBytes } from "node:crypto";
+import { Resolver } from "node:dns/promises";
+import { type Client, createClient } from "@brume/api/client.ts";
+import { type Scope, scopes } from "@brume/api/operation.ts";
+import { ensureFirst } from "../../service/src/account/first.ts";
+import { parseAddresses } from "../../service/src/base/address.ts";
+import { type Clock, systemClock } from "../../service/src/base/clock.ts";
+import { type Log, silentLog } from "../../service/src/base/log.ts";
+import { createSealer } from "../../service/src/base/secret.ts";
+import type { Images, OperatorImage } from "../../service/src/drivers/machine/interface.ts";
+import {
+  createSim as createMachines,
+  type SimOptions,
+  type SimulatedMachines,
+} from "../../service/src/drivers/machine/sim/sim.ts";
+import { type BuiltinOptions, createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
+import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import type { Router } from "../../service/src/drivers/router/interface.ts";
+import { closedExcept } from "../../service/src/drivers/router/model/closedaddresses.ts";
+import { createSim, type SimulatedRouter } from "../../service/src/drivers/router/sim/sim.ts";
+import { createSender } from "../../service/src/drivers/webhook/sender.ts";
+import type { HttpLimits } from "../../service/src/http/server.ts";
+import { createService, type Service, type ServiceOptions } from "../../service/src/service.ts";
+import type { Store } from "../../service/src/store/db.ts";
+import { type Database, type Kind, startDatabase } from "./databases.ts";
+
+export interface TestService {
+  readonly kind: Kind;
+  readonly database: Database;
+  store: Store;
+  service: Service;
+  nameserver: Nameserver;
+  /** Lives through restarts, as the machine's own networks do. */
+  readonly router: SimulatedRouter;
+  /** Live through restarts too. */
+  readonly machines: SimulatedMachines;
+  /** `http://127.0.0.1:port` */
+  url: string;
+  /** Of token 1, with all scopes. */
+  readonly token: string;
+  client: Client;
+  /** Asks the name server itself. */
+  resolver: Resolver;
+  /** `host:port` of the name server. */
+  dns: string;
+  clientOf(token: string): Client;
+  /** A client with a token of its own, made through the API. */
+  as(scopes: readonly Scope[], restriction?: object): Promise<Client>;
+  /** A second project with a client that has all scopes there. */
+  neighbour(): Promise<Client>;
+  /** Ends the service as SIGTERM does and starts it again on the same database. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What differs from the usual world. */
+interface WorldOptions {
+  readonly log?: Log;
+  readonly clock?: Clock;
+  readonly nameserver?: Nameserver;
+  /** Networks have IPv6 beside IPv4. */
+  readonly ipv6?: boolean;
+  readonly publicPool?: string;
+  /** Which tunnels the router can make; both if absent. */
+  readonly offers?: { readonly ipsec: boolean; readonly wireguard: boolean };
+  /** Titles; one if absent. */
+  readonly locations?: readonly string[];
+  readonly machines?: Partial<SimOptions>;
+  readonly images?: Partial<Images>;
+  /** Servers to ask about the outside; none if absent. */
+  readonly resolvers?: readonly string[];
+  /** PEM texts. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
+  readonly limits?: Partial<HttpLimits>;
+  readonly disk?: ServiceOptions["disk"];
+  readonly keep?: NonNullable<ServiceOptions["keep"]>;
+  /** Stands between the service and its database. */
+  readonly watch?: (store: Store) => Store;
+  /** Who may transfer zones and is told of changes; nobody if absent. */
+  readonly transfer?: BuiltinOptions["transfer"];
+}
+
+/** The image that every installation has. */
+export const tiny: OperatorImage = {
+  name: "brume-tiny",
+  title: "Brume Tiny Linux",
+  family: "Linux",
+  os: "Linux",
+  minRam: 128,
+  hdd: 1,
+  folder: "brume-tiny",
+  guest: "tiny",
+};
+
+type Simulated = Pick<WorldOptions, "ipv6" | "publicPool" | "locations" | "offers" | "images">;
+
+export const simulateGuests = (options: Partial<SimOptions> = {}): SimulatedMachines =>
+  createMachines({ now: Date.now, images: [tiny.name], offered: [tiny], ...options });
+
+/** The router is told of each card. */
+export function simulateMachines(router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) {
+  const machines = simulateGuests({ now, ...options });
+  machines.onDevice(router.plug);
+  return machines;
+}
+
+/** What a service must be given of its machine: no machine runs and no packet flows, but everything else is as it is. */
+export const simulatedHost = (
+  router: Router,
+  { ipv6, publicPool, locations = ["Local"], offers, images }: Simulated = {},
+  machines: SimulatedMachines = simulateGuests(),
+) => ({
+  router,
+  machines,
+  consoles: machines,
+  machineDetail: "sim: no machine runs",
+  engines: { Machine: "sim", Router: "sim" } as const,
+  images: { ...machines, ...images },
+  cpuOvercommit: 8,
+  sender: createSender({ allow: ["127.0.0.0/8"] }),
+  randomBytes,
+  networks: {
+    locations,
+    publicPools: [parseAddresses(publicPool ?? "10.64.0.0/16")],
+    publicPool6: ipv6 === true ? parseAddresses("fd24:b::/48") : null,
+    sharedBlocks: locations.map((_, index) => parseAddresses(`10.${63 - index}.0.0/16`)),
+    engines: "sim: no packet flows",
+    offers: offers ?? { ipsec: true, wireguard: true },
+    resolvers: [],
+    forwarders: [],
+    nat: "always" as const,
+    publicAddress: null,
+    wireguardPort: 51_820,
+    closed: closedExcept([]),
+  },
+});
+
+export async function createTestService(kind: Kind, options: WorldOptions = {}): Promise<TestService> {
+  const database = await startDatabase(kind);
+  const token = randomBytes(32).toString("hex");
+  const sealer = createSealer(randomBytes(32));
+  const clock = options.clock ?? systemClock;
+  const now = () => clock.now();
+  const router = createSim(now);
+  const machines = simulateMachines(router, now, options.machines);
+  let neighbours = 0;
+
+  const open = async (opened: Store) => {
+    const store = options.watch?.(opened) ?? opened;
+    await ensureFirst(store, clock, token);
+    const log = options.log ?? silentLog;
+    const nameserver =
+      options.nameserver ??
+      (await createBuiltin({
+        host: "127.0.0.1",
+        port: 0,
+        rateLimit: 0,
+        transfer: options.transfer ?? { addresses: [], keys: [], notify: [] },
+        log,
+      }));
+    const service = createService({
+      store,
+      nameserver,
+      ...simulatedHost(router, options, machines),
+      clock,
+      random: Math.random,
+      log,
+      sealer,
+      version: "0.0.0",
+      dnsNames: ["ns1.brume.internal"],
+      resolvers: options.resolvers ?? [],
+      lenientHttp: false,
+      tls: options.tls ?? null,
+      ...(options.limits !== undefined && { limits: options.limits }),
+      ...(options.disk !== undefined && { disk: options.disk }),
+      ...(options.keep !== undefined && { keep: options.keep }),
+    });
+    const url = `http${options.tls ? "s" : ""}://${await service.listen("127.0.0.1", 0)}`;
+    const dns = (await nameserver.observe()).address;
+    const resolver = new Resolver({ timeout: 2000, tries: 2 });
+    resolver.setServers([dns]);
+    return { store, service, nameserver, url, client: clientAt(url, token), resolver, dns };
+  };
+  const clientAt = (url: string, value: string): Client => createClient({ url, token: value, retries: 0 });
+
+  const world: TestService = {
+    kind,
+    database,
+    router,
+    machines,
+    token,
+    ...(await open(database.store)),
+    clientOf: (value) => clientAt(world.url, value),
+    async as(wanted, restriction = {}) {
+      const made = await world.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...restriction } });
+      return world.clientOf(made.Token);
+    },
+    async neighbour() {
+      neighbours += 1;
+      const project = await world.client.createProject({ body: { Name: `neighbour-${neighbours}` } });
+      return world.as([...scopes], { ProjectID: project.ID });
+    },
+    async restart() {
+      await world.service.close(1000);
+      if (options.nameserver === undefined) await world.nameserver.close();
+      await world.store.close();
+      Object.assign(world, await open(await database.open()));
+    },
+    async close() {
+      await world.service.close(1000);
+      await world.nameserver.close();
+      await database.close();
+    },
+  };
+  return world;
+}
