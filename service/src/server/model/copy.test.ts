@@ -102,7 +102,7 @@ test("a rebuild takes the present image, keys and user data unless others are gi
 test("a rebuild needs an image that fits", () => {
   const of = (more: object) => () =>
     rebuild({ ImageId: "9" }, { locations: ["Local", "Far"], images: [imageRow(9, more)] });
-  assert.throws(of({ state: "New" }), { code: "image_not_ready" });
+  assert.throws(of({ project_id: 1, type: "Client", state: "New" }), { code: "image_not_ready" });
   assert.throws(of({ location: "Far" }), { code: "location_mismatch" });
   assert.throws(of({ hdd: 21 }), { code: "disk_too_small", message: /needs 21 GB, the disk has 20 GB/ });
   assert.throws(of({ min_ram: 2048 }), { code: "validation_failed" });

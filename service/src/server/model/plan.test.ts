@@ -149,7 +149,7 @@ test("memory is held against the image, keys against its family", () => {
 test("each other reason stands alone", () => {
   const far = { locations: ["Local", "Far"] };
   const cases: readonly (readonly [Partial<CreateServerInput>, object, string, RegExp])[] = [
-    [{ ImageID: "9" }, { images: [imageRow(9, { state: "New" })] }, "image_not_ready", /Image 9/],
+    [{ ImageID: "10" }, { images: [imageRow(10, { state: "New" })] }, "image_not_ready", /Image 10/],
     [
       { ImageID: "9" },
       { ...far, images: [imageRow(9, { location: "Far" })] },
