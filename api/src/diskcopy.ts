@@ -21,7 +21,7 @@ export const diskCopyOperations = operations({
       "A consistent copy for a backup on the same host. The server may belong to any project and keeps running. If the guest has an agent, its file systems are frozen for a moment. Unchanged layers are shared, so nothing is copied. The folder exists until all disk copies are deleted or the service starts.",
     body: Type.Object({ ServerID: id() }),
     answer: DiskCopy,
-    faults: ["server_not_found", "engine_unavailable"],
+    errors: ["server_not_found", "engine_unavailable"],
   },
   deleteDiskCopies: {
     method: "DELETE",

@@ -73,8 +73,11 @@ export interface Operation {
   readonly errors?: readonly ErrorCode[];
 }
 
-/** Returns the table with its exact type. */
-export function operations<const T extends Readonly<Record<string, Operation>>>(table: T): T {
+/** For each operation of a table, its keys that `Operation` does not have. */
+type UnknownKeys<T> = { readonly [N in keyof T]: { readonly [Key in Exclude<keyof T[N], keyof Operation>]: never } };
+
+/** Returns the table with its exact type. An operation with a key that `Operation` does not have is a type error. */
+export function operations<const T extends Readonly<Record<string, Operation>>>(table: T & UnknownKeys<T>): T {
   return table;
 }
 

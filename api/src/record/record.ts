@@ -2,6 +2,7 @@
 import { type Static, type TObject, type TProperties, type TString, Type } from "typebox";
 import { date, id, integer, Labels, optional, optionalId, text, word } from "../common.ts";
 import type { ErrorCode } from "../errors.ts";
+import type { Operation } from "../operation.ts";
 import { limits, schemas } from "./spec.ts";
 import { exactSpecs, type RecordTable, type RecordType, recordSpecs, recordTypes } from "./types.ts";
 
@@ -95,11 +96,11 @@ const createRecord = <T extends RecordType>(type: T) =>
     description: `${recordSpecs[type].description} Served by the name server when the answer leaves.`,
     body: recordBody(type),
     answer: DnsRecord,
-    tagged: true,
-    shows: "readRecord",
+    etag: true,
+    resultOperation: "readRecord",
     wait: 2,
-    faults: ruleFaults,
-  }) as const;
+    errors: ruleFaults,
+  }) as const satisfies Operation;
 
 const updateRecord = <T extends RecordType>(type: T) =>
   ({
@@ -111,12 +112,12 @@ const updateRecord = <T extends RecordType>(type: T) =>
     params: recordParam,
     body: recordBody(type),
     answer: DnsRecord,
-    tagged: true,
-    shows: "readRecord",
+    etag: true,
+    resultOperation: "readRecord",
     wait: 2,
     repeatable: true,
-    faults: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
-  }) as const;
+    errors: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
+  }) as const satisfies Operation;
 
 type RecordOperations = {
   readonly [T in RecordType as `createRecord${T}`]: ReturnType<typeof createRecord<T>>;
