@@ -14,8 +14,8 @@ import { unheldOf } from "../service/src/drivers/machine/qemu/name.ts";
 import { renderSeed } from "../service/src/drivers/machine/seed/files.ts";
 import { writeSeed } from "../service/src/drivers/machine/seed/volume.ts";
 import { guest } from "../test/host/imageguest.ts";
-import { machine } from "../test/host/machinelab.ts";
 import { createServerHost, hindrance, type ServerHost } from "../test/host/serverhost.ts";
+import { machine } from "../test/support/machinelab.ts";
 
 if (hindrance !== null) throw new Error(`no servers can be measured here: ${hindrance}`);
 const rounds = Number(process.argv[2] ?? 3);

@@ -11,9 +11,9 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { createBuiltin } from "../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver, ZoneChange } from "../service/src/drivers/nameserver/interface.ts";
-import { openAsker, query, target } from "../test/dns/ask.ts";
 import { startKnot } from "../test/dns/knot.ts";
-import { image, SOA, set } from "../test/dns/zonefile.ts";
+import { openAsker, query, target } from "../test/support/dnsclient.ts";
+import { image, SOA, set } from "../test/support/zone.ts";
 
 const NAMES = 10_000;
 const ROUNDS = 6;

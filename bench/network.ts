@@ -15,13 +15,13 @@ import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
 import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
 import { normalise, toPort } from "../service/src/network/model/firewall/firewall.ts";
 import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
-import { whyNot } from "../test/host/hindrance.ts";
-import { image } from "../test/host/image.ts";
-import { hindrance } from "../test/host/lab.ts";
 import { createNetworkScene, type NetworkScene } from "../test/host/networkscene.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
 import { startIn } from "../test/host/talker.ts";
 import { type Scene, until } from "../test/host/vpnscene.ts";
+import { whyNot } from "../test/support/hindrance.ts";
+import { hindrance } from "../test/support/netnslab.ts";
+import { image } from "../test/support/networkspec.ts";
 
 const reason = hindrance ?? whyNot("iperf3", "charon-systemd", "swanctl");
 if (reason) throw new Error(`no networks can be measured here: ${reason}`);

@@ -12,8 +12,8 @@ import { exec } from "../service/src/drivers/exec.ts";
 import type { Firewall, NetworkSpec } from "../service/src/drivers/router/interface.ts";
 import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
 import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
-import { firewall, image, open, port, rule } from "../test/host/image.ts";
-import { createLab, hindrance } from "../test/host/lab.ts";
+import { createLab, hindrance } from "../test/support/netnslab.ts";
+import { firewall, image, open, port, rule } from "../test/support/networkspec.ts";
 
 if (hindrance !== null) {
   console.log(`nft: skipped, ${hindrance}`);

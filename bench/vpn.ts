@@ -13,9 +13,9 @@ import type { IpsecTunnel } from "../service/src/drivers/router/interface.ts";
 import { createIpsec } from "../service/src/drivers/router/ipsec/ipsec.ts";
 import { findDaemons } from "../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../service/src/drivers/router/model/peerconfig.ts";
-import { whyNot } from "../test/host/hindrance.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
 import { createScene, type Scene, until } from "../test/host/vpnscene.ts";
+import { whyNot } from "../test/support/hindrance.ts";
 
 const reason = whyNot("ip", "charon-systemd", "swanctl", "ping");
 if (reason) {

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "@brume/api/client.ts";
 import { connect, databaseName } from "../../service/src/store/sqlite.ts";
-import { openAsker } from "../dns/ask.ts";
+import { openAsker } from "../support/dnsclient.ts";
 import { createProcess, type Process } from "../support/process.ts";
 import { lookUp, lookUpSerial } from "./load.ts";
 

@@ -1,5 +1,5 @@
 /** A reader of the event stream that loses its connection with the service and goes on where it was, by `Last-Event-ID`. */
-import { dial, type Line } from "../http/talk.ts";
+import { dial, type Line } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 
 export interface Follower {

@@ -4,8 +4,8 @@
  * audit, history, idempotency keys and name server all tell the same story.
  */
 import assert from "node:assert/strict";
-import { openAsker } from "../dns/ask.ts";
-import { dial } from "../http/talk.ts";
+import { openAsker } from "../support/dnsclient.ts";
+import { dial } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 import type { Random } from "../support/random.ts";
 import { asRequest, type Change, type Load, lookUp, lookUpSerial, type Thing, type Writer } from "./load.ts";

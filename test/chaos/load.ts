@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChangesetResult, DnsRecord, Domain } from "@brume/api/dns.ts";
-import { type Asker, decode, openAsker, query } from "../dns/ask.ts";
-import { dial, type Line, type TestResponse } from "../http/talk.ts";
+import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
+import { dial, type Line, type TestResponse } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 import type { Random } from "../support/random.ts";
 

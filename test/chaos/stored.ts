@@ -13,8 +13,8 @@ import { storedOf } from "../../service/src/dns/model/show.ts";
 import { type DomainRow, listRecords, type RecordRow } from "../../service/src/dns/table.ts";
 import type { RecordData } from "../../service/src/drivers/nameserver/interface.ts";
 import type { Reader } from "../../service/src/store/db.ts";
-import { type Decoded, decode, query } from "../dns/ask.ts";
-import { openStream } from "../dns/tools.ts";
+import { type Decoded, decode, query } from "../support/dnsclient.ts";
+import { openStream } from "../support/dnstools.ts";
 import type { Process } from "../support/process.ts";
 
 const nameServers = ["ns1.brume.internal"];

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Asker, decode, openAsker, query, target } from "../support/dnsclient.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
-import { type Asker, decode, openAsker, query, target } from "./ask.ts";
 import { freePort, type Knot, startKnot } from "./knot.ts";
 import { type Named, startNamed } from "./named.ts";
 

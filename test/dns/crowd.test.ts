@@ -6,10 +6,10 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { decode, openAsker, query, target } from "./ask.ts";
+import { decode, openAsker, query, target } from "../support/dnsclient.ts";
+import { openServer, openStream } from "../support/dnstools.ts";
+import { image, set } from "../support/zone.ts";
 import { type Knot, startKnot } from "./knot.ts";
-import { openServer, openStream } from "./tools.ts";
-import { image, set } from "./zonefile.ts";
 
 const zone = image("example.com", 1, [
   set("example.com", "NS", "ns1.example.com"),

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { findDelegation } from "../../service/src/dns/delegation.ts";
+import { image, set } from "../support/zone.ts";
 import { freePort, type Knot, startKnot } from "./knot.ts";
-import { image, set } from "./zonefile.ts";
 
 let knots: Knot[];
 let port: number;

@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
-import { type Asker, type Decoded, decode, openAsker, query } from "./ask.ts";
+import { type Asker, type Decoded, decode, openAsker, query } from "../support/dnsclient.ts";
+import { image, set } from "../support/zone.ts";
 import { type Knot, startKnot } from "./knot.ts";
-import { image, set } from "./zonefile.ts";
 
 const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, DS: 43, HTTPS: 65 };
 const LONG = `${"l".repeat(63)}.${"m".repeat(63)}.${"n".repeat(63)}`;

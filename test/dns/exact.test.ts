@@ -13,8 +13,8 @@ import { automaticSoa } from "../../service/src/dns/model/served.ts";
 import { parseZone } from "../../service/src/dns/model/zonefile/parse.ts";
 import { printZone } from "../../service/src/dns/model/zonefile/print.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
+import { openServer, run } from "../support/dnstools.ts";
 import { freePort, type Knot, startKnot } from "./knot.ts";
-import { openServer, run } from "./tools.ts";
 
 const domain = "0/25.2.0.192.in-addr.arpa";
 const nameServers = ["ns1.brume.internal"];

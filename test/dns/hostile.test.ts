@@ -7,9 +7,9 @@ import { after, before, test } from "node:test";
 import fc from "fast-check";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
-import { type Asker, decode, openAsker, query } from "./ask.ts";
-import { openServer, openStream } from "./tools.ts";
-import { image, set } from "./zonefile.ts";
+import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
+import { openServer, openStream } from "../support/dnstools.ts";
+import { image, set } from "../support/zone.ts";
 
 const ZONE = image("example.com", 1, [
   set("example.com", "NS", "ns1.example.com"),

@@ -7,8 +7,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
-import { openAsker, query } from "./ask.ts";
-import { zonefile } from "./zonefile.ts";
+import { openAsker, query } from "../support/dnsclient.ts";
+import { zonefile } from "../support/zone.ts";
 
 export interface Knot {
   readonly address: string;

@@ -5,10 +5,10 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
-import { decode, openAsker, query, target } from "./ask.ts";
+import { decode, openAsker, query, target } from "../support/dnsclient.ts";
+import { openServer } from "../support/dnstools.ts";
+import { image, SOA, set } from "../support/zone.ts";
 import { freePort } from "./knot.ts";
-import { openServer } from "./tools.ts";
-import { image, SOA, set } from "./zonefile.ts";
 
 const OPTIONS = {
   host: "127.0.0.1",

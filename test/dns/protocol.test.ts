@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { type Asker, decode, openAsker, query } from "./ask.ts";
-import { openServer, openStream, run, type Stream } from "./tools.ts";
-import { image, set } from "./zonefile.ts";
+import { type Asker, decode, openAsker, query } from "../support/dnsclient.ts";
+import { openServer, openStream, run, type Stream } from "../support/dnstools.ts";
+import { image, set } from "../support/zone.ts";
 
 let server: Nameserver;
 let address: string;

@@ -7,10 +7,10 @@ import { createSocket } from "node:dgram";
 import { after, before, test } from "node:test";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createKey, sign } from "../../service/src/drivers/nameserver/transfer/tsig.ts";
-import { decode, openAsker, query } from "./ask.ts";
+import { decode, openAsker, query } from "../support/dnsclient.ts";
+import { openServer, openStream, run } from "../support/dnstools.ts";
+import { image, SOA, set } from "../support/zone.ts";
 import { freePort, startKnot } from "./knot.ts";
-import { openServer, openStream, run } from "./tools.ts";
-import { image, SOA, set } from "./zonefile.ts";
 
 const secret = Buffer.alloc(32, 7).toString("base64");
 const other = Buffer.alloc(32, 8).toString("base64");

@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Claim } from "@brume/api/claim.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { openServer } from "../dns/tools.ts";
-import { image, set } from "../dns/zonefile.ts";
+import { openServer } from "../support/dnstools.ts";
 import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { image, set } from "../support/zone.ts";
 
 const outside = new Map<string, Nameserver>();
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
-import { run } from "../dns/tools.ts";
+import { run } from "../support/dnstools.ts";
 import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
 
 onEveryDatabase("domains", (stage) => {

@@ -16,8 +16,8 @@ import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/buil
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
 import { createService } from "../../service/src/service.ts";
-import { target } from "../dns/ask.ts";
 import { databases, type Kind, startDatabase } from "../support/databases.ts";
+import { target } from "../support/dnsclient.ts";
 import { refused, watchedFetch } from "../support/harness.ts";
 import { createTestService, simulatedHost, type TestService } from "../support/testservice.ts";
 

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Orphan } from "@brume/api/orphan.ts";
 import { deleteServer, findAnyServer } from "../../service/src/server/table.ts";
-import { machine, until } from "../host/machinelab.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
+import { machine, until } from "../support/machinelab.ts";
 import { createServerScene, type ServerScene } from "../support/serverservice.ts";
 import { tiny } from "../support/testservice.ts";
 

@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { createClient } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
-import { dial } from "../http/talk.ts";
 import { onEveryDatabase, refused, type TestResponse, type Voice } from "../support/harness.ts";
+import { dial } from "../support/httpsocket.ts";
 
 /** Code by pointer of every entry of `errors`. */
 const errorsOf = ({ json }: TestResponse): Record<string, string> =>

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { dial, shout } from "../http/talk.ts";
+import { dial, shout } from "../support/httpsocket.ts";
 import { type Random, withSeed } from "../support/random.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { copyDisks } from "../../service/src/drivers/machine/disk/backup.ts";
 import { layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
-import { createMachineLab, findCapabilities, imageName, machine, statusOf, untilReady } from "./machinelab.ts";
+import { createMachineLab, findCapabilities, imageName, machine, statusOf, untilReady } from "../support/machinelab.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;

@@ -6,7 +6,15 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
-import { createMachineLab, findCapabilities, imageName, machine, statusOf, until, untilReady } from "./machinelab.ts";
+import {
+  createMachineLab,
+  findCapabilities,
+  imageName,
+  machine,
+  statusOf,
+  until,
+  untilReady,
+} from "../support/machinelab.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;

@@ -9,7 +9,7 @@ import type { Tunnel } from "@brume/api/vpn.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
 import { askDevice, hexOf } from "../../service/src/drivers/router/wireguard/uapi.ts";
-import type { Lab } from "./lab.ts";
+import type { Lab } from "../support/netnslab.ts";
 import { until } from "./vpnscene.ts";
 
 export interface FarEnd {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
-import { hindrance } from "./lab.ts";
+import { hindrance } from "../support/netnslab.ts";
 import { createNetworkProcess, type NetworkProcess } from "./networkprocess.ts";
 import { pool } from "./networkscene.ts";
 

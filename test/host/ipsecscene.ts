@@ -8,7 +8,7 @@ import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec/
 import { connectVici, type Message, sections, text } from "../../service/src/drivers/router/ipsec/vici.ts";
 import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
-import { whyNot } from "./hindrance.ts";
+import { whyNot } from "../support/hindrance.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 

@@ -8,8 +8,8 @@ import fc from "fast-check";
 import type { NetworkSpec } from "../../service/src/drivers/router/interface.ts";
 import { closedExcept } from "../../service/src/drivers/router/model/closedaddresses.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { image, port } from "./image.ts";
-import { createLab, type Guest, hindrance, keyOf, type Lab } from "./lab.ts";
+import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
+import { image, port } from "../support/networkspec.ts";
 import { startTalk } from "./talker.ts";
 
 if (hindrance !== null) console.log(`isolation from the host: not tried, ${hindrance}`);

@@ -12,7 +12,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import type { IpsecTunnel } from "../../service/src/drivers/router/interface.ts";
 import { createIpsec, type Ipsec } from "../../service/src/drivers/router/ipsec/ipsec.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
-import { whyNot } from "./hindrance.ts";
+import { whyNot } from "../support/hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
 /** Debian does not install it beside strongSwan, so it is only unpacked. */

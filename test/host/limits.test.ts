@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/interface.ts";
-import { image, port } from "./image.ts";
-import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
+import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
+import { image, port } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`limits of guests: not tried, ${hindrance}`);
 

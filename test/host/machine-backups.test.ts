@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { layerName, topOf } from "../../service/src/drivers/machine/disk/disk.ts";
 import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
-import { createMachineLab, findCapabilities, imageName, machine } from "./machinelab.ts";
+import { createMachineLab, findCapabilities, imageName, machine } from "../support/machinelab.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;

@@ -12,7 +12,14 @@ import { openQemu } from "../../service/src/drivers/machine/qemu/qemu.ts";
 import { createQmp, listAt, numberAt, textAt } from "../../service/src/drivers/machine/qemu/qmp.ts";
 import { openSocket } from "../../service/src/drivers/machine/qemu/socket.ts";
 import { groupLimits } from "../../service/src/drivers/machine/qemu/start.ts";
-import { createMachineLab, findCapabilities, imageName, type MachineLab, machine, untilReady } from "./machinelab.ts";
+import {
+  createMachineLab,
+  findCapabilities,
+  imageName,
+  type MachineLab,
+  machine,
+  untilReady,
+} from "../support/machinelab.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;

@@ -24,7 +24,7 @@ import {
   statusOf,
   until,
   untilReady,
-} from "./machinelab.ts";
+} from "../support/machinelab.ts";
 
 const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;

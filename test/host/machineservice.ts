@@ -2,7 +2,7 @@
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { MachineSpec } from "../../service/src/drivers/machine/interface.ts";
 import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qemu/qemu.ts";
-import { imageName } from "./machinelab.ts";
+import { imageName } from "../support/machinelab.ts";
 
 const { options, spec } = JSON.parse(process.argv[2] ?? "") as { options: QemuOptions; spec: MachineSpec };
 const machines = await openQemu({ ...options, exec, now: Date.now, random: Math.random, fault: console.error });

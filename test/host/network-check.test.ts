@@ -10,7 +10,7 @@ import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import fc from "fast-check";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { hindrance, keyOf } from "./lab.ts";
+import { hindrance, keyOf } from "../support/netnslab.ts";
 import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
 
 if (hindrance !== null) console.log(`firewall check against packets: not tried, ${hindrance}`);

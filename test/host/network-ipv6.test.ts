@@ -1,7 +1,7 @@
 /** IPv6 that the operator brings on when networks are there and servers run: their addresses work at once, and no IPv4 is lost for it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hindrance } from "./lab.ts";
+import { hindrance } from "../support/netnslab.ts";
 import { createNetworkScene } from "./networkscene.ts";
 import { until } from "./vpnscene.ts";
 

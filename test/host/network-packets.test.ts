@@ -10,8 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { whyNot } from "./hindrance.ts";
-import { hindrance, keyOf } from "./lab.ts";
+import { whyNot } from "../support/hindrance.ts";
+import { hindrance, keyOf } from "../support/netnslab.ts";
 import { createNetworkScene, type NetworkScene, type Server } from "./networkscene.ts";
 import { startIn, startTalk } from "./talker.ts";
 

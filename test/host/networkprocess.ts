@@ -17,8 +17,8 @@ import { showNetwork } from "../../service/src/network/model/show.ts";
 import * as table from "../../service/src/network/table.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
+import { createLab, type Lab } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
-import { createLab, type Lab } from "./lab.ts";
 import { announce, createServer as createGuest, link, pool, type Server } from "./networkscene.ts";
 import { startIn } from "./talker.ts";
 

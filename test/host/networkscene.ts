@@ -27,9 +27,9 @@ import { insertServer } from "../../service/src/server/table.ts";
 import { createService } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
 import { startDatabase } from "../support/databases.ts";
+import { createLab, type Guest, type Lab } from "../support/netnslab.ts";
+import { image, port } from "../support/networkspec.ts";
 import { simulatedHost, simulateGuests } from "../support/testservice.ts";
-import { image, port } from "./image.ts";
-import { createLab, type Guest, type Lab } from "./lab.ts";
 import { until } from "./vpnscene.ts";
 
 /** The parts of a network that a server in it must know. */

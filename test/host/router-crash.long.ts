@@ -7,8 +7,8 @@ import { after, before, describe, test } from "node:test";
 import { type Exec, exec } from "../../service/src/drivers/exec.ts";
 import type { NetworkSpec, Router } from "../../service/src/drivers/router/interface.ts";
 import { withoutPackets } from "../../service/src/drivers/router/linux/snapshot.ts";
-import { firewall, image, port, rule } from "./image.ts";
-import { createLab, hindrance, type Lab } from "./lab.ts";
+import { createLab, hindrance, type Lab } from "../support/netnslab.ts";
+import { firewall, image, port, rule } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`router driver, killed: not tried, ${hindrance}`);
 

@@ -8,8 +8,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { AddressMatch, Firewall, Ports, Rule } from "../../service/src/drivers/router/interface.ts";
 import { createJudge, type Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { image, port } from "./image.ts";
-import { createLab, hindrance, keyOf } from "./lab.ts";
+import { createLab, hindrance, keyOf } from "../support/netnslab.ts";
+import { image, port } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`firewall against packets: not tried, ${hindrance}`);
 

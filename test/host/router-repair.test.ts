@@ -6,8 +6,8 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import type { Router } from "../../service/src/drivers/router/interface.ts";
 import type { TunnelEngine } from "../../service/src/drivers/router/linux/tunnels.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { firewall, image, port, rule } from "./image.ts";
-import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
+import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
+import { firewall, image, port, rule } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`router driver, repairs: not tried, ${hindrance}`);
 

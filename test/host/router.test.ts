@@ -12,8 +12,8 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { withoutPackets } from "../../service/src/drivers/router/linux/snapshot.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { firewallText } from "../../service/src/drivers/router/nft/firewall.ts";
-import { firewall, image, open, port, rule } from "./image.ts";
-import { createLab, type Guest, hindrance, keyOf, type Lab } from "./lab.ts";
+import { createLab, type Guest, hindrance, keyOf, type Lab } from "../support/netnslab.ts";
+import { firewall, image, open, port, rule } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`router driver: not tried, ${hindrance}`);
 

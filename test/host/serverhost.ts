@@ -18,12 +18,12 @@ import { createLinux } from "../../service/src/drivers/router/linux/linux.ts";
 import { withoutPackets } from "../../service/src/drivers/router/linux/snapshot.ts";
 import { tagOf } from "../../service/src/drivers/router/model/name.ts";
 import type { Kind } from "../support/databases.ts";
+import { guard } from "../support/guard.ts";
+import { whyNot } from "../support/hindrance.ts";
+import { findCapabilities } from "../support/machinelab.ts";
+import { createLab, type Lab, hindrance as labHindrance } from "../support/netnslab.ts";
 import { createProcess, type Process } from "../support/process.ts";
-import { guard } from "./guard.ts";
-import { whyNot } from "./hindrance.ts";
 import { createKey, type Key } from "./imageguest.ts";
-import { createLab, type Lab, hindrance as labHindrance } from "./lab.ts";
-import { findCapabilities } from "./machinelab.ts";
 import { openDoor } from "./networkprocess.ts";
 import { pool } from "./networkscene.ts";
 

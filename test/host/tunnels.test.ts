@@ -19,9 +19,9 @@ import { ipsecTunnels, wireguardTunnels } from "../../service/src/drivers/router
 import { namespaceOf } from "../../service/src/drivers/router/model/name.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { createWireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
-import { whyNot } from "./hindrance.ts";
-import { firewall, image, port, rule } from "./image.ts";
-import { createLab, type Guest, hindrance, type Lab } from "./lab.ts";
+import { whyNot } from "../support/hindrance.ts";
+import { createLab, type Guest, hindrance, type Lab } from "../support/netnslab.ts";
+import { firewall, image, port, rule } from "../support/networkspec.ts";
 import { until } from "./vpnscene.ts";
 
 const skip = hindrance ?? whyNot("ip", "nft", "charon-systemd", "wireguard-go", "ping");

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { Edge } from "../../service/src/drivers/router/ipsec/ipsec.ts";
-import { guard } from "./guard.ts";
+import { guard } from "../support/guard.ts";
 
 /** Polls until there is something; throws after `limit` milliseconds with what `said` tells. */
 export async function until<T>(

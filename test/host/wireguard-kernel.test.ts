@@ -10,7 +10,7 @@ import type { TunnelStatus, WireguardTunnel } from "../../service/src/drivers/ro
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { createKernel, createUserspace, type Kind } from "../../service/src/drivers/router/wireguard/device.ts";
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
-import { whyNot } from "./hindrance.ts";
+import { whyNot } from "../support/hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const unable = whyNot("ip", "wg", "wireguard-go", "ping");

@@ -15,7 +15,7 @@ import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/mod
 import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
 import { askDevice, hexOf } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
-import { whyNot } from "./hindrance.ts";
+import { whyNot } from "../support/hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const skip = whyNot("ip", "wireguard-go", "ping");

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { dial } from "../support/httpsocket.ts";
 import { type Library, openLibrary, read, tokenOf } from "./fixture.ts";
-import { dial } from "./talk.ts";
 
 const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
 const get = (target: string): string => `GET ${target} HTTP/1.1\r\n${auth}\r\n`;

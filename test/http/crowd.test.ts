@@ -1,8 +1,8 @@
 /** Connections that are opened to keep others out: idle, or with half of a request. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { dial, type Line } from "../support/httpsocket.ts";
 import { type Library, openLibrary, tokenOf } from "./fixture.ts";
-import { dial, type Line } from "./talk.ts";
 
 const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
 const get = (target: string, more = ""): string => `GET ${target} HTTP/1.1\r\n${auth}${more}\r\n`;

@@ -5,8 +5,8 @@ import type { Socket } from "node:net";
 import { after, afterEach, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { databases } from "../support/databases.ts";
+import { dial, type Line } from "../support/httpsocket.ts";
 import { createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
-import { dial, type Line } from "./talk.ts";
 
 for (const kind of databases)
   describe(`events on ${kind}`, () => {

@@ -1,8 +1,8 @@
 /** Requests with bad tokens: a network that sends many waits for its refusals, and good tokens of the same network do not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dial, type Line } from "../support/httpsocket.ts";
 import { openLibrary, tokenOf } from "./fixture.ts";
-import { dial, type Line } from "./talk.ts";
 
 const get = (token: string): string => `GET /book HTTP/1.1\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 const unknown = "0".repeat(64);

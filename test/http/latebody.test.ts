@@ -1,8 +1,8 @@
 /** A request that is refused before its body has come: the rest of it is limited in time, and does not cost a quick client its connection. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dial } from "../support/httpsocket.ts";
 import { openLibrary } from "./fixture.ts";
-import { dial } from "./talk.ts";
 
 test("the body of a refused request must come in time", { timeout: 10_000 }, async () => {
   const strict = await openLibrary({ limits: { bodyTime: 300 } });

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { dial, shout, type TestResponse } from "../support/httpsocket.ts";
 import { createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
-import { dial, shout, type TestResponse } from "./talk.ts";
 
 const authOf = (letter: string): string => `Authorization: Bearer ${tokenOf(letter)}\r\n`;
 const auth = authOf("a");

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { dial, shout, type TestResponse } from "../support/httpsocket.ts";
 import { type Library, openLibrary, read, tokenOf } from "./fixture.ts";
-import { dial, shout, type TestResponse } from "./talk.ts";
 
 const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
 const get = (target: string, more = ""): string => `GET ${target} HTTP/1.1\r\n${auth}${more}\r\n`;

@@ -12,9 +12,9 @@ import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/buil
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { reserveLink } from "../../service/src/network/link.ts";
 import { deleteLink, findNetwork } from "../../service/src/network/table.ts";
-import { dial } from "../http/talk.ts";
 import type { Kind } from "../support/databases.ts";
 import { onEveryDatabase, type Stage, type TestResponse, type Voice } from "../support/harness.ts";
+import { dial } from "../support/httpsocket.ts";
 import { openServerScene, type ServerCode, type ServerScene, serverCodes } from "./servererrors.ts";
 
 /** What the requests are about. */

@@ -20,7 +20,7 @@ import {
   turn,
   typesOf,
 } from "../support/enginefixture.ts";
-import { drive } from "./flowfixture.ts";
+import { drive } from "../support/flowfixture.ts";
 
 invariant("a commit wakes the engine of its process at once", async (store) => {
   const alarm = createTestAlarm();

@@ -11,8 +11,8 @@ import { isDeepStrictEqual } from "node:util";
 import { StepError } from "../../service/src/engine/flow.ts";
 import type { Task } from "../../service/src/engine/view.ts";
 import { databases, type Kind, startDatabase } from "../support/databases.ts";
-import type { Meddle, OpenFlow, Scene } from "./flowfixture.ts";
-import { openScene } from "./flowfixture.ts";
+import type { Meddle, OpenFlow, Scene } from "../support/flowfixture.ts";
+import { openScene } from "../support/flowfixture.ts";
 
 interface Known {
   readonly t: TestContext;

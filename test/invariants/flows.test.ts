@@ -19,8 +19,8 @@ import {
   mustFind,
   turn,
 } from "../support/enginefixture.ts";
+import { drive } from "../support/flowfixture.ts";
 import { proveFlow } from "./flow-invariants.ts";
-import { drive } from "./flowfixture.ts";
 
 /** Why something is canceled here. */
 const why = { code: "superseded", title: "It was superseded.", detail: "It is being deleted." } as const;

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import type { MachineSpec, PowerEvent } from "../../service/src/drivers/machine/interface.ts";
 import type { QemuDriver } from "../../service/src/drivers/machine/qemu/qemu.ts";
-import { imageName, machine, statusOf, until, untilReady } from "../host/machinelab.ts";
-import { drivers, type Subject } from "../host/machinesubject.ts";
+import { drivers, type Subject } from "../support/machinedrivers.ts";
+import { imageName, machine, statusOf, until, untilReady } from "../support/machinelab.ts";
 
 for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
   if (hindrance !== null) console.log(`machine laws, ${driver}: not tried, ${hindrance}`);

@@ -8,8 +8,8 @@ import { recordSpecs } from "@brume/api/record/types.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver, RecordSet, ZoneChange } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
-import { decode, openAsker, query } from "../dns/ask.ts";
-import { image, SOA, set } from "../dns/zonefile.ts";
+import { decode, openAsker, query } from "../support/dnsclient.ts";
+import { image, SOA, set } from "../support/zone.ts";
 
 interface Subject {
   readonly server: Nameserver;

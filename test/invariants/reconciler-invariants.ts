@@ -11,7 +11,7 @@ import type { Store, Tx } from "../../service/src/store/db.ts";
 import { databases, startDatabase } from "../support/databases.ts";
 import type { MortalStore, TestAlarm } from "../support/enginefixture.ts";
 import { createFixtureEngine, createMortal, createTestAlarm, turn } from "../support/enginefixture.ts";
-import { drive } from "./flowfixture.ts";
+import { drive } from "../support/flowfixture.ts";
 
 /** A fresh subject in a fresh world, on a database that others have used before. */
 export interface ReconcilerFixture {

@@ -7,8 +7,8 @@ import { after, before, describe, test } from "node:test";
 import type { NetworkSpec, NetworkStatus, Port, Router } from "../../service/src/drivers/router/interface.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
-import { firewall, image, open, port, rule } from "../host/image.ts";
-import { createLab, hindrance, keyOf } from "../host/lab.ts";
+import { createLab, hindrance, keyOf } from "../support/netnslab.ts";
+import { firewall, image, open, port, rule } from "../support/networkspec.ts";
 
 interface Subject {
   readonly router: Router;

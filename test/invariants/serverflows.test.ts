@@ -8,10 +8,10 @@ import { listLinksOfServer } from "../../service/src/network/table.ts";
 import type { ServerRow } from "../../service/src/server/table.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
 import { databases, type Kind, startDatabase } from "../support/databases.ts";
+import type { OpenFlow } from "../support/flowfixture.ts";
 import { imageRow } from "../support/rows.ts";
 import { besideOthers, openStage, type ServerStage } from "../support/serverengine.ts";
 import { proveFlow } from "./flow-invariants.ts";
-import type { OpenFlow } from "./flowfixture.ts";
 
 type Begin = (tx: Tx, stage: ServerStage, server: ServerRow) => Promise<Task>;
 

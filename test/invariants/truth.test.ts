@@ -10,8 +10,8 @@ import { contract, type OperationName, operationNames } from "@brume/api/contrac
 import type { ChangeInput, DnsRecord, Domain, RecordType } from "@brume/api/dns.ts";
 import { isChange, type Operation } from "@brume/api/operation.ts";
 import { sql } from "kysely";
-import { decode, query } from "../dns/ask.ts";
-import { openStream } from "../dns/tools.ts";
+import { decode, query } from "../support/dnsclient.ts";
+import { openStream } from "../support/dnstools.ts";
 import { onEveryDatabase, type Stage } from "../support/harness.ts";
 import { prepareRequests } from "./dryrun.ts";
 import { openWalk } from "./walk.ts";

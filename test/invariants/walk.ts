@@ -12,8 +12,8 @@ import {
   type RecordType,
   recordTypes,
 } from "@brume/api/dns.ts";
-import { type Asker, type Decoded, decode, openAsker, query } from "../dns/ask.ts";
-import { openStream, type Stream } from "../dns/tools.ts";
+import { type Asker, type Decoded, decode, openAsker, query } from "../support/dnsclient.ts";
+import { openStream, type Stream } from "../support/dnstools.ts";
 
 export interface Walk {
   /** One random change; resolves to what it was and whether it was taken. */

@@ -6,8 +6,8 @@ import type { Cause } from "../../service/src/server/flow/context.ts";
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { findAnyServer, type ServerRow } from "../../service/src/server/table.ts";
 import type { Tx } from "../../service/src/store/db.ts";
-import { drive } from "../invariants/flowfixture.ts";
 import { createFixtureEngine, createTestAlarm, invariant, type TestAlarm } from "./enginefixture.ts";
+import { drive } from "./flowfixture.ts";
 import { openStage, type ServerStage, type StageOptions } from "./serverengine.ts";
 
 export const minute = 60_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { image, port } from "../../../../../test/host/image.ts";
+import { image, port } from "../../../../../test/support/networkspec.ts";
 import { type Exec, exec } from "../../exec.ts";
 import { namespaceOf, portOf, uplinkOf } from "../model/name.ts";
 import type { Capabilities } from "./detect.ts";

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { connect, type Socket } from "node:net";
 import { type BuiltinOptions, createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { target } from "./ask.ts";
+import { target } from "./dnsclient.ts";
 
 /** Output of dig or kdig against a server; what they print when they fail counts too. */
 export function run(tool: "dig" | "kdig", address: string, ...args: string[]): Promise<string> {

@@ -86,7 +86,7 @@ table inet watch {
 
 const sets = ["four", "six", "pings"];
 
-const sender = join(import.meta.dirname, "sender.ts");
+const sender = join(import.meta.dirname, "packetsender.ts");
 const numbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17 };
 
 export async function createLab(): Promise<Lab> {

@@ -9,8 +9,8 @@ import type { Flow, Run, Step } from "../../service/src/engine/flow.ts";
 import { cancel, find } from "../../service/src/engine/task.ts";
 import type { Task } from "../../service/src/engine/view.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
-import type { MortalStore, TestAlarm } from "../support/enginefixture.ts";
-import { createMortal, createTestAlarm, turn } from "../support/enginefixture.ts";
+import type { MortalStore, TestAlarm } from "./enginefixture.ts";
+import { createMortal, createTestAlarm, turn } from "./enginefixture.ts";
 
 /** A fresh subject in a fresh world, with the rows it needs, on a database that others have used before. */
 export interface FlowStage {
