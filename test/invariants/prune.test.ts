@@ -169,6 +169,16 @@ invariant("a domain has at most so many versions, however young", async (store) 
   );
 });
 
+invariant("a steady clock with fractions of a millisecond gives whole dates", async (store) => {
+  let steady = 0.25;
+  const time = createPruneTime(store, { now: () => now + Math.floor(steady), steady: () => steady });
+  await time.read();
+  steady += 1000.5;
+  assert.ok(Number.isInteger(await time.read()));
+  await time.save();
+  assert.ok(Number.isInteger(await createPruneTime(store, { now: () => now + day, steady: () => steady }).read()));
+});
+
 invariant("a clock that is years ahead makes no row old, also after a restart", async (store) => {
   let offset = 0;
   let passed = 0;

@@ -37,7 +37,7 @@ export function createPruneTime(store: Store, clock: Clock): PruneTime {
     const steady = steadyOf(clock);
     const date = Math.max(from.date, Math.min(now, from.date + 2 * Math.max(0, steady - from.steady)));
     last = { date, steady };
-    return Math.min(date, now);
+    return Math.floor(Math.min(date, now));
   }
 
   const write = async (tx: Tx, date: number): Promise<void> => {
@@ -52,8 +52,10 @@ export function createPruneTime(store: Store, clock: Clock): PruneTime {
     read: move,
     async save() {
       await move();
-      const date = last?.date;
-      if (date !== undefined) await store.write((tx) => write(tx, date));
+      if (last === null) return;
+      // A steady clock counts fractions of a millisecond; the column holds whole ones.
+      const date = Math.floor(last.date);
+      await store.write((tx) => write(tx, date));
     },
   };
 }
