@@ -219,7 +219,7 @@ try {
     await time(() => router.observe()),
     await time(() => router.observe()),
   ]);
-  const whole = (await router.observe()).networks.filter((network) => network.whole).length;
+  const whole = (await router.observe()).networks.filter((network) => network.complete).length;
   rows[`${many} networks up`] = {
     "ours ms": ms(up),
     "each ms": ms(up / many),

@@ -13,7 +13,7 @@ import { type Config, loadConfig } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
 import { copyDisks } from "../service/src/drivers/machine/disk/backup.ts";
-import { holdNames } from "../service/src/drivers/router/linux/installations.ts";
+import { requireNames } from "../service/src/drivers/router/linux/installations.ts";
 import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/flow/image.ts";
 import { backup } from "../service/src/store/backup.ts";
@@ -80,7 +80,7 @@ export async function backUpAll(folder: string): Promise<void> {
   const tag = tagOf(dataFolder);
   let isServed = false;
   try {
-    holdNames({ exec, tag, dataFolder }, true);
+    requireNames({ exec, tag, dataFolder }, true);
   } catch {
     isServed = true;
   }

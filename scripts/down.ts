@@ -10,7 +10,7 @@ import { createLog } from "../service/src/base/log.ts";
 import { loadConfig } from "../service/src/config.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { chooseMachines } from "../service/src/drivers/machine/choose.ts";
-import { holdNames } from "../service/src/drivers/router/linux/installations.ts";
+import { requireNames } from "../service/src/drivers/router/linux/installations.ts";
 import { startRouter } from "../service/src/drivers/router/linux/start.ts";
 import { tagOf } from "../service/src/drivers/router/model/name.ts";
 import { isOwnFolder } from "../service/src/server/flow/image.ts";
@@ -50,7 +50,7 @@ const surroundings = {
 };
 
 // Resources with these names may belong to another installation.
-holdNames(surroundings, true);
+requireNames(surroundings, true);
 const { driver: machines, kind: guests } = await chooseMachines(surroundings);
 if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)

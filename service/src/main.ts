@@ -22,7 +22,7 @@ import { listAllDomains } from "./dns/table.ts";
 import { createExec } from "./drivers/exec.ts";
 import { chooseMachines } from "./drivers/machine/choose.ts";
 import { createBuiltin } from "./drivers/nameserver/builtin/builtin.ts";
-import { holdNames } from "./drivers/router/linux/installations.ts";
+import { requireNames } from "./drivers/router/linux/installations.ts";
 import { startRouter } from "./drivers/router/linux/start.ts";
 import { closedExcept, resolversFor } from "./drivers/router/model/closedaddresses.ts";
 import { tagOf } from "./drivers/router/model/name.ts";
@@ -83,7 +83,7 @@ async function start(config: Config): Promise<void> {
     now: systemClock.now,
   };
   // Before anything looks at what has these names on the host.
-  if (!simulate) holdNames(surroundings, true);
+  if (!simulate) requireNames(surroundings, true);
   const { backupFolder } = config;
   if (backupFolder !== null) await access(backupFolder, constants.W_OK).catch(blame("BRUME_BACKUPS"));
   const backups = backupFolder === null ? null : { folder: resolve(backupFolder), isBackup: isBackupFolder };
@@ -106,7 +106,7 @@ async function start(config: Config): Promise<void> {
   for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);
   const own = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
   const resolvers = resolversFor(getServers(), own, opened);
-  if (resolvers.told.length === 0 && resolvers.closed.length > 0 && forwarders.length === 0)
+  if (resolvers.usable.length === 0 && resolvers.closed.length > 0 && forwarders.length === 0)
     log("warn", "Guests get no name server, because they cannot reach the host's. Set BRUME_GUEST_DNS.", {
       closed: resolvers.closed,
     });
@@ -138,7 +138,7 @@ async function start(config: Config): Promise<void> {
       wireguardPort: config.network.wireguardPort,
       engines: found.detail,
       offers: found.offers,
-      resolvers: resolvers.told,
+      resolvers: resolvers.usable,
       forwarders,
       closed: closedExcept(opened),
     },

@@ -151,7 +151,7 @@ export function createService(options: ServiceOptions): Service {
     random: options.randomBytes,
     surroundings,
     greetsSsh: async (network, address) =>
-      (await options.router.greeting(network, address, sshPort))?.startsWith("SSH-") === true,
+      (await options.router.readBanner(network, address, sshPort))?.startsWith("SSH-") === true,
   });
   const sampler = createSampler({ store, clock, pruneTime, machines: servers.machineStatus, networks: networks.live });
   addServerMetrics(figures.registry, store, sampler);

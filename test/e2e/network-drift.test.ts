@@ -22,7 +22,7 @@ onEveryDatabase(
     });
     const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
     const wholeOf = async (id: number) =>
-      (await stage.world.router.observe()).networks.find((network) => network.id === id)?.whole;
+      (await stage.world.router.observe()).networks.find((network) => network.id === id)?.complete;
     const until = async (is: () => Promise<boolean>) => {
       const end = Date.now() + 20_000;
       while (!(await is())) {

@@ -177,7 +177,7 @@ onEveryDatabase(
           }
           assert.deepEqual(held(), await shown());
           const { networks } = await stage.world.router.observe();
-          assert.ok(networks.every(({ whole }) => whole));
+          assert.ok(networks.every(({ complete }) => complete));
           for (const { Id } of await stage.client.listPublicNetworks())
             await stage.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
           for (const { ID } of await stage.client.listNetworks())

@@ -206,9 +206,9 @@ onEveryDatabase(
 
       test("one whose guest never comes stays as it is", async () => {
         const { router } = stage.world;
-        const { greeting } = router;
+        const { readBanner } = router;
         // Whoever asks is kept waiting: else the ten minutes would be a thousand looks.
-        router.greeting = async () => {
+        router.readBanner = async () => {
           clock.pass(20);
           return null;
         };
@@ -220,7 +220,7 @@ onEveryDatabase(
         const at = { id: made.ID, actionID: create.ID };
         await stage.client.waitFor("readAction", { path: at }, { until: isAsking, timeout: 30_000 });
         const ended = await outlast(create, 1);
-        router.greeting = greeting;
+        router.readBanner = readBanner;
         assert.deepEqual([ended.State, ended.Error?.code, ended.Error?.step], ["Failed", "ssh_not_ready", "Ssh"]);
         assert.match(ended.Error?.log ?? "", /simulated/);
         const { State, IsPowerOn } = await scene.read(made.ID);

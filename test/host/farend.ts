@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
-import { askDevice, hexOf } from "../../service/src/drivers/router/wireguard/uapi.ts";
+import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import type { Lab } from "../support/netnslab.ts";
 import { until } from "./vpnscene.ts";
 
@@ -87,7 +87,7 @@ export async function startWireguard(
     environment: { WG_PROCESS_FOREGROUND: "1" },
     output: join(end.folder, "wireguard.out"),
   });
-  await until("the far device", () => askDevice(socketOf(device), "get=1\n\n").catch(() => null));
+  await until("the far device", () => requestDevice(socketOf(device), "get=1\n\n").catch(() => null));
   await exec.run(["ip", "-n", end.namespace, "link", "set", device, "up"]);
   return {
     device,
@@ -106,7 +106,7 @@ export async function startWireguard(
           .map((block) => `allowed_ip=${block}`),
         "\n",
       ];
-      await askDevice(socketOf(device), request.join("\n"));
+      await requestDevice(socketOf(device), request.join("\n"));
       await exec.run(["ip", "-n", end.namespace, "route", "replace", back, "dev", device]);
     },
   };

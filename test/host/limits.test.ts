@@ -63,7 +63,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     const status = (await router.observe(7)).networks[0];
     assert.ok(status);
     assert.deepEqual(status.missing, []);
-    return status.crowded.packets;
+    return status.overLimit.packets;
   };
 
   before(async () => {

@@ -171,7 +171,7 @@ export async function createNetworkProcess(beside?: {
         exec,
         opened: [],
         tag,
-        machine: lab.machine,
+        hostNamespace: lab.machine,
         runFolder,
         capabilities: lab.capabilities,
         tunnels: [ipsecTunnels(ipsec), wireguardTunnels(createWireguard(options))],

@@ -96,7 +96,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
       await harm();
       if (what !== null) assert.ok((await status()).missing.includes(what), (await status()).missing.join());
       assert.equal(await router.apply(spec), spec.generation);
-      assert.equal((await status()).whole, true);
+      assert.equal((await status()).complete, true);
       assert.match(await lab.run(edge(), ["tc", "qdisc", "show", "dev", "up0"]), /tbf/);
       assert.match(await lab.run(lab.machine, ["nft", "list", "ruleset"]), /masquerade/);
       const rules = await lab.run(edge(), ["nft", "list", "table", "inet", await table()]);

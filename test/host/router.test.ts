@@ -368,8 +368,8 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     });
     const seen = (await next.observe()).networks;
     assert.deepEqual(
-      seen.map(({ id, whole, missing }) => ({ id, whole, missing })),
-      [{ id: 7, whole: true, missing: [] }],
+      seen.map(({ id, complete, missing }) => ({ id, complete, missing })),
+      [{ id: 7, complete: true, missing: [] }],
     );
     assert.equal(seen[0]?.generation, generation);
     assert.equal(seen[0]?.ports.filter(({ attached }) => attached).length, 2);

@@ -261,7 +261,7 @@ export async function createServerHost(
         exec,
         opened: [],
         tag,
-        machine: lab.machine,
+        hostNamespace: lab.machine,
         runFolder,
         capabilities,
         tunnels: [],

@@ -13,7 +13,7 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { renderPeerConfig } from "../../service/src/drivers/router/model/peerconfig.ts";
 import { createPrivate, publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { socketOf } from "../../service/src/drivers/router/wireguard/device.ts";
-import { askDevice, hexOf } from "../../service/src/drivers/router/wireguard/uapi.ts";
+import { hexOf, requestDevice } from "../../service/src/drivers/router/wireguard/uapi.ts";
 import { createWireguard, type Wireguard } from "../../service/src/drivers/router/wireguard/wireguard.ts";
 import { whyNot } from "../support/hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
@@ -102,7 +102,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
       environment: { WG_PROCESS_FOREGROUND: "1" },
       output: join(scene.folder, `${device}.out`),
     });
-    await until("the far device", () => askDevice(socketOf(device), "get=1\n\n").catch(() => null));
+    await until("the far device", () => requestDevice(socketOf(device), "get=1\n\n").catch(() => null));
     await exec.run(["ip", "-n", namespace, "link", "set", device, "up"]);
     return child;
   };
@@ -115,7 +115,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     const text = renderPeerConfig(desired, near);
     assert.ok(text !== null && !text.includes(end.privateKey) && !text.includes(secret));
     const filled = text.replace("<private key>", key).replace("<SharedKey>", desired.presharedKey ?? "");
-    await askDevice(socketOf(device), requestOf(filled));
+    await requestDevice(socketOf(device), requestOf(filled));
   };
 
   before(async () => {
@@ -213,7 +213,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await apply(tunnel);
     assert.deepEqual(await findDaemons(exec, scene.here.namespace, "wireguard-go"), [child]);
     assert.equal((await isUp()).lastSeen, before.lastSeen);
-    assert.ok(!(await askDevice(socketOf(device), "get=1\n\n")).includes(hexOf(other.peerPublicKey)));
+    assert.ok(!(await requestDevice(socketOf(device), "get=1\n\n")).includes(hexOf(other.peerPublicKey)));
   });
 
   test("a killed wireguard-go is back by itself with its tunnels", async () => {

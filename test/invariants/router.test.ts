@@ -98,7 +98,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal(await apply(), generation);
       const seen = await status();
       assert.equal(seen?.generation, generation);
-      assert.deepEqual([seen.whole, seen.missing], [true, []]);
+      assert.deepEqual([seen.complete, seen.missing], [true, []]);
     });
 
     test("an older generation changes nothing", async () => {
@@ -226,7 +226,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal(await router.apply(spec), 1);
       const between = packet({ source: "172.16.0.4", destination: "172.16.0.5" });
       assert.deepEqual(await subject.send(9, inner[0], [between], inner[1]), [true]);
-      assert.equal((await status(9))?.whole, true);
+      assert.equal((await status(9))?.complete, true);
       await router.remove(9);
       assert.equal(await status(9), undefined);
     });

@@ -101,7 +101,7 @@ export async function createLab(): Promise<Lab> {
   const given = {
     exec,
     tag,
-    machine,
+    hostNamespace: machine,
     runFolder,
     capabilities,
     tunnels: [],

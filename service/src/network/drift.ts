@@ -69,11 +69,11 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
 
   /** A network whose limit of connections is reached is told of once, and again when it still is after a while. */
   async function noteCrowds(networks: readonly NetworkStatus[]): Promise<void> {
-    for (const { id, crowded } of networks) {
+    for (const { id, overLimit } of networks) {
       const before = crowds.get(id);
       const now = clock.now();
-      const isDue = before !== undefined && crowded.packets > before.packets && since(before.told, now) >= crowdPause;
-      crowds.set(id, { packets: crowded.packets, told: isDue ? now : (before?.told ?? now - crowdPause) });
+      const isDue = before !== undefined && overLimit.packets > before.packets && since(before.told, now) >= crowdPause;
+      crowds.set(id, { packets: overLimit.packets, told: isDue ? now : (before?.told ?? now - crowdPause) });
       if (!isDue) continue;
       log("warn", "A network reached its limit of connections; further ones are refused.", { network: id });
       await store.write(async (tx) => {
@@ -91,7 +91,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
         const row = rows.get(status.id);
         const isUp = status.state === "up";
         if (row === undefined || status.state === "unknown" || (row.is_up === 1) === isUp) continue;
-        await store.write((tx) => noteTunnel(tx, status, isUp, network.heldPorts));
+        await store.write((tx) => noteTunnel(tx, status, isUp, network.occupiedPorts));
       }
   }
 
@@ -136,7 +136,7 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
 /** What of the network is not there any more, as a sentence; null: nothing. */
 function lossOf(row: table.NetworkRow, status: NetworkStatus | undefined): string | null {
   if (status === undefined) return `Network ${row.id} is not on the machine any more.`;
-  if (!status.whole) return `Of network ${row.id} is missing: ${status.missing.join(", ")}.`;
+  if (!status.complete) return `Of network ${row.id} is missing: ${status.missing.join(", ")}.`;
   if (status.generation < row.applied)
     return `Network ${row.id} stands at generation ${status.generation} instead of ${row.applied}.`;
   return null;

@@ -113,7 +113,7 @@ export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
         const status = tunnels.length === 0 ? null : await live.of(network.id);
         const words = new Map(status?.tunnels.map((one) => [one.id, one]));
         const stored = tunnels.map(readTunnel);
-        const reach = await readReach(db, network, stored, { nat, held: status?.heldPorts ?? [] });
+        const reach = await readReach(db, network, stored, { nat, held: status?.occupiedPorts ?? [] });
         const answer = stored.map((tunnel) =>
           showStatus(tunnel, status === null ? "silent" : (words.get(tunnel.id) ?? "absent"), reach(tunnel)),
         );

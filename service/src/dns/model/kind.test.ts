@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldKind } from "@brume/api/record/spec.ts";
 import { recordSpecs, recordTypes } from "@brume/api/record/types.ts";
-import { roomFor, writeRdata } from "../../drivers/nameserver/wire/rdata.ts";
+import { maxRdataSize, writeRdata } from "../../drivers/nameserver/wire/rdata.ts";
 import { kindsOf } from "./data.ts";
 import { kinds } from "./kind.ts";
 
@@ -12,7 +12,7 @@ const readName = (word: string) => (word === "." ? "" : word.replace(/\.$/, ""))
 
 function encode(kind: FieldKind, value: string): Buffer {
   const data = [kinds[kind].toData(value)];
-  const bytes = Buffer.alloc(roomFor(data));
+  const bytes = Buffer.alloc(maxRdataSize(data));
   const end = writeRdata(bytes, 0, { name: "X", code: 65_280, data: [{ kind, name: kind }] }, data);
   return bytes.subarray(0, end);
 }

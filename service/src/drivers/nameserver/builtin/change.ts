@@ -9,7 +9,7 @@
 
 import type { RecordSet, Soa, ZoneChange } from "../interface.ts";
 import { lowerCase, NAME_LIMIT, writeName } from "../wire/name.ts";
-import { RDATA_LIMIT, roomFor, writeFullName, writeRdata } from "../wire/rdata.ts";
+import { maxRdataSize, RDATA_LIMIT, writeFullName, writeRdata } from "../wire/rdata.ts";
 import { createZone, isNewer, putSet, SET_HEADER, TYPE, type Zone } from "./zone.ts";
 import type { Zones } from "./zones.ts";
 
@@ -74,7 +74,7 @@ export function createBatch(): Batch {
     const records = end;
     if (set.type.code === TYPE.CNAME && set.data.length > 1) throw new RangeError("a name can have one CNAME only");
     for (const data of set.data) {
-      room(64 + roomFor(data));
+      room(64 + maxRdataSize(data));
       const rdata = end + 2;
       end = writeRdata(bytes, rdata, set.type, data);
       if (end - rdata > RDATA_LIMIT) throw new RangeError(`a record has more than ${RDATA_LIMIT} bytes`);

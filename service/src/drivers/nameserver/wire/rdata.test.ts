@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
 import fc from "fast-check";
 import type { FieldKind, RecordData } from "../interface.ts";
-import { roomFor, writeRdata } from "./rdata.ts";
+import { maxRdataSize, writeRdata } from "./rdata.ts";
 
 function rdata(type: RecordType, data: RecordData): string {
-  const bytes = Buffer.alloc(roomFor(data));
+  const bytes = Buffer.alloc(maxRdataSize(data));
   return bytes.toString("hex", 0, writeRdata(bytes, 0, recordSpecs[type], data));
 }
 
@@ -59,7 +59,7 @@ test("what does not fit its type or its range is refused", () => {
 /** Fields as no type of today has them. */
 function fields(...given: [FieldKind, number | string | readonly string[]][]): string {
   const data = given.map(([, value]) => value);
-  const bytes = Buffer.alloc(roomFor(data));
+  const bytes = Buffer.alloc(maxRdataSize(data));
   const format = { name: "X", code: 65_280, data: given.map(([kind]) => ({ kind, name: kind })) };
   return bytes.toString("hex", 0, writeRdata(bytes, 0, format, data));
 }

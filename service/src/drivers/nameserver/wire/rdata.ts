@@ -11,7 +11,7 @@ export const RDATA_LIMIT = 0xffff;
 const STRING_LIMIT = 255;
 
 /** Bytes that `writeRdata` may touch for this data; a safe bound, not the size. */
-export function roomFor(data: RecordData): number {
+export function maxRdataSize(data: RecordData): number {
   let room = 16;
   for (const value of data) {
     if (typeof value === "number") room += 4;

@@ -19,9 +19,9 @@ export interface CharonOptions {
   readonly namespace: string;
   readonly kernelEsp: boolean;
   /** Sees each new connection before anybody else, to listen to events. */
-  readonly greet: (vici: Vici) => Promise<void>;
+  readonly onConnect: (vici: Vici) => Promise<void>;
   /** The daemon, or our connection to it, ended without being asked to. */
-  readonly lost: () => void;
+  readonly onLost: () => void;
 }
 
 export interface Charon {
@@ -38,7 +38,7 @@ export interface Charon {
 const program = "charon-systemd";
 const startLimit = 5000;
 
-export function createCharon({ exec, folder, namespace, kernelEsp, greet, lost }: CharonOptions): Charon {
+export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, onLost }: CharonOptions): Charon {
   const socket = join(folder, "charon.vici");
   const output = join(folder, "charon.out");
   let live: Vici | null = null;
@@ -82,12 +82,12 @@ export function createCharon({ exec, folder, namespace, kernelEsp, greet, lost }
     async connect() {
       if (live !== null) return live;
       const vici = (await find()) ?? (await start());
-      await greet(vici);
+      await onConnect(vici);
       live = vici;
       vici.onClose(() => {
         if (live !== vici) return;
         live = null;
-        lost();
+        onLost();
       });
       return vici;
     },

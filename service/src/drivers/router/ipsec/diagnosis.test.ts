@@ -102,7 +102,7 @@ test("which blocks this machine refuses is told before that it does, and each at
   assert.equal(read(route, "4 t-7 establishing CHILD_SA c-7{2}", policies)?.pair, null);
 });
 
-test("callers by the thousand are forgotten", () => {
+test("callers by the thousand are stateWhileDown", () => {
   const diagnosis = createDiagnosis();
   for (let number = 0; number < 5000; number++)
     diagnosis.read({ "ikesa-uniqueid": `${number}`, "ikesa-name": "(unnamed)", msg: "x is initiating an IKE_SA" });

@@ -20,12 +20,12 @@ import {
   childrenMissing,
   childrenNarrowed,
   createTunnelHistory,
-  forgotten,
+  noRefusals,
   noteRekey,
   reasonOf,
+  stateWhileDown,
   statusOf,
   type TunnelHistory,
-  unrefused,
 } from "./status.ts";
 import { tunnelOf } from "./strongswan.ts";
 import { ensureRoutes, removeRoutes } from "./tunnelroutes.ts";
@@ -91,7 +91,7 @@ interface Net {
   fault: string;
   readonly charon: Charon;
   readonly calls: Calls;
-  readonly memories: Map<number, TunnelHistory>;
+  readonly histories: Map<number, TunnelHistory>;
   timer: NodeJS.Timeout | undefined;
   due: number;
   readonly queue: SerialQueue;
@@ -102,10 +102,10 @@ export function createIpsec(options: IpsecOptions): Ipsec {
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "ipsec");
   const enabledOf = (net: Net): readonly IpsecTunnel[] => net.tunnels.filter(({ enabled }) => enabled);
-  const memoryOf = (net: Net, id: number): TunnelHistory => {
-    const memory = net.memories.get(id) ?? createTunnelHistory();
-    net.memories.set(id, memory);
-    return memory;
+  const historyOf = (net: Net, id: number): TunnelHistory => {
+    const history = net.histories.get(id) ?? createTunnelHistory();
+    net.histories.set(id, history);
+    return history;
   };
 
   const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
@@ -117,7 +117,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     net.due = performance.now() + after;
     net.timer = setTimeout(() => {
       net.timer = undefined;
-      inTurn(net, () => tend(net)).catch((error: unknown) =>
+      inTurn(net, () => reconcile(net)).catch((error: unknown) =>
         log("warn", "IPsec tunnels could not be set up; they are tried again", {
           namespace: net.edge.namespace,
           error,
@@ -131,11 +131,11 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     const { tunnel, remote, identity } = finding;
     for (const each of enabledOf(net)) {
       const isMeant = tunnel === null ? remote === each.peer || identity === each.peerIdentity : tunnel === each.id;
-      if (isMeant) memoryOf(net, each.id).reason = reasonOf(each, finding);
+      if (isMeant) historyOf(net, each.id).reason = reasonOf(each, finding);
     }
   };
 
-  const greet = async (net: Net, vici: Vici): Promise<void> => {
+  const onConnect = async (net: Net, vici: Vici): Promise<void> => {
     const diagnosis = createDiagnosis();
     await vici.listen("log", (line) => {
       const finding = diagnosis.read(line);
@@ -144,21 +144,21 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     await vici.listen("child-updown", (event) => {
       for (const [name] of sections(event)) {
         const id = tunnelOf(name) ?? Number.NaN;
-        const memory = net.memories.get(id);
-        if (memory === undefined) continue;
+        const history = net.histories.get(id);
+        if (history === undefined) continue;
         if (text(event, "up") === "yes") {
-          Object.assign(memory, { wasUp: true, establishedAt: memory.establishedAt ?? now(), reason: null });
+          Object.assign(history, { wasUp: true, establishedAt: history.establishedAt ?? now(), reason: null });
           net.calls.over(id);
         } else {
-          Object.assign(memory, forgotten);
+          Object.assign(history, stateWhileDown);
           schedule(net, 1000);
         }
       }
     });
     await vici.listen("child-rekey", (event) => {
       for (const [name, association] of sections(event)) {
-        const memory = net.memories.get(tunnelOf(name) ?? Number.NaN);
-        if (memory !== undefined) noteRekey(association, memory);
+        const history = net.histories.get(tunnelOf(name) ?? Number.NaN);
+        if (history !== undefined) noteRekey(association, history);
       }
     });
   };
@@ -169,7 +169,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       tunnels: [],
       unchecked: true,
       fault: "",
-      memories: new Map(),
+      histories: new Map(),
       calls: createCalls(),
       timer: undefined,
       due: 0,
@@ -179,13 +179,13 @@ export function createIpsec(options: IpsecOptions): Ipsec {
         folder: folderOf(edge.namespace),
         namespace: edge.namespace,
         kernelEsp,
-        greet: (vici) => {
+        onConnect: (vici) => {
           net.unchecked = true;
-          return greet(net, vici);
+          return onConnect(net, vici);
         },
-        lost: () => {
+        onLost: () => {
           // Should it live on, it can still be asked since when its tunnels are up.
-          for (const memory of net.memories.values()) Object.assign(memory, forgotten);
+          for (const history of net.histories.values()) Object.assign(history, stateWhileDown);
           log("warn", "charon ended and is started again", { namespace: edge.namespace });
           schedule(net, 100);
         },
@@ -215,7 +215,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     await ensureBorrowed(exec, edge.namespace, []).catch(() => {});
   };
 
-  const tend = async (net: Net): Promise<void> => {
+  const reconcile = async (net: Net): Promise<void> => {
     if (nets.get(net.edge.namespace) !== net) return;
     const desired = enabledOf(net);
     try {
@@ -226,9 +226,9 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       if (net.unchecked) await checkAddresses(net);
       const vici = await net.charon.connect();
       const { address } = net.edge;
-      const { memories, calls } = net;
+      const { histories, calls } = net;
       const steady = () => performance.now();
-      await loadTunnels(vici, desired, address, { lookup, random, memories, calls, retryAfter, steady });
+      await loadTunnels(vici, desired, address, { lookup, random, histories, calls, retryAfter, steady });
       if (net.unchecked) await checkRoutes(net);
       net.unchecked = false;
       net.fault = "";
@@ -256,7 +256,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     const known = asked === null ? net.fault || "charon does not run." : await Promise.race([asked, silence(net)]);
     return net.tunnels.map((tunnel) => {
       const associations = typeof known === "string" ? known : (known.get(tunnel.id) ?? []);
-      const status = statusOf(tunnel, associations, memoryOf(net, tunnel.id), now());
+      const status = statusOf(tunnel, associations, historyOf(net, tunnel.id), now());
       // Rekeying too may narrow a tunnel, and nobody tells.
       if (status.reason?.fault === "selectors_refused" && tunnel.peer !== null) schedule(net, retryAfter);
       return status;
@@ -273,9 +273,10 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       await inTurn(net, async () => {
         Object.assign(net, { edge, tunnels, unchecked: true });
         // A peer that refused may have been mended meanwhile.
-        for (const memory of net.memories.values()) Object.assign(memory, unrefused);
-        for (const id of net.memories.keys()) if (!tunnels.some((tunnel) => tunnel.id === id)) net.memories.delete(id);
-        await tend(net);
+        for (const history of net.histories.values()) Object.assign(history, noRefusals);
+        for (const id of net.histories.keys())
+          if (!tunnels.some((tunnel) => tunnel.id === id)) net.histories.delete(id);
+        await reconcile(net);
         if (tunnels.length > 0) return;
         clearTimeout(net.timer);
         nets.delete(namespace);

@@ -4,7 +4,7 @@ import type { IpsecTunnel } from "../interface.ts";
 import type { Calls } from "../linux/calls.ts";
 import { loadTunnels } from "./load.ts";
 import { secretName } from "./state.ts";
-import { createTunnelHistory, type TunnelHistory, unrefused } from "./status.ts";
+import { createTunnelHistory, noRefusals, type TunnelHistory } from "./status.ts";
 import type { Message, Vici } from "./vici.ts";
 
 const edge = "192.0.2.1";
@@ -35,7 +35,7 @@ const child = (name: string, peer: readonly string[]): Message => ({
 /** A charon that has the tunnel loaded; its peer never agrees to more than `children`. */
 function scene(desired: IpsecTunnel, children: Record<string, Message>) {
   const calls: [number, string, Message][] = [];
-  const memories = new Map<number, TunnelHistory>([[7, createTunnelHistory()]]);
+  const histories = new Map<number, TunnelHistory>([[7, createTunnelHistory()]]);
   let seconds = 0;
   const vici: Vici = {
     async call(command, message = {}) {
@@ -57,23 +57,23 @@ function scene(desired: IpsecTunnel, children: Record<string, Message>) {
     return loadTunnels(vici, [desired], edge, {
       lookup: async (host) => host,
       random: (bytes) => new Uint8Array(bytes),
-      memories,
+      histories,
       calls: placed,
       retryAfter: 2000,
       steady: () => seconds * 1000,
     });
   };
   const initiated = () => calls.filter(([, command]) => command === "initiate").map(([at]) => at);
-  return { calls, memories, turn, initiated };
+  return { calls, histories, turn, initiated };
 }
 
 test("a peer that refuses our networks is asked again with growing pauses, and at once when it may have been mended", async () => {
   const refused = scene(tunnel, {});
-  Object.assign(refused.memories.get(7) ?? {}, { reason: { fault: "selectors_refused", detail: "" } });
-  for (const { turn, initiated, memories } of [scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) }), refused]) {
+  Object.assign(refused.histories.get(7) ?? {}, { reason: { fault: "selectors_refused", detail: "" } });
+  for (const { turn, initiated, histories } of [scene(tunnel, { "c-7-1": child("c-7", ["10.24.2.0/24"]) }), refused]) {
     for (let at = 0; at <= 200; at += 2) await turn(at);
     assert.deepEqual(initiated(), [0, 2, 4, 6, 8, 10, 12, 16, 24, 40, 72, 132, 192]);
-    Object.assign(memories.get(7) ?? {}, unrefused);
+    Object.assign(histories.get(7) ?? {}, noRefusals);
     await turn(202);
     assert.equal(initiated().at(-1), 202);
   }

@@ -15,7 +15,7 @@ export interface LoadOptions {
   readonly lookup: (host: string) => Promise<string>;
   readonly random: (bytes: number) => Uint8Array;
   /** Of the network's tunnels; a tunnel that is set up anew gets a new one. */
-  readonly memories: Map<number, TunnelHistory>;
+  readonly histories: Map<number, TunnelHistory>;
   readonly calls: Calls;
   /** Milliseconds until a peer that refused our networks is asked again, at first. */
   readonly retryAfter: number;
@@ -28,7 +28,7 @@ export const pauseAfter = (refusals: number, retryAfter: number): number =>
   retryAfter * Math.min(2 ** Math.max(0, refusals - 5), 30);
 
 /** Milliseconds that a peer is given to agree to an end. */
-const farewell = "500";
+const terminateTimeout = "500";
 
 /**
  * Ends what the peer agreed to only in part. A peer may keep to the networks that it had when the association began, so all of that
@@ -41,7 +41,7 @@ async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readon
   const targets = isServed ? narrowed.map((child) => ({ ike, child })) : [{ ike }];
   // What ended meanwhile cannot be ended.
   for (const target of targets)
-    await vici.call("terminate", { ...target, force: "yes", timeout: farewell }).catch(() => {});
+    await vici.call("terminate", { ...target, force: "yes", timeout: terminateTimeout }).catch(() => {});
   return !isServed;
 }
 
@@ -65,22 +65,22 @@ export async function loadTunnels(
   vici: Vici,
   tunnels: readonly IpsecTunnel[],
   edgeAddress: string,
-  { lookup, random, memories, calls, retryAfter, steady }: LoadOptions,
+  { lookup, random, histories, calls, retryAfter, steady }: LoadOptions,
 ): Promise<void> {
   const loaded = await readLoaded(vici);
   const associations = new Map(await readAssociations(vici));
   const refused: unknown[] = [];
   const due: Call[] = [];
-  const memoryOf = (id: number): TunnelHistory => {
-    const memory = memories.get(id) ?? createTunnelHistory();
-    memories.set(id, memory);
-    return memory;
+  const historyOf = (id: number): TunnelHistory => {
+    const history = histories.get(id) ?? createTunnelHistory();
+    histories.set(id, history);
+    return history;
   };
   const resolve = async ({ id, peer }: IpsecTunnel): Promise<string | null> => {
     if (peer === null || isIPv4(peer)) return peer;
     return lookup(peer).catch((error: unknown) => {
       const detail = `${peer} has no address: ${(error as Error).message}.`;
-      memoryOf(id).reason = { fault: "peer_unreachable", detail };
+      historyOf(id).reason = { fault: "peer_unreachable", detail };
       return null;
     });
   };
@@ -94,7 +94,7 @@ export async function loadTunnels(
   for (const [id, { secrets }] of loaded) {
     if (tunnels.some((tunnel) => tunnel.id === id)) continue;
     await unload(vici, id, secrets);
-    memories.delete(id);
+    histories.delete(id);
   }
   for (const tunnel of tunnels) {
     const { id } = tunnel;
@@ -104,12 +104,12 @@ export async function loadTunnels(
     const narrowed = unchanged ? childrenNarrowed(tunnel, up) : [];
     if (unchanged && childrenMissing(tunnel, up).length + narrowed.length === 0) continue;
     // Changed tunnels begin anew, as if nobody had known them.
-    if (!unchanged && present.peers !== null) memories.delete(id);
-    const memory = memoryOf(id);
-    const isRefused = unchanged && (narrowed.length > 0 || memory.reason?.fault === "selectors_refused");
-    if (isRefused && (tunnel.peer === null || isBusy(up) || steady() < memory.due)) continue;
+    if (!unchanged && present.peers !== null) histories.delete(id);
+    const history = historyOf(id);
+    const isRefused = unchanged && (narrowed.length > 0 || history.reason?.fault === "selectors_refused");
+    if (isRefused && (tunnel.peer === null || isBusy(up) || steady() < history.due)) continue;
     if (isRefused) {
-      memory.due = steady() + pauseAfter(memory.refusals++, retryAfter);
+      history.due = steady() + pauseAfter(history.refusals++, retryAfter);
       calls.over(id);
     }
     // A name is looked up for each new attempt, and only then.

@@ -54,7 +54,7 @@ export const isBusy = (associations: readonly Message[]): boolean =>
 
 /** Milliseconds that a peer is given for the rest of its handshake. */
 const handshakeLimit = 500;
-const nobody = "0000000000000000";
+const emptySpi = "0000000000000000";
 
 /**
  * Waits, not for long, until no handshake with the peer of such a tunnel is half done: when one is cut whose last answer is under way,
@@ -63,10 +63,10 @@ const nobody = "0000000000000000";
 export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boolean): Promise<void> {
   for (let waited = 0; waited < handshakeLimit; waited += 20) {
     const associations = [...(await readAssociations(vici))].flatMap(([id, list]) => (isMeant(id) ? list : []));
-    const isHalfDone = associations.some(
-      (each) => text(each, "state") === "CONNECTING" && text(each, "responder-spi") !== nobody,
+    const isIncomplete = associations.some(
+      (each) => text(each, "state") === "CONNECTING" && text(each, "responder-spi") !== emptySpi,
     );
-    if (!isHalfDone) return;
+    if (!isIncomplete) return;
     await sleep(20);
   }
 }

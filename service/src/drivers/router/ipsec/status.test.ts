@@ -63,22 +63,22 @@ test("up is a child that carries packets", () => {
 });
 
 test("before it is connecting, afterwards down, and the reason has both sides' values but no key", () => {
-  const memory = createTunnelHistory();
-  assert.equal(statusOf(tunnel, [], memory, now).state, "connecting");
+  const history = createTunnelHistory();
+  assert.equal(statusOf(tunnel, [], history, now).state, "connecting");
   for (const fault of [
     "authentication_failed",
     "no_proposal_chosen",
     "selectors_refused",
     "peer_unreachable",
   ] as const) {
-    memory.reason = { fault, detail: "It is so." };
-    const { reason } = statusOf(tunnel, [association()], memory, now);
+    history.reason = { fault, detail: "It is so." };
+    const { reason } = statusOf(tunnel, [association()], history, now);
     assert.equal(reason?.fault, fault);
     assert.match(reason?.detail ?? "", /^It is so\. .*(far\.example|aes256|10\.24\.1\.0)/);
     assert.ok(!JSON.stringify(reason).includes(tunnel.sharedKey));
   }
-  statusOf(tunnel, [association(child())], memory, now);
-  const down = statusOf(tunnel, [association(child({ state: "DELETING" }))], memory, now + 1);
+  statusOf(tunnel, [association(child())], history, now);
+  const down = statusOf(tunnel, [association(child({ state: "DELETING" }))], history, now + 1);
   assert.deepEqual([down.state, down.reason, down.establishedAt, down.lastSeen], ["down", null, null, now - 3000]);
   assert.deepEqual([down.localSubnets, down.proposal, down.peerAddress], [[], "", "far.example"]);
 });
@@ -92,11 +92,11 @@ test("disabled and unknown", () => {
 });
 
 test("rekeying goes on counting", () => {
-  const memory = createTunnelHistory();
-  const first = statusOf(tunnel, [association(child())], memory, now);
-  noteRekey({ "child-sas": { "c-0": { old: { "bytes-in": "120", "bytes-out": "60" }, new: {} } } }, memory);
+  const history = createTunnelHistory();
+  const first = statusOf(tunnel, [association(child())], history, now);
+  noteRekey({ "child-sas": { "c-0": { old: { "bytes-in": "120", "bytes-out": "60" }, new: {} } } }, history);
   const fresh = child({ "bytes-in": "1", "bytes-out": "2", "install-time": "0", "use-in": "" });
-  const second = statusOf(tunnel, [association(child({ state: "REKEYED" }), fresh)], memory, now + 1000);
+  const second = statusOf(tunnel, [association(child({ state: "REKEYED" }), fresh)], history, now + 1000);
   assert.deepEqual([second.bytesIn, second.bytesOut], [121, 62]);
   assert.equal(second.establishedAt, first.establishedAt);
 });
@@ -113,13 +113,13 @@ test("a child that the peer made narrower than asked is not up, whichever side i
     [{ "local-ts": ["10.24.1.0..10.24.1.6"] }, /10\.24\.1\.0\.\.10\.24\.1\.6 on ours/],
   ];
   for (const [cut, detail] of cuts) {
-    const memory = createTunnelHistory();
-    const status = statusOf(tunnel, [association(child(cut))], memory, now);
+    const history = createTunnelHistory();
+    const status = statusOf(tunnel, [association(child(cut))], history, now);
     assert.deepEqual([status.state, status.reason?.fault, status.establishedAt], ["down", "selectors_refused", null]);
     assert.match(status.reason?.detail ?? "", detail);
     // A whole one beside it, or in its place, is enough; so is one that is wider than what was asked.
     const whole = child({ "remote-ts": ["10.24.2.0/23", "10.24.3.0/24"] });
-    assert.equal(statusOf(tunnel, [association(child(cut), whole)], memory, now).state, "up");
+    assert.equal(statusOf(tunnel, [association(child(cut), whole)], history, now).state, "up");
   }
 });
 

@@ -25,7 +25,7 @@ export interface TunnelHistory {
 }
 
 /** From now on a peer that refused is asked again at once. */
-export const unrefused = { refusals: 0, due: 0 } as const;
+export const noRefusals = { refusals: 0, due: 0 } as const;
 
 export const createTunnelHistory = (): TunnelHistory => ({
   wasUp: false,
@@ -34,11 +34,11 @@ export const createTunnelHistory = (): TunnelHistory => ({
   bytesIn: 0,
   bytesOut: 0,
   reason: null,
-  ...unrefused,
+  ...noRefusals,
 });
 
 /** What counts from the moment on at which a tunnel came up, once it is down. */
-export const forgotten = { establishedAt: null, bytesIn: 0, bytesOut: 0 } as const;
+export const stateWhileDown = { establishedAt: null, bytesIn: 0, bytesOut: 0 } as const;
 
 /** A child carries packets also while it is being replaced. */
 const carrying = new Set(["INSTALLED", "REKEYING", "UPDATING"]);
@@ -70,7 +70,7 @@ function isAgreed(block: string, agreed: readonly string[]): boolean {
     .some((each) => each.first <= first && last <= each.last);
 }
 
-const isWhole = (child: Message, { name, local, peer }: Child): boolean =>
+const isComplete = (child: Message, { name, local, peer }: Child): boolean =>
   text(child, "name") === name &&
   local.every((block) => isAgreed(block, texts(child, "local-ts"))) &&
   peer.every((block) => isAgreed(block, texts(child, "remote-ts")));
@@ -80,7 +80,7 @@ export function childrenNarrowed(tunnel: IpsecTunnel, associations: readonly Mes
   const up = childrenUp(associations);
   return childrenOf(tunnel)
     .filter((desired) => up.some((child) => text(child, "name") === desired.name))
-    .filter((desired) => !up.some((child) => isWhole(child, desired)))
+    .filter((desired) => !up.some((child) => isComplete(child, desired)))
     .map(({ name }) => name);
 }
 
@@ -135,10 +135,10 @@ const idle = {
 export function statusOf(
   tunnel: IpsecTunnel,
   associations: readonly Message[] | string,
-  memory: TunnelHistory,
+  history: TunnelHistory,
   now: number,
 ): TunnelStatus {
-  const base = { id: tunnel.id, ...idle, lastSeen: memory.lastSeen, peerAddress: tunnel.peer ?? "" };
+  const base = { id: tunnel.id, ...idle, lastSeen: history.lastSeen, peerAddress: tunnel.peer ?? "" };
   if (!tunnel.enabled) return { ...base, state: "disabled", reason: null };
   if (typeof associations === "string")
     return { ...base, state: "unknown", reason: { fault: "engine_unavailable", detail: associations } };
@@ -147,31 +147,31 @@ export function statusOf(
   const [first] = up;
   const idleFor = up.map((child) => text(child, "use-in")).filter((seconds) => seconds !== "");
   if (idleFor.length > 0)
-    memory.lastSeen = Math.max(memory.lastSeen ?? 0, now - 1000 * Math.min(...idleFor.map(Number)));
+    history.lastSeen = Math.max(history.lastSeen ?? 0, now - 1000 * Math.min(...idleFor.map(Number)));
   const blocks = (key: string): readonly string[] => [...new Set(up.flatMap((child) => texts(child, key)))];
   const [localSubnets, peerSubnets] = [blocks("local-ts"), blocks("remote-ts")];
   const isMissing = first === undefined || childrenMissing(tunnel, associations).length > 0;
   if (!isMissing) {
-    const isJoined = childrenOf(tunnel).every((desired) => up.some((child) => isWhole(child, desired)));
-    Object.assign(memory, { wasUp: true, reason: isJoined ? null : narrowed(localSubnets, peerSubnets) });
-    if (isJoined) Object.assign(memory, unrefused);
+    const isJoined = childrenOf(tunnel).every((desired) => up.some((child) => isComplete(child, desired)));
+    Object.assign(history, { wasUp: true, reason: isJoined ? null : narrowed(localSubnets, peerSubnets) });
+    if (isJoined) Object.assign(history, noRefusals);
   }
-  if (isMissing || memory.reason !== null) {
-    Object.assign(memory, forgotten);
-    const reason = memory.reason && explain(memory.reason, tunnel);
-    return { ...base, state: memory.wasUp ? "down" : "connecting", lastSeen: memory.lastSeen, reason };
+  if (isMissing || history.reason !== null) {
+    Object.assign(history, stateWhileDown);
+    const reason = history.reason && explain(history.reason, tunnel);
+    return { ...base, state: history.wasUp ? "down" : "connecting", lastSeen: history.lastSeen, reason };
   }
 
-  memory.establishedAt ??= now - 1000 * Math.max(...up.map((child) => numberOf(child, "install-time")));
+  history.establishedAt ??= now - 1000 * Math.max(...up.map((child) => numberOf(child, "install-time")));
   const sum = (key: string): number => up.reduce((total, child) => total + numberOf(child, key), 0);
   return {
     id: tunnel.id,
     state: "up",
     reason: null,
-    establishedAt: memory.establishedAt,
-    bytesIn: memory.bytesIn + sum("bytes-in"),
-    bytesOut: memory.bytesOut + sum("bytes-out"),
-    lastSeen: memory.lastSeen,
+    establishedAt: history.establishedAt,
+    bytesIn: history.bytesIn + sum("bytes-in"),
+    bytesOut: history.bytesOut + sum("bytes-out"),
+    lastSeen: history.lastSeen,
     localSubnets,
     peerSubnets,
     peerAddress: text(associations[0], "remote-host"),
@@ -180,11 +180,11 @@ export function statusOf(
 }
 
 /** The event `child-rekey`: what went through the old child is added to the tunnel's own count. */
-export function noteRekey(association: Message, memory: TunnelHistory): void {
+export function noteRekey(association: Message, history: TunnelHistory): void {
   for (const [, child] of sections(association["child-sas"] as Message | undefined)) {
     const old = child["old"] as Message | undefined;
     if (old === undefined) continue;
-    memory.bytesIn += numberOf(old, "bytes-in");
-    memory.bytesOut += numberOf(old, "bytes-out");
+    history.bytesIn += numberOf(old, "bytes-in");
+    history.bytesOut += numberOf(old, "bytes-out");
   }
 }

@@ -46,7 +46,7 @@ interface Route {
   readonly mtu: number;
 }
 
-function wishedRoutes({ device, routes }: Routing, nextHop: string): Map<string, Route> {
+function desiredRoutes({ device, routes }: Routing, nextHop: string): Map<string, Route> {
   const out = device === null ? nextHop : `dev ${device}`;
   const dev = /\bdev (\S+)/.exec(out)?.[1] ?? "";
   const desired = new Map<string, Route>();
@@ -67,7 +67,7 @@ export interface Found {
 /** Lines for `ip -batch` that make the table what it should be; what is right already is not touched. */
 export function renderRoutes(routing: Routing, found: Found): readonly string[] {
   const { table, cidr, routes } = routing;
-  const desired = wishedRoutes(routing, found.nextHop);
+  const desired = desiredRoutes(routing, found.nextHop);
   const present = new Map(found.routes.map((route) => [route.dst ?? "", route]));
   const isRight = (block: string, { dev, mtu }: Route): boolean =>
     present.get(block)?.dev === dev && present.get(block)?.metrics?.[0]?.mtu === mtu;

@@ -27,13 +27,13 @@ const checked = (address: string): string => {
 };
 
 /** dnsmasq's arguments, null when nothing is wanted of it. Throws on what is no address. */
-export function dnsmasqArguments(image: NetworkSpec, folder: string): string[] | null {
-  const forwards = image.dnsForwarders.length > 0 && image.edgeAddress !== null;
-  if (!image.dhcp.enabled && !forwards) return null;
-  const block = image.v4.cidr.split("/")[0] ?? "";
-  const servers = forwards ? [image.v4.gateway ?? ""] : image.dhcp.dns;
+export function dnsmasqArguments(spec: NetworkSpec, folder: string): string[] | null {
+  const forwards = spec.dnsForwarders.length > 0 && spec.edgeAddress !== null;
+  if (!spec.dhcp.enabled && !forwards) return null;
+  const block = spec.v4.cidr.split("/")[0] ?? "";
+  const servers = forwards ? [spec.v4.gateway ?? ""] : spec.dhcp.dns;
   const option = (name: string, value: string) => `--dhcp-option=option:${name}${value === "" ? "" : `,${value}`}`;
-  parseAddresses(image.v4.cidr);
+  parseAddresses(spec.v4.cidr);
   return [
     "--conf-file=/dev/null",
     "--no-hosts",
@@ -46,18 +46,18 @@ export function dnsmasqArguments(image: NetworkSpec, folder: string): string[] |
     forwards ? "--port=53" : "--port=0",
     // One server may have 1200 that wait (see flows.ts): the rest is for the others.
     ...(forwards
-      ? ["--dns-forward-max=2000", ...image.dnsForwarders.map((server) => `--server=${checked(server)}`)]
+      ? ["--dns-forward-max=2000", ...spec.dnsForwarders.map((server) => `--server=${checked(server)}`)]
       : []),
-    ...(image.dhcp.enabled
+    ...(spec.dhcp.enabled
       ? [
-          `--dhcp-range=${block},static,${mask(image.v4.cidr)},1h`,
+          `--dhcp-range=${block},static,${mask(spec.v4.cidr)},1h`,
           // Its own address there lies outside of the block.
-          ...(image.edgeAddress === null ? [`--shared-network=${NEXT_HOP},${block}`] : []),
+          ...(spec.edgeAddress === null ? [`--shared-network=${NEXT_HOP},${block}`] : []),
           `--dhcp-hostsfile=${join(folder, "ports")}`,
           `--dhcp-leasefile=${join(folder, "leases")}`,
-          option("router", image.dhcp.router === null ? "" : checked(image.dhcp.router)),
+          option("router", spec.dhcp.router === null ? "" : checked(spec.dhcp.router)),
           ...(servers.length > 0 ? [option("dns-server", servers.map(checked).join(","))] : []),
-          option("mtu", String(image.mtu)),
+          option("mtu", String(spec.mtu)),
           "--dhcp-authoritative",
         ]
       : []),
@@ -65,8 +65,8 @@ export function dnsmasqArguments(image: NetworkSpec, folder: string): string[] |
 }
 
 /** `MAC,address,name,infinite`, one line per port. */
-export function hostLines(image: NetworkSpec): string[] {
-  return image.ports.flatMap(({ mac, addresses, name }) => {
+export function hostLines(spec: NetworkSpec): string[] {
+  return spec.ports.flatMap(({ mac, addresses, name }) => {
     const address = addresses.find((text) => parseAddress(text).family === 4);
     const host = /^[a-z0-9-]{1,63}$/i.test(name) ? `,${name}` : "";
     return address === undefined ? [] : [`${mac},${address}${host},infinite`];
@@ -74,7 +74,7 @@ export function hostLines(image: NetworkSpec): string[] {
 }
 
 /** What dnsmasq keeps of leases (`expiry MAC address name id`, one a line), without those of ports that are gone. */
-export function keepLeases(text: string, hosts: readonly string[]): string {
+export function filterLeases(text: string, hosts: readonly string[]): string {
   const isHeld = (line: string): boolean => {
     const [, mac, address] = line.split(" ");
     return hosts.some((host) => host.startsWith(`${mac},${address},`));
@@ -104,8 +104,8 @@ function read(path: string): Started | null {
 
 export interface Dhcp {
   /** Makes dnsmasq run as the image wants, or not at all; one that is right already keeps running. */
-  ensure(image: NetworkSpec, namespace: string): Promise<void>;
-  isRunning(image: NetworkSpec): boolean;
+  ensure(spec: NetworkSpec, namespace: string): Promise<void>;
+  isRunning(spec: NetworkSpec): boolean;
   /** The folder goes with it. */
   stop(network: number): Promise<void>;
 }
@@ -126,21 +126,21 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
   }
 
   return {
-    async ensure(image, namespace) {
-      const folder = folderOf(image.id);
-      const args = dnsmasqArguments(image, folder);
-      if (args === null) return end(image.id);
+    async ensure(spec, namespace) {
+      const folder = folderOf(spec.id);
+      const args = dnsmasqArguments(spec, folder);
+      if (args === null) return end(spec.id);
       mkdirSync(folder, { recursive: true });
       chmodSync(folder, 0o711);
-      const lines = hostLines(image);
+      const lines = hostLines(spec);
       const [digest, told] = [digestOf(args), digestOf(lines)];
       const note = (child: Child) =>
-        writeFileSync(stateOf(image.id), JSON.stringify({ child, digest, told } satisfies Started));
+        writeFileSync(stateOf(spec.id), JSON.stringify({ child, digest, told } satisfies Started));
       // An address that it remembers as another's it gives to nobody, and it forgets no lease before its time: then it starts anew.
       const leases = join(folder, "leases");
       const remembered = existsSync(leases) ? readFileSync(leases, "utf8") : "";
-      const held = keepLeases(remembered, lines);
-      const started = read(stateOf(image.id));
+      const held = filterLeases(remembered, lines);
+      const started = read(stateOf(spec.id));
       const right = started?.digest === digest && exec.isAlive(started.child) && held === remembered;
       if (right && started.told === told) return;
       writeFileSync(join(folder, "ports"), lines.map((line) => `${line}\n`).join(""));
@@ -155,12 +155,12 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
       // It goes into the background when it serves, and ends with its complaint when it cannot.
       await exec.run(["ip", "netns", "exec", namespace, "dnsmasq", ...args]);
       const child = exec.find(Number(readFileSync(join(folder, "dnsmasq.pid"), "utf8")));
-      if (child === null) throw new Error(`dnsmasq of network ${image.id} ended at once`);
+      if (child === null) throw new Error(`dnsmasq of network ${spec.id} ended at once`);
       note(child);
     },
-    isRunning(image) {
-      if (dnsmasqArguments(image, folderOf(image.id)) === null) return true;
-      const started = read(stateOf(image.id));
+    isRunning(spec) {
+      if (dnsmasqArguments(spec, folderOf(spec.id)) === null) return true;
+      const started = read(stateOf(spec.id));
       return started !== null && exec.isAlive(started.child);
     },
     async stop(network) {

@@ -21,20 +21,20 @@ const accepting = (opening: Opening): string[] =>
     return `  ${sides[opening.from]}${what} accept`;
   });
 
-const input = (image: NetworkSpec): string[] => [
+const input = (spec: NetworkSpec): string[] => [
   "chain input {",
   "  type filter hook input priority filter; policy accept;",
   '  iifname "lo" accept',
   "  ct state invalid drop",
   "  ct state established,related accept",
-  ...openingsOf(image).flatMap(accepting),
+  ...openingsOf(spec).flatMap(accepting),
   "  drop",
   "}",
 ];
 
 /** Nothing is sent into the network but to its servers. */
-function serving(image: NetworkSpec) {
-  const addresses = image.ports.flatMap((port) => port.addresses);
+function serving(spec: NetworkSpec) {
+  const addresses = spec.ports.flatMap((port) => port.addresses);
   const sets = ([4, 6] as const).flatMap((family) => {
     const own = ofFamily(addresses, family).map((range) => formatAddresses(family, range));
     if (own.length === 0) return [];
@@ -50,9 +50,9 @@ function serving(image: NetworkSpec) {
 }
 
 /** Closed addresses are dropped in both directions, except for replies to the host, which speaks as the uplink's far end. */
-function closing(image: NetworkSpec, came: string, goes: string) {
+function closing(spec: NetworkSpec, came: string, goes: string) {
   const families = ([4, 6] as const).flatMap((family) => {
-    const sets = setLines("closed", image.closed, family);
+    const sets = setLines("closed", spec.closed, family);
     return sets.length === 0 ? [] : [{ family, sets, ip: family === 4 ? "ip" : "ip6" }];
   });
   return {
@@ -68,7 +68,7 @@ function closing(image: NetworkSpec, came: string, goes: string) {
 }
 
 /** Table `guard`. `kernelEsp`: the kernel does ESP itself, so what it protects crosses the uplink like the rest. */
-export function guardText(image: NetworkSpec, kernelEsp: boolean): string {
+export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
   const forward = (body: readonly string[]) => [
     "chain forward {",
     // Before the firewall's own chain.
@@ -82,23 +82,23 @@ export function guardText(image: NetworkSpec, kernelEsp: boolean): string {
     ...body.map((line) => `  ${line}`),
     "}",
   ];
-  if (image.edgeAddress === null)
-    return tableText("inet", "guard", [...input(image), ...forward(["drop"]), ...output([])]);
-  const live = image.tunnels.filter((tunnel) => tunnel.enabled);
+  if (spec.edgeAddress === null)
+    return tableText("inet", "guard", [...input(spec), ...forward(["drop"]), ...output([])]);
+  const live = spec.tunnels.filter((tunnel) => tunnel.enabled);
   const far = join(live.flatMap((tunnel) => tunnel.peerSubnets.map(parseAddresses)));
   const peers = far.map((range) => formatAddresses(4, range)).join(", ");
   const [came, goes] = kernelEsp ? ["meta ipsec missing ", "rt ipsec missing "] : ["", ""];
-  const { cidr } = image.v4;
-  const closed = closing(image, came, goes);
-  const servers = serving(image);
+  const { cidr } = spec.v4;
+  const closed = closing(spec, came, goes);
+  const servers = serving(spec);
   return tableText("inet", "guard", [
     ...(far.length > 0 ? [`set peers { type ipv4_addr; flags interval; elements = { ${peers} }; }`] : []),
     ...closed.sets,
-    ...input(image),
+    ...input(spec),
     ...forward([
       `iifname != "${BRIDGE}" oifname != "${BRIDGE}" drop`,
       ...closed.lines,
-      ...(image.v6 === null ? ["meta nfproto ipv6 drop"] : [`iifname "${UPLINK}" ip6 saddr ${image.v6.cidr} drop`]),
+      ...(spec.v6 === null ? ["meta nfproto ipv6 drop"] : [`iifname "${UPLINK}" ip6 saddr ${spec.v6.cidr} drop`]),
       `iifname "${UPLINK}" ip saddr ${cidr} drop`,
       ...(far.length > 0
         ? [

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Child, type Exec, exec } from "../../exec.ts";
-import { claimHost, holdNames, type Pool } from "./installations.ts";
+import { claimHost, type Pool, requireNames } from "./installations.ts";
 
 const pool = (setting: string, block: string, isChosen = false): Pool => ({ setting, blocks: [block], isChosen });
 const defaults = [pool("BRUME_PUBLIC_POOL", "10.64.0.0/16"), pool("BRUME_SHARED_POOL", "10.63.0.0/16")];
@@ -57,8 +57,8 @@ test("names are one installation's", async (t) => {
   );
   await assert.rejects(claim("-a1", "/var/lib/one"), /BRUME_DATA: process \d+ runs with \/var\/lib\/one already/);
   const names = { exec: host, tag: "-a1", root };
-  assert.throws(() => holdNames({ ...names, dataFolder: "/var/lib/two" }, false), /installation in/);
-  holdNames({ ...names, dataFolder: "/var/lib/one" }, false);
+  assert.throws(() => requireNames({ ...names, dataFolder: "/var/lib/two" }, false), /installation in/);
+  requireNames({ ...names, dataFolder: "/var/lib/one" }, false);
   kill();
   await claim("-a1", "/var/lib/two");
 });

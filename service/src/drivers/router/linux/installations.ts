@@ -153,7 +153,7 @@ function checkPools(pools: readonly Pool[], uses: readonly Use[]): void {
 }
 
 /** Throws when the names belong to another installation. `isService`: also when another service runs with the same data folder. */
-export function holdNames({ exec, tag, dataFolder, root = run }: Names, isService: boolean): void {
+export function requireNames({ exec, tag, dataFolder, root = run }: Names, isService: boolean): void {
   const folder = join(root, prefix + tag);
   const note = readNote(folder);
   if (note === null || !isPresent(exec, tag, note)) return;
@@ -169,16 +169,16 @@ export function holdNames({ exec, tag, dataFolder, root = run }: Names, isServic
 /** Makes names and blocks ours, or throws an error that names the setting to change. */
 export async function claimHost(options: ClaimOptions): Promise<void> {
   const { exec, tag, dataFolder, pools, root = run } = options;
-  holdNames(options, true);
+  requireNames(options, true);
   const folder = join(root, prefix + tag);
   const space = readlinkSync("/proc/self/ns/net");
   const blocks = pools.flatMap((pool) => pool.blocks);
   const write = (note: Note) => {
     mkdirSync(folder, { recursive: true });
     chmodSync(folder, 0o711);
-    const fresh = join(folder, `${fileName}.${process.pid}`);
-    writeFileSync(fresh, `${JSON.stringify(note)}\n`, { mode: 0o600 });
-    renameSync(fresh, join(folder, fileName));
+    const temporary = join(folder, `${fileName}.${process.pid}`);
+    writeFileSync(temporary, `${JSON.stringify(note)}\n`, { mode: 0o600 });
+    renameSync(temporary, join(folder, fileName));
   };
   const before = readNote(folder);
   // Written before the others are read: of two that start at once at least one sees the other.

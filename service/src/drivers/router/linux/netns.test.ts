@@ -3,12 +3,12 @@ import { test } from "node:test";
 import type { NetworkSpec } from "../interface.ts";
 import { namespaceOf, networkOf, portOf, tagOf, uplinkOf } from "../model/name.ts";
 import {
-  arriving,
-  birthLines,
+  arrivingPorts,
+  creationLines,
   finishLines,
   forwardingArguments,
+  hostUplinkLines,
   leavingLines,
-  machineLines,
   moveLines,
   portLines,
   settingArguments,
@@ -16,9 +16,9 @@ import {
   spaceLines,
 } from "./netns.ts";
 import { shapeLines } from "./shape.ts";
-import type { Found, Link } from "./snapshot.ts";
+import type { Link, NamespaceState } from "./snapshot.ts";
 
-const image: NetworkSpec = {
+const spec: NetworkSpec = {
   id: 71,
   generation: 3,
   kind: "public",
@@ -39,7 +39,7 @@ const image: NetworkSpec = {
   dnsForwarders: [],
   closed: [],
 };
-const site = { tag: "x1y", machine: null };
+const site = { tag: "x1y", hostNamespace: null };
 const link = (name: string, spec: Partial<Link> = {}): Link => ({
   name,
   kind: "veth",
@@ -55,7 +55,7 @@ const link = (name: string, spec: Partial<Link> = {}): Link => ({
   received: { packets: 0, bytes: 0 },
   ...spec,
 });
-const found = (links: readonly Link[], spec: Partial<Found> = {}): Found => ({
+const found = (links: readonly Link[], spec: Partial<NamespaceState> = {}): NamespaceState => ({
   links: new Map(links.map((each) => [each.name, each])),
   routes: new Set(),
   rates: new Map(),
@@ -66,7 +66,7 @@ const found = (links: readonly Link[], spec: Partial<Found> = {}): Found => ({
 });
 
 /** Everything of the image as it is when it is in force. */
-const whole = found(
+const complete = found(
   [
     link("lo", { alias: "brume 71 3" }),
     link("br0", { kind: "bridge", addresses: ["10.64.0.9/29", "fd24:1::1/64", "fe80::400:ff:fe00:47/64"] }),
@@ -84,7 +84,7 @@ const whole = found(
       ["p12", 10],
       ["i12", 10],
     ]),
-    settings: new Map(Object.entries(settings(image))),
+    settings: new Map(Object.entries(settings(spec))),
   },
 );
 
@@ -108,11 +108,11 @@ test("names fit, and lead back", () => {
 });
 
 test("a new network, line by line", () => {
-  assert.deepEqual(birthLines(image, site, false), [
+  assert.deepEqual(creationLines(spec, site, false), [
     "netns add brume-x1y-1z",
     "link add bx1yu1z type veth peer name up0 netns brume-x1y-1z",
   ]);
-  assert.deepEqual(spaceLines(image, null), [
+  assert.deepEqual(spaceLines(spec, null), [
     'link set lo alias "brume 71 0"',
     "link set lo up",
     "link add br0 address 06:00:00:00:00:47 mtu 1500 type bridge",
@@ -125,7 +125,7 @@ test("a new network, line by line", () => {
     "route replace default via 169.254.1.1 dev up0 onlink src 10.64.255.2",
     "route replace default via fe80::1 dev up0",
   ]);
-  assert.deepEqual(machineLines(image, site, undefined, null), [
+  assert.deepEqual(hostUplinkLines(spec, site, undefined, null), [
     "addr add 169.254.1.1/32 dev bx1yu1z",
     "addr add fe80::1/64 dev bx1yu1z nodad",
     "link set bx1yu1z up",
@@ -133,8 +133,8 @@ test("a new network, line by line", () => {
     "route add 10.64.0.8/29 via 10.64.255.2 dev bx1yu1z onlink",
     "route add fd24:1::/64 via fe80::2 dev bx1yu1z",
   ]);
-  const coming = arriving(
-    image,
+  const coming = arrivingPorts(
+    spec,
     new Map([
       ["t38", link("t38")],
       ["eth0", link("eth0")],
@@ -144,15 +144,15 @@ test("a new network, line by line", () => {
     coming.map(({ id }) => id),
     [38],
   );
-  assert.deepEqual(moveLines(image, site, coming), ["link set t38 netns brume-x1y-1z name p12"]);
-  assert.deepEqual(portLines(image, null, coming), [
+  assert.deepEqual(moveLines(spec, site, coming), ["link set t38 netns brume-x1y-1z name p12"]);
+  assert.deepEqual(portLines(spec, null, coming), [
     "link set p12 mtu 1500",
     "link set p12 master br0",
     "link set p12 type bridge_slave isolated off",
     "link add i12 type ifb",
     "link set i12 up",
   ]);
-  assert.deepEqual(shapeLines(image, null, new Set([38])), [
+  assert.deepEqual(shapeLines(spec, null, new Set([38])), [
     "qdisc replace dev up0 root tbf rate 100mbit burst 125000 latency 50ms",
     "qdisc replace dev br0 root tbf rate 100mbit burst 125000 latency 50ms",
     "qdisc replace dev p12 root tbf rate 10mbit burst 20000 latency 50ms",
@@ -160,96 +160,96 @@ test("a new network, line by line", () => {
     "filter replace dev p12 parent ffff: protocol all prio 1 handle 800::800 u32 match u32 0 0 action mirred egress redirect dev i12",
     "qdisc replace dev i12 root tbf rate 10mbit burst 20000 latency 50ms",
   ]);
-  assert.deepEqual(finishLines(image, null, coming), ["link set p12 up", 'link set lo alias "brume 71 3"']);
-  assert.equal(settingArguments(image, null).length, Object.keys(settings(image)).length);
+  assert.deepEqual(finishLines(spec, null, coming), ["link set p12 up", 'link set lo alias "brume 71 3"']);
+  assert.equal(settingArguments(spec, null).length, Object.keys(settings(spec)).length);
 });
 
-test("a network that is whole needs nothing", () => {
-  assert.deepEqual(spaceLines(image, whole), []);
-  assert.deepEqual(portLines(image, whole, []), []);
-  assert.deepEqual(leavingLines(image, whole, []), []);
-  assert.deepEqual(shapeLines(image, whole, new Set()), []);
-  assert.deepEqual(finishLines(image, whole, []), []);
-  assert.deepEqual(settingArguments(image, whole), []);
+test("a network that is complete needs nothing", () => {
+  assert.deepEqual(spaceLines(spec, complete), []);
+  assert.deepEqual(portLines(spec, complete, []), []);
+  assert.deepEqual(leavingLines(spec, complete, []), []);
+  assert.deepEqual(shapeLines(spec, complete, new Set()), []);
+  assert.deepEqual(finishLines(spec, complete, []), []);
+  assert.deepEqual(settingArguments(spec, complete), []);
   const uplink = link("bx1yu1z", { addresses: ["169.254.1.1/32", "fe80::1/64", "fe80::77/64"] });
   const routes = new Set([
     "10.64.255.2 dev bx1yu1z",
     "10.64.0.8/29 via 10.64.255.2 dev bx1yu1z",
     "fd24:1::/64 via fe80::2 dev bx1yu1z",
   ]);
-  assert.deepEqual(machineLines(image, site, uplink, routes), []);
+  assert.deepEqual(hostUplinkLines(spec, site, uplink, routes), []);
 });
 
 test("a route that is lost comes back, one of another device is not taken", () => {
   const uplink = link("bx1yu1z", { addresses: ["169.254.1.1/32", "fe80::1/64"] });
-  assert.deepEqual(machineLines(image, site, uplink, new Set(["default via 198.18.0.2 dev w0"])), [
+  assert.deepEqual(hostUplinkLines(spec, site, uplink, new Set(["default via 198.18.0.2 dev w0"])), [
     "route replace 10.64.255.2/32 dev bx1yu1z",
     "route replace 10.64.0.8/29 via 10.64.255.2 dev bx1yu1z onlink",
     "route replace fd24:1::/64 via fe80::2 dev bx1yu1z",
   ]);
   for (const foreign of ["10.64.255.2 dev babcu1", "10.64.0.8/29 via 10.9.9.9 dev eth0", "fd24:1::/64 dev eth0"])
-    assert.throws(() => machineLines(image, site, uplink, new Set([foreign])), {
+    assert.throws(() => hostUplinkLines(spec, site, uplink, new Set([foreign])), {
       message: `the host has another route to the network: ${foreign}`,
     });
 });
 
 test("ports go, their limits go, and others stay", () => {
-  const without = { ...image, ports: image.ports.slice(1) };
-  assert.deepEqual(leavingLines(without, whole, []), ["link del p12"]);
-  assert.deepEqual(finishLines(without, whole, []), ["link del i12"]);
-  const unlimited = { ...image, bandwidth: null, ports: image.ports.map((port) => ({ ...port, bandwidth: null })) };
-  assert.deepEqual(shapeLines(unlimited, whole, new Set()), [
+  const without = { ...spec, ports: spec.ports.slice(1) };
+  assert.deepEqual(leavingLines(without, complete, []), ["link del p12"]);
+  assert.deepEqual(finishLines(without, complete, []), ["link del i12"]);
+  const unlimited = { ...spec, bandwidth: null, ports: spec.ports.map((port) => ({ ...port, bandwidth: null })) };
+  assert.deepEqual(shapeLines(unlimited, complete, new Set()), [
     "qdisc del dev up0 root",
     "qdisc del dev br0 root",
     "qdisc del dev p12 root",
     "qdisc del dev p12 ingress",
   ]);
   // A server that was started anew brings a new device of the old name.
-  assert.deepEqual(leavingLines(image, whole, image.ports.slice(0, 1)), ["link del p12"]);
+  assert.deepEqual(leavingLines(spec, complete, spec.ports.slice(0, 1)), ["link del p12"]);
 });
 
 test("what differs is put right, and only that", () => {
   const other = found(
-    [...whole.links.values()].map((each) =>
+    [...complete.links.values()].map((each) =>
       each.name === "br0" ? { ...each, addresses: ["10.64.0.1/29"], up: false } : each,
     ),
-    { ...whole, links: whole.links, settings: new Map([...whole.settings, ["net.ipv4.ip_forward", "0"]]) },
+    { ...complete, links: complete.links, settings: new Map([...complete.settings, ["net.ipv4.ip_forward", "0"]]) },
   );
   const damaged = {
-    ...whole,
+    ...complete,
     links: new Map([
-      ...whole.links,
+      ...complete.links,
       ["br0", link("br0", { kind: "bridge", addresses: ["10.64.0.1/29", "fd24:1::1/64"], up: false })],
     ]),
   };
-  assert.deepEqual(spaceLines(image, damaged), [
+  assert.deepEqual(spaceLines(spec, damaged), [
     "addr del 10.64.0.1/29 dev br0",
     "addr add 10.64.0.9/29 dev br0",
     "link set br0 up",
   ]);
-  assert.deepEqual(settingArguments(image, other), ["net.ipv4.ip_forward=1"]);
+  assert.deepEqual(settingArguments(spec, other), ["net.ipv4.ip_forward=1"]);
   // A name that this kernel does not know is not set again and again.
-  assert.deepEqual(settingArguments(image, { ...whole, settings: new Map() }), []);
+  assert.deepEqual(settingArguments(spec, { ...complete, settings: new Map() }), []);
 });
 
 test("a private network has no uplink, and speaks only as its DHCP server", () => {
   const inner: NetworkSpec = {
-    ...image,
+    ...spec,
     kind: "private",
     edgeAddress: null,
     v6: null,
     v4: { cidr: "172.16.0.0/24", gateway: null },
   };
-  assert.deepEqual(birthLines(inner, site, false), ["netns add brume-x1y-1z"]);
+  assert.deepEqual(creationLines(inner, site, false), ["netns add brume-x1y-1z"]);
   assert.deepEqual(spaceLines(inner, null).slice(3), ["addr add 169.254.1.1/32 dev br0", "link set br0 up"]);
-  assert.deepEqual(machineLines(inner, site, undefined, new Set()), []);
+  assert.deepEqual(hostUplinkLines(inner, site, undefined, new Set()), []);
   assert.deepEqual(forwardingArguments(inner, new Map(), ["eth0"]), []);
   assert.equal(settings(inner)["net.ipv4.ip_forward"], "0");
 });
 
 test("shared networks keep their ports apart", () => {
-  const shared: NetworkSpec = { ...image, kind: "shared" };
-  assert.deepEqual(portLines(shared, whole, []), [
+  const shared: NetworkSpec = { ...spec, kind: "shared" };
+  assert.deepEqual(portLines(shared, complete, []), [
     "link set p12 type bridge_slave isolated on",
     "link set p13 type bridge_slave isolated on",
   ]);
@@ -261,10 +261,10 @@ test("a machine that begins to forward IPv6 goes on listening to its own router"
     ["net.ipv4.ip_forward", "1"],
     ["net.ipv6.conf.all.forwarding", "0"],
   ]);
-  assert.deepEqual(forwardingArguments(image, off, ["lo", "eth0"]), [
+  assert.deepEqual(forwardingArguments(spec, off, ["lo", "eth0"]), [
     "net/ipv6/conf/lo/accept_ra=2",
     "net/ipv6/conf/eth0/accept_ra=2",
     "net.ipv6.conf.all.forwarding=1",
   ]);
-  assert.deepEqual(forwardingArguments({ ...image, v6: null }, new Map(), ["eth0"]), ["net.ipv4.ip_forward=1"]);
+  assert.deepEqual(forwardingArguments({ ...spec, v6: null }, new Map(), ["eth0"]), ["net.ipv4.ip_forward=1"]);
 });

@@ -5,13 +5,13 @@
 import { prefixLength } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { BRIDGE, intakeOf, NEXT_HOP, NEXT_HOP6, namespaceOf, portOf, text36, UPLINK, uplinkOf } from "../model/name.ts";
-import { type Found, type Link, markText, readMark } from "./snapshot.ts";
+import { type Link, markText, type NamespaceState, readMark } from "./snapshot.ts";
 
 /** Where a network is to be, and what the machine calls it. */
 export interface Site {
   readonly tag: string;
   /** Namespace that plays the machine in tests; null: the machine itself. */
-  readonly machine: string | null;
+  readonly hostNamespace: string | null;
 }
 
 /** The bridge keeps its address when ports come and go, so servers need not ask again who their gateway is. */
@@ -21,15 +21,15 @@ function bridgeMac(network: number): string {
 }
 
 /** What the bridge answers to. A private network has only what its DHCP server speaks from. */
-function bridgeAddresses(image: NetworkSpec): string[] {
-  const { v4, v6 } = image;
-  if (image.edgeAddress === null) return image.dhcp.enabled ? [`${NEXT_HOP}/32`] : [];
+function bridgeAddresses(spec: NetworkSpec): string[] {
+  const { v4, v6 } = spec;
+  if (spec.edgeAddress === null) return spec.dhcp.enabled ? [`${NEXT_HOP}/32`] : [];
   return [v4, ...(v6 === null ? [] : [v6])].map(({ cidr, gateway }) => `${gateway}/${prefixLength(cidr)}`);
 }
 
-function uplinkAddresses(image: NetworkSpec): string[] {
-  if (image.edgeAddress === null) return [];
-  return [`${image.edgeAddress}/32`, ...(image.v6 === null ? [] : ["fe80::2/64"])];
+function uplinkAddresses(spec: NetworkSpec): string[] {
+  if (spec.edgeAddress === null) return [];
+  return [`${spec.edgeAddress}/32`, ...(spec.v6 === null ? [] : ["fe80::2/64"])];
 }
 
 /** Addresses that the kernel gives by itself, and that nobody wished away. */
@@ -52,36 +52,35 @@ const up = (device: string, link: Link | undefined): string[] => (link?.up ? [] 
 export const aliasLine = (mark: string): string => `link set lo alias "${mark}"`;
 
 /** Lines for the namespace, without its ports. `found: null`: it is empty but for `lo` and the uplink. */
-export function spaceLines(image: NetworkSpec, found: Found | null): string[] {
+export function spaceLines(spec: NetworkSpec, found: NamespaceState | null): string[] {
   const link = (name: string) => found?.links.get(name);
   const bridge = link(BRIDGE);
-  const lines = [...(found === null ? [aliasLine(markText(image.id, 0))] : []), ...up("lo", link("lo"))];
-  if (bridge === undefined)
-    lines.push(`link add ${BRIDGE} address ${bridgeMac(image.id)} mtu ${image.mtu} type bridge`);
-  else if (bridge.mtu !== image.mtu) lines.push(`link set ${BRIDGE} mtu ${image.mtu}`);
-  lines.push(...addressLines(BRIDGE, bridgeAddresses(image), bridge), ...up(BRIDGE, bridge));
-  if (image.edgeAddress === null) return lines;
-  lines.push(...addressLines(UPLINK, uplinkAddresses(image), link(UPLINK)), ...up(UPLINK, link(UPLINK)));
+  const lines = [...(found === null ? [aliasLine(markText(spec.id, 0))] : []), ...up("lo", link("lo"))];
+  if (bridge === undefined) lines.push(`link add ${BRIDGE} address ${bridgeMac(spec.id)} mtu ${spec.mtu} type bridge`);
+  else if (bridge.mtu !== spec.mtu) lines.push(`link set ${BRIDGE} mtu ${spec.mtu}`);
+  lines.push(...addressLines(BRIDGE, bridgeAddresses(spec), bridge), ...up(BRIDGE, bridge));
+  if (spec.edgeAddress === null) return lines;
+  lines.push(...addressLines(UPLINK, uplinkAddresses(spec), link(UPLINK)), ...up(UPLINK, link(UPLINK)));
   if (!found?.routes.has(`default via ${NEXT_HOP} dev ${UPLINK}`))
-    lines.push(`route replace default via ${NEXT_HOP} dev ${UPLINK} onlink src ${image.edgeAddress}`);
-  if (image.v6 !== null && !found?.routes.has(`default via ${NEXT_HOP6} dev ${UPLINK}`))
+    lines.push(`route replace default via ${NEXT_HOP} dev ${UPLINK} onlink src ${spec.edgeAddress}`);
+  if (spec.v6 !== null && !found?.routes.has(`default via ${NEXT_HOP6} dev ${UPLINK}`))
     lines.push(`route replace default via ${NEXT_HOP6} dev ${UPLINK}`);
   return lines;
 }
 
 /** Settings of the namespace's kernel. Where a name is unknown (no bridge filter, no IPv6) its effect is there anyway. */
-export function settings(image: NetworkSpec): Record<string, string> {
-  const edge = image.edgeAddress !== null;
+export function settings(spec: NetworkSpec): Record<string, string> {
+  const edge = spec.edgeAddress !== null;
   return {
     "net.ipv4.ip_forward": edge ? "1" : "0",
-    "net.ipv6.conf.all.disable_ipv6": image.v6 === null ? "1" : "0",
-    "net.ipv6.conf.all.forwarding": edge && image.v6 !== null ? "1" : "0",
+    "net.ipv6.conf.all.disable_ipv6": spec.v6 === null ? "1" : "0",
+    "net.ipv6.conf.all.forwarding": edge && spec.v6 !== null ? "1" : "0",
     // The lock and the guard do what a reverse path filter would, and know tunnels.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.all.send_redirects": "0",
     [`net.ipv4.conf.${BRIDGE}.send_redirects`]: "0",
     // Shared: ports do not hear each other, so the edge answers for the neighbours and takes their packets through its rules.
-    [`net.ipv4.conf.${BRIDGE}.proxy_arp_pvlan`]: image.kind === "shared" ? "1" : "0",
+    [`net.ipv4.conf.${BRIDGE}.proxy_arp_pvlan`]: spec.kind === "shared" ? "1" : "0",
     // Frames between two servers of one network are not the firewall's business.
     "net.bridge.bridge-nf-call-iptables": "0",
     "net.bridge.bridge-nf-call-ip6tables": "0",
@@ -91,8 +90,8 @@ export function settings(image: NetworkSpec): Record<string, string> {
 }
 
 /** `sysctl` arguments for what differs. */
-export function settingArguments(image: NetworkSpec, found: Found | null): string[] {
-  const wanted = Object.entries(settings(image));
+export function settingArguments(spec: NetworkSpec, found: NamespaceState | null): string[] {
+  const wanted = Object.entries(settings(spec));
   const differing = wanted.filter(([name, value]) => {
     const present = found?.settings.get(name);
     return found === null || (present !== undefined && present !== value);
@@ -101,12 +100,12 @@ export function settingArguments(image: NetworkSpec, found: Found | null): strin
 }
 
 /** Those that come before the addresses: where IPv6 was off until now, the kernel takes none of it. */
-export const earlyArguments = (image: NetworkSpec, found: Found): string[] =>
-  settingArguments(image, found).filter((argument) => argument === "net.ipv6.conf.all.disable_ipv6=0");
+export const earlyArguments = (spec: NetworkSpec, found: NamespaceState): string[] =>
+  settingArguments(spec, found).filter((argument) => argument === "net.ipv6.conf.all.disable_ipv6=0");
 
 /** Ports to be taken in, by their device on the machine; a new device of the same name replaces what is there. */
-export function arriving(image: NetworkSpec, machine: ReadonlyMap<string, Link>): NetworkSpec["ports"] {
-  return image.ports.filter((port) => machine.has(port.device));
+export function arrivingPorts(spec: NetworkSpec, hostNamespace: ReadonlyMap<string, Link>): NetworkSpec["ports"] {
+  return spec.ports.filter((port) => hostNamespace.has(port.device));
 }
 
 const isPort = (name: string): boolean => /^p[0-9a-z]+$/.test(name);
@@ -114,22 +113,22 @@ const isPort = (name: string): boolean => /^p[0-9a-z]+$/.test(name);
 const isIntake = (link: Link): boolean => link.kind === "ifb" && /^i[0-9a-z]+$/.test(link.name);
 
 /** Ports that are to go: nobody wants them, or their successor waits. Before the lock forgets them. */
-export function leavingLines(image: NetworkSpec, found: Found, coming: NetworkSpec["ports"]): string[] {
-  const stay = new Set(image.ports.filter((port) => !coming.includes(port)).map(({ id }) => portOf(id)));
+export function leavingLines(spec: NetworkSpec, found: NamespaceState, coming: NetworkSpec["ports"]): string[] {
+  const stay = new Set(spec.ports.filter((port) => !coming.includes(port)).map(({ id }) => portOf(id)));
   return [...found.links.keys()].filter((name) => isPort(name) && !stay.has(name)).map((name) => `link del ${name}`);
 }
 
 /** Puts ports on the bridge, still down. */
-export function portLines(image: NetworkSpec, found: Found | null, coming: NetworkSpec["ports"]): string[] {
+export function portLines(spec: NetworkSpec, found: NamespaceState | null, coming: NetworkSpec["ports"]): string[] {
   const lines: string[] = [];
-  for (const port of image.ports) {
+  for (const port of spec.ports) {
     const name = portOf(port.id);
-    const fresh = coming.includes(port);
-    const link = fresh ? undefined : found?.links.get(name);
-    if (!fresh && link === undefined) continue;
-    if (link?.mtu !== image.mtu) lines.push(`link set ${name} mtu ${image.mtu}`);
+    const isNew = coming.includes(port);
+    const link = isNew ? undefined : found?.links.get(name);
+    if (!isNew && link === undefined) continue;
+    if (link?.mtu !== spec.mtu) lines.push(`link set ${name} mtu ${spec.mtu}`);
     if (link?.master !== BRIDGE) lines.push(`link set ${name} master ${BRIDGE}`);
-    const isolated = image.kind === "shared";
+    const isolated = spec.kind === "shared";
     if (link?.master !== BRIDGE || link.isolated !== isolated)
       lines.push(`link set ${name} type bridge_slave isolated ${isolated ? "on" : "off"}`);
     const intake = found?.links.get(intakeOf(port.id));
@@ -141,29 +140,29 @@ export function portLines(image: NetworkSpec, found: Found | null, coming: Netwo
 }
 
 /** The last lines: ports begin to work, what served none any more goes, and the mark says that the image is in force. */
-export function finishLines(image: NetworkSpec, found: Found | null, coming: NetworkSpec["ports"]): string[] {
+export function finishLines(spec: NetworkSpec, found: NamespaceState | null, coming: NetworkSpec["ports"]): string[] {
   const inForce = found === null ? 0 : readMark(found).generation;
-  const limited = new Set(image.ports.filter((port) => port.bandwidth !== null).map(({ id }) => intakeOf(id)));
-  const ports = image.ports.flatMap((port) => {
+  const limited = new Set(spec.ports.filter((port) => port.bandwidth !== null).map(({ id }) => intakeOf(id)));
+  const ports = spec.ports.flatMap((port) => {
     const link = found?.links.get(portOf(port.id));
     if (coming.includes(port)) return up(portOf(port.id), undefined);
     return link === undefined ? [] : up(link.name, link);
   });
   const links = [...(found?.links.values() ?? [])];
   const idle = links.filter((link) => isIntake(link) && !limited.has(link.name)).map(({ name }) => `link del ${name}`);
-  const mark = inForce === image.generation ? [] : [aliasLine(markText(image.id, image.generation))];
+  const mark = inForce === spec.generation ? [] : [aliasLine(markText(spec.id, spec.generation))];
   return [...ports, ...idle, ...mark];
 }
 
 /** Moves the devices in. */
-export function moveLines(image: NetworkSpec, site: Site, coming: NetworkSpec["ports"]): string[] {
-  const space = namespaceOf(site.tag, image.id);
+export function moveLines(spec: NetworkSpec, site: Site, coming: NetworkSpec["ports"]): string[] {
+  const space = namespaceOf(site.tag, spec.id);
   return coming.map((port) => `link set ${port.device} netns ${space} name ${portOf(port.id)}`);
 }
 
 /** Moves the devices out again, under the names by which they came. */
-export const returnLines = (image: NetworkSpec, { machine }: Site): string[] =>
-  image.ports.map(({ id, device }) => `link set ${portOf(id)} netns ${machine ?? process.pid} name ${device}`);
+export const returnLines = (spec: NetworkSpec, { hostNamespace }: Site): string[] =>
+  spec.ports.map(({ id, device }) => `link set ${portOf(id)} netns ${hostNamespace ?? process.pid} name ${device}`);
 
 /**
  * A route to the network over its uplink. Throws where another device has one: if both installations replaced it, packets would go
@@ -178,15 +177,15 @@ function routeLines(uplink: string, routes: ReadonlySet<string> | null, destinat
 }
 
 /** The machine's end of the uplink, and its routes to the network. `routes`: null for an uplink that was just made. */
-export function machineLines(
-  image: NetworkSpec,
+export function hostUplinkLines(
+  spec: NetworkSpec,
   site: Site,
   link: Link | undefined,
   routes: ReadonlySet<string> | null,
 ): string[] {
-  const { edgeAddress, v4, v6 } = image;
+  const { edgeAddress, v4, v6 } = spec;
   if (edgeAddress === null) return [];
-  const uplink = uplinkOf(site.tag, image.id);
+  const uplink = uplinkOf(site.tag, spec.id);
   const wanted = [`${NEXT_HOP}/32`, ...(v6 === null ? [] : [`${NEXT_HOP6}/64`])];
   return [
     ...addressLines(uplink, wanted, link),
@@ -202,7 +201,7 @@ const neighbours = { gc_thresh1: 4096, gc_thresh2: 8192, gc_thresh3: 16_384 } as
 const neighbourSettings = ["ipv4", "ipv6"].flatMap((family) =>
   Object.entries(neighbours).map(([name, value]) => ({ name: `net.${family}.neigh.default.${name}`, value })),
 );
-export const machineSettings = [
+export const hostSettings = [
   "net.ipv4.ip_forward",
   "net.ipv6.conf.all.forwarding",
   ...neighbourSettings.map(({ name }) => name),
@@ -213,31 +212,31 @@ export const machineSettings = [
  * on it by then. A machine that forwards IPv6 no longer listens to its own router, unless its links are told to.
  */
 export function forwardingArguments(
-  image: NetworkSpec,
+  spec: NetworkSpec,
   present: ReadonlyMap<string, string>,
   links: readonly string[],
 ): string[] {
-  if (image.edgeAddress === null) return [];
+  if (spec.edgeAddress === null) return [];
   const larger = neighbourSettings.filter(({ name, value }) => Number(present.get(name) ?? value) < value);
   const listen = links.map((link) => `net/ipv6/conf/${link}/accept_ra=2`);
   return [
     ...larger.map(({ name, value }) => `${name}=${value}`),
     ...(present.get("net.ipv4.ip_forward") === "1" ? [] : ["net.ipv4.ip_forward=1"]),
-    ...(image.v6 === null || present.get("net.ipv6.conf.all.forwarding") === "1"
+    ...(spec.v6 === null || present.get("net.ipv6.conf.all.forwarding") === "1"
       ? []
       : [...listen, "net.ipv6.conf.all.forwarding=1"]),
   ];
 }
 
 /** Lines for the machine that make the namespace and its uplink. */
-export function birthLines(image: NetworkSpec, site: Site, space: boolean): string[] {
-  const name = namespaceOf(site.tag, image.id);
+export function creationLines(spec: NetworkSpec, site: Site, space: boolean): string[] {
+  const name = namespaceOf(site.tag, spec.id);
   return [
     ...(space ? [] : [`netns add ${name}`]),
-    ...(image.edgeAddress === null
+    ...(spec.edgeAddress === null
       ? []
       : [
-          `link add ${uplinkOf(site.tag, image.id)} ${site.machine === null ? "" : `netns ${site.machine} `}type veth peer name ${UPLINK} netns ${name}`,
+          `link add ${uplinkOf(site.tag, spec.id)} ${site.hostNamespace === null ? "" : `netns ${site.hostNamespace} `}type veth peer name ${UPLINK} netns ${name}`,
         ]),
   ];
 }

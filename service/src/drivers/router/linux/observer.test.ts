@@ -47,14 +47,14 @@ function createMachine(count: number) {
   const observer = createObserver({
     exec: own,
     tag,
-    machine: null,
+    hostNamespace: null,
     capabilities: { dhcp: true } as Capabilities,
     tunnels: [],
     now: () => 0,
     networks: () => ids.map((network) => ({ network, space: namespaceOf(tag, network) })),
     isGuarded: async () => true,
     dhcpRuns: () => true,
-    heldPorts: () => [],
+    occupiedPorts: () => [],
   });
   const spec = (id: number) => image({ id, ports: id === count ? [port(9, "10.64.0.10")] : [] });
   for (const id of ids) observer.know(spec(id), "1");
@@ -65,7 +65,7 @@ function createMachine(count: number) {
     /** Looks, and tells how many namespaces were visited for their rules. */
     async look() {
       const { networks } = await observer.observe();
-      const missing = networks.filter(({ whole }) => !whole).map(({ id }) => id);
+      const missing = networks.filter(({ complete }) => !complete).map(({ id }) => id);
       return { networks, missing, visits: asked.filter((line) => line.includes(" nft ")).length };
     },
   };

@@ -17,7 +17,7 @@ import type {
 import { BRIDGE, portOf, text36, UPLINK, uplinkOf, uplinkPrefix } from "../model/name.ts";
 import { activeOf, countersOf, kinds } from "../nft/swap.ts";
 import type { Capabilities } from "./detect.ts";
-import { type Found, type Link, lookLines, readMark, readSnapshot } from "./snapshot.ts";
+import { type Link, type NamespaceState, readMark, readSnapshot, snapshotLines } from "./snapshot.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
 interface Place {
@@ -28,7 +28,7 @@ interface Place {
 export interface ObserverOptions {
   readonly exec: Exec;
   readonly tag: string;
-  readonly machine: string | null;
+  readonly hostNamespace: string | null;
   readonly capabilities: Capabilities;
   readonly tunnels: readonly TunnelEngine[];
   readonly now: () => number;
@@ -36,13 +36,13 @@ export interface ObserverOptions {
   readonly networks: () => readonly Place[];
   /** Guests reach nothing of the host. */
   readonly isGuarded: () => Promise<boolean>;
-  readonly dhcpRuns: (image: NetworkSpec) => boolean;
-  readonly heldPorts: (network: number) => readonly number[];
+  readonly dhcpRuns: (spec: NetworkSpec) => boolean;
+  readonly occupiedPorts: (network: number) => readonly number[];
 }
 
 export interface Observer {
   /** What was applied, so that it is known what is missing. `firewall`: the digest of its text. */
-  know(image: NetworkSpec, firewall: string): void;
+  know(spec: NetworkSpec, firewall: string): void;
   forget(network: number): void;
   observe(network?: number): Promise<RouterStatus>;
 }
@@ -57,15 +57,15 @@ interface Hits {
   readonly counts: readonly RuleCount[];
 }
 
-function ruleCounts(found: Found): Count[] {
+function ruleCounts(found: NamespaceState): Count[] {
   const counters = countersOf(found, "edge");
   const counts: Count[] = [];
   for (let number = 1; counters?.has(`r${number}`); number++) counts.push(counters.get(`r${number}`) ?? nothing);
   return counts;
 }
 
-function portStatus(image: NetworkSpec | undefined, found: Found): PortStatus[] {
-  const known = new Map(image?.ports.map(({ id }) => [portOf(id), id]));
+function portStatus(spec: NetworkSpec | undefined, found: NamespaceState): PortStatus[] {
+  const known = new Map(spec?.ports.map(({ id }) => [portOf(id), id]));
   const bridged = [...found.links.values()].filter((link) => link.master === BRIDGE);
   const names = new Set([...known.keys(), ...bridged.map(({ name }) => name)]);
   return [...names].map((name) => {
@@ -82,15 +82,15 @@ function portStatus(image: NetworkSpec | undefined, found: Found): PortStatus[] 
 }
 
 export function createObserver(options: ObserverOptions): Observer {
-  const { exec, machine, tunnels, tag } = options;
-  const applied = new Map<number, { readonly image: NetworkSpec; readonly firewall: string }>();
+  const { exec, hostNamespace, tunnels, tag } = options;
+  const applied = new Map<number, { readonly spec: NetworkSpec; readonly firewall: string }>();
   const hits = new Map<number, Hits>();
   /** As each was at its last visit since it was applied. */
-  const seen = new Map<number, Found>();
+  const seen = new Map<number, NamespaceState>();
   /** Whose turn it was last. */
   let turn = 0;
 
-  function rules(network: number, found: Found): readonly RuleCount[] {
+  function rules(network: number, found: NamespaceState): readonly RuleCount[] {
     const digest = activeOf(found, "edge")?.digest ?? "";
     const before = hits.get(network);
     const counts = ruleCounts(found).map((count, index): RuleCount => {
@@ -103,13 +103,18 @@ export function createObserver(options: ObserverOptions): Observer {
     return counts;
   }
 
-  function missing(network: number, found: Found, machineLinks: ReadonlyMap<string, Link>, guarded: boolean): string[] {
+  function missing(
+    network: number,
+    found: NamespaceState,
+    hostLinks: ReadonlyMap<string, Link>,
+    guarded: boolean,
+  ): string[] {
     const known = applied.get(network);
-    const edge = known === undefined ? found.links.has(UPLINK) : known.image.edgeAddress !== null;
-    const joined = found.links.get(UPLINK)?.up === true && machineLinks.get(uplinkOf(tag, network))?.up === true;
+    const edge = known === undefined ? found.links.has(UPLINK) : known.spec.edgeAddress !== null;
+    const joined = found.links.get(UPLINK)?.up === true && hostLinks.get(uplinkOf(tag, network))?.up === true;
     const tables = kinds.filter((table) => activeOf(found, table) === null);
     const other = known !== undefined && !tables.includes("edge") && activeOf(found, "edge")?.digest !== known.firewall;
-    const served = known === undefined || !options.capabilities.dhcp || options.dhcpRuns(known.image);
+    const served = known === undefined || !options.capabilities.dhcp || options.dhcpRuns(known.spec);
     return [
       ...(readMark(found).generation === 0 ? ["mark"] : []),
       ...(found.links.get(BRIDGE)?.up === true ? [] : ["bridge"]),
@@ -122,9 +127,18 @@ export function createObserver(options: ObserverOptions): Observer {
   }
 
   /** Lines of `ip` for the machine, then those for namespaces. */
-  async function run(onMachine: string, visits: readonly string[]): Promise<readonly Found[]> {
-    const argv = ["ip", ...(machine === null ? [] : ["-n", machine]), "-j", "-s", "-d", "-force", "-batch", "-"];
-    const stdin = [onMachine, ...visits].map((line) => `${line}\n`).join("");
+  async function run(onHost: string, visits: readonly string[]): Promise<readonly NamespaceState[]> {
+    const argv = [
+      "ip",
+      ...(hostNamespace === null ? [] : ["-n", hostNamespace]),
+      "-j",
+      "-s",
+      "-d",
+      "-force",
+      "-batch",
+      "-",
+    ];
+    const stdin = [onHost, ...visits].map((line) => `${line}\n`).join("");
     return readSnapshot(await exec.run(argv, { stdin, codes: [0, 1], timeout: 60_000 }));
   }
 
@@ -135,19 +149,19 @@ export function createObserver(options: ObserverOptions): Observer {
     const next = new Set(isAll ? places : [...later, ...places].slice(0, VISITS));
     turn = isAll ? turn : ([...next].at(-1)?.network ?? 0);
     const desired = new Map(applied);
-    const networks = new Map<number, Found>();
+    const networks = new Map<number, NamespaceState>();
     const visits = places.flatMap((place) => {
-      const [links = "", ...rest] = lookLines(place.space, false);
+      const [links = "", ...rest] = snapshotLines(place.space, false);
       const known = seen.get(place.network);
       if (known === undefined || next.has(place)) return [links, ...rest];
       networks.set(place.network, known);
-      return portStatus(applied.get(place.network)?.image, known).length > 0 ? [links] : [];
+      return portStatus(applied.get(place.network)?.spec, known).length > 0 ? [links] : [];
     });
     const found = await run(only === undefined ? "addr show" : `addr show dev ${uplinkOf(tag, only)}`, visits);
-    const machineLinks = new Map<string, Link>();
+    const hostLinks = new Map<string, Link>();
     for (const one of found) {
       const { network } = readMark(one);
-      if (network === null) for (const [name, link] of one.links) machineLinks.set(name, link);
+      if (network === null) for (const [name, link] of one.links) hostLinks.set(name, link);
       else {
         const known = networks.get(network);
         const now = known === undefined ? one : { ...known, links: one.links };
@@ -156,13 +170,13 @@ export function createObserver(options: ObserverOptions): Observer {
         if (applied.get(network) === desired.get(network)) seen.set(network, now);
       }
     }
-    return { machineLinks, networks };
+    return { hostLinks, networks };
   }
 
   /** What a network left on the machine whose namespace is gone. */
-  function strays(machineLinks: ReadonlyMap<string, Link>): number[] {
+  function strays(hostLinks: ReadonlyMap<string, Link>): number[] {
     const prefix = uplinkPrefix(tag);
-    const ends = [...machineLinks.keys()]
+    const ends = [...hostLinks.keys()]
       .filter((name) => name.startsWith(prefix))
       .map((name) => name.slice(prefix.length));
     return ends
@@ -173,26 +187,26 @@ export function createObserver(options: ObserverOptions): Observer {
   const absent = (id: number): NetworkStatus => ({
     id,
     generation: 0,
-    whole: false,
+    complete: false,
     missing: ["namespace"],
     rules: [],
     rest: nothing,
     spoofed: nothing,
-    crowded: nothing,
+    overLimit: nothing,
     ports: [],
     tunnels: [],
-    heldPorts: [],
+    occupiedPorts: [],
     sent: nothing,
     received: nothing,
   });
 
   return {
-    know(image, firewall) {
-      const before = applied.get(image.id);
+    know(spec, firewall) {
+      const before = applied.get(spec.id);
       // Loaded just now, so whatever it will have counted was counted since.
-      if (before !== undefined && before.firewall !== firewall) hits.set(image.id, { digest: firewall, counts: [] });
-      applied.set(image.id, { image, firewall });
-      seen.delete(image.id);
+      if (before !== undefined && before.firewall !== firewall) hits.set(spec.id, { digest: firewall, counts: [] });
+      applied.set(spec.id, { spec, firewall });
+      seen.delete(spec.id);
     },
     forget(network) {
       applied.delete(network);
@@ -204,7 +218,7 @@ export function createObserver(options: ObserverOptions): Observer {
         .networks()
         .filter(({ network }) => only === undefined || network === only)
         .sort((one, other) => one.network - other.network);
-      const [{ machineLinks: links, networks: found }, guarded, ...engines] = await Promise.all([
+      const [{ hostLinks: links, networks: found }, guarded, ...engines] = await Promise.all([
         visit(networks, only),
         options.isGuarded(),
         ...tunnels.map((engine) => engine.observe(only === undefined ? undefined : networks[0]?.space)),
@@ -219,15 +233,15 @@ export function createObserver(options: ObserverOptions): Observer {
         return {
           id,
           generation: readMark(one).generation,
-          whole: gone.length === 0,
+          complete: gone.length === 0,
           missing: gone,
           rules: rules(id, one),
           rest: countersOf(one, "edge")?.get("rest") ?? nothing,
           spoofed: countersOf(one, "lock")?.get("spoofed") ?? nothing,
-          crowded: countersOf(one, "flows")?.get("crowded") ?? nothing,
-          ports: portStatus(applied.get(id)?.image, one),
+          overLimit: countersOf(one, "flows")?.get("crowded") ?? nothing,
+          ports: portStatus(applied.get(id)?.spec, one),
           tunnels: states.toSorted((a, b) => a.id - b.id),
-          heldPorts: options.heldPorts(id),
+          occupiedPorts: options.occupiedPorts(id),
           sent: uplink?.sent ?? nothing,
           received: uplink?.received ?? nothing,
         };

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NetworkSpec } from "../interface.ts";
 import { activeOf } from "../nft/swap.ts";
-import { dnsmasqArguments, hostLines, keepLeases } from "./dhcp.ts";
-import { lookLines, markText, readMark, readSnapshot, tally } from "./snapshot.ts";
+import { dnsmasqArguments, filterLeases, hostLines } from "./dhcp.ts";
+import { countVerdicts, markText, readMark, readSnapshot, snapshotLines } from "./snapshot.ts";
 
 /** As iproute2 6.1 and nftables 1.0.6 print it, shortened. */
 const output = `[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK","UP","LOWER_UP"],"mtu":65536,"link_type":"loopback","address":"00:00:00:00:00:00","ifalias":"brume 7 5","addr_info":[{"family":"inet","local":"127.0.0.1","prefixlen":8}],"stats64":{"rx":{"bytes":0,"packets":0},"tx":{"bytes":0,"packets":0}}},{"ifindex":3,"ifname":"p12","flags":["BROADCAST","UP"],"mtu":1500,"master":"br0","link_type":"ether","address":"0e:71:74:c9:b9:95","linkinfo":{"info_kind":"veth","info_slave_kind":"bridge","info_slave_data":{"isolated":true}},"addr_info":[],"stats64":{"rx":{"bytes":90,"packets":1},"tx":{"bytes":42,"packets":2}}}]
@@ -59,8 +59,8 @@ test("the mark is read as it is written", () => {
 });
 
 test("a look that is not deep asks for less", () => {
-  assert.equal(lookLines("x", false).length, 2);
-  assert.ok(lookLines("x", true, ["a", "b"]).includes("netns exec x sysctl -e a b"));
+  assert.equal(snapshotLines("x", false).length, 2);
+  assert.ok(snapshotLines("x", true, ["a", "b"]).includes("netns exec x sysctl -e a b"));
 });
 
 test("a rule taken out or put in shows, another way of writing does not", () => {
@@ -68,12 +68,12 @@ test("a rule taken out or put in shows, another way of writing does not", () => 
     "ct state vmap { established : accept, invalid : drop }\nmeta l4proto 6 counter name r1 accept\nip daddr vmap { 1.1.1.1 : goto v4_1, }";
   const theirs =
     'ip daddr vmap { 1.1.1.1 : goto v4_1 }\nct state vmap { invalid : drop, established : accept }\n\tmeta l4proto tcp counter name "r1" accept';
-  assert.equal(tally(ours), tally(theirs));
-  assert.notEqual(tally(ours), tally(theirs.replace(" accept", "")));
-  assert.notEqual(tally(ours), tally(`${theirs}\ndrop`));
+  assert.equal(countVerdicts(ours), countVerdicts(theirs));
+  assert.notEqual(countVerdicts(ours), countVerdicts(theirs.replace(" accept", "")));
+  assert.notEqual(countVerdicts(ours), countVerdicts(`${theirs}\ndrop`));
 });
 
-const image = {
+const spec = {
   id: 7,
   v4: { cidr: "10.64.0.8/29", gateway: "10.64.0.9" },
   v6: null,
@@ -88,9 +88,9 @@ const image = {
   closed: [],
 } as unknown as NetworkSpec;
 
-test("dnsmasq is told just what the image says", () => {
+test("dnsmasq is told just what the spec says", () => {
   assert.deepEqual(
-    dnsmasqArguments(image, "/run/x/7")?.slice(-8),
+    dnsmasqArguments(spec, "/run/x/7")?.slice(-8),
     [
       "--dhcp-range=10.64.0.8,static,255.255.255.248,1h",
       "--dhcp-hostsfile=/run/x/7/ports",
@@ -101,7 +101,7 @@ test("dnsmasq is told just what the image says", () => {
       "--dhcp-authoritative",
     ].toSpliced(0, 0, "--port=0"),
   );
-  const forwarding = dnsmasqArguments({ ...image, dnsForwarders: ["1.1.1.1", "8.8.8.8"] }, "/run/x/7") ?? [];
+  const forwarding = dnsmasqArguments({ ...spec, dnsForwarders: ["1.1.1.1", "8.8.8.8"] }, "/run/x/7") ?? [];
   for (const argument of [
     "--port=53",
     "--dns-forward-max=2000",
@@ -111,16 +111,14 @@ test("dnsmasq is told just what the image says", () => {
   ])
     assert.ok(forwarding.includes(argument), argument);
   assert.ok(
-    dnsmasqArguments({ ...image, dhcp: { ...image.dhcp, router: null } }, "/x")?.includes(
-      "--dhcp-option=option:router",
-    ),
+    dnsmasqArguments({ ...spec, dhcp: { ...spec.dhcp, router: null } }, "/x")?.includes("--dhcp-option=option:router"),
   );
-  assert.equal(dnsmasqArguments({ ...image, dhcp: { ...image.dhcp, enabled: false } }, "/x"), null);
-  assert.throws(() => dnsmasqArguments({ ...image, dnsForwarders: ["1.1.1.1#53"] }, "/x"));
+  assert.equal(dnsmasqArguments({ ...spec, dhcp: { ...spec.dhcp, enabled: false } }, "/x"), null);
+  assert.throws(() => dnsmasqArguments({ ...spec, dnsForwarders: ["1.1.1.1#53"] }, "/x"));
 });
 
 test("each port has its lease, and only a plain name goes with it", () => {
-  assert.deepEqual(hostLines(image), [
+  assert.deepEqual(hostLines(spec), [
     "02:42:00:00:00:20,10.64.0.10,web-1,infinite",
     "02:42:00:00:00:21,10.64.0.11,infinite",
   ]);
@@ -130,7 +128,7 @@ test("a lease of a port that is gone, or of its address elsewhere, is not kept",
   const own = "0 02:42:00:00:00:20 10.64.0.10 web-1 01:02:42:00:00:00:20\n";
   const gone = "0 02:42:00:00:00:1f 10.64.0.11 * *\n";
   const moved = "0 02:42:00:00:00:21 10.64.0.1 * *\n";
-  assert.equal(keepLeases(gone + own + moved, hostLines(image)), own);
-  assert.equal(keepLeases(own, hostLines(image)), own);
-  assert.equal(keepLeases("", []), "");
+  assert.equal(filterLeases(gone + own + moved, hostLines(spec)), own);
+  assert.equal(filterLeases(own, hostLines(spec)), own);
+  assert.equal(filterLeases("", []), "");
 });

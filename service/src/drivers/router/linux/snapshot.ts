@@ -22,7 +22,7 @@ export interface Link {
   readonly received: Count;
 }
 
-export interface Found {
+export interface NamespaceState {
   readonly links: ReadonlyMap<string, Link>;
   /** `default via 169.254.1.1 dev up0`, in the words of `ip route`. */
   readonly routes: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export interface Found {
 }
 
 /** Lines for `ip -force -batch -`. `deep` adds what only a comparison needs. */
-export function lookLines(namespace: string, deep: boolean, settings: readonly string[] = []): string[] {
+export function snapshotLines(namespace: string, deep: boolean, settings: readonly string[] = []): string[] {
   const enter = `netns exec ${namespace}`;
   const lines = [`${enter} ip -j -s -d addr`, `${enter} nft -j list counters`];
   if (!deep) return lines;
@@ -113,8 +113,8 @@ export const withoutPackets = (rules: string): string =>
   rules.replaceAll(/(\bflags dynamic\S*(?:\n\s*timeout \S+)?)\n\s*elements = \{[^}]*\}/g, "$1");
 
 /** One per namespace that answered, in their order. */
-export function readSnapshot(output: string): Found[] {
-  const all: Found[] = [];
+export function readSnapshot(output: string): NamespaceState[] {
+  const all: NamespaceState[] = [];
   let links: ReadonlyMap<string, Link> = new Map();
   let routes = new Set<string>();
   let rates = new Map<string, number>();
@@ -152,7 +152,7 @@ export function readSnapshot(output: string): Found[] {
 /** The alias of `lo`: whose namespace it is and which generation is in force, 0 until the first is; rules may have come later. */
 export const markText = (network: number, generation: number): string => `brume ${network} ${generation}`;
 
-export function readMark(found: Found): { readonly network: number | null; readonly generation: number } {
+export function readMark(found: NamespaceState): { readonly network: number | null; readonly generation: number } {
   const [, network, generation] = /^brume (\d+) (\d+)$/.exec(found.links.get("lo")?.alias ?? "") ?? [];
   const tables = [...found.counters.values()].map((counters) => [...counters.keys()]);
   const names = tables.flat().filter((name) => name.startsWith("g_"));
@@ -167,7 +167,7 @@ export function readMark(found: Found): { readonly network: number | null; reado
  * How often each word of decision occurs: alike in a text of ours and in nft's listing of it, which writes everything else in its
  * own way. A rule that somebody took out or put in shows.
  */
-export function tally(rules: string): string {
+export function countVerdicts(rules: string): string {
   const counts = new Map<string, number>();
   for (const [word] of rules.matchAll(/\b(accept|drop|goto|jump|return|masquerade|counter name|dormant)\b/g))
     counts.set(word, (counts.get(word) ?? 0) + 1);

@@ -15,8 +15,8 @@ function set(name: string, type: string, elements: readonly string[]): string {
 }
 
 /** Table `lock`: counter `spoofed` for what is dropped. Throws on what is no address. */
-export function lockText(image: NetworkSpec, packets = usualLimits.packets): string {
-  const nics = image.ports.map((port) => {
+export function lockText(spec: NetworkSpec, packets = usualLimits.packets): string {
+  const nics = spec.ports.map((port) => {
     if (!MAC.test(port.mac)) throw new Error(`"${port.mac}" is no hardware address`);
     const addresses = port.addresses.map((text) => ({ text, ...parseAddress(text) }));
     return { name: `"${portOf(port.id)}"`, mac: port.mac, addresses };
@@ -40,7 +40,7 @@ export function lockText(image: NetworkSpec, packets = usualLimits.packets): str
     ),
     set("v4", "ifname . ether_addr . ipv4_addr", pairs(4)),
     set("v6", "ifname . ether_addr . ipv6_addr", pairs(6)),
-    ...(image.v6 === null ? [] : ["set discovery { type ifname; size 65535; flags dynamic; }", ...advertisements(six)]),
+    ...(spec.v6 === null ? [] : ["set discovery { type ifname; size 65535; flags dynamic; }", ...advertisements(six)]),
     "chain prerouting {",
     "  type filter hook prerouting priority filter; policy accept;",
     '  iifname "p*" jump from',
@@ -51,13 +51,13 @@ export function lockText(image: NetworkSpec, packets = usualLimits.packets): str
     "  iifname . ether saddr != @l2 counter name spoofed drop",
     "  ether type arp iifname . arp saddr ether . arp saddr ip != @v4 counter name spoofed drop",
     // A second server of leases would take its neighbours' traffic.
-    ...(image.dhcp.enabled ? ["  ether type ip udp sport 67 udp dport 68 counter name spoofed drop"] : []),
+    ...(spec.dhcp.enabled ? ["  ether type ip udp sport 67 udp dport 68 counter name spoofed drop"] : []),
     "  ether type ip ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept",
     "  ether type ip iifname . ether saddr . ip saddr != @v4 counter name spoofed drop",
-    ...(image.v6 === null ? [] : fromLines),
-    `  ether type { ip, arp${image.v6 === null ? "" : ", ip6"} } accept`,
+    ...(spec.v6 === null ? [] : fromLines),
+    `  ether type { ip, arp${spec.v6 === null ? "" : ", ip6"} } accept`,
     // Without IPv6 a guest's own attempts at it are no attack, and not counted as one.
-    ...(image.v6 === null ? ["  ether type ip6 drop"] : []),
+    ...(spec.v6 === null ? ["  ether type ip6 drop"] : []),
     "  counter name spoofed drop",
     "}",
     "chain postrouting {",

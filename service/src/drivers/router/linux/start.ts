@@ -103,7 +103,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   const router = createLinux({
     exec,
     tag,
-    machine: null,
+    hostNamespace: null,
     runFolder,
     capabilities,
     tunnels,

@@ -14,39 +14,36 @@ export interface Texts {
 }
 
 /** The network's blocks: what `internal` means. */
-export const blocksOf = (image: NetworkSpec): string[] => [
-  image.v4.cidr,
-  ...(image.v6 === null ? [] : [image.v6.cidr]),
-];
+export const blocksOf = (spec: NetworkSpec): string[] => [spec.v4.cidr, ...(spec.v6 === null ? [] : [spec.v6.cidr])];
 
-const whole = (name: string, value: number | null, most: number): void => {
+const requireInteger = (name: string, value: number | null, most: number): void => {
   if (value !== null && !(Number.isInteger(value) && 0 < value && value <= most))
     throw new Error(`${value} is no ${name}`);
 };
 
 /** What the tables do not look at, but other commands are told. */
-function check(image: NetworkSpec): void {
-  const { v4, v6, edgeAddress } = image;
+function check(spec: NetworkSpec): void {
+  const { v4, v6, edgeAddress } = spec;
   for (const { cidr, gateway } of [v4, ...(v6 === null ? [] : [v6])]) {
     prefixLength(cidr);
     if (gateway !== null) parseAddress(gateway);
     else if (edgeAddress !== null) throw new Error("a network with an edge needs a gateway");
   }
   if (edgeAddress !== null) parseAddress(edgeAddress);
-  whole("generation", image.generation, Number.MAX_SAFE_INTEGER);
-  whole("MTU", image.mtu, 65_535);
-  for (const limit of [image.bandwidth, ...image.ports.map((port) => port.bandwidth)])
-    whole("bandwidth", limit, 1_000_000);
-  whole("port", image.wireguard?.listenPort ?? null, 65_535);
+  requireInteger("generation", spec.generation, Number.MAX_SAFE_INTEGER);
+  requireInteger("MTU", spec.mtu, 65_535);
+  for (const limit of [spec.bandwidth, ...spec.ports.map((port) => port.bandwidth)])
+    requireInteger("bandwidth", limit, 1_000_000);
+  requireInteger("port", spec.wireguard?.listenPort ?? null, 65_535);
 }
 
 /** Throws on what cannot be said to the kernel. */
-export function renderTexts(image: NetworkSpec, kernelEsp: boolean, limits: Limits = usualLimits): Texts {
-  check(image);
+export function renderTexts(spec: NetworkSpec, kernelEsp: boolean, limits: Limits = usualLimits): Texts {
+  check(spec);
   return {
-    edge: firewallText(image.firewall, blocksOf(image)),
-    guard: guardText(image, kernelEsp),
-    lock: lockText(image, limits.packets),
-    flows: flowsText(limits, image.v4.cidr, image.v6 !== null),
+    edge: firewallText(spec.firewall, blocksOf(spec)),
+    guard: guardText(spec, kernelEsp),
+    lock: lockText(spec, limits.packets),
+    flows: flowsText(limits, spec.v4.cidr, spec.v6 !== null),
   };
 }

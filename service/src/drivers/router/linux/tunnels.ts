@@ -9,7 +9,7 @@ export type TunnelEdge = Edge & WireguardEdge;
 
 export interface TunnelEngine {
   /** The network's tunnels of this kind become those of the image; unchanged ones go on. */
-  apply(edge: TunnelEdge, image: NetworkSpec): Promise<void>;
+  apply(edge: TunnelEdge, spec: NetworkSpec): Promise<void>;
   /** Nothing of them is left; an unknown network is fine. */
   remove(edge: Pick<TunnelEdge, "namespace" | "device">): Promise<void>;
   /** By namespace, of the networks that were applied, or of one of them. */
@@ -20,8 +20,8 @@ export interface TunnelEngine {
 
 export function ipsecTunnels(ipsec: Ipsec): TunnelEngine {
   return {
-    async apply(edge, image) {
-      const tunnels = image.tunnels.filter((tunnel) => tunnel.type === "ipsec");
+    async apply(edge, spec) {
+      const tunnels = spec.tunnels.filter((tunnel) => tunnel.type === "ipsec");
       await (tunnels.length > 0 ? ipsec.apply(edge, tunnels) : ipsec.remove(edge.namespace));
     },
     remove: ({ namespace }) => ipsec.remove(namespace),
@@ -32,9 +32,9 @@ export function ipsecTunnels(ipsec: Ipsec): TunnelEngine {
 
 export function wireguardTunnels(wireguard: Wireguard): TunnelEngine {
   return {
-    async apply(edge, image) {
-      const tunnels = image.tunnels.filter((tunnel) => tunnel.type === "wireguard");
-      await (tunnels.length > 0 ? wireguard.apply(edge, image.wireguard, tunnels) : wireguard.remove(edge));
+    async apply(edge, spec) {
+      const tunnels = spec.tunnels.filter((tunnel) => tunnel.type === "wireguard");
+      await (tunnels.length > 0 ? wireguard.apply(edge, spec.wireguard, tunnels) : wireguard.remove(edge));
     },
     remove: wireguard.remove,
     observe: wireguard.observe,

@@ -16,8 +16,8 @@ test("what is opened is not closed, and its neighbours still are", () => {
 test("guests are told those name servers of the host that they reach", () => {
   const servers = ["127.0.0.53", "9.9.9.9", "169.254.169.254", "192.0.2.7", "2620:fe::fe"];
   assert.deepEqual(resolversFor(servers, ["192.0.2.7", "fe80::7"], []), {
-    told: ["9.9.9.9"],
+    usable: ["9.9.9.9"],
     closed: ["169.254.169.254", "192.0.2.7"],
   });
-  assert.deepEqual(resolversFor(servers, ["192.0.2.7"], ["192.0.2.0/24"]).told, ["9.9.9.9", "192.0.2.7"]);
+  assert.deepEqual(resolversFor(servers, ["192.0.2.7"], ["192.0.2.0/24"]).usable, ["9.9.9.9", "192.0.2.7"]);
 });

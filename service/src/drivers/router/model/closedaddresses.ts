@@ -67,7 +67,7 @@ export function setLines(name: string, list: readonly string[], family: Family):
 }
 
 export interface Resolvers {
-  readonly told: readonly string[];
+  readonly usable: readonly string[];
   /** Left out, since guests do not reach them. */
   readonly closed: readonly string[];
 }
@@ -77,5 +77,5 @@ export function resolversFor(servers: readonly string[], own: readonly string[],
   const closed = closedExcept(opened, [...closedExcept([]), ...own]);
   const isClosed = (server: string) => isIn(closed, server);
   const usable = servers.filter((server) => isIPv4(server) && !server.startsWith("127."));
-  return { told: usable.filter((server) => !isClosed(server)), closed: usable.filter(isClosed) };
+  return { usable: usable.filter((server) => !isClosed(server)), closed: usable.filter(isClosed) };
 }

@@ -43,4 +43,4 @@ export const wireguardOf = (tag: string, network: number): string => fit(`b${tag
 export const portOf = (id: number): string => fit(`p${text36(id)}`);
 /** Carries what a port's server sends, so that it can be slowed down. */
 export const intakeOf = (id: number): string => fit(`i${text36(id)}`);
-export const machineTable = (tag: string): string => `brume_${tag}`;
+export const hostTable = (tag: string): string => `brume_${tag}`;

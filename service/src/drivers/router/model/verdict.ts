@@ -50,7 +50,7 @@ const anyAddress: Record<Family, Span> = {
 };
 
 /** All values that the field can have. */
-export function wholeOf(field: Field, family: Family): Span {
+export function fullRange(field: Field, family: Family): Span {
   if (field === "protocol") return anyByte;
   return field === "source" || field === "destination" ? anyAddress[family] : anyPort;
 }
@@ -58,9 +58,9 @@ export function wholeOf(field: Field, family: Family): Span {
 const one = (value: number): Span => ({ first: value, last: value });
 
 /** Most rules share these. */
-const wholeByte = [anyByte];
-const wholePort = [anyPort];
-const wholeAddress: Record<Family, readonly Span[]> = { 4: [anyAddress[4]], 6: [anyAddress[6]] };
+const allBytes = [anyByte];
+const allPorts = [anyPort];
+const allAddresses: Record<Family, readonly Span[]> = { 4: [anyAddress[4]], 6: [anyAddress[6]] };
 const numbers: Readonly<Record<Exclude<Rule["protocol"], "any" | "icmp">, readonly Span[]>> = {
   tcp: [one(TCP)],
   udp: [one(UDP)],
@@ -68,12 +68,12 @@ const numbers: Readonly<Record<Exclude<Rule["protocol"], "any" | "icmp">, readon
 };
 
 function protocols(rule: Rule, family: Family): readonly Span[] {
-  if (rule.protocol === "any") return wholeByte;
+  if (rule.protocol === "any") return allBytes;
   return rule.protocol === "icmp" ? [one(icmpOf(family))] : numbers[rule.protocol];
 }
 
 function places(place: AddressMatch, family: Family, internal: readonly Span[]): readonly Span[] {
-  if (place === "any") return wholeAddress[family];
+  if (place === "any") return allAddresses[family];
   if (place === "internal") return internal;
   if (place === "external") return complement(internal, anyAddress[family]);
   const spans: Span[] = [];
@@ -89,7 +89,7 @@ function places(place: AddressMatch, family: Family, internal: readonly Span[]):
 }
 
 function ports(list: Ports): readonly Span[] {
-  if (list === "any") return wholePort;
+  if (list === "any") return allPorts;
   for (const { first, last } of list)
     if (!(Number.isInteger(first) && Number.isInteger(last) && 0 <= first && first <= last && last <= 65_535))
       throw new Error(`${first}-${last} is no range of ports`);

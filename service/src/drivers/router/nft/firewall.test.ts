@@ -19,7 +19,7 @@ const rule = (spec: Partial<Rule>): Rule => ({
 const plain = (text: string): string => text.replace(/d_[0-9a-f]{16}/g, "d_DIGEST").replace(/0x[0-9a-f]{8}\b/g, "MARK");
 const at = (...ports: number[]) => ports.map((port) => ({ first: port, last: port }));
 
-const image: NetworkSpec = {
+const spec: NetworkSpec = {
   id: 7,
   generation: 1,
   kind: "public",
@@ -157,15 +157,13 @@ test("what is no address or port never reaches a text", () => {
     rule({ protocol: "udp", sourcePort: [{ first: 1.5, last: 2 }] }),
   ])
     assert.throws(() => firewallText({ enabled: true, allow: false, rules: [wrong] }, ["10.64.0.8/29"]));
-  assert.throws(() => lockText({ ...image, ports: image.ports.map((port) => ({ ...port, mac: "x" })) }));
-  assert.throws(() => lockText({ ...image, ports: image.ports.map((port) => ({ ...port, addresses: ["x"] })) }));
+  assert.throws(() => lockText({ ...spec, ports: spec.ports.map((port) => ({ ...port, mac: "x" })) }));
+  assert.throws(() => lockText({ ...spec, ports: spec.ports.map((port) => ({ ...port, addresses: ["x"] })) }));
 });
 
 test("no chain drops by policy, which holds while its rules are exchanged", () => {
   const flows = flowsText({ network: 160, server: 64, packets: 100 }, "10.64.0.8/29", true);
-  const texts = [firewallText(image.firewall, ["10.64.0.8/29"]), guardText(image, false), lockText(image), flows].join(
-    "",
-  );
+  const texts = [firewallText(spec.firewall, ["10.64.0.8/29"]), guardText(spec, false), lockText(spec), flows].join("");
   assert.equal(texts.match(/policy accept;/g)?.length, 10);
   assert.doesNotMatch(texts, /policy drop/);
 });
@@ -203,14 +201,14 @@ test("the guard of an edge with tunnels", () => {
     endpoint: null,
     keepAlive: 0,
   } as const;
-  const spec: NetworkSpec = {
-    ...image,
+  const tunnelled: NetworkSpec = {
+    ...spec,
     tunnels: [tunnel],
     wireguard: { privateKey: "", listenPort: 51_820 },
     dnsForwarders: ["9.9.9.9"],
   };
   assert.equal(
-    plain(guardText(spec, false)),
+    plain(guardText(tunnelled, false)),
     `add table inet guard
 delete table inet guard
 table inet guard {
@@ -251,32 +249,32 @@ table inet guard {
 }
 `,
   );
-  assert.match(guardText(spec, true), /oifname "up0" ip daddr @peers rt ipsec missing drop/);
-  assert.doesNotMatch(guardText({ ...spec, tunnels: [{ ...tunnel, enabled: false }] }, false), /peers/);
+  assert.match(guardText(tunnelled, true), /oifname "up0" ip daddr @peers rt ipsec missing drop/);
+  assert.doesNotMatch(guardText({ ...tunnelled, tunnels: [{ ...tunnel, enabled: false }] }, false), /peers/);
 });
 
 test("a private network's guard lets nothing through", () => {
-  const text = guardText({ ...image, kind: "private", edgeAddress: null }, false);
+  const text = guardText({ ...spec, kind: "private", edgeAddress: null }, false);
   assert.match(text, /filter - 10; policy accept;\n    drop\n/);
   assert.doesNotMatch(text, /icmp/);
 });
 
 test("the lock knows each port by its name in base 36", () => {
   const text = lockText({
-    ...image,
+    ...spec,
     v6: { cidr: "fd24:1::/64", gateway: "fd24:1::1" },
-    ports: image.ports.map((port) => ({ ...port, addresses: ["10.64.0.10", "fd24:1::a"] })),
+    ports: spec.ports.map((port) => ({ ...port, addresses: ["10.64.0.10", "fd24:1::a"] })),
   });
   assert.match(text, /set l2 \{ type ifname \. ether_addr; elements = \{ "p12" \. 02:42:00:00:00:20 \}; \}/);
   assert.match(text, /set v4 \{ .* elements = \{ "p12" \. 02:42:00:00:00:20 \. 10\.64\.0\.10 \}; \}/);
   assert.match(text, /@th,64,128 0xfd24000100000000000000000000000a return/);
   assert.match(text, /iifname vmap \{ "p12" : goto a1 \}/);
-  assert.match(lockText({ ...image, ports: [] }), /set l2 \{ type ifname \. ether_addr; \}/);
+  assert.match(lockText({ ...spec, ports: [] }), /set l2 \{ type ifname \. ether_addr; \}/);
 });
 
 test("translation is the machine's, and only where it is wished", () => {
   assert.equal(
-    plain(natText(image, "x1y") ?? ""),
+    plain(natText(spec, "x1y") ?? ""),
     `add table inet brume_x1y_7
 delete table inet brume_x1y_7
 table inet brume_x1y_7 {
@@ -288,9 +286,9 @@ table inet brume_x1y_7 {
 }
 `,
   );
-  assert.equal(natText({ ...image, nat: "never" }, "x1y"), null);
+  assert.equal(natText({ ...spec, nat: "never" }, "x1y"), null);
   assert.match(
-    natText({ ...image, nat: "outside-private" }, "x1y") ?? "",
+    natText({ ...spec, nat: "outside-private" }, "x1y") ?? "",
     /10\.64\.255\.2 \} ip daddr != \{ 10\.0\.0\.0\/8, .* 192\.168\.0\.0\/16 \} oifname != /,
   );
   assert.equal(natRemoval("x1y", 7), "add table inet brume_x1y_7\ndelete table inet brume_x1y_7\n");

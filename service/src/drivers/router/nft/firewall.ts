@@ -8,8 +8,8 @@ import { createHash } from "node:crypto";
 import { complement, type Family, formatAddresses } from "../../../base/address.ts";
 import type { Firewall } from "../interface.ts";
 import { BRIDGE } from "../model/name.ts";
-import { type Field, flatten, type Span, wholeOf } from "../model/verdict.ts";
-import { type Chain, plant, type Test } from "./tree.ts";
+import { type Field, flatten, fullRange, type Span } from "../model/verdict.ts";
+import { buildTree, type Chain, type Test } from "./tree.ts";
 
 /**
  * Of nft, which to load rules by the thousand takes memory in a million small pieces. The C library of most machines (glibc from
@@ -24,9 +24,9 @@ const indent = (lines: readonly string[]): string => lines.map((line) => `  ${li
 
 /** One table as a whole. `delete` and not `flush`, since that leaves counters and sets behind. */
 export const tableText = (family: "inet" | "bridge", name: string, body: readonly string[]): string =>
-  wholeText(family, name, indent(body));
+  fullTable(family, name, indent(body));
 
-function wholeText(family: "inet" | "bridge", name: string, text: string): string {
+function fullTable(family: "inet" | "bridge", name: string, text: string): string {
   const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
   const head = `add table ${family} ${name}\ndelete table ${family} ${name}\ntable ${family} ${name} {\n`;
   return `${head}  counter d_${digest} { }\n${text}}\n`;
@@ -90,7 +90,7 @@ function matches(field: Field, family: Family, ranges: readonly Span[], sets: Se
   const key = keys[family][field];
   const [only] = ranges;
   if (only !== undefined && ranges.length === 1) return [`${key} ${rangeText(field, family, only)}`];
-  const others = complement(ranges, wholeOf(field, family));
+  const others = complement(ranges, fullRange(field, family));
   if (others.length === 1) return others.map((range) => `${key} != ${rangeText(field, family, range)}`);
   if (ranges.length > SHORT) return [`${key} @${sets.nameOf(field, family, ranges)}`];
   return ranges.map((range) => `${key} ${rangeText(field, family, range)}`);
@@ -153,7 +153,7 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
   const families: Family[] = internal.some((block) => block.includes(":")) ? [4, 6] : [4];
   const sets = createSets();
   const chains = families.map((family) =>
-    chainText(plant(flatten(firewall.rules, family, internal), family), family, sets),
+    chainText(buildTree(flatten(firewall.rules, family, internal), family), family, sets),
   );
   if (!firewall.enabled)
     // Connections are tracked all the same, so that rules that come later can judge them.
@@ -186,5 +186,5 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
     `  counter name rest ${verdictText(firewall.allow)}`,
     "}",
   ]);
-  return wholeText("inet", "edge", head + rules + forward);
+  return fullTable("inet", "edge", head + rules + forward);
 }

@@ -7,9 +7,9 @@
  */
 import type { Exec } from "../../exec.ts";
 import type { NetworkSpec } from "../interface.ts";
-import { tally } from "../linux/snapshot.ts";
+import { countVerdicts } from "../linux/snapshot.ts";
 import { closedExcept, setLines } from "../model/closedaddresses.ts";
-import { machineTable, uplinkOf, uplinkPrefix } from "../model/name.ts";
+import { hostTable, uplinkOf, uplinkPrefix } from "../model/name.ts";
 import { digestOf, tableText } from "./firewall.ts";
 
 /** `opened`: addresses and blocks of the host, or closed otherwise, that guests may reach. */
@@ -21,7 +21,7 @@ export function hostText(tag: string, opened: readonly string[]): string {
     closed: setLines("closed", closed, family),
   }));
   const ip = { 4: "ip", 6: "ip6" } as const;
-  return tableText("inet", machineTable(tag), [
+  return tableText("inet", hostTable(tag), [
     // Uplink, edge and name server.
     "set asks4 { type ifname . ipv4_addr . ipv4_addr; }",
     "set asks6 { type ifname . ipv6_addr . ipv6_addr; }",
@@ -63,14 +63,14 @@ export function hostText(tag: string, opened: readonly string[]): string {
 }
 
 /** Elements of the sets that say what the network's edge may. */
-function asking(image: NetworkSpec, uplink: string): string[] {
-  const sources = { 4: image.edgeAddress, 6: image.v6?.gateway ?? null };
-  const asks = image.dnsForwarders.flatMap((server) => {
+function asking(spec: NetworkSpec, uplink: string): string[] {
+  const sources = { 4: spec.edgeAddress, 6: spec.v6?.gateway ?? null };
+  const asks = spec.dnsForwarders.flatMap((server) => {
     const family = server.includes(":") ? 6 : 4;
     const source = sources[family];
     return source === null ? [] : [`asks${family} { "${uplink}" . ${source} . ${server} }`];
   });
-  return [`edges { "${uplink}" . ${image.edgeAddress} }`, ...asks];
+  return [`edges { "${uplink}" . ${spec.edgeAddress} }`, ...asks];
 }
 
 /** Those of the uplink that the listing of the table has. */
@@ -84,10 +84,10 @@ const asked = (listing: string, uplink: string): string[] =>
 
 export interface HostGuard {
   /** From then on guests of the network reach nothing of the host. Resolves to whether the table was not as it should be. */
-  ensure(image: NetworkSpec): Promise<boolean>;
+  ensure(spec: NetworkSpec): Promise<boolean>;
   /** The network's uplink is gone. `last`: there is no other network. */
   release(network: number, last: () => boolean): Promise<void>;
-  isWhole(): Promise<boolean>;
+  isComplete(): Promise<boolean>;
 }
 
 export interface HostGuardOptions {
@@ -99,7 +99,7 @@ export interface HostGuardOptions {
 }
 
 export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions): HostGuard {
-  const table = machineTable(tag);
+  const table = hostTable(tag);
   const text = hostText(tag, opened);
   const users = new Set<number>();
   let queue: Promise<unknown> = Promise.resolve();
@@ -111,16 +111,18 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
   const list = () => exec.run([...enter, "nft", "-s", "list", "table", "inet", table], { codes: [0, 1] });
   const load = (stdin: string) => exec.run([...enter, "nft", "-f", "-"], { stdin });
   const isAsWanted = (listing: string) =>
-    listing.includes(` d_${digestOf(text)} `) && tally(listing) === tally(text) && !listing.includes("dormant");
+    listing.includes(` d_${digestOf(text)} `) &&
+    countVerdicts(listing) === countVerdicts(text) &&
+    !listing.includes("dormant");
 
   return {
-    ensure(image) {
-      users.add(image.id);
+    ensure(spec) {
+      users.add(spec.id);
       return inTurn(async () => {
-        const uplink = uplinkOf(tag, image.id);
+        const uplink = uplinkOf(tag, spec.id);
         const listing = await list();
         const isRight = isAsWanted(listing);
-        const [wanted, present] = [asking(image, uplink), isRight ? asked(listing, uplink) : []];
+        const [wanted, present] = [asking(spec, uplink), isRight ? asked(listing, uplink) : []];
         const changes = [
           ...present.filter((one) => !wanted.includes(one)).map((one) => `delete element inet ${table} ${one}\n`),
           ...wanted.filter((one) => !present.includes(one)).map((one) => `add element inet ${table} ${one}\n`),
@@ -138,6 +140,6 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
         else if (gone.length > 0) await load(gone.map((one) => `delete element inet ${table} ${one}\n`).join(""));
       });
     },
-    isWhole: async () => isAsWanted(await list()),
+    isComplete: async () => isAsWanted(await list()),
   };
 }

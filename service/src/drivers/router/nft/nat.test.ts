@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { IpsecTunnel, NetworkSpec, WireguardTunnel } from "../interface.ts";
 import { forwardsOf, natText } from "./nat.ts";
-import { readHeld } from "./translation.ts";
+import { readListening } from "./translation.ts";
 
 const ends = { id: 1, enabled: true, mtu: 1400, localSubnets: ["10.64.0.8/29"], peerSubnets: ["10.0.0.0/24"] };
 const called: IpsecTunnel = {
@@ -26,7 +26,7 @@ const wireguard: WireguardTunnel = {
   endpoint: "203.0.113.50:51820",
   keepAlive: 25,
 };
-const image = (change: Partial<NetworkSpec>): NetworkSpec => ({
+const spec = (change: Partial<NetworkSpec>): NetworkSpec => ({
   id: 7,
   generation: 1,
   kind: "public",
@@ -47,21 +47,21 @@ const image = (change: Partial<NetworkSpec>): NetworkSpec => ({
 });
 
 test("ports lead to an edge where peers call it, and nowhere else", () => {
-  assert.deepEqual(forwardsOf(image({})), []);
-  assert.deepEqual(forwardsOf(image({ tunnels: [called, wireguard] })), [500, 4500, 51_823]);
-  assert.deepEqual(forwardsOf(image({ tunnels: [{ ...called, peer: "203.0.113.50" }] })), []);
-  assert.deepEqual(forwardsOf(image({ tunnels: [{ ...wireguard, enabled: false }] })), []);
-  assert.deepEqual(forwardsOf(image({ tunnels: [called], nat: "never" })), []);
+  assert.deepEqual(forwardsOf(spec({})), []);
+  assert.deepEqual(forwardsOf(spec({ tunnels: [called, wireguard] })), [500, 4500, 51_823]);
+  assert.deepEqual(forwardsOf(spec({ tunnels: [{ ...called, peer: "203.0.113.50" }] })), []);
+  assert.deepEqual(forwardsOf(spec({ tunnels: [{ ...wireguard, enabled: false }] })), []);
+  assert.deepEqual(forwardsOf(spec({ tunnels: [called], nat: "never" })), []);
 });
 
 test("of two networks the first is asked first, and what a program has stays with it", () => {
-  const text = natText(image({ tunnels: [called, wireguard] }), "x1y", [500, 4500]) ?? "";
+  const text = natText(spec({ tunnels: [called, wireguard] }), "x1y", [500, 4500]) ?? "";
   assert.match(
     text,
     /hook prerouting priority -93; policy accept;\n.* udp dport \{ 51823 \} dnat ip to 10\.64\.255\.2\n/,
   );
-  assert.ok((natText(image({ id: 8, tunnels: [called] }), "x1y") ?? "").includes("priority -92;"));
-  assert.doesNotMatch(natText(image({ tunnels: [called] }), "x1y", [500, 4500]) ?? "", /prerouting/);
+  assert.ok((natText(spec({ id: 8, tunnels: [called] }), "x1y") ?? "").includes("priority -92;"));
+  assert.doesNotMatch(natText(spec({ tunnels: [called] }), "x1y", [500, 4500]) ?? "", /prerouting/);
 });
 
 test("a port is held by who listens at it for others", () => {
@@ -74,5 +74,5 @@ test("a port is held by who listens at it for others", () => {
     row("0200000A:D431", "08080808:0035"),
     row("00000000000000000000000000000000:CA6C", "00000000000000000000000000000000:0000"),
   ];
-  assert.deepEqual([...readHeld(head + table.join(""))], [500, 51_820]);
+  assert.deepEqual([...readListening(head + table.join(""))], [500, 51_820]);
 });

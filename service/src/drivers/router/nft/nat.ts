@@ -5,10 +5,10 @@
  */
 
 import type { NetworkSpec } from "../interface.ts";
-import { machineTable, text36, uplinkPrefix } from "../model/name.ts";
+import { hostTable, text36, uplinkPrefix } from "../model/name.ts";
 import { tableText } from "./firewall.ts";
 
-export const natTable = (tag: string, network: number): string => `${machineTable(tag)}_${text36(network)}`;
+export const natTable = (tag: string, network: number): string => `${hostTable(tag)}_${text36(network)}`;
 
 /** Private and shared blocks (RFC 1918, RFC 6598) and link-local ones: with `outside-private` these see the network's own addresses. */
 const privateBlocks = ["10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"];
@@ -26,21 +26,21 @@ export function forwardsOf({ nat, edgeAddress, tunnels, wireguard }: NetworkSpec
  * Null: none is needed. `held`: ports that a program of the machine listens at, which are left to it. A port that several networks
  * want leads to the one with the lowest id, whatever the order in which their tables came: the chain with the lowest priority is asked first.
  */
-export function natText(image: NetworkSpec, tag: string, held: readonly number[] = []): string | null {
-  if (image.nat === "never" || image.edgeAddress === null) return null;
-  const ports = forwardsOf(image).filter((port) => !held.includes(port));
-  const abroad = image.nat === "outside-private" ? `ip daddr != { ${privateBlocks.join(", ")} } ` : "";
-  return tableText("inet", natTable(tag, image.id), [
+export function natText(spec: NetworkSpec, tag: string, held: readonly number[] = []): string | null {
+  if (spec.nat === "never" || spec.edgeAddress === null) return null;
+  const ports = forwardsOf(spec).filter((port) => !held.includes(port));
+  const abroad = spec.nat === "outside-private" ? `ip daddr != { ${privateBlocks.join(", ")} } ` : "";
+  return tableText("inet", natTable(tag, spec.id), [
     "chain postrouting {",
     "  type nat hook postrouting priority srcnat; policy accept;",
-    `  ip saddr { ${image.v4.cidr}, ${image.edgeAddress} } ${abroad}oifname != { "lo", "${uplinkPrefix(tag)}*" } masquerade`,
+    `  ip saddr { ${spec.v4.cidr}, ${spec.edgeAddress} } ${abroad}oifname != { "lo", "${uplinkPrefix(tag)}*" } masquerade`,
     "}",
     ...(ports.length === 0
       ? []
       : [
           "chain prerouting {",
-          `  type nat hook prerouting priority ${-100 + image.id}; policy accept;`,
-          `  fib daddr type local udp dport { ${ports.join(", ")} } dnat ip to ${image.edgeAddress}`,
+          `  type nat hook prerouting priority ${-100 + spec.id}; policy accept;`,
+          `  fib daddr type local udp dport { ${ports.join(", ")} } dnat ip to ${spec.edgeAddress}`,
           "}",
         ]),
   ]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Found } from "../linux/snapshot.ts";
+import type { NamespaceState } from "../linux/snapshot.ts";
 import { digestOf, tableText } from "./firewall.ts";
 import { activeOf, generationLine, removalText, staleOf, swap } from "./swap.ts";
 
@@ -18,7 +18,7 @@ const found = (tables: Readonly<Record<string, readonly string[]>>) =>
     rules: Object.keys(tables)
       .map((table) => `table inet ${table} {\n}\n`)
       .join(""),
-  }) as unknown as Found;
+  }) as unknown as NamespaceState;
 
 test("a table is loaded asleep, and wakes in a step that deletes nothing", () => {
   const active = { name: "edge0", digest: digestOf(text) };

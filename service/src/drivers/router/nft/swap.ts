@@ -8,7 +8,7 @@
  */
 
 import type { Count } from "../interface.ts";
-import type { Found } from "../linux/snapshot.ts";
+import type { NamespaceState } from "../linux/snapshot.ts";
 import { digestOf } from "./firewall.ts";
 
 export type Kind = "edge" | "guard" | "lock" | "flows";
@@ -28,7 +28,7 @@ const PAST = "past";
 const digestIn = (counters: ReadonlyMap<string, Count>): string =>
   [...counters.keys()].find((name) => name.startsWith("d_"))?.slice(2) ?? "";
 
-export function activeOf(found: Found, kind: Kind): Active | null {
+export function activeOf(found: NamespaceState, kind: Kind): Active | null {
   for (const [name, counters] of found.counters) {
     const digest = digestIn(counters);
     if (isOf(kind, name) && digest !== "" && !counters.has(PAST)) return { name, digest };
@@ -36,7 +36,7 @@ export function activeOf(found: Found, kind: Kind): Active | null {
   return null;
 }
 
-export const countersOf = (found: Found, kind: Kind): ReadonlyMap<string, Count> | undefined =>
+export const countersOf = (found: NamespaceState, kind: Kind): ReadonlyMap<string, Count> | undefined =>
   found.counters.get(activeOf(found, kind)?.name ?? "");
 
 export interface Swap {
@@ -92,11 +92,11 @@ export const generationLine = (active: Active, generation: number): string =>
   `add counter inet ${active.name} g_${generation}\n`;
 
 /** The listing of the table, "" if there is none. */
-export const listingOf = (found: Found, name: string): string =>
+export const listingOf = (found: NamespaceState, name: string): string =>
   found.rules.split(/^(?=table )/m).find((text) => new RegExp(`^table \\w+ ${name} \\{`).test(text)) ?? "";
 
 /** Tables of the kind that are not in force. */
-export function staleOf(found: Found, kind: Kind): string[] {
+export function staleOf(found: NamespaceState, kind: Kind): string[] {
   const active = activeOf(found, kind)?.name;
   const tables = [...found.rules.matchAll(/^table \w+ (\w+) \{/gm)].map(([, name = ""]) => name);
   return tables.filter((name) => isOf(kind, name) && name !== active);

@@ -14,7 +14,7 @@ export interface TranslationOptions {
   readonly exec: Exec;
   readonly tag: string;
   /** Namespace that plays the machine in tests; null: the machine itself. */
-  readonly machine: string | null;
+  readonly hostNamespace: string | null;
   /** Loads a text of nftables on the machine. */
   readonly load: (text: string) => Promise<void>;
 }
@@ -22,14 +22,14 @@ export interface TranslationOptions {
 export interface Translation {
   /** `listing`: the network's table as it is, "" without. `addresses`: the machine's own. `due` hears of the change, "" where none is. */
   ensure(
-    image: NetworkSpec,
+    spec: NetworkSpec,
     listing: string,
     addresses: readonly string[],
     due: (text: string) => string,
   ): Promise<void>;
   remove(network: number): Promise<void>;
   /** Ports that should lead to the network's edge and belong to a program of the machine. */
-  heldOf(network: number): readonly number[];
+  occupiedOf(network: number): readonly number[];
   /** The machine's address in packets to there, null: to the internet. Null: there is no way. */
   sourceTo(destination: string | null): Promise<string | null>;
 }
@@ -38,7 +38,7 @@ export interface Translation {
 const far = "198.41.0.4";
 
 /** Ports at which somebody listens, from `/proc/net/udp`: not only on loopback (127.0.0.1 is `0100007F` there) and not connected. */
-export function readHeld(table: string): Set<number> {
+export function readListening(table: string): Set<number> {
   const rows = [...table.matchAll(/^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) /gm)];
   return new Set(
     rows
@@ -49,8 +49,8 @@ export function readHeld(table: string): Set<number> {
 
 const isOutside = (address: string): boolean => isIPv4(address) && !/^(127|169\.254)\./.test(address);
 
-export function createTranslation({ exec, tag, machine, load }: TranslationOptions): Translation {
-  const enter = machine === null ? [] : ["nsenter", `--net=/run/netns/${machine}`];
+export function createTranslation({ exec, tag, hostNamespace, load }: TranslationOptions): Translation {
+  const enter = hostNamespace === null ? [] : ["nsenter", `--net=/run/netns/${hostNamespace}`];
   const held = new Map<number, readonly number[]>();
   /** What leads to each network's edge. */
   const known = new Map<number, { readonly edge: string; readonly ports: readonly number[] }>();
@@ -58,7 +58,7 @@ export function createTranslation({ exec, tag, machine, load }: TranslationOptio
   async function listeners(): Promise<Set<number>> {
     const files = ["/proc/net/udp", "/proc/net/udp6"];
     // Without IPv6 one of them is missing.
-    return readHeld(await exec.run([...enter, "cat", ...files], { codes: [0, 1] }));
+    return readListening(await exec.run([...enter, "cat", ...files], { codes: [0, 1] }));
   }
 
   /** Nothing to forget is fine (1), and so is a machine without the program: then the kernel forgets by itself when a peer pauses. */
@@ -66,19 +66,19 @@ export function createTranslation({ exec, tag, machine, load }: TranslationOptio
     exec.run([...enter, "conntrack", "-D", "-p", "udp", ...filters], { codes: [0, 1] }).catch(() => "");
 
   return {
-    async ensure(image, listing, addresses, due) {
-      const ports = forwardsOf(image);
+    async ensure(spec, listing, addresses, due) {
+      const ports = forwardsOf(spec);
       const busy = ports.length === 0 ? new Set<number>() : await listeners();
       const taken = ports.filter((port) => busy.has(port));
-      held.set(image.id, taken);
-      const wanted = natText(image, tag, taken);
-      const removal = listing === "" ? "" : natRemoval(tag, image.id);
+      held.set(spec.id, taken);
+      const wanted = natText(spec, tag, taken);
+      const removal = listing === "" ? "" : natRemoval(tag, spec.id);
       const isRight = wanted !== null && listing.includes(` d_${digestOf(wanted)} `);
       const text = wanted === null ? removal : isRight ? "" : listing === "" ? firstText(wanted) : wanted;
       if (due(text) !== "") await load(text);
       const open = ports.filter((port) => !taken.includes(port));
-      const before = known.get(image.id)?.ports ?? [];
-      if (image.edgeAddress !== null) known.set(image.id, { edge: image.edgeAddress, ports: open });
+      const before = known.get(spec.id)?.ports ?? [];
+      if (spec.edgeAddress !== null) known.set(spec.id, { edge: spec.edgeAddress, ports: open });
       if (text === "") return;
       for (const port of new Set([...before, ...open]))
         for (const address of addresses.filter(isOutside))
@@ -91,10 +91,10 @@ export function createTranslation({ exec, tag, machine, load }: TranslationOptio
       await load(natRemoval(tag, network));
       for (const port of was?.ports ?? []) await forget(["--reply-src", was?.edge ?? "", "--dport", String(port)]);
     },
-    heldOf: (network) => held.get(network) ?? [],
+    occupiedOf: (network) => held.get(network) ?? [],
     async sourceTo(destination) {
       const ip = (...args: readonly string[]) =>
-        exec.run(["ip", ...(machine === null ? [] : ["-n", machine]), "-j", "-4", ...args]);
+        exec.run(["ip", ...(hostNamespace === null ? [] : ["-n", hostNamespace]), "-j", "-4", ...args]);
       const route = await ip("route", "get", destination ?? far).catch(() => "[]");
       const [found] = JSON.parse(route || "[]") as readonly { prefsrc?: string }[];
       if (found?.prefsrc !== undefined) return found.prefsrc;

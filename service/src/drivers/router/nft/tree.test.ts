@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { contains } from "../../../base/address.ts";
 import type { AddressMatch, Ports, Rule } from "../interface.ts";
 import { type Field, type FlatRule, fields, flatten } from "../model/verdict.ts";
-import { type Chain, plant } from "./tree.ts";
+import { buildTree, type Chain } from "./tree.ts";
 
 type Values = Readonly<Record<Field, bigint>>;
 
@@ -80,7 +80,7 @@ test("the tree finds the first rule that fits, as the list does", () => {
       fc.array(values, { minLength: 20, maxLength: 40 }),
       (rules, packets) => {
         const flat = flatten(rules, 4, ["10.64.0.8/29"]);
-        const tree = plant(flat, 4);
+        const tree = buildTree(flat, 4);
         for (const packet of packets) assert.equal(walk(tree, packet, { count: 0 }), direct(flat, packet));
       },
     ),
@@ -119,7 +119,7 @@ for (const [name, make] of Object.entries(large))
       4,
       [],
     );
-    const tree = plant(flat, 4);
+    const tree = buildTree(flat, 4);
     for (const rule of flat) {
       const packet = Object.fromEntries(fields.map((field) => [field, rule[field][0]?.first])) as unknown as Values;
       const steps = { count: 0 };

@@ -5,7 +5,7 @@
  * a look-up would copy rules too often the list is cut into runs that are searched one after the other.
  */
 import { type Value, valueAfter, valueBefore } from "../../../base/address.ts";
-import { type Field, type FlatRule, fields, type Span, wholeOf } from "../model/verdict.ts";
+import { type Field, type FlatRule, fields, fullRange, type Span } from "../model/verdict.ts";
 
 /** A rule and the fields that are still to be tested when it is met. */
 export interface Test {
@@ -50,7 +50,7 @@ function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split |
   const borders = inOrder([whole.first, ...edges]);
   const starts = borders.filter((border) => border <= whole.last);
   const placeOf = new Map(borders.map((border, place) => [border, place]));
-  let room = COPIES * rules.length;
+  let budget = COPIES * rules.length;
   /** Of each stretch from one start to the next, the rules that hold there. */
   const lists: (FlatRule[] | undefined)[] = starts.map(() => undefined);
   let edge = 0;
@@ -58,8 +58,8 @@ function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split |
     for (let left = rule[field].length; left > 0; left--) {
       const from = placeOf.get(edges[edge++] as Value) as number;
       const end = placeOf.get(edges[edge++] as Value) as number;
-      room -= end - from;
-      if (room < 0) return null;
+      budget -= end - from;
+      if (budget < 0) return null;
       for (let place = from; place < end; place++) {
         const list = lists[place];
         if (list === undefined) lists[place] = [rule];
@@ -99,10 +99,10 @@ function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule
 }
 
 /** `family` says how wide addresses are. */
-export function plant(rules: readonly FlatRule[], family: 4 | 6): Chain {
-  const whole = Object.fromEntries(fields.map((field) => [field, wholeOf(field, family)])) as Record<Field, Span>;
+export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
+  const whole = Object.fromEntries(fields.map((field) => [field, fullRange(field, family)])) as Record<Field, Span>;
 
-  function grow(list: readonly FlatRule[], left: readonly Field[]): Chain {
+  function build(list: readonly FlatRule[], left: readonly Field[]): Chain {
     const tests: Test[] = [];
     for (const rule of list) {
       const open = left.filter((field) => !covers(rule[field], whole[field]));
@@ -126,14 +126,14 @@ export function plant(rules: readonly FlatRule[], family: 4 | 6): Chain {
       return {
         kind: "split",
         field: best.field,
-        branches: best.groups.map(({ ranges, rules }) => ({ ranges, chain: grow(rules, rest) })),
+        branches: best.groups.map(({ ranges, rules }) => ({ ranges, chain: build(rules, rest) })),
       };
     }
     const runs = candidates.map((field) => runsBy(field, met, whole[field])).filter((runs) => runs.length > 1);
     const fewest = runs.sort((a, b) => a.length - b.length)[0];
     if (fewest === undefined || fewest.length > met.length / 4) return { kind: "tests", tests };
-    return { kind: "runs", chains: fewest.map((run) => grow(run, left)) };
+    return { kind: "runs", chains: fewest.map((run) => build(run, left)) };
   }
 
-  return grow(rules, fields);
+  return build(rules, fields);
 }

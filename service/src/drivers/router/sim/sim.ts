@@ -40,12 +40,12 @@ export interface SimulatedRouter extends Router {
 }
 
 interface Network {
-  image: NetworkSpec;
+  spec: NetworkSpec;
   missing: string[];
   rules: RuleCount[];
   rest: Count;
   spoofed: Count;
-  crowded: Count;
+  overLimit: Count;
   attached: Set<number>;
   tunnels: Map<number, TunnelStatus>;
   /** Connections that were let in, by their five values. */
@@ -76,9 +76,9 @@ export function createSim(now: () => number): SimulatedRouter {
   /** Of those who asked during the silence. */
   let answers: (() => void)[] = [];
 
-  const tunnelStatus = (image: NetworkSpec): Map<number, TunnelStatus> =>
+  const tunnelStatus = (spec: NetworkSpec): Map<number, TunnelStatus> =>
     new Map(
-      image.tunnels.map((tunnel) => [
+      spec.tunnels.map((tunnel) => [
         tunnel.id,
         {
           id: tunnel.id,
@@ -113,44 +113,42 @@ export function createSim(now: () => number): SimulatedRouter {
     get looks() {
       return looks;
     },
-    async apply(image, tell) {
+    async apply(spec, tell) {
       if (sim.broken) throw new Error("the simulated machine refuses");
-      const before = networks.get(image.id);
+      const before = networks.get(spec.id);
       // What the kernel would refuse is refused here too. Ports that were fit for it are still, and there may be thousands.
-      const known = new Map(before?.image.ports.map((port) => [port.id, port]));
+      const known = new Map(before?.spec.ports.map((port) => [port.id, port]));
       const isKnown = ({ id, mac, bandwidth, addresses }: Port): boolean => {
         const port = known.get(id);
         return port?.mac === mac && port.bandwidth === bandwidth && port.addresses.join() === addresses.join();
       };
-      renderTexts({ ...image, ports: image.ports.filter((port) => !isKnown(port)) }, false);
-      dnsmasqArguments(image, "/");
-      if (before !== undefined && before.image.generation > image.generation) return before.image.generation;
-      if (before?.image.generation === image.generation) for (const part of before.missing) tell?.(part);
-      const same = (part: (image: NetworkSpec) => unknown) =>
-        before !== undefined && JSON.stringify(part(before.image)) === JSON.stringify(part(image));
+      renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false);
+      dnsmasqArguments(spec, "/");
+      if (before !== undefined && before.spec.generation > spec.generation) return before.spec.generation;
+      if (before?.spec.generation === spec.generation) for (const part of before.missing) tell?.(part);
+      const same = (part: (spec: NetworkSpec) => unknown) =>
+        before !== undefined && JSON.stringify(part(before.spec)) === JSON.stringify(part(spec));
       const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
-      const judge = createJudge(image.firewall, blocksOf(image));
+      const judge = createJudge(spec.firewall, blocksOf(spec));
       const attached = new Set<number>();
-      for (const { id, device } of image.ports)
+      for (const { id, device } of spec.ports)
         if (devices.delete(device) || before?.attached.has(id) === true) attached.add(id);
-      networks.set(image.id, {
-        image,
+      networks.set(spec.id, {
+        spec,
         missing: [],
         rules: kept
           ? (before?.rules ?? [])
-          : image.firewall.enabled
-            ? image.firewall.rules.map(() => ({ ...nothing, lastHit: null }))
+          : spec.firewall.enabled
+            ? spec.firewall.rules.map(() => ({ ...nothing, lastHit: null }))
             : [],
         rest: kept ? (before?.rest ?? nothing) : nothing,
         spoofed: before?.spoofed ?? nothing,
-        crowded: before?.crowded ?? nothing,
+        overLimit: before?.overLimit ?? nothing,
         attached,
-        tunnels: same((one) => one.tunnels)
-          ? (before?.tunnels ?? new Map<number, TunnelStatus>())
-          : tunnelStatus(image),
+        tunnels: same((one) => one.tunnels) ? (before?.tunnels ?? new Map<number, TunnelStatus>()) : tunnelStatus(spec),
         flows: new Map([...(before?.flows ?? [])].filter(([, flow]) => judge(flow).allow)),
       });
-      return image.generation;
+      return spec.generation;
     },
     async remove(id) {
       if (sim.broken) throw new Error("the simulated machine refuses");
@@ -160,24 +158,24 @@ export function createSim(now: () => number): SimulatedRouter {
       looks += 1;
       if (isSilent) await new Promise<void>((resolve) => answers.push(resolve));
       const status = ({
-        image,
+        spec,
         missing,
         attached,
         rules,
         rest,
         spoofed,
-        crowded,
+        overLimit,
         tunnels,
       }: Network): NetworkStatus => ({
-        id: image.id,
-        generation: image.generation,
-        whole: missing.length === 0,
+        id: spec.id,
+        generation: spec.generation,
+        complete: missing.length === 0,
         missing,
         rules: [...rules],
         rest,
         spoofed,
-        crowded,
-        ports: image.ports.map(({ id }) => ({
+        overLimit,
+        ports: spec.ports.map(({ id }) => ({
           id,
           attached: attached.has(id),
           carrier: attached.has(id),
@@ -185,18 +183,18 @@ export function createSim(now: () => number): SimulatedRouter {
           received: nothing,
         })),
         tunnels: [...tunnels.values()].sort((a, b) => a.id - b.id),
-        heldPorts: forwardsOf(image).filter((port) => sim.held.includes(port)),
+        occupiedPorts: forwardsOf(spec).filter((port) => sim.held.includes(port)),
         sent: nothing,
         received: nothing,
       });
       const all = [...networks.values()].map(status).sort((a, b) => a.id - b.id);
       return { ready: !sim.broken, detail: sim.broken ? "simulated, and broken" : "simulated", networks: all };
     },
-    async greeting(id, address) {
+    async readBanner(id, address) {
       const network = networks.get(id);
-      const port = network?.image.ports.find((one) => one.addresses.includes(address));
+      const port = network?.spec.ports.find((one) => one.addresses.includes(address));
       const isThere = port !== undefined && network?.attached.has(port.id) === true;
-      return isThere && network.image.edgeAddress !== null ? sim.says : null;
+      return isThere && network.spec.edgeAddress !== null ? sim.says : null;
     },
     sourceTo: async () => sim.address,
     async close() {},
@@ -204,43 +202,43 @@ export function createSim(now: () => number): SimulatedRouter {
     send(id, from, packet) {
       const network = networks.get(id);
       if (network === undefined) return false;
-      const { image, attached, flows } = network;
-      const sender = image.ports.find((port) => port.id === from);
+      const { spec, attached, flows } = network;
+      const sender = spec.ports.find((port) => port.id === from);
       if (from !== null && !(sender !== undefined && attached.has(from))) return false;
       if (sender !== undefined && !sender.addresses.includes(packet.source)) {
         network.spoofed = more(network.spoofed);
         return false;
       }
-      const blocks = blocksOf(image);
+      const blocks = blocksOf(spec);
       const inside = (address: string) => staysInside({ ...packet, source: address, destination: address }, blocks);
       // Nobody outside poses as somebody inside.
       if (sender === undefined && inside(packet.source)) return false;
       if (
-        [image.edgeAddress, image.v4.gateway, image.v6?.gateway].includes(packet.destination) &&
-        image.edgeAddress !== null
+        [spec.edgeAddress, spec.v4.gateway, spec.v6?.gateway].includes(packet.destination) &&
+        spec.edgeAddress !== null
       )
-        return takes(openTo(openingsOf(image), sender === undefined ? "outside" : "inside"), packet);
+        return takes(openTo(openingsOf(spec), sender === undefined ? "outside" : "inside"), packet);
       const arrives =
         !inside(packet.destination) ||
-        image.ports.some((port) => attached.has(port.id) && port.addresses.includes(packet.destination));
+        spec.ports.some((port) => attached.has(port.id) && port.addresses.includes(packet.destination));
       if (staysInside(packet, blocks)) return arrives;
-      if (image.edgeAddress === null) return false;
-      if (closedOf(image.closed, packet.source, packet.destination) !== null) return false;
+      if (spec.edgeAddress === null) return false;
+      if (closedOf(spec.closed, packet.source, packet.destination) !== null) return false;
       if (flows.has(keyOf(packet)) || flows.has(keyOf(answerTo(packet)))) return arrives;
-      const verdict = createJudge(image.firewall, blocks)(packet);
+      const verdict = createJudge(spec.firewall, blocks)(packet);
       const counted = verdict.rule === null ? undefined : network.rules[verdict.rule];
       if (counted !== undefined && verdict.rule !== null)
         network.rules[verdict.rule] = { ...more(counted), lastHit: now() };
-      else if (image.firewall.enabled) network.rest = more(network.rest);
+      else if (spec.firewall.enabled) network.rest = more(network.rest);
       if (verdict.allow) flows.set(keyOf(packet), packet);
       return verdict.allow && arrives;
     },
     damage: (id, what) => void networks.get(id)?.missing.push(what),
     crowd(id) {
       const network = networks.get(id);
-      if (network !== undefined) network.crowded = more(network.crowded);
+      if (network !== undefined) network.overLimit = more(network.overLimit);
     },
-    images: () => [...networks.values()].map(({ image }) => image).sort((a, b) => a.id - b.id),
+    images: () => [...networks.values()].map(({ spec }) => spec).sort((a, b) => a.id - b.id),
     report: (id, status) => void networks.get(id)?.tunnels.set(status.id, status),
   };
   return sim;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Exec } from "../../exec.ts";
 import { stopDaemons } from "../linux/daemon.ts";
 import { parseDump, renderConfig } from "./config.ts";
-import { askDevice, type PeerState, parseDevice, renderDevice, type WireguardDevice, watchDevice } from "./uapi.ts";
+import { type PeerState, parseDevice, renderDevice, requestDevice, type WireguardDevice, watchDevice } from "./uapi.ts";
 
 /** Where the device is. */
 export interface Place {
@@ -42,11 +42,11 @@ export const socketOf = (device: string): string => `/var/run/wireguard/${device
 export function createUserspace(exec: Exec, runFolder: string): Holder {
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
   const set = async ({ device }: Place, request: string): Promise<void> => {
-    if (request !== "") await askDevice(socketOf(device), request);
+    if (request !== "") await requestDevice(socketOf(device), request);
   };
   return {
     name: program,
-    read: async ({ device }, limit) => parseDevice(await askDevice(socketOf(device), "get=1\n\n", limit)),
+    read: async ({ device }, limit) => parseDevice(await requestDevice(socketOf(device), "get=1\n\n", limit)),
     async start({ namespace, device }) {
       await stopDaemons(exec, namespace, program, device, "SIGKILL");
       const folder = folderOf(namespace);
@@ -58,7 +58,7 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
         output,
       });
       for (let waited = 0; waited < startLimit && exec.isAlive(child); waited += 20) {
-        if (await askDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
+        if (await requestDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
         await sleep(20);
       }
       const said = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
@@ -66,7 +66,8 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
       throw new Error(`${program} in ${namespace} does not start: ${said || "it is silent"}`);
     },
     set: (place, desired, present) => set(place, renderDevice(desired, present)),
-    forget: (place, peers) => set(place, renderDevice({ ...blank, peers: [] }, { ...blank, peers: peers.map(nobody) })),
+    forget: (place, peers) =>
+      set(place, renderDevice({ ...blank, peers: [] }, { ...blank, peers: peers.map(peerToRemove) })),
     async stop({ namespace, device }) {
       await stopDaemons(exec, namespace, program, device, "SIGTERM");
       await rm(socketOf(device), { force: true });
@@ -79,7 +80,13 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
 }
 
 const blank = { privateKey: "", listenPort: 0 };
-const nobody = (publicKey: string) => ({ publicKey, presharedKey: null, endpoint: null, keepAlive: 0, allowed: [] });
+const peerToRemove = (publicKey: string) => ({
+  publicKey,
+  presharedKey: null,
+  endpoint: null,
+  keepAlive: 0,
+  allowed: [],
+});
 
 /** `wg` speaks with the kernel, and with a wireguard-go that was started before the kernel had WireGuard. */
 export function createKernel(exec: Exec, runFolder: string): Holder {

@@ -19,7 +19,7 @@ export interface PeerHistory {
 /** A peer's last handshake. The device tells it by the clock of the machine, which may have been set since. */
 export interface Handshake {
   /** As the device tells it: milliseconds since 1970; null: never. */
-  readonly told: number | null;
+  readonly reported: number | null;
   /** When it was, and when the device was read last, by the steady clock. */
   readonly at: number;
   readonly read: number;
@@ -31,24 +31,24 @@ export interface Handshake {
  */
 export function noteHandshake(
   before: Handshake | undefined,
-  told: number | null,
+  reported: number | null,
   now: number,
   steady: number,
 ): Handshake {
-  if (before !== undefined && before.told === told) return { ...before, read: steady };
+  if (before !== undefined && before.reported === reported) return { ...before, read: steady };
   const unread = before === undefined ? Number.POSITIVE_INFINITY : steady - before.read;
-  const age = Math.min(Math.max(now - (told ?? now), 0), unread);
-  return { told, at: steady - age, read: steady };
+  const age = Math.min(Math.max(now - (reported ?? now), 0), unread);
+  return { reported, at: steady - age, read: steady };
 }
 
 export const isAlive = (handshake: Handshake | undefined, steady: number): boolean =>
-  handshake !== undefined && handshake.told !== null && steady - handshake.at <= aliveFor;
+  handshake !== undefined && handshake.reported !== null && steady - handshake.at <= aliveFor;
 
 /** The date of the handshake, by the clock as it is now where that was set since. */
-function dateOf({ told, at }: Handshake, now: number, steady: number): number | null {
+function dateOf({ reported, at }: Handshake, now: number, steady: number): number | null {
   const seen = now - (steady - at);
   // The device tells whole seconds.
-  return told === null || Math.abs(seen - told) < 2000 ? told : seen;
+  return reported === null || Math.abs(seen - reported) < 2000 ? reported : seen;
 }
 
 /** Of `host:port`. */
@@ -58,7 +58,7 @@ export function splitEndpoint(endpoint: string): { readonly host: string; readon
 }
 
 /** What the device says of a peer under its present key, and when its handshake was. */
-export interface TestResponse {
+export interface PeerReading {
   readonly peer: PeerState;
   readonly handshake: Handshake;
 }
@@ -69,8 +69,8 @@ export interface TestResponse {
  */
 export function statusOf(
   tunnel: WireguardTunnel,
-  heard: TestResponse | string,
-  memory: PeerHistory,
+  reading: PeerReading | string,
+  history: PeerHistory,
   now: number,
   steady: number,
 ): TunnelStatus {
@@ -87,13 +87,13 @@ export function statusOf(
     proposal: "",
   };
   if (!tunnel.enabled) return { ...base, state: "disabled", reason: null };
-  if (typeof heard === "string")
-    return { ...base, state: "unknown", reason: { fault: "engine_unavailable", detail: heard } };
-  const { peer, handshake } = heard;
+  if (typeof reading === "string")
+    return { ...base, state: "unknown", reason: { fault: "engine_unavailable", detail: reading } };
+  const { peer, handshake } = reading;
   const seen = { bytesIn: peer.received, bytesOut: peer.sent, lastSeen: dateOf(handshake, now, steady) };
   const peerAddress = peer.endpoint === null ? base.peerAddress : splitEndpoint(peer.endpoint).host;
   if (isAlive(handshake, steady)) {
-    memory.wasUp = true;
+    history.wasUp = true;
     const { localSubnets, peerSubnets } = tunnel;
     const proposal = "CHACHA20_POLY1305/CURVE25519";
     return { ...base, ...seen, state: "up", reason: null, localSubnets, peerSubnets, peerAddress, proposal };
@@ -103,7 +103,7 @@ export function statusOf(
     endpoint === null
       ? "The peer has not called, or with other keys than are set here."
       : `${endpoint} does not answer, or the keys set there and here differ.`;
-  const waiting = handshake.told === null && (endpoint === null || steady - memory.since < patience);
+  const waiting = handshake.reported === null && (endpoint === null || steady - history.since < patience);
   const reason = waiting ? null : ({ fault: "peer_unreachable", detail } as const);
-  return { ...base, ...seen, state: memory.wasUp ? "down" : "connecting", reason, peerAddress };
+  return { ...base, ...seen, state: history.wasUp ? "down" : "connecting", reason, peerAddress };
 }

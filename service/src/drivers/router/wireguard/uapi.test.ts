@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createPrivate, publicKeyOf } from "../model/wireguardkey.ts";
-import { askDevice, hexOf, parseDevice, renderDevice, type WireguardPeer, watchDevice } from "./uapi.ts";
+import { hexOf, parseDevice, renderDevice, requestDevice, type WireguardPeer, watchDevice } from "./uapi.ts";
 
 const keyOf = (byte: number): string => Buffer.alloc(32, byte).toString("base64");
 const hex = (byte: number): string => Buffer.alloc(32, byte).toString("hex");
@@ -19,7 +19,7 @@ const peer: WireguardPeer = {
 };
 const empty = { privateKey: "", listenPort: 0, peers: [] };
 
-test("a new device is told everything", () => {
+test("a new device is reported everything", () => {
   assert.equal(
     renderDevice({ privateKey: keyOf(1), listenPort: 51_820, peers: [peer] }, empty),
     `set=1
@@ -37,7 +37,7 @@ allowed_ip=10.0.9.9/32
   );
 });
 
-test("only differences are told, and what goes goes first", () => {
+test("only differences are reported, and what goes goes first", () => {
   const device = { privateKey: keyOf(1), listenPort: 51_820, peers: [peer] };
   assert.equal(renderDevice(device, device), "");
   assert.equal(renderDevice({ ...device, peers: [{ ...peer, allowed: peer.allowed.toReversed() }] }, device), "");
@@ -73,7 +73,7 @@ allowed_ip=10.0.9.9/32
   );
 });
 
-test("an answer is read back to what was told", () => {
+test("an answer is read back to what was reported", () => {
   const text = `private_key=${hex(1)}
 listen_port=51820
 fwmark=0
@@ -148,14 +148,14 @@ test("a device answers, refuses, is silent or gone", async () => {
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   try {
-    assert.equal(parseDevice(await askDevice(path, "get=1\n\n")).listenPort, 5);
-    const refused = await askDevice(path, "set=1\nprivate_key=zz\n\n").catch(
+    assert.equal(parseDevice(await requestDevice(path, "get=1\n\n")).listenPort, 5);
+    const refused = await requestDevice(path, "set=1\nprivate_key=zz\n\n").catch(
       (error: unknown) => (error as Error).message,
     );
     assert.match(refused, /errno -22/);
     assert.ok(!refused.includes("zz"));
-    await assert.rejects(askDevice(path, "silence", 50), /no answer within 50 ms/);
-    await assert.rejects(askDevice(join(folder, "none"), "get=1\n\n"), /ENOENT/);
+    await assert.rejects(requestDevice(path, "silence", 50), /no answer within 50 ms/);
+    await assert.rejects(requestDevice(join(folder, "none"), "get=1\n\n"), /ENOENT/);
     await new Promise<void>((resolve) => {
       watchDevice(join(folder, "none"), resolve);
     });

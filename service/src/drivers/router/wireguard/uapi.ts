@@ -109,7 +109,7 @@ export function parseDevice(text: string): WireguardDevice<PeerState> {
 }
 
 /** Rejects when nobody listens at `path`, on an errno, and after `limit` milliseconds. Errors never hold the request. */
-export function askDevice(path: string, request: string, limit = 2000): Promise<string> {
+export function requestDevice(path: string, request: string, limit = 2000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${limit} ms`)), limit);

@@ -64,11 +64,11 @@ interface Net {
   end: WireguardEnd | null;
   tunnels: readonly WireguardTunnel[];
   fault: string;
-  readonly memories: Map<number, PeerHistory>;
+  readonly histories: Map<number, PeerHistory>;
   /** Of the peers that the device had when it was read last, by public key. */
   handshakes: ReadonlyMap<string, Handshake>;
   /** What each tunnel's endpoint was when it was last told to the device. */
-  readonly told: Map<number, string | null>;
+  readonly configured: Map<number, string | null>;
   timer: NodeJS.Timeout | undefined;
   unwatch: () => void;
   readonly queue: SerialQueue;
@@ -89,7 +89,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     clearTimeout(net.timer);
     if (nets.get(net.edge.namespace) !== net) return;
     net.timer = setTimeout(() => {
-      inTurn(net, () => tend(net, true)).catch((error: unknown) =>
+      inTurn(net, () => reconcile(net, true)).catch((error: unknown) =>
         log("warn", "WireGuard tunnels could not be set up; they are tried again", {
           namespace: net.edge.namespace,
           error,
@@ -112,7 +112,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     net.handshakes = new Map(noted);
     return device;
   };
-  const isHeard = (net: Net, { peerPublicKey }: WireguardTunnel): boolean =>
+  const isAlivePeer = (net: Net, { peerPublicKey }: WireguardTunnel): boolean =>
     isAlive(net.handshakes.get(peerPublicKey), steady());
 
   /** A name without an address leaves the endpoint as it is; it is looked up again. */
@@ -125,9 +125,13 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     );
   };
 
-  const wishOf = async (net: Net, tunnel: WireguardTunnel, present: PeerState | undefined): Promise<WireguardPeer> => {
-    const isTold = !net.told.has(tunnel.id) || net.told.get(tunnel.id) === tunnel.endpoint;
-    const keep = isTold && present !== undefined && isHeard(net, tunnel);
+  const desiredPeer = async (
+    net: Net,
+    tunnel: WireguardTunnel,
+    present: PeerState | undefined,
+  ): Promise<WireguardPeer> => {
+    const isTold = !net.configured.has(tunnel.id) || net.configured.get(tunnel.id) === tunnel.endpoint;
+    const keep = isTold && present !== undefined && isAlivePeer(net, tunnel);
     return {
       publicKey: tunnel.peerPublicKey,
       presharedKey: tunnel.presharedKey,
@@ -146,7 +150,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
   };
 
   /** `isAgain`: nothing was wished anew, time has passed. */
-  const tend = async (net: Net, isAgain: boolean): Promise<void> => {
+  const reconcile = async (net: Net, isAgain: boolean): Promise<void> => {
     const { edge, end } = net;
     if (nets.get(edge.namespace) !== net) return;
     net.unwatch();
@@ -175,7 +179,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       const found = { ...present, peers: present.peers.filter((peer) => !silent.includes(peer)) };
       const peers = await Promise.all(
         desired.map((tunnel) =>
-          wishOf(
+          desiredPeer(
             net,
             tunnel,
             found.peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey),
@@ -185,18 +189,19 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       await devices.set(edge, { ...end, peers }, found);
       await exec.run(["ip", "-n", edge.namespace, "link", "set", edge.device, "mtu", String(wireguardMtu), "up"]);
       await checkRoutes(net);
-      for (const { id, endpoint } of desired) net.told.set(id, endpoint);
+      for (const { id, endpoint } of desired) net.configured.set(id, endpoint);
       net.fault = "";
       net.unwatch = devices.watch(edge, () => {
         log("warn", `${devices.name} ended and is started again`, { namespace: edge.namespace });
         schedule(net, 100);
       });
       const isNamed = (endpoint: string | null): boolean => endpoint !== null && !isIPv4(splitEndpoint(endpoint).host);
-      const unheard = desired.filter(
-        (tunnel) => !(isHeard(net, tunnel) && found.peers.some(({ publicKey }) => publicKey === tunnel.peerPublicKey)),
+      const unreachable = desired.filter(
+        (tunnel) =>
+          !(isAlivePeer(net, tunnel) && found.peers.some(({ publicKey }) => publicKey === tunnel.peerPublicKey)),
       );
-      if (unheard.some(({ endpoint, keepAlive }) => endpoint !== null && keepAlive > 0)) schedule(net, callAfter);
-      else if (unheard.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
+      if (unreachable.some(({ endpoint, keepAlive }) => endpoint !== null && keepAlive > 0)) schedule(net, callAfter);
+      else if (unreachable.some(({ endpoint }) => isNamed(endpoint))) schedule(net, retryAfter);
     } catch (error) {
       net.fault = (error as Error).message;
       schedule(net, retryAfter);
@@ -208,14 +213,14 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     const asked =
       enabledOf(net).length === 0 ? null : await read(net, silenceAfter).catch((error: unknown) => error as Error);
     return net.tunnels.map((tunnel) => {
-      const memory = net.memories.get(tunnel.id) ?? { since: steady(), wasUp: false };
-      net.memories.set(tunnel.id, memory);
+      const history = net.histories.get(tunnel.id) ?? { since: steady(), wasUp: false };
+      net.histories.set(tunnel.id, history);
       const silence = net.fault || (asked instanceof Error ? asked.message : "The device does not know this peer yet.");
       const peers = asked === null || asked instanceof Error ? [] : asked.peers;
       const peer = peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey);
       const handshake = net.handshakes.get(tunnel.peerPublicKey);
-      const heard = peer !== undefined && handshake !== undefined ? { peer, handshake } : silence;
-      return statusOf(tunnel, heard, memory, now(), steady());
+      const reading = peer !== undefined && handshake !== undefined ? { peer, handshake } : silence;
+      return statusOf(tunnel, reading, history, now(), steady());
     });
   };
 
@@ -230,9 +235,9 @@ export function createWireguard(options: WireguardOptions): Wireguard {
         end,
         tunnels,
         fault: "",
-        memories: new Map(),
+        histories: new Map(),
         handshakes: new Map(),
-        told: new Map(),
+        configured: new Map(),
         timer: undefined,
         unwatch: () => {},
         queue: createSerialQueue(),
@@ -241,15 +246,15 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       await inTurn(net, async () => {
         const before = new Map(net.tunnels.map((tunnel) => [tunnel.id, JSON.stringify(tunnel)]));
         Object.assign(net, { edge, end, tunnels });
-        for (const id of [...net.memories.keys(), ...net.told.keys()])
+        for (const id of [...net.histories.keys(), ...net.configured.keys()])
           if (!tunnels.some((tunnel) => tunnel.id === id)) {
-            net.memories.delete(id);
-            net.told.delete(id);
+            net.histories.delete(id);
+            net.configured.delete(id);
           }
         for (const tunnel of tunnels)
           if (known === undefined || before.get(tunnel.id) !== JSON.stringify(tunnel))
-            net.memories.set(tunnel.id, { since: steady(), wasUp: false });
-        await tend(net, false);
+            net.histories.set(tunnel.id, { since: steady(), wasUp: false });
+        await reconcile(net, false);
         if (tunnels.length === 0) nets.delete(namespace);
       });
     },
