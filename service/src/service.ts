@@ -150,7 +150,7 @@ export function createService(options: ServiceOptions): Service {
     networks,
     random: options.randomBytes,
     surroundings,
-    greetsSsh: async (network, address) =>
+    sendsSshBanner: async (network, address) =>
       (await options.router.readBanner(network, address, sshPort))?.startsWith("SSH-") === true,
   });
   const sampler = createSampler({ store, clock, pruneTime, machines: servers.machineStatus, networks: networks.live });
@@ -255,7 +255,7 @@ export function createService(options: ServiceOptions): Service {
     operations: contract,
     handlers: {
       ...accountRoutes(clock, authenticator, (tx, project, isBlocked, by) =>
-        isBlocked ? servers.order.block(tx, project, by) : servers.order.unblock(tx, project, by),
+        isBlocked ? servers.commands.block(tx, project, by) : servers.commands.unblock(tx, project, by),
       ),
       ...catalogRoutes({
         clock,

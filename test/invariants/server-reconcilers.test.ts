@@ -12,7 +12,7 @@ function prove(name: string, work: string, spec: Parameters<typeof updateServer>
   proveReconciler(name, async (store) => {
     const stage = await openStage(store, () => time);
     const server = await stage.makeServer();
-    await stage.perform((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, null));
+    await stage.perform((tx) => stage.servers.commands.power(tx, server, { Type: "PowerOff" }, null));
     const reconciler =
       stage.servers.reconcilers.find((each) => each.name === name) ?? assert.fail(`there is no reconciler ${name}`);
     const ordered = async () =>

@@ -57,28 +57,28 @@ function prove(title: string, name: string, begin: Begin, options: Options = {})
 }
 
 const switchOff = (stage: ServerStage, server: ServerRow) =>
-  stage.perform((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, null));
+  stage.perform((tx) => stage.servers.commands.power(tx, server, { Type: "PowerOff" }, null));
 const power =
   (Type: "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS"): Begin =>
   (tx, { servers }, server) =>
-    servers.order.power(tx, server, { Type, Timeout: 1, WaitFor: Type === "PowerOn" ? "Guest" : "Power" }, null);
+    servers.commands.power(tx, server, { Type, Timeout: 1, WaitFor: Type === "PowerOn" ? "Guest" : "Power" }, null);
 const make =
   (waitFor: "Power" | "Ssh"): Begin =>
   async (tx, { servers, spec }) =>
-    (await servers.order.create(tx, { project: 1, batch: null, spec: spec({ waitFor }), by: null })).task;
+    (await servers.commands.create(tx, { project: 1, batch: null, spec: spec({ waitFor }), by: null })).task;
 
 prove("Create", "server.Create", make("Ssh"), { empty: true, kinds: databases });
 prove(
   "Copy",
   "server.Copy",
   async (tx, { servers, spec }, source) =>
-    (await servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by: null })).task,
+    (await servers.commands.copy(tx, { source, spec: spec({ name: "web-2" }), by: null })).task,
 );
 prove(
   "Delete",
   "server.Delete",
   async (tx, { servers }, server) => {
-    const task = await servers.order.delete(tx, server, null);
+    const task = await servers.commands.delete(tx, server, null);
     return task ?? assert.fail("it is being deleted already");
   },
   { forgets: true, kinds: databases },
@@ -92,7 +92,7 @@ prove(
   "Resize with a restart",
   "server.Resize",
   (tx, { servers }, server) =>
-    servers.order.resize(
+    servers.commands.resize(
       tx,
       server,
       { input: { cpu: 4, ram: 256, hdd: 20 }, steps: ["Stop", "Cpu", "Memory", "Start", "Disk"], restart: true },
@@ -105,18 +105,19 @@ prove(
   "server.Resize",
   (tx, { servers }, server) => {
     const input = { fast: true, ram: 1024, hdd: 20 };
-    return servers.order.resize(tx, server, { input, steps: ["Cpu", "Memory", "Disk"], restart: false }, null);
+    return servers.commands.resize(tx, server, { input, steps: ["Cpu", "Memory", "Disk"], restart: false }, null);
   },
   { sizes: true },
 );
 prove("Rebuild", "server.Rebuild", async (tx, { servers }, server) => {
   const plan = { image: imageRow(2), keys: null, userData: undefined };
-  return (await servers.order.rebuild(tx, server, plan, "Power", null)).task;
+  return (await servers.commands.rebuild(tx, server, plan, "Power", null)).task;
 });
 prove(
   "AddNetwork",
   "server.AddNetwork",
-  (tx, { servers, networks }, server) => servers.order.addNetwork(tx, server, { network: networks[1]?.id ?? 0 }, null),
+  (tx, { servers, networks }, server) =>
+    servers.commands.addNetwork(tx, server, { network: networks[1]?.id ?? 0 }, null),
   { kinds: databases },
 );
 const withLink =
@@ -135,23 +136,23 @@ const withLink =
 prove(
   "RemoveNetwork",
   "server.RemoveNetwork",
-  withLink((tx, { servers }, server, link) => servers.order.removeNetwork(tx, server, link, null)),
+  withLink((tx, { servers }, server, link) => servers.commands.removeNetwork(tx, server, link, null)),
   { kinds: databases },
 );
 prove(
   "EditNetworkBandwidth",
   "server.EditNetworkBandwidth",
-  withLink((tx, { servers }, server, link) => servers.order.bandwidth(tx, server, link, 20, null)),
+  withLink((tx, { servers }, server, link) => servers.commands.bandwidth(tx, server, link, 20, null)),
 );
 const makeImage = (tx: Tx, { servers }: ServerStage, server: ServerRow) =>
-  servers.order.image(tx, server, { type: "Client", name: "gold", techName: "gold", labels: {} }, null);
+  servers.commands.image(tx, server, { type: "Client", name: "gold", techName: "gold", labels: {} }, null);
 prove("an image", "image.make", async (tx, stage, server) => (await makeImage(tx, stage, server)).task);
 prove(
   "the end of an image",
   "image.remove",
   async (tx, { servers }, server) => {
     const image = (await listImages(tx, 1)).find(({ server_id }) => server_id === server.id);
-    await servers.order.removeImage(tx, image ?? assert.fail("there is no image"), null);
+    await servers.commands.removeImage(tx, image ?? assert.fail("there is no image"), null);
     return only(await queue(tx, { kind: "image", id: image?.id ?? 0 }));
   },
   {

@@ -26,13 +26,13 @@ async function makeGroup(
   policy: "Atomic" | "BestEffort",
   specs: readonly Partial<ServerSpec>[],
 ) {
-  const { order } = stage.servers;
+  const { commands } = stage.servers;
   const made = await write(async (tx) => {
     const batch = await insertBatch(tx, { project_id: 1, policy, state: "New", errors: "[]", created: 0 });
     const tasks = [];
     for (const [index, spec] of specs.entries())
       tasks.push(
-        await order.create(tx, {
+        await commands.create(tx, {
           project: 1,
           batch: batch.id,
           spec: stage.spec({ name: `node-${index}`, ...spec }),
@@ -53,9 +53,9 @@ ask(
     const source = await make();
     machines.write(source.id, "precious");
     machines.delay("ensureStopped", 20);
-    const off = await write((tx) => servers.order.power(tx, source, { Type: "PowerOff" }, by));
-    const copy = await write((tx) => servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
-    const on = await write((tx) => servers.order.power(tx, source, { Type: "PowerOn" }, by));
+    const off = await write((tx) => servers.commands.power(tx, source, { Type: "PowerOff" }, by));
+    const copy = await write((tx) => servers.commands.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
+    const on = await write((tx) => servers.commands.power(tx, source, { Type: "PowerOn" }, by));
     const made = await end(copy.task);
     assert.deepEqual([made.state, machines.read(copy.server.id)], ["Completed", "precious"]);
     await end(on);
@@ -81,7 +81,7 @@ ask(
     const copyOf = async (more: Partial<ServerSpec>) => {
       const source = await make(more);
       const spec = stage.spec({ name: "web-2", ...more });
-      return end((await write((tx) => stage.servers.order.copy(tx, { source, spec, by }))).task);
+      return end((await write((tx) => stage.servers.commands.copy(tx, { source, spec, by }))).task);
     };
     const detailOf = (task: Awaited<ReturnType<typeof copyOf>>, step = "Identity") => {
       assert.equal(task.state, "Completed");
@@ -107,12 +107,12 @@ ask(
     const { id: _, ...backup } = imageRow(0, { project_id: 1, type: "Backup", guest: null, server_id: owner.id });
     const image = await store.write((tx) => insertImage(tx, { ...backup, folder: "image-2" }));
     const spec = { project: 1, batch: null, spec: stage.spec({ image }), by };
-    const restored = await end((await write((tx) => stage.servers.order.create(tx, spec))).task);
+    const restored = await end((await write((tx) => stage.servers.commands.create(tx, spec))).task);
     assert.ok(detailOf(restored, "Disk").endsWith(`; ${removed}`));
     const plan = { image, keys: null, userData: undefined };
     const rebuild = async (id: number) => {
       const server = (await findAnyServer(store.read, id)) ?? assert.fail();
-      return end((await write((tx) => stage.servers.order.rebuild(tx, server, plan, "Power", by))).task);
+      return end((await write((tx) => stage.servers.commands.rebuild(tx, server, plan, "Power", by))).task);
     };
     assert.ok(!detailOf(await rebuild(owner.id), "Disk").includes("removed"), "its own it gets back as it was");
     assert.ok(detailOf(await rebuild((await make()).id), "Disk").endsWith(`; ${removed}`));
@@ -126,9 +126,9 @@ ask(
     const source = await make();
     // Long enough that the copy's turn has not come when the source is deleted.
     stage.machines.delay("ensureStopped", 1000);
-    await write((tx) => servers.order.power(tx, source, { Type: "PowerOff" }, by));
-    const copy = await write((tx) => servers.order.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
-    await write((tx) => servers.order.delete(tx, source, by));
+    await write((tx) => servers.commands.power(tx, source, { Type: "PowerOff" }, by));
+    const copy = await write((tx) => servers.commands.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
+    await write((tx) => servers.commands.delete(tx, source, by));
     stage.machines.delay("ensureStopped", 0);
     const made = await end(copy.task);
     assert.deepEqual([made.state, made.error?.code], ["Failed", "snapshot_failed"]);
@@ -176,7 +176,7 @@ ask("a group of the best effort stands with what could be made, and goes with it
     "Active",
     "Failed",
   ]);
-  await write((tx) => stage.servers.order.deleteBatch(tx, batch, by));
+  await write((tx) => stage.servers.commands.deleteBatch(tx, batch, by));
   await until(async () => (await group()) === undefined);
   assert.deepEqual(await machines(), []);
   assert.deepEqual(
@@ -189,8 +189,8 @@ ask("a server that is not ready in time stays as it is, and says what it said la
   const { stage, write, end, server, isOn } = it;
   keepSilent(it);
   const spec = stage.spec({ waitFor: "Ssh" });
-  const made = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
-  const behind = await write((tx) => stage.servers.order.power(tx, made.server, { Type: "PowerOff" }, by));
+  const made = await write((tx) => stage.servers.commands.create(tx, { project: 1, batch: null, spec, by }));
+  const behind = await write((tx) => stage.servers.commands.power(tx, made.server, { Type: "PowerOff" }, by));
   const task = await end(made.task);
   assert.deepEqual([task.state, task.error?.code], ["Failed", "ssh_not_ready"]);
   assert.match(task.error?.log ?? "", /simulated/);
@@ -202,13 +202,13 @@ ask("a server that is not ready in time stays as it is, and says what it said la
 ask(
   "a rebuild wipes the old disk; of those that fail nothing is seen",
   async ({ stage, make, write, end, until, server, isOn }) => {
-    const { order } = stage.servers;
+    const { commands } = stage.servers;
     const { id } = await make();
     const disks = async () =>
       (await stage.machines.observe()).machines.find((each) => each.id === id)?.disks.map(({ version }) => version);
     const rebuild = async (image: typeof lost) => {
       const plan = { image, keys: null, userData: undefined };
-      return write(async (tx) => order.rebuild(tx, await stage.row(id), plan, "Power", by));
+      return write(async (tx) => commands.rebuild(tx, await stage.row(id), plan, "Power", by));
     };
     stage.machines.write(id, "old");
     const good = await rebuild(imageRow(2));
@@ -235,15 +235,21 @@ ask(
 );
 
 ask("of rebuilds that wait each does what it was ordered", async ({ stage, make, write, end }, store) => {
-  const { order } = stage.servers;
+  const { commands } = stage.servers;
   const { id } = await make();
   const before = await stage.row(id);
   const { first, broken, last } = await write(async (tx) => {
     const rebuild = async (image: typeof lost, ...keys: number[]) => {
       const row = (await findAnyServer(tx, id)) ?? assert.fail();
-      return order.rebuild(tx, row, { image, keys: keys.map((key) => keyRow(key)), userData: image.name }, "Power", by);
+      return commands.rebuild(
+        tx,
+        row,
+        { image, keys: keys.map((key) => keyRow(key)), userData: image.name },
+        "Power",
+        by,
+      );
     };
-    await order.power(tx, await stage.row(id), { Type: "PowerOff" }, by);
+    await commands.power(tx, await stage.row(id), { Type: "PowerOff" }, by);
     const ordered = {
       first: await rebuild(imageRow(2), 7),
       broken: await rebuild(lost),
@@ -284,36 +290,36 @@ ask("a backup is made every day, and goes when it is too old", async ({ stage, m
 });
 
 ask("an image of a server is made, or says why not, and goes", async ({ stage, make, write, end }, store) => {
-  const { order } = stage.servers;
+  const { commands } = stage.servers;
   const row = await make();
   const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
-  const made = await write((tx) => order.image(tx, row, spec, by));
+  const made = await write((tx) => commands.image(tx, row, spec, by));
   await end(made.task);
   const image = (await findImage(store.read, 1, made.image.id)) ?? assert.fail();
   assert.deepEqual([image.state, image.hdd, image.progress], ["Active", 10, 100]);
-  await write((tx) => order.removeImage(tx, image, by));
+  await write((tx) => commands.removeImage(tx, image, by));
   assert.equal(await findImage(store.read, 1, image.id), undefined);
   stage.machines.fail("ensureImage", 9);
-  const broken = await write((tx) => order.image(tx, row, spec, by));
+  const broken = await write((tx) => commands.image(tx, row, spec, by));
   assert.equal((await end(broken.task)).state, "Failed");
   const failed = await findImage(store.read, 1, broken.image.id);
   assert.deepEqual([failed?.state, readJson(failed?.error)["code"]], ["Failed", "snapshot_failed"]);
 });
 
 ask("an image holds its server only for the snapshot", async ({ stage, make, write, end, until, machines }, store) => {
-  const { order } = stage.servers;
+  const { commands } = stage.servers;
   const row = await make();
   stage.machines.write(row.id, "at that moment");
   // Tried again after seconds, in which others have their turn.
   stage.machines.fail("ensureImage", 9);
   const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
   const [kept, given, other] = await write(async (tx) => [
-    await order.image(tx, row, spec, by),
-    await order.image(tx, row, { ...spec, name: "given up" }, by),
-    await order.image(tx, row, { ...spec, name: "other" }, by),
+    await commands.image(tx, row, spec, by),
+    await commands.image(tx, row, { ...spec, name: "given up" }, by),
+    await commands.image(tx, row, { ...spec, name: "other" }, by),
   ]);
   const rebuilt = await write((tx) =>
-    order.rebuild(tx, row, { image: imageRow(2), keys: null, userData: undefined }, "Power", by),
+    commands.rebuild(tx, row, { image: imageRow(2), keys: null, userData: undefined }, "Power", by),
   );
   assert.equal((await end(rebuilt.task)).state, "Completed");
   const image = async (made: typeof kept) => findImage(store.read, 1, made?.image.id ?? 0);
@@ -323,8 +329,8 @@ ask("an image holds its server only for the snapshot", async ({ stage, make, wri
     "it is still being written",
   );
   await write(async (tx) => {
-    await order.removeImage(tx, given?.image ?? assert.fail(), by);
-    await order.delete(tx, await stage.row(row.id), by);
+    await commands.removeImage(tx, given?.image ?? assert.fail(), by);
+    await commands.delete(tx, await stage.row(row.id), by);
   });
   await until(async () => (await machines()).length === 0);
   for (const made of [kept, other]) assert.equal((await end(made?.task ?? assert.fail())).state, "Completed");
@@ -339,7 +345,7 @@ ask("an image that cannot be written says so, and its snapshot goes", async ({ s
   const row = await make();
   stage.machines.fail("ensureImage", 9);
   const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
-  const made = await write((tx) => stage.servers.order.image(tx, row, spec, by));
+  const made = await write((tx) => stage.servers.commands.image(tx, row, spec, by));
   assert.equal((await end(made.task)).error?.step, "Write");
   assert.deepEqual(stage.machines.images(), []);
   assert.equal((await findImage(store.read, 1, made.image.id))?.state, "Failed");
@@ -348,13 +354,13 @@ ask("an image that cannot be written says so, and its snapshot goes", async ({ s
 
 ask("a copy that is deleted while it waits lets its source go on", async (it, store) => {
   const { stage, make, write, end, until, machines } = it;
-  const { order } = stage.servers;
+  const { commands } = stage.servers;
   const source = await make();
   stage.machines.delay("ensureStopped", 100);
-  await write((tx) => order.power(tx, source, { Type: "PowerOff" }, by));
-  const copy = await write((tx) => order.copy(tx, { source, spec: stage.spec({ name: "web-2" }), by }));
-  const on = await write((tx) => order.power(tx, source, { Type: "PowerOn" }, by));
-  await write((tx) => order.delete(tx, copy.server, by));
+  await write((tx) => commands.power(tx, source, { Type: "PowerOff" }, by));
+  const copy = await write((tx) => commands.copy(tx, { source, spec: stage.spec({ name: "web-2" }), by }));
+  const on = await write((tx) => commands.power(tx, source, { Type: "PowerOn" }, by));
+  await write((tx) => commands.delete(tx, copy.server, by));
   await until(async () => (await findAnyServer(store.read, copy.server.id)) === undefined);
   assert.equal((await end(on)).state, "Completed");
   assert.deepEqual(await machines(), [source.id]);
@@ -362,15 +368,15 @@ ask("a copy that is deleted while it waits lets its source go on", async (it, st
 
 ask("a member that is deleted before it is made does not keep its group from standing", async (it, store) => {
   const { stage, write, until } = it;
-  const { order } = stage.servers;
+  const { commands } = stage.servers;
   stage.router.broken = true;
   const { batch, members } = await write(async (tx) => {
     const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
     const spec = { project: 1, batch: batch.id, spec: stage.spec(), by };
-    return { batch, members: [await order.create(tx, spec), await order.create(tx, spec)] };
+    return { batch, members: [await commands.create(tx, spec), await commands.create(tx, spec)] };
   });
   const [first, second] = members;
-  await write((tx) => order.delete(tx, first?.server ?? assert.fail(), by));
+  await write((tx) => commands.delete(tx, first?.server ?? assert.fail(), by));
   stage.router.broken = false;
   await until(async () => (await findBatch(store.read, 1, batch.id))?.state === "Active");
   await until(async () => (await findAnyServer(store.read, first?.server.id ?? 0)) === undefined);

@@ -26,7 +26,7 @@ ask(
     await pass(minute);
     assert.equal(await isOn(id), false);
     const row = await server(id);
-    const task = await write((tx) => stage.servers.order.power(tx, row, { Type: "PowerOn" }, by));
+    const task = await write((tx) => stage.servers.commands.power(tx, row, { Type: "PowerOn" }, by));
     assert.equal((await end(task)).state, "Completed");
     assert.equal(stage.servers.power(id), true);
     await pass(11 * minute);
@@ -57,7 +57,7 @@ ask(
   async ({ stage, make, until, isOn, pass, write, end }) => {
     const on = await make();
     const off = await make({ name: "web-2" });
-    await end(await write((tx) => stage.servers.order.power(tx, off, { Type: "PowerOff" }, by)));
+    await end(await write((tx) => stage.servers.commands.power(tx, off, { Type: "PowerOff" }, by)));
     stage.machines.kill(on.id);
     await until(() => isOn(on.id));
     await pass(minute);
@@ -87,12 +87,14 @@ ask(
     await make();
     const before = await sumProject(store.read, 1);
     const spec = stage.spec({ image: imageRow(99, { name: "lost" }) });
-    const { server, task } = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
+    const { server, task } = await write((tx) =>
+      stage.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
+    );
     assert.notDeepEqual(await sumProject(store.read, 1), before);
     assert.equal((await end(task)).state, "Failed");
     assert.deepEqual(await sumProject(store.read, 1), before);
     stage.machines.fail("remove", Infinity);
-    await write(async (tx) => stage.servers.order.delete(tx, await stage.row(server.id), by));
+    await write(async (tx) => stage.servers.commands.delete(tx, await stage.row(server.id), by));
     await pass(minute);
     assert.equal((await stage.row(server.id)).state, "Deleting");
     assert.deepEqual(await sumProject(store.read, 1), before);
@@ -103,10 +105,12 @@ ask(
 
 ask("nothing of a secret is in tasks and events", async ({ stage, write, end }, store) => {
   const spec = stage.spec({ userData: "#!/bin/sh\necho very-hidden\n", waitFor: "Guest" });
-  const { server, task } = await write((tx) => stage.servers.order.create(tx, { project: 1, batch: null, spec, by }));
+  const { server, task } = await write((tx) =>
+    stage.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
+  );
   await end(task);
   const plan = { image: imageRow(2), keys: null, userData: "#!/bin/sh\necho hidden-too\n" };
-  const rebuilt = await write((tx) => stage.servers.order.rebuild(tx, server, plan, "Power", by));
+  const rebuilt = await write((tx) => stage.servers.commands.rebuild(tx, server, plan, "Power", by));
   await end(rebuilt.task);
   const tasks = await store.read.selectFrom("task").select(["input", "facts", "steps", "error"]).execute();
   const events = await store.read.selectFrom("event").select("data").execute();
@@ -132,11 +136,13 @@ ask("events name who asked, from the order to its end", async ({ stage, make }, 
 ask("a deletion jumps the queue and leaves nothing", async ({ stage, write, until, machines, alarm }, store) => {
   const { servers, router, spec } = stage;
   router.broken = true;
-  const { server, task } = await write((tx) => servers.order.create(tx, { project: 1, batch: null, spec: spec(), by }));
-  const waiting = await write((tx) => servers.order.power(tx, server, { Type: "PowerOff" }, by));
+  const { server, task } = await write((tx) =>
+    servers.commands.create(tx, { project: 1, batch: null, spec: spec(), by }),
+  );
+  const waiting = await write((tx) => servers.commands.power(tx, server, { Type: "PowerOff" }, by));
   await until(async () => (await find(store.read, task.id))?.steps[1]?.state === "Completed");
-  const deletion = await write((tx) => servers.order.delete(tx, server, by));
-  assert.equal(await write(async (tx) => servers.order.delete(tx, await stage.row(server.id), by)), null);
+  const deletion = await write((tx) => servers.commands.delete(tx, server, by));
+  assert.equal(await write(async (tx) => servers.commands.delete(tx, await stage.row(server.id), by)), null);
   const canceled = await find(store.read, waiting.id);
   assert.deepEqual([canceled?.state, canceled?.error?.code], ["Canceled", "superseded"]);
   assert.deepEqual(
@@ -168,19 +174,19 @@ ask("a deletion jumps the queue and leaves nothing", async ({ stage, write, unti
 ask(
   "a blocked project's servers are off, and come back as they were",
   async ({ stage, make, write, until, isOn, server, end }, store) => {
-    const { order } = stage.servers;
+    const { commands } = stage.servers;
     const on = await make();
     const off = await make({ name: "web-2" });
-    await end(await write((tx) => order.power(tx, off, { Type: "PowerOff" }, by)));
+    await end(await write((tx) => commands.power(tx, off, { Type: "PowerOff" }, by)));
     stage.machines.delay("ensureDisk", 20);
     const late = await write((tx) =>
-      order.create(tx, { project: 1, batch: null, spec: stage.spec({ name: "web-3" }), by }),
+      commands.create(tx, { project: 1, batch: null, spec: stage.spec({ name: "web-3" }), by }),
     );
-    const waiting = await write((tx) => order.power(tx, late.server, { Type: "PowerReboot" }, by));
+    const waiting = await write((tx) => commands.power(tx, late.server, { Type: "PowerReboot" }, by));
     const set = (is_blocked: 0 | 1) =>
       write(async (tx) => {
         await updateProject(tx, 1, { is_blocked });
-        await (is_blocked ? order.block : order.unblock)(tx, 1, by);
+        await (is_blocked ? commands.block : commands.unblock)(tx, 1, by);
       });
     await set(1);
     assert.equal((await findProject.first(store.read, { id: 1 }))?.is_blocked, 1);
@@ -199,7 +205,7 @@ ask(
 ask(
   "what was taken for a waiting action is given back when it is canceled",
   async ({ stage, make, write, end, server }, store) => {
-    const { order } = stage.servers;
+    const { commands } = stage.servers;
     const row = await make();
     const why = {
       code: "superseded",
@@ -208,12 +214,12 @@ ask(
       step: null,
     } as const;
     stage.machines.delay("ensureStopped", 500);
-    const running = await write((tx) => order.power(tx, row, { Type: "PowerOff" }, by));
+    const running = await write((tx) => commands.power(tx, row, { Type: "PowerOff" }, by));
     const steps = ["Cpu", "Memory", "Disk"];
     const resize = await write((tx) =>
-      order.resize(tx, row, { input: { cpu: 4, hdd: 40 }, steps, restart: false }, by),
+      commands.resize(tx, row, { input: { cpu: 4, hdd: 40 }, steps, restart: false }, by),
     );
-    const join = await write((tx) => order.addNetwork(tx, row, { network: stage.networks[1]?.id ?? 0 }, by));
+    const join = await write((tx) => commands.addNetwork(tx, row, { network: stage.networks[1]?.id ?? 0 }, by));
     assert.deepEqual([resize.state, join.state, (await server(row.id)).held_cpu], ["Postponed", "Postponed", 4]);
     assert.equal((await listLinksOfServer(store.read, row.id)).length, 2);
     assert.deepEqual(
@@ -223,7 +229,7 @@ ask(
         ["Pending", null],
       ],
     );
-    for (const { id: task } of [resize, join]) await write((tx) => order.cancel(tx, row.id, why, { task }));
+    for (const { id: task } of [resize, join]) await write((tx) => commands.cancel(tx, row.id, why, { task }));
     const canceled = await find(store.read, join.id);
     assert.deepEqual(canceled && showAction(canceled)?.Steps.map(({ State, Detail }) => [State, Detail !== ""]), [
       ["Undone", true],
@@ -238,10 +244,10 @@ ask(
 ask(
   "a card comes and goes with the guest's consent, on and off",
   async ({ stage, make, write, end, until, server }, store) => {
-    const { order } = stage.servers;
+    const { commands } = stage.servers;
     const row = await make();
     const network = stage.networks[1]?.id ?? 0;
-    const joined = await end(await write((tx) => order.addNetwork(tx, row, { network }, by)));
+    const joined = await end(await write((tx) => commands.addNetwork(tx, row, { network }, by)));
     assert.equal(joined.state, "Completed", JSON.stringify(joined.error));
     const [, link] = await listLinksOfServer(store.read, row.id);
     assert.equal(link?.state, "Active");
@@ -249,11 +255,11 @@ ask(
       (await stage.router.observe()).networks.find(({ id }) => id === network)?.ports.map(({ attached }) => attached);
     assert.deepEqual(await ports(), [true]);
     stage.machines.deafen(row.id, true);
-    const refused = await end(await write((tx) => order.removeNetwork(tx, row, link ?? assert.fail(), by)));
+    const refused = await end(await write((tx) => commands.removeNetwork(tx, row, link ?? assert.fail(), by)));
     assert.deepEqual([refused.state, refused.error?.code], ["Failed", "apply_failed"]);
     stage.machines.deafen(row.id, false);
-    await end(await write((tx) => order.power(tx, row, { Type: "PowerOff" }, by)));
-    await end(await write((tx) => order.removeNetwork(tx, row, link ?? assert.fail(), by)));
+    await end(await write((tx) => commands.power(tx, row, { Type: "PowerOff" }, by)));
+    await end(await write((tx) => commands.removeNetwork(tx, row, link ?? assert.fail(), by)));
     await until(async () => (await ports())?.length === 0);
     assert.equal((await listLinksOfServer(store.read, row.id)).length, 1);
     assert.equal((await server(row.id)).state, "Active");
@@ -263,7 +269,7 @@ ask(
 ask("a guest that does not answer keeps the power, unless it is forced", async ({ stage, make, write, end, isOn }) => {
   const row = await make();
   const shutDown = async (Force: boolean) =>
-    end(await write((tx) => stage.servers.order.power(tx, row, { Type: "ShutDownGuestOS", Timeout: 1, Force }, by)));
+    end(await write((tx) => stage.servers.commands.power(tx, row, { Type: "ShutDownGuestOS", Timeout: 1, Force }, by)));
   stage.machines.deafen(row.id, true);
   assert.deepEqual([(await shutDown(false)).error?.code, await isOn(row.id)], ["guest_did_not_respond", true]);
   assert.deepEqual([(await shutDown(true)).state, await isOn(row.id)], ["Completed", false]);

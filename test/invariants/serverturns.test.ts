@@ -13,7 +13,7 @@ const orderMany = ({ stage, write }: ServerFixture, count: number) =>
     const made = [];
     for (let n = 1; n <= count; n++)
       made.push(
-        await stage.servers.order.create(tx, {
+        await stage.servers.commands.create(tx, {
           project: 1,
           batch: batch.id,
           spec: stage.spec({ name: `node-${n}` }),
@@ -69,7 +69,7 @@ ask(
     assert.ok((await it.isOn(one.id)) && (await it.isOn(two.id)));
     const order = (name: string) =>
       it.write((tx) =>
-        it.stage.servers.order.create(tx, { project: 1, batch: null, spec: it.stage.spec({ name }), by }),
+        it.stage.servers.commands.create(tx, { project: 1, batch: null, spec: it.stage.spec({ name }), by }),
       );
     const waiting = async ({ task }: Awaited<ReturnType<typeof order>>, before: number) =>
       it.until(
@@ -87,7 +87,7 @@ ask(
     const begun = it.alarm.now();
     const why = { code: "superseded", title: "", detail: "" } as const;
     await it.write((tx) => cancel(tx, { kind: "server", id: canceled.server.id }, why, it.alarm.now()));
-    await it.write((tx) => it.stage.servers.order.delete(tx, deleted.server, by));
+    await it.write((tx) => it.stage.servers.commands.delete(tx, deleted.server, by));
     assert.equal((await it.end(canceled.task)).state, "Canceled");
     await it.until(async () => !(await it.machines()).includes(deleted.server.id));
     await waiting(last, 0);

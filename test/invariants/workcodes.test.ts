@@ -44,7 +44,7 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
     async play({ stage, write }) {
       stage.router.broken = true;
       const spec = { project: 1, batch: null, spec: stage.spec(), by };
-      return (await write((tx) => stage.servers.order.create(tx, spec))).task.id;
+      return (await write((tx) => stage.servers.commands.create(tx, spec))).task.id;
     },
   },
   /** The guest boots and never tells that it has. */
@@ -52,7 +52,7 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
     options: { bootTime: 1e12 },
     async play({ stage, write }) {
       const spec = { project: 1, batch: null, spec: stage.spec({ waitFor: "Guest" }), by };
-      return (await write((tx) => stage.servers.order.create(tx, spec))).task.id;
+      return (await write((tx) => stage.servers.commands.create(tx, spec))).task.id;
     },
   },
   /** A program of the host fails in a way that no step has words for. */
@@ -60,7 +60,7 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
     async play({ stage, write, make }) {
       const server = await make();
       stage.machines.fail("ensureStopped", 99);
-      return (await write((tx) => stage.servers.order.power(tx, server, { Type: "PowerOff" }, by))).id;
+      return (await write((tx) => stage.servers.commands.power(tx, server, { Type: "PowerOff" }, by))).id;
     },
   },
   /** The server's process does not answer while a step works on it. */
@@ -69,7 +69,7 @@ const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
       const server = await make();
       stage.machines.trouble(server.id, "NotResponding");
       const spec = { input: { hdd: 40 }, steps: ["Disk"], restart: false };
-      return (await write((tx) => stage.servers.order.resize(tx, server, spec, by))).id;
+      return (await write((tx) => stage.servers.commands.resize(tx, server, spec, by))).id;
     },
   },
 };

@@ -120,7 +120,7 @@ export async function openStage(store: Store, now: () => number, options: StageO
     consoles: machines,
     networks: { live: createNetworkStatusCache(router), apply },
     surroundings,
-    greetsSsh: async () => stage.greets(),
+    sendsSshBanner: async () => stage.greets(),
   });
 
   const stage: ServerStage = {
@@ -162,7 +162,7 @@ export async function openStage(store: Store, now: () => number, options: StageO
     perform: (begin) => perform(store, stage, begin),
     async makeServer(more) {
       const spec = { project: 1, batch: null, spec: stage.spec(more), by: null };
-      const task = await stage.perform(async (tx) => (await servers.order.create(tx, spec)).task);
+      const task = await stage.perform(async (tx) => (await servers.commands.create(tx, spec)).task);
       return stage.row(task.subject.id);
     },
     async row(id) {

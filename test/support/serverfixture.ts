@@ -63,7 +63,7 @@ async function play(
     },
     async make(more) {
       const spec = { project: 1, batch: null, spec: stage.spec(more), by };
-      const { task, server } = await it.write((tx) => servers.order.create(tx, spec));
+      const { task, server } = await it.write((tx) => servers.commands.create(tx, spec));
       assert.equal((await it.end(task)).state, "Completed");
       return it.server(server.id);
     },

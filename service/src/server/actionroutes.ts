@@ -1,4 +1,5 @@
 /** Actions of servers: order one, list them, read one, cancel one. */
+
 import type { Action, ActionInput } from "@brume/api/action.ts";
 import { maxId } from "@brume/api/common.ts";
 import { ApiError } from "../base/error.ts";
@@ -9,7 +10,8 @@ import { stateMatcher } from "../http/read/selector.ts";
 import { findNetwork, listLinksOfServer, type NetworkRow } from "../network/table.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import { actionOf, awaitAction, causeOf, getServer, queueOf, type ServerContext } from "./context.ts";
-import { type Cause, errorFor } from "./flow/context.ts";
+import { type Cause } from "./flow/context.ts";
+import { errorFor } from "./flow/error.ts";
 import { powerTypes } from "./flow/power.ts";
 import { listLinkedNetworks } from "./links.ts";
 import { checkActionInput, chooseLink, requireAttachable } from "./model/actioninput.ts";
@@ -54,19 +56,19 @@ export function actionRoutes(context: ServerContext): Handlers<Names> {
 
   async function order(tx: Tx, caller: Caller, server: ServerRow, body: ActionInput, by: Cause): Promise<Task> {
     const power = powerTypes.find((type) => type === body.Type);
-    if (power !== undefined) return servers.order.power(tx, server, { ...body, Type: power }, by);
+    if (power !== undefined) return servers.commands.power(tx, server, { ...body, Type: power }, by);
     if (body.Type === "AddNetwork") {
       const id = body.NetworkID ?? 0;
       const present = (await listLinkedNetworks(tx, server.id)).map(({ network }) => network);
       const wanted = { id, network: await findJoinable(tx, caller, server, id) };
       const network = requireAttachable(wanted, server, present);
       const spec = { network: network.id, bandwidth: body.Bandwidth, ip: body.IP || undefined };
-      return servers.order.addNetwork(tx, server, spec, by);
+      return servers.commands.addNetwork(tx, server, spec, by);
     }
     const link = chooseLink(body, server.id, await listLinksOfServer(tx, server.id));
     return body.Type === "RemoveNetwork"
-      ? servers.order.removeNetwork(tx, server, link, by)
-      : servers.order.bandwidth(tx, server, link, body.Bandwidth ?? link.bandwidth, by);
+      ? servers.commands.removeNetwork(tx, server, link, by)
+      : servers.commands.bandwidth(tx, server, link, body.Bandwidth ?? link.bandwidth, by);
   }
 
   return {
@@ -109,7 +111,7 @@ export function actionRoutes(context: ServerContext): Handlers<Names> {
         expect(serverTag(server));
         requireCancelable(task);
         const why = errorFor("superseded", `It was canceled by token ${caller.tokenId}.`);
-        await servers.order.cancel(tx, id, why, { task: actionID });
+        await servers.commands.cancel(tx, id, why, { task: actionID });
         return answer(await getAction(tx, id, actionID), dryRun, actionOf(task));
       },
     },

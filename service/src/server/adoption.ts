@@ -1,4 +1,5 @@
 /** Orphans: what is on the host and not in the database is listed, adopted or removed by an operator. */
+
 import type { orphanOperations } from "@brume/api/orphan.ts";
 import { requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
@@ -9,8 +10,9 @@ import { countImages, type ImageRow, insertImage, listImages } from "../catalog/
 import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader, Tx } from "../store/db.ts";
-import { auditOnly, causeOf, readHostCached, requireDemand, type ServerContext } from "./context.ts";
+import { auditOnly, causeOf, type ServerContext } from "./context.ts";
 import { sizesOfOrphan } from "./flow/adopt.ts";
+import { readHostCached, requireDemand } from "./hostcapacity.ts";
 import { demandOf } from "./model/capacity.ts";
 import {
   deleteOrphan,
@@ -121,7 +123,7 @@ export function adoptionRoutes(context: ServerContext): Handlers<Names> {
         await emitOrphanEvent(tx, row, "deleted", clock.now(), by);
         if (chosen !== null) {
           const spec = { ...chosen, project, name, location: locations[0] ?? "" };
-          const { id } = await servers.order.adopt(tx, row, spec, by);
+          const { id } = await servers.commands.adopt(tx, row, spec, by);
           return {
             answer: { ServerID: id, ImageID: null },
             changes: [auditOnly("orphan.deleted", row.id, showOrphan(row), null)],
@@ -145,7 +147,7 @@ export function adoptionRoutes(context: ServerContext): Handlers<Names> {
           const changed = await updateOrphan(tx, row.id, { state: "Removing" });
           await emitOrphanEvent(tx, changed, "changed", clock.now(), causeOf(request));
         }
-        await servers.order.removeOrphan(tx);
+        await servers.commands.removeOrphan(tx);
         return { answer: undefined, changes: [auditOnly("orphan.deleted", row.id, showOrphan(row), null)] };
       },
     },

@@ -33,11 +33,11 @@ const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number
   created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
 
 export function backupReconciler(
-  tools: FlowContext,
-  flows: ImageFlows & { readonly turn: QueueSlotFlow },
+  context: FlowContext,
+  flows: ImageFlows & { readonly slot: QueueSlotFlow },
   pruneTime: PruneTime,
 ): Reconciler {
-  const { store, clock } = tools;
+  const { store, clock } = context;
 
   async function begin(tx: Tx, id: number, now: number): Promise<void> {
     // Whoever is busy is asked again.
@@ -46,9 +46,16 @@ export function backupReconciler(
     if (server === undefined || !isDue(server, now)) return;
     // Nothing is left of what failed but the word of it.
     for (const image of await listBackups(tx))
-      if (image.server_id === id && image.state === "Failed") await queueImageRemoval(tools, tx, flows, image, null);
+      if (image.server_id === id && image.state === "Failed") await queueImageRemoval(context, tx, flows, image, null);
     const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;
-    await queueImage(tools, tx, flows, server, { type: "Backup", name, techName: techNameOf(name), labels: {} }, null);
+    await queueImage(
+      context,
+      tx,
+      flows,
+      server,
+      { type: "Backup", name, techName: techNameOf(name), labels: {} },
+      null,
+    );
     await updateServer(tx, id, { backed_up: now });
   }
 
@@ -69,7 +76,7 @@ export function backupReconciler(
         await store.write(async (tx) => {
           await lockImage(tx, id);
           const image = (await listBackups(tx)).find((each) => each.id === id);
-          if (image !== undefined) await queueImageRemoval(tools, tx, flows, image, null);
+          if (image !== undefined) await queueImageRemoval(context, tx, flows, image, null);
         });
     },
   });

@@ -1,4 +1,5 @@
 /** Groups of servers: made together, deleted together (docs/spec.md#server-group, #server-group-states, #server-endpoints). */
+
 import type { Batch } from "@brume/api/batch.ts";
 import { describeProblem } from "@brume/api/errors.ts";
 import type { ProjectRow } from "../account/table.ts";
@@ -11,15 +12,13 @@ import type { Tx } from "../store/db.ts";
 import {
   auditOnly,
   causeOf,
-  type HostCapacity,
   loadReferences,
   openProject,
   queueOf,
-  readHostCached,
-  requireDemand,
   type ServerContext,
   waitForTasks,
 } from "./context.ts";
+import { type HostCapacity, readHostCached, requireDemand } from "./hostcapacity.ts";
 import { checkBatch, failsServerOnly, membersOf, planEach, planTogether } from "./model/batch.ts";
 import { demandOf } from "./model/capacity.ts";
 import type { ServerSpec } from "./model/plan.ts";
@@ -40,13 +39,13 @@ import { viewServer, withoutIds } from "./view.ts";
 
 type Names = "createBatch" | "deleteBatch";
 
-interface Made {
+interface CreatedServer {
   readonly server: ServerRow;
   readonly task: Task;
 }
 
-/** As far as making them is concerned. */
-interface Making {
+/** As far as creation them is concerned. */
+interface BatchCreation {
   readonly tx: Tx;
   readonly project: ProjectRow;
   readonly host: HostCapacity;
@@ -57,23 +56,23 @@ interface Making {
 export function batchRoutes(context: ServerContext): Handlers<Names> {
   const { store, clock, servers } = context;
 
-  const make = ({ tx, project, batch, request }: Making, spec: ServerSpec): Promise<Made> =>
-    servers.order.create(tx, { project: project.id, batch, spec, by: causeOf(request) });
+  const make = ({ tx, project, batch, request }: BatchCreation, spec: ServerSpec): Promise<CreatedServer> =>
+    servers.commands.create(tx, { project: project.id, batch, spec, by: causeOf(request) });
 
   /** All of them, or the first fault. */
-  async function makeAll(making: Making, specs: readonly ServerSpec[]): Promise<Made[]> {
-    const { tx, project, host } = making;
+  async function createAll(creation: BatchCreation, specs: readonly ServerSpec[]): Promise<CreatedServer[]> {
+    const { tx, project, host } = creation;
     await requireDemand(tx, project, host, demandOf(specs));
     for (const { network, wanted } of await lockNetworks(tx, specs)) await requireSeats(tx, network, wanted);
-    const made: Made[] = [];
-    for (const spec of specs) made.push(await make(making, spec));
+    const made: CreatedServer[] = [];
+    for (const spec of specs) made.push(await make(creation, spec));
     return made;
   }
 
   /** Each for itself; at least one, or the first fault. */
-  async function makeSome(making: Making, planned: ReturnType<typeof planEach>) {
-    const { tx, project, host, batch, request } = making;
-    const made: Made[] = [];
+  async function createSome(creation: BatchCreation, planned: ReturnType<typeof planEach>) {
+    const { tx, project, host, batch, request } = creation;
+    const made: CreatedServer[] = [];
     const faults: { readonly index: number; readonly fault: ApiError }[] = [];
     await lockNetworks(
       tx,
@@ -86,7 +85,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
       }
       try {
         await requireDemand(tx, project, host, demandOf([spec]));
-        made.push(await make(making, spec));
+        made.push(await make(creation, spec));
       } catch (refusal) {
         if (!(refusal instanceof ApiError)) throw refusal;
         faults.push({ index, fault: refusal });
@@ -114,7 +113,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
     return [...homes.values()];
   }
 
-  async function settleBatch(caller: Caller, id: number, tasks: readonly Task[], ms: number) {
+  async function refreshBatch(caller: Caller, id: number, tasks: readonly Task[], ms: number) {
     if (ms <= 0) return undefined;
     await waitForTasks(context, tasks, ms);
     const row = await findBatch(store.read, caller.projectId, id);
@@ -126,7 +125,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
   }
 
   /** The servers with their queues held, in order of id. Throws `server_not_found`, `server_protected`. */
-  async function holdAll(tx: Tx, caller: Caller, ids: readonly number[]) {
+  async function lockServers(tx: Tx, caller: Caller, ids: readonly number[]) {
     const held: { readonly server: ServerRow; readonly running: Task | undefined }[] = [];
     for (const id of [...new Set(ids)].sort((one, other) => one - other)) {
       const queue = await queueOf(tx, id);
@@ -159,11 +158,11 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
           errors: "[]",
           created: clock.now(),
         });
-        const making = { tx, project, host, batch: row.id, request };
+        const creation = { tx, project, host, batch: row.id, request };
         const { made, errors } =
           together === null
-            ? await makeSome(making, planEach(members, references, request.elementErrors))
-            : { made: await makeAll(making, together), errors: [] };
+            ? await createSome(creation, planEach(members, references, request.elementErrors))
+            : { made: await createAll(creation, together), errors: [] };
         const batch = errors.length === 0 ? row : await updateBatch(tx, row.id, { errors: JSON.stringify(errors) });
         const shown = [];
         for (const { server } of made) shown.push(await viewServer(context, tx, caller, server));
@@ -176,7 +175,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
           ],
           tasks: made.map(({ task }) => task.id),
           refresh: (ms) =>
-            settleBatch(
+            refreshBatch(
               caller,
               batch.id,
               made.map(({ task }) => task),
@@ -192,13 +191,13 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
         const { ID, ServerIDs } = meant(request);
         const batch = ID === undefined ? null : await getBatch(tx, caller, ID);
         const ids = batch === null ? ServerIDs : (await listMembers(tx, batch.id)).map(({ id }) => id);
-        const held = await holdAll(tx, caller, ids);
+        const held = await lockServers(tx, caller, ids);
         const tasks: Task[] = [];
         for (const { server, running } of held) {
-          const task = (await servers.order.delete(tx, server, by)) ?? running;
+          const task = (await servers.commands.delete(tx, server, by)) ?? running;
           if (task !== undefined) tasks.push(task);
         }
-        if (batch !== null) await servers.order.deleteBatch(tx, batch, by);
+        if (batch !== null) await servers.commands.deleteBatch(tx, batch, by);
         const gone = held.map(({ server }) => auditOnly("server.deleted", server.id, { ID: server.id }, null));
         return {
           answer: undefined,

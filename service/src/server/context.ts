@@ -1,30 +1,28 @@
 /**
- * What the routes of servers share: who asks for what, what the host has left for it, and how long an answer waits for the work that was
- * ordered. Locks are taken in one order by all: project, the servers' queues by id, room, networks by id.
+ * Dependencies and helpers that the request handlers of servers share. All handlers take their locks in one order: project, queues of
+ * servers by id, capacity of the host, networks by id.
  */
 import type { Action } from "@brume/api/action.ts";
-import type { Location } from "@brume/api/catalog.ts";
 import { findProject, lockProject, type ProjectRow } from "../account/table.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
 import type { Log } from "../base/log.ts";
 import { listImages, listSshKeys } from "../catalog/table.ts";
-import type { Capacity, Consoles, Machines, MachinesStatus } from "../drivers/machine/interface.ts";
+import type { Consoles, Machines } from "../drivers/machine/interface.ts";
 import { type Ended, endedWithin, find, queue, type Task } from "../engine/task.ts";
 import type { Caller, Request, ResourceChange } from "../http/handler.ts";
 import type { Tickets } from "../http/tickets.ts";
 import { listNetworksById } from "../network/table.ts";
 import type { Reader, Store, Tx } from "../store/db.ts";
 import type { Cause } from "./flow/context.ts";
-import { capacityOf, type Demand, requireCapacity, requireQuotas } from "./model/capacity.ts";
 import type { References } from "./model/plan.ts";
 import { showAction } from "./model/show.ts";
 import type { Servers } from "./servers.ts";
-import { findServer, lockCapacity, type ServerRow, sumAll, sumProject } from "./table.ts";
-import type { ViewTools } from "./view.ts";
+import { findServer, type ServerRow } from "./table.ts";
+import type { ViewContext } from "./view.ts";
 
-/** What the routes have in their hands. */
-export interface ServerContext extends ViewTools {
+/** Dependencies of the request handlers of servers. */
+export interface ServerContext extends ViewContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
@@ -34,34 +32,36 @@ export interface ServerContext extends ViewTools {
   /** Titles; the first is the default. */
   readonly locations: readonly string[];
   readonly tickets: Tickets;
-  /** Processors of servers that one core of the host is counted for. */
+  /** vCPUs that may be allocated per core of the host. */
   readonly cpuOvercommit: number;
+  /** Resolves when a task has ended. */
   readonly ended: Ended;
 }
 
-/** Throws `server_not_found`. */
+/** Returns a server of the caller's project. Throws `server_not_found`. */
 export async function getServer(db: Reader, caller: Caller, id: number): Promise<ServerRow> {
   const row = await findServer(db, caller.projectId, id);
-  if (row === undefined) throw new ApiError("server_not_found", `There is no server ${id} in this project.`);
+  if (row === undefined) throw new ApiError("server_not_found", `Server ${id} does not exist in this project.`);
   return row;
 }
 
+/** Returns the cause of a change for its events: the token and the request. */
 export const causeOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId">): Cause => ({
   token: caller.tokenId,
   request: requestId,
 });
 
-/** What works on a server and waits for it; it stays so until the commit. */
+/** Locks the queue of a server until the commit. Returns its tasks, the running one first. */
 export const queueOf = (tx: Tx, server: number): Promise<Task[]> => queue(tx, { kind: "server", id: server });
 
-/** What wishes can refer to; of networks those that these name, the shared ones included as in `AddNetwork`. */
+/** Loads the objects that the body of a request can refer to. Of networks, loads those in `networkIds` that the project can use. */
 export async function loadReferences(
   { locations }: ServerContext,
   db: Reader,
   { projectId }: Caller,
-  named: readonly (number | undefined)[] = [],
+  networkIds: readonly (number | undefined)[] = [],
 ): Promise<References> {
-  const ids = new Set(named.flatMap((id) => id ?? []));
+  const ids = new Set(networkIds.flatMap((id) => id ?? []));
   const networks = (await listNetworksById(db, [...ids])).filter(
     ({ project_id, kind }) => project_id === projectId || kind === "shared",
   );
@@ -73,64 +73,21 @@ export async function loadReferences(
   };
 }
 
-/** The machines as they stand, asked for before the transaction. Null: they do not answer. */
-export interface HostCapacity {
-  readonly capacity: Capacity | null;
-  readonly cpuOvercommit: number;
-  /** The most that this server can grow to as it runs. */
-  reach(server: number): { readonly cpus: number; readonly memory: number } | null;
-}
-
-export const readHost = (context: ServerContext): Promise<HostCapacity> =>
-  askHost(context, context.servers.machineStatus.look());
-
-/** The same by the last look, for who asks for room only. */
-export const readHostCached = (context: ServerContext): Promise<HostCapacity> =>
-  askHost(context, context.servers.machineStatus.recent());
-
-async function askHost(
-  { servers, log, cpuOvercommit }: ServerContext,
-  asked: Promise<MachinesStatus>,
-): Promise<HostCapacity> {
-  const status = await asked.catch((error: unknown) => {
-    log("warn", "The machines do not answer.", { error });
-    return null;
-  });
-  return {
-    capacity: status?.ready === true ? status.capacity : null,
-    cpuOvercommit,
-    reach: (server) => servers.machineStatus.of(server)?.reach ?? null,
-  };
-}
-
-/** Orders all that take of a project's quotas. Throws `project_blocked` when that has happened since the request was let in. */
+/**
+ * Locks the caller's project until the commit, so that requests that use its quotas run one after the other. Throws `project_blocked` if it
+ * was blocked after the request was authorized, and `token_invalid` if it was deleted.
+ */
 export async function openProject(tx: Tx, caller: Caller): Promise<ProjectRow> {
   await lockProject(tx, caller.projectId);
   const project = await findProject.first(tx, { id: caller.projectId });
-  if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+  if (project === undefined)
+    throw new ApiError("token_invalid", `Project ${caller.projectId} of the token does not exist any more.`);
   if (project.is_blocked === 1)
-    throw new ApiError("project_blocked", "A blocked project can only be read and cleared.");
+    throw new ApiError("project_blocked", "The project is blocked: its objects can only be read and deleted.");
   return project;
 }
 
-/** Throws `quota_exceeded`, `engine_unavailable`, `no_capacity`. The project is locked; from here on so is the room of the host. */
-export async function requireDemand(tx: Tx, project: ProjectRow, host: HostCapacity, wanted: Demand): Promise<void> {
-  requireQuotas(project.quotas, await sumProject(tx, project.id), wanted);
-  await lockCapacity(tx);
-  requireCapacity(await freeCapacity(tx, host), wanted);
-}
-
-/** What the host offers, and what of it nobody holds. Throws `engine_unavailable`. */
-export const freeCapacity = async (db: Reader, host: HostCapacity): Promise<Location["Capacity"]> =>
-  capacityOf(requireEngine(host), await sumAll(db), host.cpuOvercommit);
-
-/** Throws `engine_unavailable`. */
-export function requireEngine({ capacity }: HostCapacity): Capacity {
-  if (capacity === null) throw new ApiError("engine_unavailable", "The machines do not answer.");
-  return capacity;
-}
-
-/** Resolves when all of them have ended, or `ms` are over. */
+/** Resolves when all tasks have ended, or after `ms`. */
 export const waitForTasks = ({ ended }: ServerContext, tasks: readonly Pick<Task, "id">[], ms: number): Promise<void> =>
   endedWithin(
     ended,
@@ -138,14 +95,14 @@ export const waitForTasks = ({ ended }: ServerContext, tasks: readonly Pick<Task
     ms,
   );
 
-/** The task of an order, which is an action. */
+/** Returns the action that shows the task. Throws for a task that is not an action. */
 export function actionOf(task: Task): Action {
   const action = showAction(task);
   if (action === null) throw new Error(`${task.name} is no action`);
   return action;
 }
 
-/** The action as it is when it has ended, or `ms` are over. */
+/** Waits until the action has ended, at most `ms`. Resolves to its present state; undefined without a wait or if it was deleted. */
 export async function awaitAction(context: ServerContext, task: Task, ms: number): Promise<Action | undefined> {
   if (ms <= 0) return undefined;
   await waitForTasks(context, [task], ms);
@@ -153,7 +110,7 @@ export async function awaitAction(context: ServerContext, task: Task, ms: number
   return now && actionOf(now);
 }
 
-/** For the audit; the events are told where the work is ordered. */
+/** Returns a change that is written to the audit only, because the code that queues the work appends the event. */
 export const auditOnly = (
   type: ResourceChange["type"],
   id: number,

@@ -1,8 +1,10 @@
 /** Disk copies for a backup: nothing is stored of them, so that what is asked of the machine is asked before the transaction. */
+
 import type { diskCopyOperations } from "@brume/api/diskcopy.ts";
 import { ApiError } from "../base/error.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
-import { readHost, requireEngine, type ServerContext } from "./context.ts";
+import { type ServerContext } from "./context.ts";
+import { readHost, requireEngine } from "./hostcapacity.ts";
 
 export function diskCopyRoutes(context: ServerContext): Handlers<keyof typeof diskCopyOperations> {
   const { machines, servers } = context;

@@ -15,19 +15,9 @@ import type { ImageOrigin } from "../drivers/machine/interface.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type Request } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
-import {
-  auditOnly,
-  causeOf,
-  freeCapacity,
-  getServer,
-  type HostCapacity,
-  openProject,
-  queueOf,
-  readHostCached,
-  type ServerContext,
-  waitForTasks,
-} from "./context.ts";
-import { type ImportFlow, type ImportTools, queueImport } from "./flow/import.ts";
+import { auditOnly, causeOf, getServer, openProject, queueOf, type ServerContext, waitForTasks } from "./context.ts";
+import { type ImportContext, type ImportFlow, queueImport } from "./flow/import.ts";
+import { freeCapacity, type HostCapacity, readHostCached } from "./hostcapacity.ts";
 import { requireCapacity } from "./model/capacity.ts";
 import { requireRequest } from "./model/state.ts";
 
@@ -68,7 +58,7 @@ function originOf({ Url: url, File: file, Sha256: sha256 }: Spec): ImageOrigin |
 }
 
 /** Throws `validation_failed`. */
-async function holdOrigin(body: Spec, images: ImportTools["images"]): Promise<void> {
+async function requireOrigin(body: Spec, images: ImportContext["images"]): Promise<void> {
   const origin = originOf(body);
   const judged = origin === null ? null : await images.checkOrigin(origin);
   if (judged === null) return;
@@ -79,7 +69,11 @@ async function holdOrigin(body: Spec, images: ImportTools["images"]): Promise<vo
   ]);
 }
 
-export function imageRoutes(context: ServerContext, importing: ImportTools, importer: ImportFlow): Handlers<Names> {
+export function imageRoutes(
+  context: ServerContext,
+  importContext: ImportContext,
+  importer: ImportFlow,
+): Handlers<Names> {
   const { store, servers } = context;
 
   async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Spec, host: HostCapacity) {
@@ -92,7 +86,7 @@ export function imageRoutes(context: ServerContext, importing: ImportTools, impo
       const { Name: name, Family: family = "Linux", MinRAM: minRam = defaultMinRam } = body;
       const labels = JSON.stringify(body.Labels ?? {});
       const spec = { project: caller.projectId, name, techName, family, minRam, labels, origin };
-      return queueImport(importing, tx, importer, spec, by);
+      return queueImport(importContext, tx, importer, spec, by);
     }
     const id = body.ServerID ?? 0;
     const before = await queueOf(tx, id);
@@ -105,7 +99,7 @@ export function imageRoutes(context: ServerContext, importing: ImportTools, impo
     requireRequest(server, before, "Image");
     requireCapacity(await freeCapacity(tx, host), { Servers: 0, CPU: 0, RAM: 0, HDD: 1 });
     const spec = { type: "Client", name: body.Name, techName, labels: body.Labels ?? {} } as const;
-    return servers.order.image(tx, server, spec, by);
+    return servers.commands.image(tx, server, spec, by);
   }
 
   const settle =
@@ -121,7 +115,7 @@ export function imageRoutes(context: ServerContext, importing: ImportTools, impo
     createImage: afterPreparing({
       check: checkImage,
       async prepare({ body }) {
-        await holdOrigin(body, importing.images);
+        await requireOrigin(body, importContext.images);
         return readHostCached(context);
       },
       async change(request, tx, host) {
@@ -148,7 +142,7 @@ export function imageRoutes(context: ServerContext, importing: ImportTools, impo
         if (row.project_id === null)
           throw new ApiError("stock_image", `Image ${row.id} (${row.name}) is of the stock, which is the operator's.`);
         expect(imageTag(row));
-        await servers.order.removeImage(tx, row, causeOf(request));
+        await servers.commands.removeImage(tx, row, causeOf(request));
         return { answer: undefined, changes: [auditOnly("image.deleted", row.id, showImage(row), null)] };
       },
     },

@@ -1,10 +1,12 @@
-/** Seeing a server: its serial log, its console, how busy it was (docs/spec.md#console-log-and-metrics-of-a-server). */
+/** EventContext a server: its serial log, its console, how busy it was (docs/spec.md#console-log-and-metrics-of-a-server). */
+
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import { ApiError, fieldError, invalidQuery } from "../base/error.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
 import { ticketLife } from "../http/tickets.ts";
-import { getServer, readHost, type ServerContext } from "./context.ts";
+import { getServer, type ServerContext } from "./context.ts";
+import { readHost } from "./hostcapacity.ts";
 import { valuesOf } from "./model/samples.ts";
 import { serverTag } from "./model/show.ts";
 import type { Sampler } from "./sampler.ts";

@@ -33,9 +33,9 @@ export interface Orphans {
   note(): Promise<void>;
 }
 
-type Stranger = Omit<NewOrphan, "id" | "state" | "found">;
+type UnknownObject = Omit<NewOrphan, "id" | "state" | "found">;
 
-const serverOf = ({ id, label, disks, boot }: MachineStatus): Stranger => {
+const serverOf = ({ id, label, disks, boot }: MachineStatus): UnknownObject => {
   const disk = disks.at(-1);
   return {
     kind: "Server",
@@ -53,7 +53,7 @@ const serverOf = ({ id, label, disks, boot }: MachineStatus): Stranger => {
   };
 };
 
-const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): Stranger => ({
+const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): UnknownObject => ({
   kind: kind === "image" ? "Image" : "Snapshot",
   name,
   title,
@@ -70,12 +70,12 @@ const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): S
 
 const keyOf = ({ kind, name }: Pick<OrphanRow, "kind" | "name">): string => `${kind} ${name}`;
 
-export function createOrphans(tools: FlowContext): Orphans {
-  const { store, machines, images, clock, machineStatus } = tools;
-  const log: Log = tools.log;
+export function createOrphans(context: FlowContext): Orphans {
+  const { store, machines, images, clock, machineStatus } = context;
+  const log: Log = context.log;
 
   /** All that no row knows. What is there was observed before the rows are read, so a row that is not there has none to come. */
-  async function findStrangers(): Promise<Stranger[]> {
+  async function findUnknown(): Promise<UnknownObject[]> {
     const { ready, machines: seen } = await machineStatus.look();
     if (!ready) throw new Error("the machines are not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
@@ -88,13 +88,13 @@ export function createOrphans(tools: FlowContext): Orphans {
   }
 
   /** Those of them that this database saw deleted: an image by its number, a server by its uuid too. */
-  async function findLeftovers(strangers: readonly Stranger[]): Promise<ReadonlySet<Stranger>> {
+  async function findLeftovers(unknown: readonly UnknownObject[]): Promise<ReadonlySet<UnknownObject>> {
     const names = (isServer: boolean) =>
-      strangers.filter(({ kind }) => (kind === "Server") === isServer).map(({ name }) => name);
+      unknown.filter(({ kind }) => (kind === "Server") === isServer).map(({ name }) => name);
     const servers = await listRetired(store.read, "Server", names(true));
     const images = await listRetired(store.read, "Image", names(false));
     return new Set(
-      strangers.filter(({ kind, name, uuid }) =>
+      unknown.filter(({ kind, name, uuid }) =>
         kind === "Server" ? uuid !== "" && servers.get(name) === uuid : images.has(name),
       ),
     );
@@ -107,18 +107,18 @@ export function createOrphans(tools: FlowContext): Orphans {
     return (await db.selectFrom("image").select("id").where("id", "=", number).executeTakeFirst()) !== undefined;
   }
 
-  async function insert(tx: Tx, stranger: Stranger): Promise<void> {
-    if (await isKnown(tx, stranger)) return;
-    const number = numberOf(stranger) ?? 0;
-    await skipIds(tx, stranger.kind === "Server" ? "server" : "image", number);
-    const row = await insertOrphan(tx, { ...stranger, state: "Held", found: clock.now() });
+  async function insert(tx: Tx, object: UnknownObject): Promise<void> {
+    if (await isKnown(tx, object)) return;
+    const number = numberOf(object) ?? 0;
+    await skipIds(tx, object.kind === "Server" ? "server" : "image", number);
+    const row = await insertOrphan(tx, { ...object, state: "Held", found: clock.now() });
     await emitOrphanEvent(tx, row, "created", clock.now());
   }
 
-  async function note(): Promise<{ orphans: OrphanRow[]; leftovers: Stranger[] }> {
-    const strangers = await findStrangers();
-    const leftovers = await findLeftovers(strangers);
-    const held = strangers.filter((stranger) => !leftovers.has(stranger));
+  async function note(): Promise<{ orphans: OrphanRow[]; leftovers: UnknownObject[] }> {
+    const unknown = await findUnknown();
+    const leftovers = await findLeftovers(unknown);
+    const held = unknown.filter((object) => !leftovers.has(object));
     const before = new Map((await listOrphans(store.read)).map((row) => [keyOf(row), row]));
     const present = new Set(held.map(keyOf));
     const isSame = held.every((one) => before.has(keyOf(one))) && [...before.keys()].every((key) => present.has(key));
@@ -126,7 +126,7 @@ export function createOrphans(tools: FlowContext): Orphans {
       await store.write(async (tx) => {
         await lockOrphans(tx);
         const now = new Map((await listOrphans(tx)).map((row) => [keyOf(row), row]));
-        for (const stranger of held) if (!now.has(keyOf(stranger))) await insert(tx, stranger);
+        for (const object of held) if (!now.has(keyOf(object))) await insert(tx, object);
         for (const [key, row] of now)
           if (!present.has(key) && before.has(key)) {
             await deleteOrphan(tx, row.id);
@@ -178,7 +178,7 @@ export function createOrphans(tools: FlowContext): Orphans {
     const { machines: seen } = await machineStatus.recent();
     const running = seen.filter(({ id, power }) => held.has(String(id)) && power !== "off");
     await Promise.all(running.map(({ id }) => quarantine(id)));
-    await removeStrayLinks({ ...tools, log });
+    await removeStrayLinks({ ...context, log });
   }
 
   return {
@@ -200,13 +200,13 @@ interface Links extends Pick<FlowContext, "clock" | "networks"> {
   readonly log: Log;
 }
 
-async function removeStrayLinks(tools: Links): Promise<void> {
-  const { store, log } = tools;
+async function removeStrayLinks(context: Links): Promise<void> {
+  const { store, log } = context;
   const stray = await listStrayLinks(store.read);
   for (const server of new Set(stray.map(({ server_id }) => server_id))) {
     log("warn", "Links of a server that is not there are removed.", { server });
     await store.write(async (tx) => {
-      if ((await findAnyServer(tx, server)) === undefined) await leaveNetworks(tools, tx, server);
+      if ((await findAnyServer(tx, server)) === undefined) await leaveNetworks(context, tx, server);
     });
   }
 }

@@ -30,33 +30,33 @@ const off = serverRow(17, { is_on: 0 });
 test("what a server needs of which nothing is ordered", () => {
   const running = status({ power: "running" });
   assert.equal(needOf(on, running), "nothing");
-  assert.equal(needOf(on, status({ power: "paused", canResume: true })), "settle");
+  assert.equal(needOf(on, status({ power: "paused", canResume: true })), "reconcile");
   assert.equal(needOf(on, status({ power: "paused", trouble: "IoError" })), "nothing");
   assert.equal(needOf(on, status({ exit: exit("died") })), "restart");
   assert.equal(needOf(on, status({ exit: exit("guest") })), "off");
-  assert.equal(needOf(on, status({ exit: exit("order") })), "settle");
-  assert.equal(needOf(on, null), "settle");
+  assert.equal(needOf(on, status({ exit: exit("order") })), "reconcile");
+  assert.equal(needOf(on, null), "reconcile");
   assert.equal(needOf(off, status({ exit: exit("died") })), "nothing");
-  assert.equal(needOf(off, running), "settle");
-  assert.equal(needOf(off, status({ power: "paused" })), "settle");
+  assert.equal(needOf(off, running), "reconcile");
+  assert.equal(needOf(off, status({ power: "paused" })), "reconcile");
   assert.equal(needOf(off, null), "nothing");
 });
 
 test("how an earlier run ended says nothing about a start since", () => {
   const started = serverRow(17, { boot: 2 });
-  assert.equal(needOf(started, status({ boot: 1, exit: exit("guest") })), "settle");
+  assert.equal(needOf(started, status({ boot: 1, exit: exit("guest") })), "reconcile");
 });
 
 test("a disk that a rebuild has left is too many", () => {
   const disks = [1, 2].map((version) => ({ version, gb: 10, allocated: 0 }));
-  assert.equal(needOf(on, status({ power: "running", disks })), "settle");
+  assert.equal(needOf(on, status({ power: "running", disks })), "reconcile");
 });
 
 test("a blocked server is off, a failed one is nothing, one that comes or goes is its flow's", () => {
   const running = status({ power: "running" });
   const of = (state: "Blocked" | "Failed" | "New" | "Deleting") => serverRow(17, { state });
-  assert.deepEqual([needOf(of("Blocked"), running), needOf(of("Blocked"), status())], ["settle", "nothing"]);
-  assert.deepEqual([needOf(of("Failed"), status()), needOf(of("Failed"), null)], ["settle", "nothing"]);
+  assert.deepEqual([needOf(of("Blocked"), running), needOf(of("Blocked"), status())], ["reconcile", "nothing"]);
+  assert.deepEqual([needOf(of("Failed"), status()), needOf(of("Failed"), null)], ["reconcile", "nothing"]);
   for (const state of ["New", "Deleting"] as const)
     assert.deepEqual([needOf(of(state), running), needOf(of(state), null)], ["nothing", "nothing"]);
 });

@@ -1,18 +1,22 @@
 /**
  * Looks at all machines every few seconds, and at once when one has started or ended by itself: a machine that died is started again,
  * a guest that switched itself off stays off, and after a restart of the host the servers that were on come back. What is to be done to
- * a machine is ordered as work in its server's queue (`settle`), and only where nothing else works on it.
+ * a machine is ordered as work in its server's queue (`reconcile`), and only where nothing else works on it.
  */
+
 import type { Log } from "../base/log.ts";
 import type { MachineStatus } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Flow, type Reconciler } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { errorFor, type FlowContext } from "./flow/context.ts";
+import { type FlowContext } from "./flow/context.ts";
+import { errorFor } from "./flow/error.ts";
 import { emitServerEvent } from "./flow/events.ts";
+import { readTail } from "./flow/guest.ts";
 import { deathsWithin, hasJustFailed, queueReconcile } from "./flow/reconcile.ts";
-import { changeServer, readTail } from "./flow/steps.ts";
-import { findAnyServer, listServerStates, type ServerRow, type Standing, updateServer } from "./table.ts";
+import { changeServer } from "./flow/serverrow.ts";
+
+import { findAnyServer, listServerStates, type ServerRow, type ServerStateRow, updateServer } from "./table.ts";
 
 /** Milliseconds between looks. */
 const period = 5000;
@@ -20,42 +24,42 @@ const period = 5000;
 const mostRestarts = 3;
 const restartTime = 600_000;
 /** Milliseconds from one that could not be settled to the next try. */
-const settlePause = 60_000;
+const reconcilePause = 60_000;
 
-export type Need = "nothing" | "settle" | "off" | "restart";
+export type Need = "nothing" | "reconcile" | "off" | "restart";
 
 /**
  * What a server needs of which nothing is ordered. `off`: its guest has switched itself off, and the wish follows; `restart`: it died.
  * `status` null: there is nothing of it on the host.
  */
-export function needOf(server: Standing, status: MachineStatus | null): Need {
+export function needOf(server: ServerStateRow, status: MachineStatus | null): Need {
   const { state } = server;
   if (state === "New" || state === "Deleting") return "nothing";
-  if (state === "Failed") return status === null ? "nothing" : "settle";
+  if (state === "Failed") return status === null ? "nothing" : "reconcile";
   const power = status?.power ?? "off";
   const isWanted = state === "Active" && server.is_on === 1;
   if (isWanted && power === "off") {
     // How an earlier run ended says nothing about this one.
     const exit = status?.boot === server.boot ? status.exit : null;
-    return exit?.reason === "guest" ? "off" : exit?.reason === "died" ? "restart" : "settle";
+    return exit?.reason === "guest" ? "off" : exit?.reason === "died" ? "restart" : "reconcile";
   }
-  if (power === "paused" && isWanted) return status?.canResume === true ? "settle" : "nothing";
-  if (power !== (isWanted ? "running" : "off")) return "settle";
-  return (status?.disks.length ?? 0) > 1 ? "settle" : "nothing";
+  if (power === "paused" && isWanted) return status?.canResume === true ? "reconcile" : "nothing";
+  if (power !== (isWanted ? "running" : "off")) return "reconcile";
+  return (status?.disks.length ?? 0) > 1 ? "reconcile" : "nothing";
 }
 
 /** Whether a machine is started again that died then, after these deaths. One that was counted and did not come up is tried again. */
 export const isRestarted = (died: number, before: ReadonlySet<number>): boolean =>
   before.has(died) || before.size < mostRestarts;
 
-export function serverReconciler(tools: FlowContext, settle: Flow): Reconciler {
-  const { store, clock, machineStatus } = tools;
-  const log: Log = tools.log;
+export function serverReconciler(context: FlowContext, reconcile: Flow): Reconciler {
+  const { store, clock, machineStatus } = context;
+  const log: Log = context.log;
 
   /** `said`: what the machine said last, of one that has died. Looked at again inside the transaction: what is ordered meanwhile goes first. */
-  async function act(tx: Tx, seen: Standing, status: MachineStatus | null, need: Need, said: string | null) {
+  async function act(tx: Tx, seen: ServerStateRow, status: MachineStatus | null, need: Need, said: string | null) {
     if ((await queue(tx, { kind: "server", id: seen.id })).length > 0) return;
-    if (await hasJustFailed(tx, seen.id, clock.now(), settlePause)) return;
+    if (await hasJustFailed(tx, seen.id, clock.now(), reconcilePause)) return;
     const server = await findAnyServer(tx, seen.id);
     if (server === undefined || server.state !== seen.state || server.is_on !== seen.is_on || server.boot !== seen.boot)
       return;
@@ -64,8 +68,8 @@ export function serverReconciler(tools: FlowContext, settle: Flow): Reconciler {
     const givenUp = died !== null && !isRestarted(died, before);
     if (died !== null && !before.has(died))
       await noteCrash(tx, server, givenUp, before.size + 1, status?.exit?.detail ?? "", said);
-    else if (need === "off") await changeServer(tools, tx, server.id, { is_on: 0 }, null);
-    if (need !== "off" && !givenUp) await queueReconcile(tools, tx, settle, server, died);
+    else if (need === "off") await changeServer(context, tx, server.id, { is_on: 0 }, null);
+    if (need !== "off" && !givenUp) await queueReconcile(context, tx, reconcile, server, died);
   }
 
   /** The server says why, also when it is on again; whoever starts it next clears that. */
@@ -82,13 +86,13 @@ export function serverReconciler(tools: FlowContext, settle: Flow): Reconciler {
     const error = JSON.stringify({ ...errorFor("crashed", detail), log: said });
     const change = { crashes: crashes + 1, error, ...(givenUp && { is_on: 0, condition: "Normal" as const }) };
     const row = await updateServer(tx, id, change);
-    await emitServerEvent(tools, tx, row, "crashed", null);
+    await emitServerEvent(context, tx, row, "crashed", null);
     log("warn", `A machine died. ${outcome}.`, { server: id, times, detail: reason });
     if (givenUp) log("warn", "A machine died too often in ten minutes and stays off.", { server: id, detail: reason });
   }
 
   /** `NotResponding` and the like, as an event and in the log. */
-  async function noteCondition(seen: Standing, status: MachineStatus | null): Promise<void> {
+  async function noteCondition(seen: ServerStateRow, status: MachineStatus | null): Promise<void> {
     const condition = status?.trouble ?? "Normal";
     if (condition === seen.condition || seen.state === "Deleting") return;
     log(condition === "Normal" ? "info" : "warn", `A machine is now ${condition}.`, {
@@ -96,7 +100,8 @@ export function serverReconciler(tools: FlowContext, settle: Flow): Reconciler {
       detail: status?.detail,
     });
     await store.write(async (tx) => {
-      if ((await findAnyServer(tx, seen.id)) !== undefined) await changeServer(tools, tx, seen.id, { condition }, null);
+      if ((await findAnyServer(tx, seen.id)) !== undefined)
+        await changeServer(context, tx, seen.id, { condition }, null);
     });
   }
 
@@ -116,7 +121,7 @@ export function serverReconciler(tools: FlowContext, settle: Flow): Reconciler {
         await noteCondition(server, status);
         const need = needOf(server, status);
         if (need === "nothing") continue;
-        const said = need === "restart" ? await readTail(tools, server.id) : null;
+        const said = need === "restart" ? await readTail(context, server.id) : null;
         await store.write((tx) => act(tx, server, status, need, said));
       }
     },

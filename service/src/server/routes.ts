@@ -4,7 +4,7 @@ import { adoptionRoutes } from "./adoption.ts";
 import { batchRoutes } from "./batchroutes.ts";
 import type { ServerContext } from "./context.ts";
 import { diskCopyRoutes } from "./diskcopy.ts";
-import type { ImportFlow, ImportTools } from "./flow/import.ts";
+import type { ImportContext, ImportFlow } from "./flow/import.ts";
 import { imageRoutes } from "./imageroutes.ts";
 import { monitorRoutes } from "./monitorroutes.ts";
 import type { Sampler } from "./sampler.ts";
@@ -13,14 +13,14 @@ import { serverRoutes } from "./serverroutes.ts";
 export const allServerRoutes = (
   context: ServerContext,
   sampler: Sampler,
-  importing: ImportTools,
+  importContext: ImportContext,
   importer: ImportFlow,
 ) => ({
   ...serverRoutes(context),
   ...actionRoutes(context),
   ...batchRoutes(context),
   ...monitorRoutes(context, sampler),
-  ...imageRoutes(context, importing, importer),
+  ...imageRoutes(context, importContext, importer),
   ...adoptionRoutes(context),
   ...diskCopyRoutes(context),
 });

@@ -1,4 +1,5 @@
 /** Servers: list, read, create, copy, edit, rebuild, delete. What takes time is ordered here and done by the flows. */
+
 import type { Server, ServerEdit } from "@brume/api/server.ts";
 import { findImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
@@ -15,13 +16,11 @@ import {
   loadReferences,
   openProject,
   queueOf,
-  readHost,
-  readHostCached,
-  requireDemand,
   type ServerContext,
   waitForTasks,
 } from "./context.ts";
-import { demandOf, growth } from "./model/capacity.ts";
+import { readHost, readHostCached, requireDemand } from "./hostcapacity.ts";
+import { demandOf, growthOf } from "./model/capacity.ts";
 import { checkCopy, planCopy } from "./model/copy.ts";
 import { serverFilter } from "./model/filter.ts";
 import { checkServerInput, planServer, single } from "./model/plan.ts";
@@ -119,7 +118,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         const spec = planServer(single(body), await loadReferences(context, tx, caller, [body.NetworkID]));
         await requireDemand(tx, project, host, demandOf([spec]));
         const creation = { project: project.id, batch: null, spec, by: causeOf(request) };
-        return made(tx, request, await servers.order.create(tx, creation));
+        return made(tx, request, await servers.commands.create(tx, creation));
       },
     }),
     copyServer: afterPreparing({
@@ -139,7 +138,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         };
         const spec = planCopy(body, source, await loadReferences(context, tx, caller, [body.NetworkId]));
         await requireDemand(tx, project, host, demandOf([spec]));
-        return made(tx, request, await servers.order.copy(tx, { source: server, spec, by: causeOf(request) }));
+        return made(tx, request, await servers.commands.copy(tx, { source: server, spec, by: causeOf(request) }));
       },
     }),
     updateServer: afterPreparing({
@@ -162,14 +161,14 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         // What takes no time does not wait either.
         if (plan.steps.length > 0) requireQueueSlot(row, before);
         const held = { cpu: row.held_cpu, ram: row.held_ram, hdd: row.held_hdd };
-        const wanted = growth(held, heldWith(sizesOf(row), before, plan.input));
+        const wanted = growthOf(held, heldWith(sizesOf(row), before, plan.input));
         if (wanted.CPU + wanted.RAM + wanted.HDD > 0) await requireDemand(tx, project, host, wanted);
 
         const by = causeOf(request);
         const was = withoutSecrets(await viewServer(context, tx, caller, row));
         const edit = editOf(row, body);
-        const changed = edit === null ? row : await servers.order.edit(tx, row.id, edit, by);
-        const task = await servers.order.resize(tx, changed, plan, by);
+        const changed = edit === null ? row : await servers.commands.edit(tx, row.id, edit, by);
+        const task = await servers.commands.resize(tx, changed, plan, by);
         const action = actionOf(task);
         const now = withoutSecrets(await viewServer(context, tx, caller, changed));
         return {
@@ -192,7 +191,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         const plan = planRebuild(body, row, sizesAfter(sizesOf(row), before), references);
         const was = withoutSecrets(await viewServer(context, tx, caller, row));
         const waitFor = body.WaitFor ?? "Power";
-        const { server, task } = await servers.order.rebuild(tx, row, plan, waitFor, causeOf(request));
+        const { server, task } = await servers.commands.rebuild(tx, row, plan, waitFor, causeOf(request));
         const shown = await viewServer(context, tx, caller, server);
         const own = dryRun ? { ...shown, AdminPassword: "" } : shown;
         return {
@@ -209,7 +208,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         expect(serverTag(row));
         requireUnprotected(row);
         const was = withoutSecrets(await viewServer(context, tx, caller, row));
-        const task = await servers.order.delete(tx, row, causeOf(request));
+        const task = await servers.commands.delete(tx, row, causeOf(request));
         const running = task ?? before.find(({ name }) => name === flowName("Delete"));
         return {
           answer: undefined,

@@ -1,6 +1,6 @@
 /**
- * Servers as a whole, for whoever puts the service together: their flows, their reconcilers, what orders work on them, and whether they are
- * on. Every order takes the transaction of the request, so that the wish, its task and its events are stored together or not at all.
+ * Composes the servers feature: its flows, its reconcilers, the commands that queue work, and the observed power state. A command takes
+ * the transaction of the request, so the desired state, the task and the events are committed together.
  */
 import type { ActionInput, WaitFor } from "@brume/api/action.ts";
 import type { Clock } from "../base/clock.ts";
@@ -28,7 +28,8 @@ import { queueSlotFlow } from "./flow/queueslot.ts";
 import { queueRebuild, rebuildFlow } from "./flow/rebuild.ts";
 import { queueBlock, queueUnblock, reconcileFlow } from "./flow/reconcile.ts";
 import { queueResize, resizeFlow } from "./flow/resize.ts";
-import { changeServer } from "./flow/steps.ts";
+import { changeServer } from "./flow/serverrow.ts";
+
 import { createMachineStatusCache } from "./machinestatus.ts";
 import { createHasher } from "./model/password.ts";
 import type { ServerSpec } from "./model/plan.ts";
@@ -39,70 +40,78 @@ import type { OrphanRow } from "./orphantable.ts";
 import { serverReconciler } from "./reconciler.ts";
 import type { BatchRow, ServerRow } from "./table.ts";
 
+/** Dependencies of `createServers`. */
 export interface ServersOptions {
   readonly store: Store;
   readonly clock: Clock;
-  /** What the age of backups is counted up to. */
+  /** Source of the time up to which the age of backups is counted. Default: a new one on `store`. */
   readonly pruneTime?: PruneTime;
   readonly log: Log;
   readonly sealer: Sealer;
-  /** Random bytes, of passwords. */
+  /** Returns `bytes` random bytes, for passwords. */
   readonly random: (bytes: number) => Uint8Array;
   readonly machines: Machines;
   readonly images: Images;
   readonly consoles: Pick<Consoles, "readLog">;
   readonly networks: { readonly live: Pick<NetworkStatusCache, "of">; readonly apply: Reconciler };
-  /** The same that networks are given. */
+  /** The environment that the network feature uses too. */
   readonly surroundings: NetworkEnvironment;
-  /** Whether port 22 of an address greets as SSH does, asked inside the network. Ends within two seconds. */
-  readonly greetsSsh: (network: number, address: string) => Promise<boolean>;
+  /** Connects from inside the network to port 22 of the address. Resolves within 2 s to whether it sends an SSH banner. */
+  readonly sendsSshBanner: (network: number, address: string) => Promise<boolean>;
 }
 
+/** Input of the command `create`. */
 export interface NewServerRequest {
   readonly project: number;
-  /** The group it is made in. */
+  /** Id of the server group that it is created in; null: none. */
   readonly batch: number | null;
   readonly spec: ServerSpec;
   readonly by: Cause | null;
 }
 
-type PowerOrder = Pick<ActionInput, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor };
+type PowerInput = Pick<ActionInput, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor };
 
+/** Creates the servers feature. The engine runs its flows and reconcilers; request handlers call its commands. */
 export function createServers(options: ServersOptions) {
   const { store, log, machines, pruneTime = createPruneTime(store, options.clock) } = options;
   const byName = new Map<string, Flow>();
-  const machineStatus = createMachineStatusCache(machines, options.clock, () => {
+  const machineStatus = createMachineStatusCache(machines, options.clock, (id) => {
     store
       .write((tx) => requestReconcile(tx, watch, 0))
-      .catch((error: unknown) => log("warn", "A change of power was not noted, and is at the next look.", { error }));
+      .catch((error: unknown) =>
+        log("warn", "Could not request a check after a power change; the next periodic check follows.", {
+          server: id,
+          error,
+        }),
+      );
   });
-  const tools: FlowContext = {
+  const context: FlowContext = {
     ...options,
     machineStatus,
     hashOf: createHasher(options.sealer),
     flowOf: (name) => byName.get(name),
   };
-  const settle = reconcileFlow(tools);
-  const turn = queueSlotFlow(tools);
-  const making = { ...createFlows(tools, settle), turn };
-  const power = powerFlows(tools);
-  const links = linkFlows(tools);
-  const resize = resizeFlow(tools);
-  const rebuild = rebuildFlow(tools, settle);
-  const removal = deleteFlow(tools);
-  const images = imageFlows(tools);
-  const imaging = { ...images, turn };
-  const watch = serverReconciler(tools, settle);
-  const orphans = createOrphans(tools);
+  const reconcile = reconcileFlow(context);
+  const slot = queueSlotFlow(context);
+  const creation = { ...createFlows(context, reconcile), slot };
+  const power = powerFlows(context);
+  const links = linkFlows(context);
+  const resize = resizeFlow(context);
+  const rebuild = rebuildFlow(context, reconcile);
+  const removal = deleteFlow(context);
+  const images = imageFlows(context);
+  const imaging = { ...images, slot };
+  const watch = serverReconciler(context, reconcile);
+  const orphans = createOrphans(context);
   const flows = [
-    ...Object.values(making),
+    ...Object.values(creation),
     ...Object.values(power),
     ...Object.values(links),
     resize,
     rebuild,
     removal,
     ...Object.values(images),
-    settle,
+    reconcile,
   ] as unknown as readonly Flow[];
   for (const flow of flows) byName.set(flow.name, flow);
 
@@ -110,52 +119,55 @@ export function createServers(options: ServersOptions) {
     flows,
     reconcilers: [
       watch,
-      backupReconciler(tools, imaging, pruneTime),
+      backupReconciler(context, imaging, pruneTime),
       orphans.reconciler,
     ] satisfies readonly Reconciler[],
-    /** Before the first request: what is on the host and in no row keeps its number. */
+    /** Stores the orphans on the host and reserves their ids. To be called before the first request. */
     noteOrphans: () => orphans.note(),
-    /** Whether the server is on, as observed. */
+    /** True if the VM of the server was on when last observed. */
     power: (id: number): boolean => machineStatus.power(id),
     machineStatus,
     close: () => machineStatus.close(),
-    order: {
-      /** The row has what the disk has and what was known of it; in its turn the disk is marked as the row's. */
-      adopt: (tx: Tx, orphan: OrphanRow, spec: AdoptInput, by: Cause | null) =>
-        adoptServer(tools, tx, settle, orphan, spec, by),
-      /** The orphan is removed with its disks, soon. */
+    /** Functions that queue work on servers and images. Each belongs to the transaction of the request that calls it. */
+    commands: {
+      /** Creates the row of an orphan from its disk label and the input; a queued reconcile then labels the disk with the new uuid. */
+      adopt: (tx: Tx, orphan: OrphanRow, input: AdoptInput, by: Cause | null) =>
+        adoptServer(context, tx, reconcile, orphan, input, by),
+      /** Requests the removal of orphans in state `Removing`, with their disks. */
       removeOrphan: (tx: Tx) => requestReconcile(tx, orphans.reconciler, 0),
-      create: (tx: Tx, spec: NewServerRequest) => queueCreate(tools, tx, making.create, spec),
-      copy: (tx: Tx, spec: { source: ServerRow; spec: ServerSpec; by: Cause | null }) =>
-        queueCopy(tools, tx, making, spec),
-      power: (tx: Tx, server: ServerRow, order: PowerOrder, by: Cause | null) =>
-        queuePower(tools, tx, power, server, order, by),
+      create: (tx: Tx, request: NewServerRequest) => queueCreate(context, tx, creation.create, request),
+      copy: (tx: Tx, request: { source: ServerRow; spec: ServerSpec; by: Cause | null }) =>
+        queueCopy(context, tx, creation, request),
+      power: (tx: Tx, server: ServerRow, input: PowerInput, by: Cause | null) =>
+        queuePower(context, tx, power, server, input, by),
       resize: (tx: Tx, server: ServerRow, plan: ResizePlan, by: Cause | null) =>
-        queueResize(tools, tx, resize, server, plan, by),
+        queueResize(context, tx, resize, server, plan, by),
       rebuild: (tx: Tx, server: ServerRow, plan: RebuildPlan, waitFor: WaitFor, by: Cause | null) =>
-        queueRebuild(tools, tx, rebuild, server, plan, waitFor, by),
+        queueRebuild(context, tx, rebuild, server, plan, waitFor, by),
       addNetwork: (tx: Tx, server: ServerRow, spec: AttachSpec, by: Cause | null) =>
-        queueAddNetwork(tools, tx, links, server, spec, by),
+        queueAddNetwork(context, tx, links, server, spec, by),
       removeNetwork: (tx: Tx, server: ServerRow, link: LinkRow, by: Cause | null) =>
-        queueRemoveNetwork(tools, tx, links, server, link, by),
+        queueRemoveNetwork(context, tx, links, server, link, by),
       bandwidth: (tx: Tx, server: ServerRow, link: LinkRow, mbit: number, by: Cause | null) =>
-        queueBandwidth(tools, tx, links, server, link, mbit, by),
-      /** Null when that has been ordered already. */
-      delete: (tx: Tx, server: ServerRow, by: Cause | null) => queueDelete(tools, tx, removal, server, by),
-      deleteBatch: (tx: Tx, batch: BatchRow, by: Cause | null) => queueDeleteBatch(tools, tx, removal, batch, by),
-      image: (tx: Tx, server: ServerRow, spec: CreateImageInput, by: Cause | null) =>
-        queueImage(tools, tx, imaging, server, spec, by),
-      removeImage: (tx: Tx, image: ImageRow, by: Cause | null) => queueImageRemoval(tools, tx, images, image, by),
-      /** In the transaction that blocks or frees a project. */
-      block: (tx: Tx, project: number, by: Cause | null) => queueBlock(tools, tx, settle, project, by),
-      unblock: (tx: Tx, project: number, by: Cause | null) => queueUnblock(tools, tx, settle, project, by),
-      /** All work on a server, or some of it. What waits ends at once, what runs is undone; a deletion goes on. */
-      cancel: (tx: Tx, server: number, why: TaskError, only?: Only) => cancelWork(tools, tx, server, why, only),
-      /** What takes no time (name, labels, protection, backups): the row, its version, its event. */
+        queueBandwidth(context, tx, links, server, link, mbit, by),
+      /** Resolves to null if the server is being deleted already. */
+      delete: (tx: Tx, server: ServerRow, by: Cause | null) => queueDelete(context, tx, removal, server, by),
+      deleteBatch: (tx: Tx, batch: BatchRow, by: Cause | null) => queueDeleteBatch(context, tx, removal, batch, by),
+      image: (tx: Tx, server: ServerRow, input: CreateImageInput, by: Cause | null) =>
+        queueImage(context, tx, imaging, server, input, by),
+      removeImage: (tx: Tx, image: ImageRow, by: Cause | null) => queueImageRemoval(context, tx, images, image, by),
+      /** Powers the servers of a project off. To be called in the transaction that blocks it. */
+      block: (tx: Tx, project: number, by: Cause | null) => queueBlock(context, tx, reconcile, project, by),
+      /** Restores the power state of the servers of a project. To be called in the transaction that unblocks it. */
+      unblock: (tx: Tx, project: number, by: Cause | null) => queueUnblock(context, tx, reconcile, project, by),
+      /** Cancels the work on a server, all or as `only` selects. Queued tasks end now, a running one is undone; a deletion continues. */
+      cancel: (tx: Tx, server: number, why: TaskError, only?: Only) => cancelWork(context, tx, server, why, only),
+      /** Changes columns that need no work on the VM: name, labels, protection, backups. */
       edit: (tx: Tx, id: number, change: Parameters<typeof changeServer>[3], by: Cause | null) =>
-        changeServer(tools, tx, id, change, by),
+        changeServer(context, tx, id, change, by),
     },
   };
 }
 
+/** The servers feature, as `createServers` returns it. */
 export type Servers = ReturnType<typeof createServers>;

@@ -57,10 +57,10 @@ export const countServers = async (db: Reader, project: number): Promise<number>
   (await countOwned.first(db, { project }))?.count ?? 0;
 
 /** What is to be seen on the host of a server. */
-export type Standing = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
+export type ServerStateRow = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
 
 /** Of every server there is: often read, so no more than is needed. */
-export const listServerStates = (db: Reader): Promise<Standing[]> =>
+export const listServerStates = (db: Reader): Promise<ServerStateRow[]> =>
   db.selectFrom("server").select(["id", "state", "is_on", "boot", "condition"]).orderBy("id").execute();
 
 export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["state"], number>> {

@@ -11,22 +11,22 @@ import { numberedHostName } from "./model/hostname.ts";
 import { showServer } from "./model/show.ts";
 import { listProjectKeys, listProjectLinks, listServerKeys, type ServerRow } from "./table.ts";
 
-export interface ViewTools {
+export interface ViewContext {
   readonly sealer: Sealer;
   /** As observed. */
   readonly power: (id: number) => boolean;
 }
 
 /** Passwords are for those who may change them. */
-const passwordFor = ({ sealer }: ViewTools, caller: Caller, row: ServerRow): string =>
+const passwordFor = ({ sealer }: ViewContext, caller: Caller, row: ServerRow): string =>
   grants(caller.scopes, "server:write") ? sealer.open(row.admin_password) : "";
 
-export async function viewServer(tools: ViewTools, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {
+export async function viewServer(context: ViewContext, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {
   return showServer(row, {
     links: (await listLinkedNetworks(db, row.id)).map(showLink),
     keys: await listServerKeys(db, row.id),
-    password: passwordFor(tools, caller, row),
-    isOn: tools.power(row.id),
+    password: passwordFor(context, caller, row),
+    isOn: context.power(row.id),
   });
 }
 
@@ -51,7 +51,7 @@ export interface Whole {
 
 /** What stands around all servers of the caller's project, or these of them, in as many queries as for one. */
 export async function viewProject(
-  tools: ViewTools,
+  context: ViewContext,
   db: Reader,
   caller: Caller,
   only?: readonly ServerRow[],
@@ -75,8 +75,8 @@ export async function viewProject(
       showServer(row, {
         links: shown.get(row.id) ?? [],
         keys: keys.get(row.id) ?? [],
-        password: passwordFor(tools, caller, row),
-        isOn: tools.power(row.id),
+        password: passwordFor(context, caller, row),
+        isOn: context.power(row.id),
       }),
   };
 }

@@ -36,14 +36,14 @@ export interface AdoptInput {
 
 /** The caller has checked quotas, capacity and image. Throws `network_full`. */
 export async function adoptServer(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
-  settle: Flow,
+  reconcile: Flow,
   orphan: OrphanRow,
   { project, image, isOrigin, name, location }: AdoptInput,
   by: Cause | null,
 ): Promise<ServerRow> {
-  const { clock, sealer, random } = tools;
+  const { clock, sealer, random } = context;
   const id = numberOf(orphan);
   if (id === null) throw new Error(`${orphan.name} is no server`);
   const home = await findShared(tx, location);
@@ -83,9 +83,9 @@ export async function adoptServer(
     labels: "{}",
     version: 1,
   });
-  const [link] = await joinNetwork(tools, tx, home.id, { server: id, hostName, now, pointer: "" });
+  const [link] = await joinNetwork(context, tx, home.id, { server: id, hostName, now, pointer: "" });
   await updateLink(tx, link.id, { state: "Active" });
-  await emitServerEvent(tools, tx, server, "created", by);
-  await queueReconcile(tools, tx, settle, server);
+  await emitServerEvent(context, tx, server, "created", by);
+  await queueReconcile(context, tx, reconcile, server);
   return server;
 }

@@ -1,11 +1,9 @@
-/** What flows of servers have in their hands, what they find out, and how they say what went wrong. */
-import { taskErrors, type WorkCode } from "@brume/api/work.ts";
+/** Types that all flows of servers share: their dependencies, who requested the work, and the facts that their steps store. */
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/secret.ts";
 import type { Consoles, Identity, Images, Machines } from "../../drivers/machine/interface.ts";
-import { type Flow, type Reconciler, type Step, StepError } from "../../engine/flow.ts";
-import type { TaskError } from "../../engine/task.ts";
+import type { Flow, Reconciler, Step } from "../../engine/flow.ts";
 import type { NetworkEnvironment } from "../../network/model/networkspec.ts";
 import type { NetworkStatusCache } from "../../network/statuscache.ts";
 import type { Store } from "../../store/db.ts";
@@ -13,90 +11,55 @@ import type { MachineStatusCache } from "../machinestatus.ts";
 import type { Sizes } from "../model/resize.ts";
 import type { ServerRow } from "../table.ts";
 
+/** Dependencies of the flows and reconcilers of servers. */
 export interface FlowContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
   readonly sealer: Sealer;
-  /** Of the administrator's password, as in /etc/shadow. */
+  /** Hash of the administrator's password, in the format of /etc/shadow. */
   readonly hashOf: (server: ServerRow) => string;
-  /** Random bytes, of passwords. */
+  /** Returns `bytes` random bytes, for passwords. */
   readonly random: (bytes: number) => Uint8Array;
   readonly machines: Machines;
   readonly images: Images;
   readonly consoles: Pick<Consoles, "readLog">;
   readonly machineStatus: MachineStatusCache;
+  /** Observed status of the networks, and the reconciler that applies their desired state. */
   readonly networks: { readonly live: Pick<NetworkStatusCache, "of">; readonly apply: Reconciler };
   readonly surroundings: NetworkEnvironment;
-  /** Whether port 22 of the address, asked inside the network, greets as SSH does. Ends within two seconds. */
-  readonly greetsSsh: (network: number, address: string) => Promise<boolean>;
-  /** By name: of a task that was canceled before its turn came. */
+  /** Connects from inside the network to port 22 of the address. Resolves within 2 s to whether it sends an SSH banner. */
+  readonly sendsSshBanner: (network: number, address: string) => Promise<boolean>;
+  /** Returns the flow of a task by its name, for tasks that are canceled before they start. */
   readonly flowOf: (name: string) => Flow | undefined;
 }
 
-/** Who asked for it; null: the service itself. */
+/** The token and the request that caused a change. Null instead of a cause: the service itself. */
 export interface Cause {
   readonly token: number | null;
   readonly request: string | null;
 }
 
-/** What steps of servers' flows find out. */
+/** Results of steps that later steps of the same flow read. Stored in task rows, so the keys keep their names. */
 export interface Facts {
   readonly by: Cause | null;
-  /** The link that the flow makes. */
+  /** Id of the link that the flow adds. */
   readonly link: number;
-  /** As it was before the step. */
+  /** Whether the server was on before the step. */
   readonly wasOn: boolean;
+  /** Sizes before the step. */
   readonly was: Sizes;
-  /** Of the start that the step made. */
+  /** Boot number that the step started. */
   readonly boot: number;
-  /** Of the disk of an image. */
+  /** Smallest disk of a server that is created from the image, in GB. */
   readonly gb: number;
-  /** Whether an image tells who its server was. */
+  /** Whether the identity of the guest was removed from the image. */
   readonly identity: Identity;
-  /** Version that a rebuild has made. */
+  /** Disk version that a rebuild created. */
   readonly disk: number;
-  /** That the server was in. */
+  /** Ids of the networks that the server was linked to. */
   readonly networks: readonly number[];
 }
 
+/** A step of a server flow. */
 export type ServerStep<Input> = Step<Input, Facts>;
-export const stepErrorOf = (code: WorkCode, detail: string, options: ConstructorParameters<typeof StepError>[3] = {}) =>
-  new StepError(code, taskErrors[code], detail, options);
-
-export const errorFor = (code: WorkCode, detail: string, step: string | null = null): TaskError => ({
-  code,
-  title: taskErrors[code],
-  detail,
-  step,
-});
-
-/** The server's process said nothing, so it is not known whether the work was done. */
-const isSilence = (cause: unknown): boolean =>
-  cause instanceof Error && "isSilence" in cause && cause.isSilence === true;
-
-const mostCharacters = 300;
-
-/** What no second try mends says so itself. */
-const isFinal = (cause: unknown): boolean => cause instanceof Error && "final" in cause && cause.final === true;
-
-/** What fails in it fails with this code, the sentence, and the first line of what went wrong. */
-export async function attempt<T>(
-  code: WorkCode,
-  sentence: string,
-  work: () => Promise<T>,
-  log: () => Promise<string | null> = async () => null,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (cause) {
-    if (cause instanceof StepError) throw cause;
-    const reason = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
-    const final = isFinal(cause);
-    throw stepErrorOf(
-      isSilence(cause) ? "host_lost" : final && code === "boot_failed" ? "disk_missing" : code,
-      `${sentence}: ${reason.slice(0, mostCharacters)}`,
-      { cause, final, log: await log() },
-    );
-  }
-}

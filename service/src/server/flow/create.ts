@@ -3,6 +3,7 @@
  * its network are made in the transaction of the request; disk, network and start follow. A copy takes its disk from another server,
  * for which it waits until that server has nothing else to do, and holds it only for the moment of the snapshot.
  */
+
 import { findProject } from "../../account/table.ts";
 import type { Done, Ending, Flow, Run } from "../../engine/flow.ts";
 import { find, type Task } from "../../engine/task.ts";
@@ -16,31 +17,34 @@ import { flowName } from "../model/state.ts";
 import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
 import { bootStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { attempt, type Cause, errorFor, type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
 import { serverFlow, startOn, stepsOf } from "./define.ts";
+import { attempt, errorFor } from "./error.ts";
 import { emitServerEvent } from "./events.ts";
 import { ensureImageFolder } from "./fetch.ts";
-import { failServer, noteGroup } from "./group.ts";
+import { failServer, updateGroup } from "./group.ts";
+import { guestSteps } from "./guest.ts";
 import { joinNetwork } from "./network.ts";
-import { type QueueSlotFlow, queueSlot, releaseQueueSlot, snapshotStep } from "./queueslot.ts";
+import { machineSpecFor, waitForLink } from "./nics.ts";
+import { type QueueSlotFlow, releaseQueueSlot, reserveQueueSlot, snapshotStep } from "./queueslot.ts";
 import { queueReconcile } from "./reconcile.ts";
 import { renewBackup, renewGuest } from "./renew.ts";
-import { changeServer, guestSteps, machineSpecFor, mustFind, waitForQueueSlot } from "./steps.ts";
+import { changeServer, requireServer } from "./serverrow.ts";
 
 export interface CopyInput {
   readonly source: number;
 }
 const hour = 3_600_000;
 
-export function createFlows(tools: FlowContext, settle: Flow) {
-  const { machines } = tools;
+export function createFlows(context: FlowContext, reconcile: Flow) {
+  const { machines } = context;
   const reserve = <Input>(): ServerStep<Input> => ({ name: "Reserve" });
   const undisk = ({ subject }: { readonly subject: number }): Promise<void> => machines.remove(subject);
-  const network = <Input>(): ServerStep<Input> => ({ name: "Network", do: (run) => waitForQueueSlot(tools, run) });
+  const network = <Input>(): ServerStep<Input> => ({ name: "Network", do: (run) => waitForLink(context, run) });
   const ended = (tx: Tx, run: { readonly task: number; readonly subject: number }, ending: Ending) =>
-    endMaking(tools, tx, settle, run, ending);
+    endCreation(context, tx, reconcile, run, ending);
 
-  const create = serverFlow<null>(tools, {
+  const create = serverFlow<null>(context, {
     name: flowName("Create"),
     steps: [
       reserve(),
@@ -48,23 +52,23 @@ export function createFlows(tools: FlowContext, settle: Flow) {
         name: "Disk",
         // As long as it takes to fetch an image.
         time: hour,
-        do: (run) => makeDisk(tools, run),
+        do: (run) => createDisk(context, run),
         undo: undisk,
       },
       network(),
-      bootStep(tools, { from: "new" }),
-      ...guestSteps<null>(tools),
+      bootStep(context, { from: "new" }),
+      ...guestSteps<null>(context),
     ],
     ended,
   });
 
-  const copy = serverFlow<CopyInput>(tools, {
+  const copy = serverFlow<CopyInput>(context, {
     name: flowName("Copy"),
     steps: [
       reserve(),
-      snapshotStep<CopyInput>(tools, ({ source }) => source, {
+      snapshotStep<CopyInput>(context, ({ source }) => source, {
         async take(subject, { source }) {
-          const machine = await machineSpecFor(tools, await mustFind(tools, subject), () => false);
+          const machine = await machineSpecFor(context, await requireServer(context, subject), () => false);
           await attempt("snapshot_failed", `Server ${source} could not be copied`, () =>
             machines.ensureDisk(machine, { server: source }),
           );
@@ -74,8 +78,8 @@ export function createFlows(tools: FlowContext, settle: Flow) {
       {
         name: "Disk",
         async do({ subject, input }) {
-          const server = await mustFind(tools, subject);
-          await fillDisk(tools, server, { server: input.source });
+          const server = await requireServer(context, subject);
+          await fillDisk(context, server, { server: input.source });
           return { detail: `${server.hdd} GB from server ${input.source}` };
         },
         undo: undisk,
@@ -84,15 +88,15 @@ export function createFlows(tools: FlowContext, settle: Flow) {
         name: "Identity",
         time: hour,
         do: async ({ subject, signal }) => ({
-          detail: await renewGuest(tools, await mustFind(tools, subject), signal),
+          detail: await renewGuest(context, await requireServer(context, subject), signal),
         }),
       },
       network(),
-      bootStep(tools, { from: "new" }),
-      ...guestSteps<CopyInput>(tools),
+      bootStep(context, { from: "new" }),
+      ...guestSteps<CopyInput>(context),
     ],
     async ended(tx, run, ending) {
-      await releaseQueueSlot(tools, tx, run.input.source, run.task);
+      await releaseQueueSlot(context, tx, run.input.source, run.task);
       await ended(tx, run, ending);
     },
   });
@@ -100,25 +104,25 @@ export function createFlows(tools: FlowContext, settle: Flow) {
   return { create, copy };
 }
 
-async function fillDisk(tools: FlowContext, server: ServerRow, source: { image: string } | { server: number }) {
-  const machine = await machineSpecFor(tools, server, () => false);
+async function fillDisk(context: FlowContext, server: ServerRow, source: { image: string } | { server: number }) {
+  const machine = await machineSpecFor(context, server, () => false);
   await attempt("disk_failed", `The disk of server ${server.id} could not be made`, () =>
-    tools.machines.ensureDisk(machine, source),
+    context.machines.ensureDisk(machine, source),
   );
 }
 
-async function makeDisk(tools: FlowContext, run: Pick<Run, "subject" | "signal" | "note">): Promise<Done<Facts>> {
-  const server = await mustFind(tools, run.subject);
-  await fillDisk(tools, server, { image: await ensureImageFolder(tools, server, run) });
-  const renewed = await renewBackup(tools, server, run.signal);
+async function createDisk(context: FlowContext, run: Pick<Run, "subject" | "signal" | "note">): Promise<Done<Facts>> {
+  const server = await requireServer(context, run.subject);
+  await fillDisk(context, server, { image: await ensureImageFolder(context, server, run) });
+  const renewed = await renewBackup(context, server, run.signal);
   return { detail: `${server.hdd} GB from ${server.image_name}${renewed}` };
 }
 
 /** The state of the server that was made, or not, and what hangs on it. */
-async function endMaking(
-  tools: FlowContext,
+async function endCreation(
+  context: FlowContext,
   tx: Tx,
-  settle: Flow,
+  reconcile: Flow,
   { task, subject }: { readonly task: number; readonly subject: number },
   ending: Ending,
 ): Promise<void> {
@@ -129,28 +133,28 @@ async function endMaking(
     const batch = server.batch_id === null ? undefined : await findBatch(tx, server.project_id, server.batch_id);
     // One that only did not answer in time stands, unless it was to come with others.
     if (ending === "Completed" || (ending === "Failed" && server.is_on === 1 && batch?.policy !== "Atomic"))
-      await stand(tools, tx, settle, server, ending);
-    else await failServer(tools, tx, settle, server, (await find(tx, task))?.error ?? errorFor("superseded", ""));
+      await stand(context, tx, reconcile, server, ending);
+    else await failServer(context, tx, reconcile, server, (await find(tx, task))?.error ?? errorFor("superseded", ""));
   }
-  await noteGroup(tools, tx, settle, server);
+  await updateGroup(context, tx, reconcile, server);
 }
 
-async function stand(tools: FlowContext, tx: Tx, settle: Flow, { id, project_id }: ServerRow, ending: Ending) {
+async function stand(context: FlowContext, tx: Tx, reconcile: Flow, { id, project_id }: ServerRow, ending: Ending) {
   const isBlocked = (await findProject.first(tx, { id: project_id }))?.is_blocked === 1;
-  const server = await changeServer(tools, tx, id, { state: isBlocked ? "Blocked" : "Active" }, null);
+  const server = await changeServer(context, tx, id, { state: isBlocked ? "Blocked" : "Active" }, null);
   if (ending === "Failed")
-    await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} was not ready in time.`));
-  if (isBlocked) await queueReconcile(tools, tx, settle, server);
+    await cancelWork(context, tx, id, errorFor("superseded", `Server ${id} was not ready in time.`));
+  if (isBlocked) await queueReconcile(context, tx, reconcile, server);
 }
 
-export interface Made {
+export interface CreatedServer {
   readonly server: ServerRow;
   readonly task: Task;
 }
 
 /** The row with its keys and its link; the caller has held quotas, room and references. Throws as `reserveLink` does. */
-async function insert(tools: FlowContext, tx: Tx, project: number, batch: number | null, spec: ServerSpec) {
-  const { clock, sealer, random } = tools;
+async function insert(context: FlowContext, tx: Tx, project: number, batch: number | null, spec: ServerSpec) {
+  const { clock, sealer, random } = context;
   const now = clock.now();
   const { cpu, ram, hdd } = spec;
   const inserted = await insertServer(tx, {
@@ -192,7 +196,7 @@ async function insert(tools: FlowContext, tx: Tx, project: number, batch: number
   const home = spec.network ?? (await findShared(tx, spec.location));
   if (home === undefined) throw new Error(`${spec.location} has no shared network`);
   const { ip, bandwidth, ipPointer: pointer } = spec;
-  const [link] = await joinNetwork(tools, tx, home.id, {
+  const [link] = await joinNetwork(context, tx, home.id, {
     server: server.id,
     hostName,
     ...(ip !== null && { ip }),
@@ -204,28 +208,28 @@ async function insert(tools: FlowContext, tx: Tx, project: number, batch: number
 }
 
 export async function queueCreate(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow<null, Facts>,
   { project, batch, spec, by }: { project: number; batch: number | null; spec: ServerSpec; by: Cause | null },
-): Promise<Made> {
-  const { server, ...reserved } = await insert(tools, tx, project, batch, spec);
-  await emitServerEvent(tools, tx, server, "created", by);
+): Promise<CreatedServer> {
+  const { server, ...reserved } = await insert(context, tx, project, batch, spec);
+  await emitServerEvent(context, tx, server, "created", by);
   const steps = stepsOf("Create", spec.waitFor);
-  return { server, task: await startOn(tools, tx, flow, server, null, by, { ...reserved, steps }) };
+  return { server, task: await startOn(context, tx, flow, server, null, by, { ...reserved, steps }) };
 }
 
 /** The caller has held the order against the source's queue. */
 export async function queueCopy(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
-  { copy, turn }: { readonly copy: Flow<CopyInput, Facts>; readonly turn: QueueSlotFlow },
+  { copy, slot }: { readonly copy: Flow<CopyInput, Facts>; readonly slot: QueueSlotFlow },
   { source, spec, by }: { source: ServerRow; spec: ServerSpec; by: Cause | null },
-): Promise<Made> {
-  const { server, ...reserved } = await insert(tools, tx, source.project_id, null, spec);
-  await emitServerEvent(tools, tx, server, "created", by);
+): Promise<CreatedServer> {
+  const { server, ...reserved } = await insert(context, tx, source.project_id, null, spec);
+  await emitServerEvent(context, tx, server, "created", by);
   const steps = stepsOf("Copy", spec.waitFor);
-  const task = await startOn(tools, tx, copy, server, { source: source.id }, by, { ...reserved, steps });
-  await queueSlot(tools, tx, turn, source, task, by);
+  const task = await startOn(context, tx, copy, server, { source: source.id }, by, { ...reserved, steps });
+  await reserveQueueSlot(context, tx, slot, source, task, by);
   return { server, task };
 }

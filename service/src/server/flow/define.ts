@@ -11,10 +11,10 @@ import { emitActionEvent } from "./events.ts";
 type Spec<Input> = Parameters<typeof flow<Input, Facts>>[0];
 
 /** A flow that works on servers, one at a time on each. Those that are actions tell of themselves. */
-export function serverFlow<Input>(tools: FlowContext, spec: Omit<Spec<Input>, "subject">): Flow<Input, Facts> {
+export function serverFlow<Input>(context: FlowContext, spec: Omit<Spec<Input>, "subject">): Flow<Input, Facts> {
   const isAction = actionTypeOf(spec.name) !== null;
   return flow<Input, Facts>({
-    ...(isAction && { announce: (tx, task, what) => emitActionEvent(tools, tx, task, what) }),
+    ...(isAction && { announce: (tx, task, what) => emitActionEvent(context, tx, task, what) }),
     ...spec,
     subject: "server",
   });

@@ -2,6 +2,7 @@
  * `Delete`: nothing of a server is left, in the world first and in the database last, so that its address, its disk and its name are
  * free when nobody uses them any more. It jumps the queue and is never given up.
  */
+
 import type { Done, Flow, Wait } from "../../engine/flow.ts";
 import { find, forget, type Task } from "../../engine/task.ts";
 import { findNetwork } from "../../network/table.ts";
@@ -22,15 +23,17 @@ import {
   updateBatch,
 } from "../table.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, errorFor, type Facts, type FlowContext } from "./context.ts";
+import { type Cause, type Facts, type FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
+import { errorFor } from "./error.ts";
 import { emitActionEvent, emitBatchEvent, emitServerEvent } from "./events.ts";
 import { leaveNetworks } from "./network.ts";
-import { changeServer, isServed, waitForNetwork } from "./steps.ts";
+import { isServed, waitForNetwork } from "./nics.ts";
+import { changeServer } from "./serverrow.ts";
 
-export function deleteFlow(tools: FlowContext): Flow<null, Facts> {
-  const { store, machines } = tools;
-  return serverFlow<null>(tools, {
+export function deleteFlow(context: FlowContext): Flow<null, Facts> {
+  const { store, machines } = context;
+  return serverFlow<null>(context, {
     name: flowName("Delete"),
     persistent: true,
     steps: [
@@ -45,7 +48,7 @@ export function deleteFlow(tools: FlowContext): Flow<null, Facts> {
       {
         name: "Network",
         async do({ subject, facts }): Promise<Done<Facts> | Wait> {
-          await store.write((tx) => leaveNetworks(tools, tx, subject));
+          await store.write((tx) => leaveNetworks(context, tx, subject));
           const waiting = [];
           for (const id of facts.networks ?? []) {
             const network = await findNetwork(store.read, id);
@@ -58,7 +61,7 @@ export function deleteFlow(tools: FlowContext): Flow<null, Facts> {
       { name: "Release" },
     ],
     announce: async (tx, task, what) => {
-      if (what !== "ended") await emitActionEvent(tools, tx, task, what);
+      if (what !== "ended") await emitActionEvent(context, tx, task, what);
     },
     async ended(tx, { task, subject, facts }) {
       const server = await findAnyServer(tx, subject);
@@ -66,45 +69,45 @@ export function deleteFlow(tools: FlowContext): Flow<null, Facts> {
       const { by = null } = facts;
       // Here, because of what is gone nothing is told any more.
       const ended = await find(tx, task);
-      if (ended !== undefined) await emitActionEvent(tools, tx, ended, "ended");
+      if (ended !== undefined) await emitActionEvent(context, tx, ended, "ended");
       await deleteServer(tx, subject);
-      const date = tools.clock.now();
+      const date = context.clock.now();
       await retire(tx, { kind: "Server", name: String(subject), uuid: uuidOf(server), date });
-      await emitServerEvent(tools, tx, server, "deleted", by);
+      await emitServerEvent(context, tx, server, "deleted", by);
       await forget(tx, { kind: "server", id: subject }, 0);
       const { batch_id, project_id } = server;
       const batch = batch_id === null ? undefined : await findBatch(tx, project_id, batch_id);
-      if (batch !== undefined) await buryBatch(tools, tx, batch, by);
+      if (batch !== undefined) await deleteEmptyBatch(context, tx, batch, by);
     },
   });
 }
 
 /** A group is gone with its last server. */
-async function buryBatch(tools: FlowContext, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
+async function deleteEmptyBatch(context: FlowContext, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
   // Two members that go at the same time would each see the other.
   await lockBatch(tx, batch.id);
   if ((await listMembers(tx, batch.id)).length > 0) return;
   await deleteBatch(tx, batch.id);
-  await emitBatchEvent(tools, tx, batch, "deleted", by);
+  await emitBatchEvent(context, tx, batch, "deleted", by);
 }
 
 /** Null when that has been ordered already. */
 export async function queueDelete(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow<null, Facts>,
   { id, state }: ServerRow,
   by: Cause | null,
 ): Promise<Task | null> {
   if (state === "Deleting") return null;
-  const server = await changeServer(tools, tx, id, { state: "Deleting" }, by);
-  await cancelWork(tools, tx, id, errorFor("superseded", `Server ${id} is being deleted.`));
-  return startOn(tools, tx, flow, server, null, by);
+  const server = await changeServer(context, tx, id, { state: "Deleting" }, by);
+  await cancelWork(context, tx, id, errorFor("superseded", `Server ${id} is being deleted.`));
+  return startOn(context, tx, flow, server, null, by);
 }
 
 /** All servers of the group that there still are, then the group. */
 export async function queueDeleteBatch(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow<null, Facts>,
   batch: BatchRow,
@@ -113,8 +116,8 @@ export async function queueDeleteBatch(
   const members = await listMembers(tx, batch.id);
   if (batch.state !== "Deleting") {
     const row = await updateBatch(tx, batch.id, { state: "Deleting" });
-    await emitBatchEvent(tools, tx, row, "changed", by);
+    await emitBatchEvent(context, tx, row, "changed", by);
   }
-  for (const server of members) await queueDelete(tools, tx, flow, server, by);
-  await buryBatch(tools, tx, batch, by);
+  for (const server of members) await queueDelete(context, tx, flow, server, by);
+  await deleteEmptyBatch(context, tx, batch, by);
 }

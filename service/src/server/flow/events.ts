@@ -10,30 +10,30 @@ import { showAction, showBatch, showServer } from "../model/show.ts";
 import { type BatchRow, listMembers, listServerKeys, type ServerRow } from "../table.ts";
 import type { Cause, Facts, FlowContext } from "./context.ts";
 
-const blame = (by: Cause | null): Pick<NewEvent, "token" | "request"> => ({
+const causeFields = (by: Cause | null): Pick<NewEvent, "token" | "request"> => ({
   token: by?.token ?? null,
   request: by?.request ?? null,
 });
 
-type Seeing = Pick<FlowContext, "clock" | "machineStatus">;
+type EventContext = Pick<FlowContext, "clock" | "machineStatus">;
 
-async function describe({ machineStatus }: Seeing, tx: Tx, row: ServerRow) {
+async function describe({ machineStatus }: EventContext, tx: Tx, row: ServerRow) {
   const links = (await listLinkedNetworks(tx, row.id)).map(showLink);
   const keys = await listServerKeys(tx, row.id);
   return showServer(row, { links, keys, password: "", isOn: machineStatus.power(row.id) });
 }
 
 export async function emitServerEvent(
-  tools: Seeing,
+  context: EventContext,
   tx: Tx,
   row: ServerRow,
   what: "created" | "changed" | "crashed" | "deleted",
   by: Cause | null,
 ): Promise<void> {
-  const data = what === "deleted" ? null : JSON.stringify(await describe(tools, tx, row));
+  const data = what === "deleted" ? null : JSON.stringify(await describe(context, tx, row));
   const type = `server.${what}`;
   const { project_id: project, id } = row;
-  await append(tx, [{ type, date: tools.clock.now(), project, resource: "server", id, ...blame(by), data }]);
+  await append(tx, [{ type, date: context.clock.now(), project, resource: "server", id, ...causeFields(by), data }]);
 }
 
 /** Nothing for work that is no action. */
@@ -53,14 +53,14 @@ export async function emitActionEvent(
     resource: "action",
     id: task.id,
     parent: task.subject.id,
-    ...blame(by),
+    ...causeFields(by),
     data: JSON.stringify(action),
   };
   await append(tx, [event]);
 }
 
 export async function emitBatchEvent(
-  tools: Seeing,
+  context: EventContext,
   tx: Tx,
   row: BatchRow,
   what: "changed" | "deleted",
@@ -68,11 +68,11 @@ export async function emitBatchEvent(
 ): Promise<void> {
   const servers = [];
   if (what === "changed")
-    for (const member of await listMembers(tx, row.id)) servers.push(await describe(tools, tx, member));
+    for (const member of await listMembers(tx, row.id)) servers.push(await describe(context, tx, member));
   const data = what === "deleted" ? null : JSON.stringify(showBatch(row, servers));
   const type = `batch.${what}`;
   const { project_id: project, id } = row;
-  await append(tx, [{ type, date: tools.clock.now(), project, resource: "batch", id, ...blame(by), data }]);
+  await append(tx, [{ type, date: context.clock.now(), project, resource: "batch", id, ...causeFields(by), data }]);
 }
 
 export async function emitImageEvent(
@@ -87,5 +87,5 @@ export async function emitImageEvent(
   const data = what === "deleted" ? null : JSON.stringify(showImage(row));
   const type = `image.${what}`;
   const { project_id: project, id } = row;
-  await append(tx, [{ type, date: clock.now(), project, resource: "image", id, ...blame(by), data }]);
+  await append(tx, [{ type, date: clock.now(), project, resource: "image", id, ...causeFields(by), data }]);
 }

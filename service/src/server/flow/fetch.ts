@@ -1,11 +1,13 @@
 /** Images that are not on the host yet: fetched by the first step that needs one, with what callers see of it meanwhile. */
+
 import type { Clock } from "../../base/clock.ts";
 import { findImage, makeAvailable, noteFetched, updateImage } from "../../catalog/table.ts";
 import type { TransferOptions } from "../../drivers/machine/interface.ts";
 import type { Run } from "../../engine/flow.ts";
 import type { Store } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import { attempt, type FlowContext, stepErrorOf } from "./context.ts";
+import { type FlowContext } from "./context.ts";
+import { attempt, stepErrorOf } from "./error.ts";
 
 /** Milliseconds between two writes of how far a download is. */
 const noteTime = 1000;
@@ -52,11 +54,11 @@ function describeProgress(name: string, done: number, total: number | null): str
 
 /** The folder of the image of a server's disk. An operator's image that is not on the host yet is fetched. */
 export async function ensureImageFolder(
-  tools: FlowContext,
+  context: FlowContext,
   { image_id, project_id }: ServerRow,
   { signal, note }: Pick<Run, "signal" | "note">,
 ): Promise<string> {
-  const { store, images } = tools;
+  const { store, images } = context;
   const gone = () => stepErrorOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
   const image = await findImage(store.read, project_id, image_id);
   if (image === undefined) throw gone();
@@ -66,7 +68,7 @@ export async function ensureImageFolder(
   await store.write((tx) => noteFetched(tx, id, 0));
   let folder: string;
   try {
-    folder = await withProgress(tools, id, async (progress) =>
+    folder = await withProgress(context, id, async (progress) =>
       attempt("disk_failed", `Image ${name} could not be fetched`, () =>
         images.ensureFetched(name, {
           signal,

@@ -1,4 +1,5 @@
 /** Images that come from outside: a file of the operator's, or an address with the checksum that it must have. */
+
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
 import { findImage, type ImageRow, insertImage, updateImage } from "../../catalog/table.ts";
@@ -6,11 +7,12 @@ import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/inte
 import { type Flow, flow } from "../../engine/flow.ts";
 import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
-import { attempt, type Cause, errorFor, stepErrorOf } from "./context.ts";
+import { type Cause } from "./context.ts";
+import { attempt, errorFor, stepErrorOf } from "./error.ts";
 import { emitImageEvent } from "./events.ts";
 import { withProgress } from "./fetch.ts";
 
-export interface ImportTools {
+export interface ImportContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly images: Pick<Images, "ensureImported" | "removeImage" | "checkOrigin">;
@@ -28,8 +30,8 @@ export type ImportFlow = Flow<ImportInput, ImportFacts>;
 
 const day = 24 * 3_600_000;
 
-export function importFlow(tools: ImportTools): ImportFlow {
-  const { images } = tools;
+export function importFlow(context: ImportContext): ImportFlow {
+  const { images } = context;
   return flow<ImportInput, ImportFacts>({
     name: "image.import",
     subject: "image",
@@ -39,7 +41,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
         time: day,
         async do({ subject, input: { wish, origin }, signal }) {
           const { folder, ...about } = wish;
-          const found = await withProgress(tools, subject, async (progress) =>
+          const found = await withProgress(context, subject, async (progress) =>
             attempt("disk_failed", `Image ${subject} could not be brought in`, () =>
               images.ensureImported(folder, about, origin, { signal, progress }),
             ),
@@ -52,7 +54,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
           if (row === undefined) return;
           const { hdd = row.hdd } = facts;
           const done = { hdd, folder: wish.folder, state: "Active", progress: 100 } as const;
-          await emitImageEvent(tools, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
+          await emitImageEvent(context, tx, await updateImage(tx, subject, done), "changed", facts.by ?? null);
         },
         undo: ({ input: { wish } }) => images.removeImage(wish.folder),
       },
@@ -62,7 +64,7 @@ export function importFlow(tools: ImportTools): ImportFlow {
       if (ending === "Completed" || row === undefined) return;
       const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", "It was given up."));
       const failed = { state: "Failed", error } as const;
-      await emitImageEvent(tools, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
+      await emitImageEvent(context, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });
 }
@@ -79,7 +81,7 @@ export interface NewImport {
 
 /** The caller has held the quota, and tells of the new image. */
 export async function queueImport(
-  { clock }: ImportTools,
+  { clock }: ImportContext,
   tx: Tx,
   wanted: ImportFlow,
   { project, name, techName, family, minRam, labels, origin }: NewImport,

@@ -13,19 +13,19 @@ import {
 import type { Tx } from "../../store/db.ts";
 import type { FlowContext } from "./context.ts";
 
-type Tools = Pick<FlowContext, "clock" | "networks">;
+type LinkContext = Pick<FlowContext, "clock" | "networks">;
 
 const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((one, other) => one - other);
 
 /** The caller holds `lockNetwork`. */
-async function raise({ clock, networks }: Tools, tx: Tx, id: number): Promise<void> {
+async function raise({ clock, networks }: LinkContext, tx: Tx, id: number): Promise<void> {
   const network = await findNetwork(tx, id);
   if (network === undefined) return;
   await raiseGeneration(tx, networks.apply, network, {}, { by: "service", now: clock.now() });
 }
 
 /** What of their links is shown has changed, and nothing that packets obey. */
-export async function requestNetworks({ clock }: Tools, tx: Tx, ids: readonly number[]): Promise<void> {
+export async function publishNetworks({ clock }: LinkContext, tx: Tx, ids: readonly number[]): Promise<void> {
   for (const id of inOrder(ids)) {
     await lockNetwork(tx, id);
     const network = await findNetwork(tx, id);
@@ -34,31 +34,42 @@ export async function requestNetworks({ clock }: Tools, tx: Tx, ids: readonly nu
 }
 
 /** Takes an address and makes the link. Throws as `reserveLink` does. */
-export async function joinNetwork(tools: Tools, tx: Tx, id: number, spec: LinkSpec): Promise<[LinkRow, NetworkRow]> {
+export async function joinNetwork(
+  context: LinkContext,
+  tx: Tx,
+  id: number,
+  spec: LinkSpec,
+): Promise<[LinkRow, NetworkRow]> {
   await lockNetwork(tx, id);
   const network = await findNetwork(tx, id);
   if (network === undefined) throw new Error(`there is no network ${id}`);
   const link = await reserveLink(tx, network, spec);
-  await raise(tools, tx, id);
+  await raise(context, tx, id);
   return [link, network];
 }
 
 /** Ends links of the server, all or one, and resolves to the networks that it has left. */
-export async function leaveNetworks(tools: Tools, tx: Tx, server: number, only?: number): Promise<number[]> {
+export async function leaveNetworks(context: LinkContext, tx: Tx, server: number, only?: number): Promise<number[]> {
   const isMeant = ({ id }: LinkRow): boolean => only === undefined || id === only;
   const ids = inOrder((await listLinksOfServer(tx, server)).filter(isMeant).map(({ network_id }) => network_id));
   for (const id of ids) await lockNetwork(tx, id);
   for (const link of (await listLinksOfServer(tx, server)).filter(isMeant)) await deleteLink(tx, link.id);
-  for (const id of ids) await raise(tools, tx, id);
+  for (const id of ids) await raise(context, tx, id);
   return ids;
 }
 
 /** Nothing when that is its bandwidth already. */
-export async function shapeLink(tools: Tools, tx: Tx, server: number, id: number, bandwidth: number): Promise<void> {
+export async function shapeLink(
+  context: LinkContext,
+  tx: Tx,
+  server: number,
+  id: number,
+  bandwidth: number,
+): Promise<void> {
   const link = (await listLinksOfServer(tx, server)).find((each) => each.id === id);
   if (link === undefined) return;
   await lockNetwork(tx, link.network_id);
   if (link.bandwidth === bandwidth) return;
   await updateLink(tx, id, { bandwidth });
-  await raise(tools, tx, link.network_id);
+  await raise(context, tx, link.network_id);
 }

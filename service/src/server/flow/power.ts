@@ -1,4 +1,5 @@
 /** Power: on, off, reset, and what asks the guest first. */
+
 import { type ActionInput, actionLimits, type WaitFor } from "@brume/api/action.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
@@ -7,10 +8,12 @@ import { flowName } from "../model/state.ts";
 import type { ServerRow } from "../table.ts";
 import { bootStep, ensurePower, stopStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, errorFor, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
 import { serverFlow, startOn, stepsOf } from "./define.ts";
+import { errorFor, stepErrorOf } from "./error.ts";
+import { guestSteps, requestShutdown } from "./guest.ts";
 import { reconcileName } from "./reconcile.ts";
-import { askToStop, changeServer, guestSteps } from "./steps.ts";
+import { changeServer } from "./serverrow.ts";
 
 export type PowerType = "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS";
 export const powerTypes: readonly PowerType[] = [
@@ -33,12 +36,12 @@ const spare = 60_000;
 const longestTimeout = 600_000;
 
 /** The guest switches itself off. `wish`: it stays off; else it is off for a moment. */
-function shutdownStep(tools: FlowContext, spec: "off" | "moment"): ServerStep<ShutdownInput> {
+function shutdownStep(context: FlowContext, spec: "off" | "moment"): ServerStep<ShutdownInput> {
   return {
     name: "Shutdown",
     time: longestTimeout + spare,
     async do({ subject, input: { timeout, force }, signal }) {
-      if (await askToStop(tools, subject, timeout, signal)) return { detail: "power off" };
+      if (await requestShutdown(context, subject, timeout, signal)) return { detail: "power off" };
       const silence = `no answer to the power button within ${timeout} s`;
       if (!force)
         throw stepErrorOf(
@@ -46,32 +49,32 @@ function shutdownStep(tools: FlowContext, spec: "off" | "moment"): ServerStep<Sh
           `Server ${subject} gave ${silence}. Send PowerOff, or ShutDownGuestOS with Force.`,
           { final: true },
         );
-      await tools.machines.ensureStopped(subject, "cut");
+      await context.machines.ensureStopped(subject, "cut");
       return { detail: `${silence}: power cut` };
     },
     ...(spec === "off" && {
       save: async (tx, { subject, facts }) =>
-        void (await changeServer(tools, tx, subject, { is_on: 0 }, facts.by ?? null)),
+        void (await changeServer(context, tx, subject, { is_on: 0 }, facts.by ?? null)),
     }),
-    undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
+    undo: ({ subject, signal }) => ensurePower(context, subject, signal),
   };
 }
 
-export function powerFlows(tools: FlowContext): Record<PowerType, Flow<ShutdownInput, Facts>> {
+export function powerFlows(context: FlowContext): Record<PowerType, Flow<ShutdownInput, Facts>> {
   const of = (type: PowerType, ...steps: ServerStep<ShutdownInput>[]) =>
-    serverFlow<ShutdownInput>(tools, { name: flowName(type), steps });
-  const guest = guestSteps<ShutdownInput>(tools);
+    serverFlow<ShutdownInput>(context, { name: flowName(type), steps });
+  const guest = guestSteps<ShutdownInput>(context);
   return {
-    PowerOn: of("PowerOn", bootStep(tools, { from: "off" }), ...guest),
-    PowerOff: of("PowerOff", stopStep(tools, "off")),
-    PowerReboot: of("PowerReboot", bootStep(tools, { name: "Reset", from: "new" }), ...guest),
-    ShutDownGuestOS: of("ShutDownGuestOS", shutdownStep(tools, "off")),
-    RebootGuestOS: of("RebootGuestOS", shutdownStep(tools, "moment"), bootStep(tools, { from: "new" }), ...guest),
+    PowerOn: of("PowerOn", bootStep(context, { from: "off" }), ...guest),
+    PowerOff: of("PowerOff", stopStep(context, "off")),
+    PowerReboot: of("PowerReboot", bootStep(context, { name: "Reset", from: "new" }), ...guest),
+    ShutDownGuestOS: of("ShutDownGuestOS", shutdownStep(context, "off")),
+    RebootGuestOS: of("RebootGuestOS", shutdownStep(context, "moment"), bootStep(context, { from: "new" }), ...guest),
   };
 }
 
 export async function queuePower(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flows: ReturnType<typeof powerFlows>,
   server: ServerRow,
@@ -81,14 +84,14 @@ export async function queuePower(
   const { Type: type, Timeout: timeout = actionLimits.shutdown, Force: force = false, WaitFor = "Power" } = order;
   const canWait = type === "PowerOn" || type === "PowerReboot" || type === "RebootGuestOS";
   const steps = stepsOf(type, canWait ? WaitFor : "Power");
-  if (type === "PowerOff") await overtake(tools, tx, server.id);
-  return startOn(tools, tx, flows[type], server, { timeout, force }, by, { steps, urgent: type === "PowerOff" });
+  if (type === "PowerOff") await overtake(context, tx, server.id);
+  return startOn(context, tx, flows[type], server, { timeout, force }, by, { steps, urgent: type === "PowerOff" });
 }
 
 /** What would only switch it on, or wait for its guest, is given up; all else waits behind the end of its power. */
-async function overtake(tools: FlowContext, tx: Tx, server: number): Promise<void> {
+async function overtake(context: FlowContext, tx: Tx, server: number): Promise<void> {
   const why = errorFor("superseded", `Server ${server} was ordered to switch off.`);
   const overtaken = new Set([...powerTypes.filter((type) => type !== "PowerOff").map(flowName), reconcileName]);
   for (const { id, name } of await queue(tx, { kind: "server", id: server }))
-    if (overtaken.has(name)) await cancelWork(tools, tx, server, why, { task: id });
+    if (overtaken.has(name)) await cancelWork(context, tx, server, why, { task: id });
 }

@@ -2,18 +2,20 @@
  * A turn in a server's queue for work that stands elsewhere: a copy is the new server's, an image its own. Both need the server only
  * for the moment of the snapshot, so each leaves somebody in the queue who holds its place, wakes it, and goes when that is over.
  */
+
 import type { Flow, Wait } from "../../engine/flow.ts";
 import { find, queue, type Task, wake } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import { type Cause, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
+import { stepErrorOf } from "./error.ts";
 
 /** For whom it is kept. */
-interface TurnInput {
+interface QueueSlotInput {
   readonly task: number;
 }
-export type QueueSlotFlow = Flow<TurnInput, Facts>;
+export type QueueSlotFlow = Flow<QueueSlotInput, Facts>;
 
 export const queueSlotName = "server.turn";
 
@@ -24,13 +26,13 @@ const look = 30_000;
 
 const snapshot = "Snapshot";
 
-const needsTurn = (task: Task): boolean =>
+const needsSlot = (task: Task): boolean =>
   task.end === null &&
   task.steps.some(({ name, state }) => name === snapshot && !["Completed", "Undone"].includes(state));
 
-export function queueSlotFlow(tools: FlowContext): QueueSlotFlow {
-  const { store, clock } = tools;
-  return serverFlow<TurnInput>(tools, {
+export function queueSlotFlow(context: FlowContext): QueueSlotFlow {
+  const { store, clock } = context;
+  return serverFlow<QueueSlotInput>(context, {
     name: queueSlotName,
     steps: [
       {
@@ -38,7 +40,7 @@ export function queueSlotFlow(tools: FlowContext): QueueSlotFlow {
         time: longest,
         async do({ input }): Promise<Wait | void> {
           const task = await find(store.read, input.task);
-          if (task === undefined || !needsTurn(task)) return;
+          if (task === undefined || !needsSlot(task)) return;
           await store.write((tx) => wake(tx, task.id, clock.now()));
           return { wait: look };
         },
@@ -48,12 +50,12 @@ export function queueSlotFlow(tools: FlowContext): QueueSlotFlow {
   });
 }
 
-const turnOf = (tasks: readonly Task[], task: number): Task | undefined =>
-  tasks.find(({ name, input }) => name === queueSlotName && (input as TurnInput).task === task);
+const slotOf = (tasks: readonly Task[], task: number): Task | undefined =>
+  tasks.find(({ name, input }) => name === queueSlotName && (input as QueueSlotInput).task === task);
 
 /** The step that waits for the turn at a server and takes the snapshot. What it has taken is there when it ends. */
 export function snapshotStep<Input>(
-  tools: FlowContext,
+  context: FlowContext,
   sourceOf: (input: Input) => number,
   { take, undo }: { take(subject: number, input: Input): Promise<void>; undo: ServerStep<Input>["undo"] & object },
 ): ServerStep<Input> {
@@ -62,29 +64,29 @@ export function snapshotStep<Input>(
     time: longest,
     async do({ task, subject, input }) {
       const source = sourceOf(input);
-      const turn = turnOf(await queue(tools.store.read, { kind: "server", id: source }), task);
+      const turn = slotOf(await queue(context.store.read, { kind: "server", id: source }), task);
       if (turn === undefined)
         throw stepErrorOf("snapshot_failed", `Server ${source} is being deleted, or is blocked.`, { final: true });
       if (turn.state !== "InProgress") return { wait: look, detail: `waits for its turn at server ${source}` };
       await take(subject, input);
       return { detail: `of server ${source}` };
     },
-    save: (tx, { task, input }) => releaseQueueSlot(tools, tx, sourceOf(input), task),
+    save: (tx, { task, input }) => releaseQueueSlot(context, tx, sourceOf(input), task),
     undo,
   };
 }
 
 /** Lets the server go on. */
 export async function releaseQueueSlot({ clock }: FlowContext, tx: Tx, source: number, task: number): Promise<void> {
-  const turn = turnOf(await queue(tx, { kind: "server", id: source }), task);
+  const turn = slotOf(await queue(tx, { kind: "server", id: source }), task);
   if (turn !== undefined) await wake(tx, turn.id, clock.now());
 }
 
-export const queueSlot = (
-  tools: FlowContext,
+export const reserveQueueSlot = (
+  context: FlowContext,
   tx: Tx,
   turn: QueueSlotFlow,
   source: ServerRow,
   { id }: Task,
   by: Cause | null,
-): Promise<Task> => startOn(tools, tx, turn, source, { task: id }, by);
+): Promise<Task> => startOn(context, tx, turn, source, { task: id }, by);

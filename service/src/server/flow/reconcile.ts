@@ -3,6 +3,7 @@
  * blocked or free again, when it has failed and must hold nothing, when a rebuild has left the old disk behind. It is no action, but
  * takes its turn among them, so that nothing ever works on one server twice at a time.
  */
+
 import { since } from "../../base/clock.ts";
 import type { Flow } from "../../engine/flow.ts";
 import { find, list, queue } from "../../engine/task.ts";
@@ -11,10 +12,12 @@ import { uuidOf } from "../model/machinespec.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
 import { ensureRunning } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, errorFor, type FlowContext } from "./context.ts";
+import { type Cause, type FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
+import { errorFor } from "./error.ts";
 import { emitServerEvent } from "./events.ts";
-import { changeServer, machineSpecFor, nicsOf, plugIn, waitForNetwork } from "./steps.ts";
+import { machineSpecFor, nicsOf, plugIn, waitForNetwork } from "./nics.ts";
+import { changeServer } from "./serverrow.ts";
 
 export const reconcileName = "server.settle";
 
@@ -23,38 +26,38 @@ interface ReconcileInput {
   readonly died: number | null;
 }
 
-export function reconcileFlow(tools: FlowContext): Flow {
-  return serverFlow<ReconcileInput>(tools, {
+export function reconcileFlow(context: FlowContext): Flow {
+  return serverFlow<ReconcileInput>(context, {
     name: reconcileName,
     steps: [
       {
         name: "Settle",
         async do({ subject }) {
-          const server = await findAnyServer(tools.store.read, subject);
+          const server = await findAnyServer(context.store.read, subject);
           if (server === undefined || server.state === "New" || server.state === "Deleting") return;
-          if (server.state === "Failed") return tools.machines.remove(subject);
+          if (server.state === "Failed") return context.machines.remove(subject);
           const isWanted = server.state === "Active" && server.is_on === 1;
-          if (!isWanted) await tools.machines.ensureStopped(subject, "cut");
+          if (!isWanted) await context.machines.ensureStopped(subject, "cut");
           else {
-            const queued = await ensureRunning(tools, await machineSpecFor(tools, server));
+            const queued = await ensureRunning(context, await machineSpecFor(context, server));
             if (queued !== null) return queued;
-            const waiting = await plugIn(tools, subject, nicsOf());
+            const waiting = await plugIn(context, subject, nicsOf());
             if (waiting.length > 0) return waitForNetwork(subject, waiting);
           }
-          const status = (await tools.machineStatus.look()).machines.find(({ id }) => id === subject);
+          const status = (await context.machineStatus.look()).machines.find(({ id }) => id === subject);
           // A disk that was adopted is marked as this server's.
           if (status !== undefined && !isWanted && status.label?.uuid !== uuidOf(server))
-            await tools.machines.apply(await machineSpecFor(tools, server));
+            await context.machines.apply(await machineSpecFor(context, server));
           const disks = status?.disks ?? [];
-          if (disks.length > 1) await tools.machines.ensureOnlyDisk(subject, server.disk_version);
+          if (disks.length > 1) await context.machines.ensureOnlyDisk(subject, server.disk_version);
         },
         async save(tx, { subject }) {
           const server = await findAnyServer(tx, subject);
           if (server === undefined) return;
           // A crash is told of until somebody starts the server; what kept it from being settled is over.
           const isOver = server.state === "Active" && server.error !== null && codeOf(server.error) !== "crashed";
-          if (isOver) await changeServer(tools, tx, subject, { error: null }, null);
-          else await emitServerEvent(tools, tx, server, "changed", null);
+          if (isOver) await changeServer(context, tx, subject, { error: null }, null);
+          else await emitServerEvent(context, tx, server, "changed", null);
         },
       },
     ],
@@ -62,7 +65,7 @@ export function reconcileFlow(tools: FlowContext): Flow {
       const server = await findAnyServer(tx, subject);
       if (ending !== "Failed" || server?.state !== "Active") return;
       const error = (await find(tx, task))?.error ?? null;
-      if (error !== null) await changeServer(tools, tx, subject, { error: JSON.stringify(error) }, null);
+      if (error !== null) await changeServer(context, tx, subject, { error: JSON.stringify(error) }, null);
     },
   });
 }
@@ -77,7 +80,7 @@ export async function hasJustFailed(db: Reader, server: number, now: number, tim
 
 /** Unless that waits already. */
 export async function queueReconcile(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow,
   server: ServerRow,
@@ -85,7 +88,7 @@ export async function queueReconcile(
 ): Promise<void> {
   const present = await queue(tx, { kind: "server", id: server.id });
   if (present.some(({ name, state }) => name === reconcileName && state === "Postponed")) return;
-  await startOn(tools, tx, flow, server, { died } satisfies ReconcileInput, null);
+  await startOn(context, tx, flow, server, { died } satisfies ReconcileInput, null);
 }
 
 /** Of a server's newest work: more than is ordered of it while deaths count. */
@@ -105,7 +108,7 @@ export async function deathsWithin(
 
 /** Servers of the project go off and are `Blocked`; what waits for them is canceled. In the transaction that blocks it. */
 export async function queueBlock(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow,
   project: number,
@@ -113,17 +116,17 @@ export async function queueBlock(
 ): Promise<void> {
   const why = errorFor("superseded", `Project ${project} was blocked.`);
   for (const server of await listServers(tx, project)) {
-    if (server.state === "New") await cancelWork(tools, tx, server.id, why, { waiting: true });
+    if (server.state === "New") await cancelWork(context, tx, server.id, why, { waiting: true });
     if (server.state !== "Active") continue;
-    await cancelWork(tools, tx, server.id, why, { waiting: true });
-    const row = await changeServer(tools, tx, server.id, { state: "Blocked" }, by);
-    await queueReconcile(tools, tx, flow, row);
+    await cancelWork(context, tx, server.id, why, { waiting: true });
+    const row = await changeServer(context, tx, server.id, { state: "Blocked" }, by);
+    await queueReconcile(context, tx, flow, row);
   }
 }
 
 /** They come back as they were. In the transaction that frees the project. */
 export async function queueUnblock(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow,
   project: number,
@@ -131,7 +134,7 @@ export async function queueUnblock(
 ): Promise<void> {
   for (const server of await listServers(tx, project)) {
     if (server.state !== "Blocked") continue;
-    const row = await changeServer(tools, tx, server.id, { state: "Active" }, by);
-    await queueReconcile(tools, tx, flow, row);
+    const row = await changeServer(context, tx, server.id, { state: "Active" }, by);
+    await queueReconcile(context, tx, flow, row);
   }
 }

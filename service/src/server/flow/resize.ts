@@ -2,6 +2,7 @@
  * `Resize`: other cores, memory or disk, with those steps that are needed. What can change live does; the rest is changed while the
  * server is off for a moment. The row shows a new number when its step is done, and holds what all accepted resizes may come to.
  */
+
 import { actionLimits } from "@brume/api/action.ts";
 import type { ApplyResults } from "../../drivers/machine/interface.ts";
 import type { Flow } from "../../engine/flow.ts";
@@ -11,9 +12,12 @@ import { heldWith, type ResizeFlowInput, type ResizePlan, type Sizes, sizesOf } 
 import { flowName } from "../model/state.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
 import { bootStep, ensurePower } from "./boot.ts";
-import { attempt, type Cause, type Facts, type FlowContext, type ServerStep, stepErrorOf } from "./context.ts";
+import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
-import { askToStop, changeServer, machineSpecFor, mustFind } from "./steps.ts";
+import { attempt, stepErrorOf } from "./error.ts";
+import { requestShutdown } from "./guest.ts";
+import { machineSpecFor } from "./nics.ts";
+import { changeServer, requireServer } from "./serverrow.ts";
 
 type Key = keyof Sizes;
 
@@ -52,12 +56,12 @@ const parts: readonly Part[] = [
   { name: "Disk", keys: ["hdd"], changes: ["disk"], tell: ({ hdd }) => `${hdd} GB`, rest: fileSystem },
 ];
 
-function changeStep(tools: FlowContext, { name, keys, changes, tell, rest = "" }: Part): ServerStep<ResizeFlowInput> {
-  const apply = async (server: ServerRow) => tools.machines.apply(await machineSpecFor(tools, server));
+function changeStep(context: FlowContext, { name, keys, changes, tell, rest = "" }: Part): ServerStep<ResizeFlowInput> {
+  const apply = async (server: ServerRow) => context.machines.apply(await machineSpecFor(context, server));
   return {
     name,
     async do({ subject, input, facts }) {
-      const server = await mustFind(tools, subject);
+      const server = await requireServer(context, subject);
       const desired = { ...server, ...columnsOf(pick(input, keys)) };
       const done = await attempt("apply_failed", `Server ${subject} could not get ${tell(input)}`, () =>
         apply(desired),
@@ -70,37 +74,37 @@ function changeStep(tools: FlowContext, { name, keys, changes, tell, rest = "" }
       return { detail: tell(input) + rest, facts: { was: facts.was ?? sizesOf(server) } };
     },
     save: async (tx, { subject, input, facts }) =>
-      void (await changeServer(tools, tx, subject, columnsOf(pick(input, keys)), facts.by ?? null)),
+      void (await changeServer(context, tx, subject, columnsOf(pick(input, keys)), facts.by ?? null)),
     // What has grown live and cannot shrink so is as the row says from the next start on.
     undo: async ({ subject, facts }) => {
-      const server = await mustFind(tools, subject);
+      const server = await requireServer(context, subject);
       await apply({ ...server, ...(facts.was !== undefined && columnsOf(pick(facts.was, keys))) });
     },
     async unsave(tx, { subject, facts }) {
       if (facts.was !== undefined)
-        await changeServer(tools, tx, subject, columnsOf(pick(facts.was, keys)), facts.by ?? null);
+        await changeServer(context, tx, subject, columnsOf(pick(facts.was, keys)), facts.by ?? null);
     },
   };
 }
 
-export function resizeFlow(tools: FlowContext): Flow<ResizeFlowInput, Facts> {
+export function resizeFlow(context: FlowContext): Flow<ResizeFlowInput, Facts> {
   const { resizeShutdown } = actionLimits;
-  return serverFlow<ResizeFlowInput>(tools, {
+  return serverFlow<ResizeFlowInput>(context, {
     name: flowName("Resize"),
     steps: [
       {
         name: "Stop",
         async do({ subject, signal }) {
-          if (await askToStop(tools, subject, resizeShutdown, signal)) return { detail: "power off" };
-          await tools.machines.ensureStopped(subject, "cut");
+          if (await requestShutdown(context, subject, resizeShutdown, signal)) return { detail: "power off" };
+          await context.machines.ensureStopped(subject, "cut");
           return { detail: `no answer to the power button within ${resizeShutdown} s: power cut` };
         },
-        undo: ({ subject, signal }) => ensurePower(tools, subject, signal),
+        undo: ({ subject, signal }) => ensurePower(context, subject, signal),
       },
-      ...parts.filter(({ name }) => name !== "Disk").map((part) => changeStep(tools, part)),
-      bootStep(tools, { name: "Start", from: "new" }),
+      ...parts.filter(({ name }) => name !== "Disk").map((part) => changeStep(context, part)),
+      bootStep(context, { name: "Start", from: "new" }),
       // A disk cannot be made smaller again, so it grows when nothing can fail any more.
-      ...parts.filter(({ name }) => name === "Disk").map((part) => changeStep(tools, part)),
+      ...parts.filter(({ name }) => name === "Disk").map((part) => changeStep(context, part)),
     ],
     async ended(tx, { subject, task }) {
       const server = await findAnyServer(tx, subject);
@@ -117,7 +121,7 @@ const hold = (tx: Tx, { id }: ServerRow, { cpu, ram, hdd }: ReturnType<typeof he
 
 /** `plan` as planned against the queue in this transaction. Without steps it is born `Completed`. */
 export async function queueResize(
-  tools: FlowContext,
+  context: FlowContext,
   tx: Tx,
   flow: Flow<ResizeFlowInput, Facts>,
   server: ServerRow,
@@ -126,5 +130,5 @@ export async function queueResize(
 ): Promise<Task> {
   const before = await queue(tx, { kind: "server", id: server.id });
   await hold(tx, server, heldWith(sizesOf(server), before, input));
-  return startOn(tools, tx, flow, server, input, by, { steps });
+  return startOn(context, tx, flow, server, input, by, { steps });
 }

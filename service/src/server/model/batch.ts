@@ -119,12 +119,12 @@ export function planTogether(members: readonly Member[], references: References)
   if (invalid.length > 0) throw invalidFields(invalid);
   if (faults[0] !== undefined) throw faults[0];
   const specs = planned.flatMap(({ spec }) => spec ?? []);
-  requireApart(specs);
+  requireDistinctAddresses(specs);
   return specs;
 }
 
 /** Throws `address_taken` when two want one address. */
-function requireApart(specs: readonly ServerSpec[]): void {
+function requireDistinctAddresses(specs: readonly ServerSpec[]): void {
   const wanted = new Set<string>();
   for (const { ip, network, location, ipPointer } of specs) {
     const place = `${network?.id ?? location} ${ip}`;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { capacityOf, demandOf, growth, requireCapacity, requireQuotas } from "./capacity.ts";
+import { capacityOf, demandOf, growthOf, requireCapacity, requireQuotas } from "./capacity.ts";
 
 const small = { cpu: 1, ram: 512, hdd: 10 };
 const large = { cpu: 4, ram: 2048, hdd: 40 };
@@ -12,8 +12,8 @@ test("servers together want the sum", () => {
 });
 
 test("a server that changes wants only what is more", () => {
-  assert.deepEqual(growth(small, large), { Servers: 0, CPU: 3, RAM: 1536, HDD: 30 });
-  assert.deepEqual(growth(large, small), nothing);
+  assert.deepEqual(growthOf(small, large), { Servers: 0, CPU: 3, RAM: 1536, HDD: 30 });
+  assert.deepEqual(growthOf(large, small), nothing);
 });
 
 test("a quota that is used up is told with its numbers", () => {

@@ -30,7 +30,7 @@ export const demandOf = (servers: readonly Sized[]): Demand => ({
 });
 
 /** What a server needs more than it held: never less than nothing, since less takes nobody's place. */
-export const growth = (held: Sized, wanted: Sized): Demand => ({
+export const growthOf = (held: Sized, wanted: Sized): Demand => ({
   Servers: 0,
   CPU: Math.max(0, wanted.cpu - held.cpu),
   RAM: Math.max(0, wanted.ram - held.ram),

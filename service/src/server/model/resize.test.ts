@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { heldSizes, heldWith, planResize, type ResizeFrame, type ResizeInput, sizesAfter, sizesOf } from "./resize.ts";
+import {
+  type CurrentServer,
+  heldSizes,
+  heldWith,
+  planResize,
+  type ResizeInput,
+  sizesAfter,
+  sizesOf,
+} from "./resize.ts";
 
 const now = { cpu: 2, ram: 1024, hdd: 10, fast: false };
-const frame = (more: Partial<ResizeFrame> = {}): ResizeFrame => ({
+const frame = (more: Partial<CurrentServer> = {}): CurrentServer => ({
   id: 17,
   sizes: now,
   isOn: true,
@@ -11,7 +19,7 @@ const frame = (more: Partial<ResizeFrame> = {}): ResizeFrame => ({
   minRam: 128,
   ...more,
 });
-const stepsOf = (spec: ResizeInput, more?: Partial<ResizeFrame>) => planResize(spec, frame(more)).steps.join(" ");
+const stepsOf = (spec: ResizeInput, more?: Partial<CurrentServer>) => planResize(spec, frame(more)).steps.join(" ");
 const task = (input: object, name = "server.Resize") => ({ name, input });
 
 test("only what is needed is done, in order, and nothing is restarted that need not be", () => {

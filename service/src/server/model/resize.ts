@@ -59,7 +59,7 @@ export interface ResizeInput {
   readonly AllowRestart?: boolean;
 }
 
-export interface ResizeFrame {
+export interface CurrentServer {
   readonly id: number;
   /** What the server will have when the turn comes. */
   readonly sizes: Sizes;
@@ -82,7 +82,7 @@ export interface ResizePlan {
 }
 
 /** Throws `disk_cannot_shrink`, `restart_needed`, or `validation_failed` for less memory than the image needs. */
-export function planResize(spec: ResizeInput, { id, sizes, isOn, reach, minRam }: ResizeFrame): ResizePlan {
+export function planResize(spec: ResizeInput, { id, sizes, isOn, reach, minRam }: CurrentServer): ResizePlan {
   const {
     CPU: cpu = sizes.cpu,
     RAM: ram = sizes.ram,

@@ -13,7 +13,7 @@ import { actionTypeOf } from "./state.ts";
 export const adminOf = (family: Family): string => (family === "Windows" ? "Administrator" : "root");
 
 /** What of a server stands elsewhere than in its row. */
-export interface Around {
+export interface ServerDetails {
   /** In order of id. */
   readonly links: readonly ServerLink[];
   /** What was put into it. */
@@ -24,7 +24,7 @@ export interface Around {
   readonly isOn: boolean;
 }
 
-export function showServer(row: ServerRow, { links, keys, password, isOn }: Around): Server {
+export function showServer(row: ServerRow, { links, keys, password, isOn }: ServerDetails): Server {
   const open = links.find(({ NetworkType }) => NetworkType !== "PrivateClient");
   return {
     ID: row.id,

@@ -1,0 +1,65 @@
+/**
+ * Free capacity of the host, for requests that allocate it. The host is observed before the transaction because that is slow; quotas and
+ * capacity are checked inside it, under locks.
+ */
+import type { Location } from "@brume/api/catalog.ts";
+import type { ProjectRow } from "../account/table.ts";
+import { ApiError } from "../base/error.ts";
+import type { Capacity, MachinesStatus } from "../drivers/machine/interface.ts";
+import type { Reader, Tx } from "../store/db.ts";
+import type { ServerContext } from "./context.ts";
+import { capacityOf, type Demand, requireCapacity, requireQuotas } from "./model/capacity.ts";
+import { lockCapacity, sumAll, sumProject } from "./table.ts";
+
+/** The host as observed before the transaction. */
+export interface HostCapacity {
+  /** Null: the machine driver did not respond or is not ready. */
+  readonly capacity: Capacity | null;
+  readonly cpuOvercommit: number;
+  /** Returns the largest size that the running VM of a server can reach without a restart. Null: unknown or off. */
+  reach(server: number): { readonly cpus: number; readonly memory: number } | null;
+}
+
+/** Observes the host now. */
+export const readHost = (context: ServerContext): Promise<HostCapacity> =>
+  hostOf(context, context.servers.machineStatus.look());
+
+/** Uses the last observation if it is recent. Sufficient where only the free capacity counts. */
+export const readHostCached = (context: ServerContext): Promise<HostCapacity> =>
+  hostOf(context, context.servers.machineStatus.recent());
+
+async function hostOf(
+  { servers, log, cpuOvercommit }: ServerContext,
+  observation: Promise<MachinesStatus>,
+): Promise<HostCapacity> {
+  const status = await observation.catch((error: unknown) => {
+    log("warn", "Could not observe the VMs: the machine driver does not respond.", { error });
+    return null;
+  });
+  return {
+    capacity: status?.ready === true ? status.capacity : null,
+    cpuOvercommit,
+    reach: (server) => servers.machineStatus.of(server)?.reach ?? null,
+  };
+}
+
+/**
+ * Throws `quota_exceeded`, `engine_unavailable` or `no_capacity` if `wanted` cannot be allocated. The caller has locked the project;
+ * the capacity of the host stays locked until the commit.
+ */
+export async function requireDemand(tx: Tx, project: ProjectRow, host: HostCapacity, wanted: Demand): Promise<void> {
+  requireQuotas(project.quotas, await sumProject(tx, project.id), wanted);
+  await lockCapacity(tx);
+  requireCapacity(await freeCapacity(tx, host), wanted);
+}
+
+/** Returns the capacity of the host and its free part. Throws `engine_unavailable`. */
+export const freeCapacity = async (db: Reader, host: HostCapacity): Promise<Location["Capacity"]> =>
+  capacityOf(requireEngine(host), await sumAll(db), host.cpuOvercommit);
+
+/** Throws `engine_unavailable` if the host could not be observed. */
+export function requireEngine({ capacity }: HostCapacity): Capacity {
+  if (capacity === null)
+    throw new ApiError("engine_unavailable", "The machine driver does not respond. Repeat the request later.");
+  return capacity;
+}
