@@ -24,7 +24,7 @@ import { claimReconciler } from "./dns/claimreconciler.ts";
 import { pastClaims } from "./dns/claimtable.ts";
 import { dnsMetrics } from "./dns/metrics.ts";
 import { type FetchZone, fetchZone } from "./dns/migrate.ts";
-import { createZones } from "./dns/publisher.ts";
+import { createZonePublisher } from "./dns/publisher.ts";
 import { delegationReconciler, historyPruner } from "./dns/reconciler.ts";
 import { dnsRoutes } from "./dns/routes.ts";
 import { retiredZones } from "./dns/table.ts";
@@ -124,10 +124,10 @@ export function createService(options: ServiceOptions): Service {
   const caps = { ...defaultKeep, ...options.keep?.caps };
   const { period = minute } = options.keep ?? {};
   const { days, count } = caps.event;
-  const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count, taken: () => webhooks.taken() });
+  const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count, taken: () => webhooks.processed() });
   const pruneTime = createPruneTime(store, clock);
   const authenticator = createAuthenticator(store, clock);
-  const zones = createZones({ store, nameserver, nameServers: dnsNames, log });
+  const zones = createZonePublisher({ store, nameserver, nameServers: dnsNames, log });
   const figures = dnsMetrics(nameserver);
   const surroundings = { ...options.networks, deviceOf: (nic: number) => machines.deviceOf(nic) };
   const networks = createNetworks({
@@ -217,7 +217,7 @@ export function createService(options: ServiceOptions): Service {
   function readiness(): Readiness {
     const { ready, detail, address } = figures.last();
     const router = networks.live.last();
-    const trouble = zones.trouble();
+    const trouble = zones.loadProblem();
     const checks = [
       {
         Name: "database",
@@ -286,7 +286,7 @@ export function createService(options: ServiceOptions): Service {
     readiness,
     look,
     documents,
-    freshness: () => (store.processes === "one" ? store.commits() + zones.steps() : null),
+    freshness: () => (store.processes === "one" ? store.commits() + zones.revision() : null),
     filterEvent: filterEventForToken,
     ended: (tasks, ms) =>
       endedWithin(

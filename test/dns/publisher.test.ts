@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { ensureFirst } from "../../service/src/account/first.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { fullZone } from "../../service/src/dns/apply.ts";
-import { createZones, type ZonesOptions } from "../../service/src/dns/publisher.ts";
+import { createZonePublisher, type ZonePublisherOptions } from "../../service/src/dns/publisher.ts";
 import { findByNames } from "../../service/src/dns/table.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
@@ -61,10 +61,10 @@ function createOther(store: Store) {
   };
 }
 
-async function open(store: Store, more: Partial<ZonesOptions> = {}) {
+async function open(store: Store, more: Partial<ZonePublisherOptions> = {}) {
   await ensureFirst(store, clock, "0".repeat(64));
   const nameserver = createSim(clock.now);
-  const zones = createZones({ store, nameserver, nameServers, log: silentLog, periods: never, ...more });
+  const zones = createZonePublisher({ store, nameserver, nameServers, log: silentLog, periods: never, ...more });
   const close = async (): Promise<void> => {
     zones.close();
     await nameserver.close();
@@ -77,9 +77,9 @@ invariant("all zones are served after the start", async (store) => {
   const other = createOther(store);
   for (let i = 0; i < 5; i++) await other.create(`z${i}.example`);
   const { zones, close } = await open(store);
-  assert.notEqual(zones.trouble(), null);
+  assert.notEqual(zones.loadProblem(), null);
   await zones.loaded;
-  assert.equal(zones.trouble(), null);
+  assert.equal(zones.loadProblem(), null);
   for (let i = 0; i < 5; i++) assert.equal(zones.served(`z${i}.example`), 1);
   await close();
 });
@@ -90,19 +90,19 @@ invariant("changes of other processes are followed by their numbers, and no othe
   const first = await other.create("first.example");
   const second = await other.create("second.example");
   const silent = await other.create("silent.example", false);
-  await zones.follow();
+  await zones.reconcileChanged();
   const served = () => ["first", "second", "silent"].map((name) => zones.served(`${name}.example`));
   assert.deepEqual(served(), [1, 1, 0]);
   await other.raise(first, 7);
   await other.raise(silent, 7, false);
-  await zones.follow();
+  await zones.reconcileChanged();
   assert.deepEqual(served(), [7, 1, 0]);
   await other.remove(second);
-  await zones.follow();
+  await zones.reconcileChanged();
   assert.deepEqual(served(), [7, 0, 0]);
-  const before = zones.steps();
-  await zones.follow();
-  assert.equal(zones.steps(), before, "nothing has changed");
+  const before = zones.revision();
+  await zones.reconcileChanged();
+  assert.equal(zones.revision(), before, "nothing has changed");
   await zones.reconcile();
   assert.deepEqual(served(), [7, 0, 7]);
   await close();
@@ -113,7 +113,7 @@ invariant("a domain deleted and made again is served as the new one", async (sto
   await zones.loaded;
   await other.remove(await other.create("again.example"));
   await other.raise(await other.create("again.example"), 9);
-  await zones.follow();
+  await zones.reconcileChanged();
   assert.equal(zones.served("again.example"), 9);
   await close();
 });
@@ -122,7 +122,7 @@ invariant("an image read before a zone was withdrawn does not bring it back", as
   const { zones, other, close } = await open(store);
   await zones.loaded;
   await other.create("gone.example");
-  await zones.follow();
+  await zones.reconcileChanged();
   await zones.withdraw("gone.example", 1, 10_000);
   assert.equal(zones.served("gone.example"), 0);
   await zones.reconcile();
@@ -193,6 +193,6 @@ invariant("a zone that the name server cannot encode keeps no other from being s
     ["one", "two", "three"].map((name) => zones.served(`${name}.example`)),
     [1, 0, 1],
   );
-  assert.deepEqual(lines, ["A zone cannot be served."]);
+  assert.deepEqual(lines, ["Zone not served: it cannot be encoded."]);
   await close();
 });

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { verifySignature } from "@brume/api/signature.ts";
 import type { Delivery, Webhook } from "@brume/api/webhook.ts";
-import { mostWaiting } from "../../service/src/webhook/model/rules.ts";
+import { maxWaiting } from "../../service/src/webhook/model/rules.ts";
 import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
 
@@ -206,7 +206,7 @@ onEveryDatabase(
       const lost = all.filter(({ State }) => State === "Failed");
       assert.deepEqual(
         lost.map(({ Type, ResourceID, Attempts, Error }) => [Type, ResourceID, Attempts, Error]),
-        [["webhook.changed", ID, 0, `The events from 2 to ${end - 1} were deleted before the webhook took them.`]],
+        [["webhook.changed", ID, 0, `The events from 2 to ${end - 1} were deleted before the webhook enqueued them.`]],
       );
       await endpoint.close();
     });
@@ -226,7 +226,7 @@ onEveryDatabase(
         resource: "record",
         state: "Waiting",
       } as const;
-      const full = Array.from({ length: mostWaiting }, (_, i) => ({ ...row, resource_id: 1_000_000 + i }));
+      const full = Array.from({ length: maxWaiting }, (_, i) => ({ ...row, resource_id: 1_000_000 + i }));
       for (let at = 0; at < full.length; at += 100)
         await stage.world.store.write((tx) =>
           tx
@@ -250,10 +250,10 @@ onEveryDatabase(
         .orderBy("id")
         .execute();
       const waiting = rows.filter((one) => one.due !== null);
-      assert.ok(waiting.length <= mostWaiting, `${waiting.length} rows wait`);
+      assert.ok(waiting.length <= maxWaiting, `${waiting.length} rows wait`);
       const [oldest] = rows.filter((one) => one.state === "Failed");
       assert.equal(oldest?.resource_id, 1_000_000, "the oldest is given up");
-      assert.match(oldest?.error ?? "", /^Given up: more than 1000 deliveries waited/);
+      assert.match(oldest?.error ?? "", /^Dropped: more than 1000 deliveries waited/);
       await endpoint.close();
     });
 

@@ -7,7 +7,7 @@ import { auditRows } from "../../service/src/account/table.ts";
 import { silentLog } from "../../service/src/base/log.ts";
 import { claimReconciler } from "../../service/src/dns/claimreconciler.ts";
 import { automaticSoa } from "../../service/src/dns/model/served.ts";
-import { createZones } from "../../service/src/dns/publisher.ts";
+import { createZonePublisher } from "../../service/src/dns/publisher.ts";
 import { delegationReconciler, historyPruner } from "../../service/src/dns/reconciler.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
@@ -138,7 +138,7 @@ proveReconciler("dns.claim", async (store) => {
     return { id: made.id, claim: asked.id };
   });
   const nameserver = createSim(clock.now);
-  const zones = createZones({ store, nameserver, nameServers, log: silentLog });
+  const zones = createZonePublisher({ store, nameserver, nameServers, log: silentLog });
   const delegation = delegationReconciler(store, clock, { nameServers, resolvers: [] });
   const own = claimReconciler({ store, clock, zones, nameServers, resolvers: [], delegation });
   const state = async () => {

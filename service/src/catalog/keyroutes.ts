@@ -51,7 +51,7 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
         if ("reason" in key) throw invalidFields(checkSshKey(body));
         await lockProject(tx, caller.projectId);
         const project = await findProject.first(tx, { id: caller.projectId });
-        if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+        if (project === undefined) throw new ApiError("token_invalid", "The project of the token has been deleted.");
         const same = await table.findSshKeyByTitle(tx, caller.projectId, body.Title);
         if (same?.base64 === key.base64) return { answer: showSshKey(same), tag: sshKeyTag(same), changes: [] };
         if (same !== undefined)

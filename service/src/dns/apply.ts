@@ -1,7 +1,7 @@
 /**
- * Changes of a domain's records in the transaction: held against the rules as they would stand afterwards, written, counted into one
- * serial, and turned into the step that the name server takes. One record or ten thousand go the same way, and cost what they
- * touch, not what the domain holds.
+ * Applies changes to the records of a domain inside a transaction. It validates them against the resulting zone, writes the rows, a new
+ * serial and a version, and returns the step that the name server applies. The cost depends on the changed records, not on the size of
+ * the domain.
  */
 import type { DnsRecord } from "@brume/api/dns.ts";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -18,44 +18,50 @@ import { showRow, storedOf } from "./model/show.ts";
 import * as table from "./table.ts";
 import { appendVersion, type VersionChange } from "./version.ts";
 
-/** Where in the request a wish stands: `/Changes/17` or nothing, and the field to blame in it. */
-interface Place {
+/** Position of a change in the request, for the pointers of errors. */
+interface RequestPosition {
+  /** The element of a changeset, `/Changes/17`, or "". */
   readonly at: string;
+  /** The field that an error names, relative to `at`. */
   readonly pointer: string;
 }
 
-export type RecordChange = Place &
+/** A requested change of one record. `labels` is JSON. */
+export type RecordChange = RequestPosition &
   (
     | { readonly op: "Create"; readonly record: StoredRecord; readonly labels: string }
     | { readonly op: "Update"; readonly row: table.RecordRow; readonly record: StoredRecord; readonly labels: string }
     | { readonly op: "Delete"; readonly row: table.RecordRow }
   );
 
-/** Who changes, and when (milliseconds since 1970). */
-export interface By {
+/** The author of a change; `now` in ms since 1970. */
+export interface Author {
   readonly token: number;
   readonly request: string;
   readonly now: number;
-  /** May it hear of a record that is in the way? */
-  readonly sees: (record: StoredRecord) => boolean;
+  /** Returns whether an error may name this record, which conflicts with the change. */
+  readonly canSee: (record: StoredRecord) => boolean;
 }
 
+/** Result of `applyChanges`. */
 export interface Applied {
+  /** The row after the change. */
   readonly domain: table.OwnedDomain;
-  /** Wishes that changed something, in their order. */
+  /** The changes that had an effect, in the order of the request. */
   readonly changes: readonly VersionChange[];
-  /** Null: nothing that the name server shows has changed. */
+  /** Null: no change is visible in DNS. */
   readonly step: ZoneChange | null;
 }
 
-/** Seconds since 1970, or one more than the last serial if that is larger (RFC 1982 arithmetic is not reached before 2106). */
+/** Returns `now` (ms) in seconds since 1970, or `last + 1` if that is larger. RFC 1982 arithmetic is not needed before 2106. */
 export const nextSerial = (last: number, now: number): number => Math.max(Math.floor(now / 1000), last + 1);
 
 const nodeOf = (record: StoredRecord): string => sortKey(servedOwner(record));
+/** Returns whether the update is visible in DNS; labels are not. */
 const isVisible = (row: table.RecordRow, record: StoredRecord): boolean =>
   row.owner !== record.owner || row.ttl !== record.ttl || row.value !== record.value;
 
-/** Every change of rows as answers show it, as though the name server served it already. */
+/** Returns a change in its API form, as if the name server already served it. */
 export function showChange(change: VersionChange, domain: table.DomainRow) {
   const show = (row: table.RecordRow | null): DnsRecord | null =>
     row === null ? null : showRow(row, domain, Number.MAX_SAFE_INTEGER);
@@ -63,27 +69,27 @@ export function showChange(change: VersionChange, domain: table.DomainRow) {
 }
 
 /**
- * Makes the wishes true, or throws the fault of the first that cannot be and, among several, of all of them. The caller holds
- * `lockDomain`. A wish that changes nothing leaves no trace; when none does, serial and version stay.
+ * Applies the changes. The caller holds `lockDomain`. An update without effect is ignored; if no change has an effect, serial and version
+ * stay. Throws `quota_exceeded`, or the error of the conflicting change; for several conflicts the error lists all of them.
  */
 export async function applyChanges(
   tx: Tx,
   domain: table.OwnedDomain,
-  wantedChanges: readonly RecordChange[],
-  by: By,
+  requested: readonly RecordChange[],
+  by: Author,
   nameServers: readonly string[],
 ): Promise<Applied> {
-  const real = wantedChanges.filter(
-    (wanted) => wanted.op !== "Update" || isVisible(wanted.row, wanted.record) || wanted.row.labels !== wanted.labels,
+  const effective = requested.filter(
+    (change) => change.op !== "Update" || isVisible(change.row, change.record) || change.row.labels !== change.labels,
   );
-  if (real.length === 0) return { domain, changes: [], step: null };
-  const growth = real.reduce((sum, { op }) => sum + (op === "Create" ? 1 : op === "Delete" ? -1 : 0), 0);
+  if (effective.length === 0) return { domain, changes: [], step: null };
+  const growth = effective.reduce((sum, { op }) => sum + (op === "Create" ? 1 : op === "Delete" ? -1 : 0), 0);
   if (growth > 0) requireQuota(domain.quotas, "RecordsPerDomain", domain.record_count, growth);
 
-  const standing = await gather(tx, domain, real);
-  holdRules(domain, standing, real, by.sees);
+  const neighbours = await listNeighbours(tx, domain, effective);
+  requireNoConflict(domain, neighbours, effective, by.canSee);
 
-  const visible = real.some((wanted) => wanted.op !== "Update" || isVisible(wanted.row, wanted.record));
+  const visible = effective.some((change) => change.op !== "Update" || isVisible(change.row, change.record));
   const serial = visible ? nextSerial(domain.serial, by.now) : domain.serial;
   const after: table.OwnedDomain = {
     ...domain,
@@ -93,7 +99,7 @@ export async function applyChanges(
   };
   await table.stepDomain.run(tx, after);
   const changes: VersionChange[] = [];
-  for (const wanted of real) changes.push(await write(tx, domain.id, wanted, serial, by.now));
+  for (const change of effective) changes.push(await write(tx, domain.id, change, serial, by.now));
   if (!visible) return { domain: after, changes, step: null };
   appendVersion(tx, after, changes, by);
   const step: ZoneChange = {
@@ -101,67 +107,67 @@ export async function applyChanges(
     base: domain.serial,
     serial,
     soa: automaticSoa(domain.ascii, nameServers),
-    sets: changedSets(domain.ascii, standing, changes, nameServers),
+    sets: changedSets(domain.ascii, neighbours, changes, nameServers),
   };
   return { domain: after, changes, step };
 }
 
-/** Rows that stay as they are and that a wish may collide or form a set with. */
-async function gather(
+/** Returns the unchanged rows that a change may conflict or form a record set with, by id. */
+async function listNeighbours(
   tx: Tx,
   domain: table.DomainRow,
-  wantedChanges: readonly RecordChange[],
+  requested: readonly RecordChange[],
 ): Promise<table.RecordRow[]> {
   const nodes = new Set<string>();
-  const gone = new Set<number>();
+  const removed = new Set<number>();
   const ranges: Question[] = [];
-  for (const wanted of wantedChanges) {
-    if (wanted.op !== "Create") {
-      gone.add(wanted.row.id);
-      nodes.add(wanted.row.node);
+  for (const change of requested) {
+    if (change.op !== "Create") {
+      removed.add(change.row.id);
+      nodes.add(change.row.node);
     }
-    if (wanted.op === "Delete") continue;
-    nodes.add(nodeOf(wanted.record));
-    for (const question of questionsOf(wanted.record)) {
+    if (change.op === "Delete") continue;
+    nodes.add(nodeOf(change.record));
+    for (const question of questionsOf(change.record)) {
       for (const key of question.keys) nodes.add(key);
       if (question.between !== undefined) ranges.push(question);
     }
   }
   const found = await table.listAtNodes(tx, domain.id, [...nodes]);
-  // As with nearly every create: a new name.
+  // The usual case of a create: a new name.
   if (found.length === 0 && ranges.length === 0) return found;
   const rows = new Map(found.map((row) => [row.id, row]));
   for (const { between, types } of ranges) {
     if (between === undefined) continue;
-    // One that stays is enough to refuse, and at most all that go can stand before it.
-    for (const row of await table.listBetween(tx, domain.id, between, types, gone.size + 1)) rows.set(row.id, row);
+    // One remaining row is enough for a conflict, and at most `removed.size` rows of the result are removed.
+    for (const row of await table.listBetween(tx, domain.id, between, types, removed.size + 1)) rows.set(row.id, row);
   }
-  return [...rows.values()].filter((row) => !gone.has(row.id)).sort((a, b) => a.id - b.id);
+  return [...rows.values()].filter((row) => !removed.has(row.id)).sort((a, b) => a.id - b.id);
 }
 
-function holdRules(
+/** Throws the error of the conflicts that the changes would cause. */
+function requireNoConflict(
   domain: table.DomainRow,
-  standing: readonly table.RecordRow[],
-  wantedChanges: readonly RecordChange[],
-  sees: By["sees"],
+  neighbours: readonly table.RecordRow[],
+  requested: readonly RecordChange[],
+  canSee: Author["canSee"],
 ): void {
-  const judged = wantedChanges.filter((wanted) => wanted.op !== "Delete");
-  const records = [...standing.map(storedOf), ...judged.map((wanted) => wanted.record)];
-  const faults = checkZone(records, standing.length).map(({ index, code, other }) => {
-    const wanted = judged[index - standing.length] as Exclude<RecordChange, { op: "Delete" }>;
-    const stands = other === null ? null : (records[other] as StoredRecord);
-    const id = other === null ? undefined : standing[other]?.id;
-    const told = stands !== null && sees(stands) ? { ...stands, ...(id !== undefined && { id }) } : null;
-    const conflict = { code, other: told };
-    return describeConflict(wanted.record, conflict, domain, wanted.pointer, wanted.at);
+  const written = requested.filter((change) => change.op !== "Delete");
+  const records = [...neighbours.map(storedOf), ...written.map((change) => change.record)];
+  const conflicts = checkZone(records, neighbours.length).map(({ index, code, other }) => {
+    const change = written[index - neighbours.length] as Exclude<RecordChange, { op: "Delete" }>;
+    const existing = other === null ? null : (records[other] as StoredRecord);
+    const id = other === null ? undefined : neighbours[other]?.id;
+    const shown = existing !== null && canSee(existing) ? { ...existing, ...(id !== undefined && { id }) } : null;
+    return describeConflict(change.record, { code, other: shown }, domain, change.pointer, change.at);
   });
-  const [first] = faults;
+  const [first] = conflicts;
   if (first === undefined) return;
-  if (faults.length === 1) throw first;
-  const errors: FieldError[] = faults.flatMap((fault) => fault.errors);
+  if (conflicts.length === 1) throw first;
+  const errors: FieldError[] = conflicts.flatMap((conflict) => conflict.errors);
   throw new ApiError(
     first.code,
-    `${faults.length} changes cannot stand beside what is there. The first: ${first.message}`,
+    `${conflicts.length} changes conflict with other records. The first: ${first.message}`,
     errors,
   );
 }
@@ -169,26 +175,26 @@ function holdRules(
 async function write(
   tx: Tx,
   domainId: number,
-  wanted: RecordChange,
+  change: RecordChange,
   serial: number,
   now: number,
 ): Promise<VersionChange> {
-  if (wanted.op === "Delete") {
-    await table.deleteRecord.run(tx, { id: wanted.row.id });
-    return { op: "Delete", before: wanted.row, after: null };
+  if (change.op === "Delete") {
+    await table.deleteRecord.run(tx, { id: change.row.id });
+    return { op: "Delete", before: change.row, after: null };
   }
-  const { owner, ttl, value } = wanted.record;
-  const said = { owner, ttl, value, node: nodeOf(wanted.record), labels: wanted.labels };
-  if (wanted.op === "Update") {
-    const kept = isVisible(wanted.row, wanted.record) ? serial : wanted.row.serial;
-    const after = { ...wanted.row, ...said, serial: kept, version: wanted.row.version + 1 };
+  const { owner, ttl, value } = change.record;
+  const content = { owner, ttl, value, node: nodeOf(change.record), labels: change.labels };
+  if (change.op === "Update") {
+    const newSerial = isVisible(change.row, change.record) ? serial : change.row.serial;
+    const after = { ...change.row, ...content, serial: newSerial, version: change.row.version + 1 };
     await table.updateRecord.run(tx, after);
-    return { op: "Update", before: wanted.row, after };
+    return { op: "Update", before: change.row, after };
   }
   const row: table.NewRecord = {
-    ...said,
+    ...content,
     domain_id: domainId,
-    type: wanted.record.type,
+    type: change.record.type,
     serial,
     created: now,
     version: 1,
@@ -197,15 +203,15 @@ async function write(
   return { op: "Create", before: null, after: { ...row, id } };
 }
 
-/** The sets that differ now, whole; one without data is gone. */
+/** Returns the record sets that the changes touch, complete; a deleted set has no data. */
 function changedSets(
   zone: string,
-  standing: readonly table.RecordRow[],
+  neighbours: readonly table.RecordRow[],
   changes: readonly VersionChange[],
   nameServers: readonly string[],
 ): RecordSet[] {
   const touched = new Map<string, StoredRecord>();
-  const rows = [...standing];
+  const rows = [...neighbours];
   for (const { before, after } of changes)
     for (const row of [before, after]) {
       if (row === null) continue;
@@ -226,7 +232,7 @@ function changedSets(
   });
 }
 
-/** The whole zone as the name server takes it: every set, with the automatic NS set where the domain has none of its own. */
+/** Returns the complete zone for the name server: all sets, and the automatic NS set if the domain has none at the top. */
 export function fullZone(
   domain: Pick<table.DomainRow, "id" | "project_id" | "ascii" | "serial">,
   records: readonly table.ServedRow[],

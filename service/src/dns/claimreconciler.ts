@@ -21,13 +21,13 @@ import { printedOf, showDomain } from "./model/show.ts";
 import { stringsOf } from "./model/text.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { findRefusal, findReservation, findRivals } from "./names.ts";
-import type { Zones } from "./publisher.ts";
+import type { ZonePublisher } from "./publisher.ts";
 import * as table from "./table.ts";
 
 export interface ClaimKeeping {
   readonly store: Store;
   readonly clock: Clock;
-  readonly zones: Zones;
+  readonly zones: ZonePublisher;
   readonly nameServers: readonly string[];
   /** Addresses to ask, empty for none, null for the machine's own. */
   readonly resolvers: readonly string[] | null;

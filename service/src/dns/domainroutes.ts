@@ -175,7 +175,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         await lockProject(tx, caller.projectId);
         await requireFreeName(tx, caller.projectId, domain.ascii);
         const project = await findProject.first(tx, { id: caller.projectId });
-        if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+        if (project === undefined) throw new ApiError("token_invalid", "The project of the token has been deleted.");
         requireQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };

@@ -1,8 +1,8 @@
 /**
- * Publishes zones: makes the name server equal to the database. Every change is handed over right after its commit, in order, as a step
- * from the serial before; when a step does not fit (the server was restarted, another process was quicker) the whole zone is read and handed
- * over. Other processes may write to the database too: then the zones that were changed are read every second, by the numbers of their
- * changes, and all are compared now and then. A zone that cannot be published shows as `New` and is tried again until it is served.
+ * Publishes zones: brings the zones of the name server to the state in the database. Each change is published right after its commit, in
+ * order, as a step from the previous serial. If a step does not apply (the server restarted, another process was faster), the complete zone
+ * is read and published. If other processes write to the database too, the changed zones are read every second by their event ids, and all
+ * zones are compared every 30 s. A zone that cannot be published is shown as `New` and is retried until it is served.
  */
 import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
@@ -12,104 +12,116 @@ import { isDamage } from "./readable.ts";
 import * as table from "./table.ts";
 import { readAllZones, readZone } from "./zonesource.ts";
 
-export interface Zones {
-  /** The serial that is served of a zone, by its ASCII name; 0: none. */
+export interface ZonePublisher {
+  /** Returns the serial that the name server serves of a zone (ASCII name), or 0 if it does not serve the zone. */
   served(ascii: string): number;
-  /** How often `served` has changed. */
-  steps(): number;
-  /** Null when everything is served that was there at the start; else what is still missing. */
-  trouble(): string | null;
-  /** Resolves when the step is served or `ms` are over; the order of calls is the order of steps. */
+  /** Returns how often a result of `served` has changed. */
+  revision(): number;
+  /** Returns null when all zones that existed at the start are served, else a sentence for the readiness report. */
+  loadProblem(): string | null;
+  /** Publishes a step. Resolves when it is served, when it failed (it is retried) or after `ms`. Steps apply in the order of the calls. */
   publish(step: ZoneChange, ms: number): Promise<void>;
+  /** Removes a zone whose last serial was `serial` from the name server. Resolves as `publish` does. */
   withdraw(zone: string, serial: number, ms: number): Promise<void>;
-  /** Resolves when every zone that was there at the start is served. */
+  /** Resolves when every zone that existed at the start is served. */
   readonly loaded: Promise<void>;
   /** Compares all zones with the database, and publishes those that differ. */
   reconcile(): Promise<void>;
-  /** The same for the zones that were changed since the last call. It reads no others. */
-  follow(): Promise<void>;
+  /** Does the same for the zones that have changed since the last call. It reads no others. */
+  reconcileChanged(): Promise<void>;
   close(): void;
 }
 
-export interface ZonesOptions {
+export interface ZonePublisherOptions {
   readonly store: Store;
   readonly nameserver: Nameserver;
+  /** Host names of the automatic NS sets. */
   readonly nameServers: readonly string[];
   readonly log: Log;
-  /** Milliseconds between comparisons of all zones, between looks for changes of other processes, and before another try. */
+  /** In ms: between comparisons of all zones, between checks for changes of other processes, and before a retry. */
   readonly periods?: { readonly all: number; readonly changed: number; readonly retry: number };
 }
 
-const usualPeriods = { all: 30_000, changed: 1000, retry: 1000 };
+/** The readiness report contains it while a name server is being loaded. */
+const loading = "The zones are being loaded into the name server.";
 
-export function createZones({ store, nameserver, nameServers, log, periods = usualPeriods }: ZonesOptions): Zones {
-  /** By zone what is served, and which domain it is. */
+const defaultPeriods = { all: 30_000, changed: 1000, retry: 1000 };
+
+/** Creates the publisher. It loads all zones at each start of the name server, and compares until it is closed. */
+export function createZonePublisher({
+  store,
+  nameserver,
+  nameServers,
+  log,
+  periods = defaultPeriods,
+}: ZonePublisherOptions): ZonePublisher {
+  /** The served serial and the domain id, by zone. */
   const served = new Map<string, { readonly serial: number; readonly id: number }>();
-  const names = new Map<number, string>();
-  /** Last serials of zones that were withdrawn: an image read before must not bring them back. A name made again begins above. */
-  const gone = new Map<string, number>();
-  let missing: string | null = "The zones are being handed to the name server.";
-  let steps = 0;
-  /** Number of the newest change that was looked at. */
-  let seen = 0;
-  /** Something failed: all zones must be compared. */
-  let isDoubtful = true;
-  let looks = 0;
+  const zoneOf = new Map<number, string>();
+  /** Last serials of withdrawn zones: a zone read before must not restore them. A recreated domain begins with a higher serial. */
+  const withdrawn = new Map<string, number>();
+  let problem: string | null = loading;
+  let revision = 0;
+  /** Id of the newest event whose zone was compared. */
+  let comparedUpTo = 0;
+  /** A publication failed: the next comparison must include all zones. */
+  let needsFullComparison = true;
+  let comparisons = 0;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
-  let working: Promise<void> = Promise.resolve();
-  let comparing: Promise<void> | null = null;
-  let tellLoaded = (): void => {};
+  let queue: Promise<void> = Promise.resolve();
+  let fullComparison: Promise<void> | null = null;
+  let resolveLoaded = (): void => {};
 
-  const note = (zone: string, serial: number, id: number): void => {
-    steps += 1;
+  const setServed = (zone: string, serial: number, id: number): void => {
+    revision += 1;
     const before = served.get(zone);
-    if (before !== undefined) names.delete(before.id);
+    if (before !== undefined) zoneOf.delete(before.id);
     if (serial === 0) {
       served.delete(zone);
       return;
     }
-    // A step does not say which domain it is of: the one whose zone it changes.
-    const known = id || (before?.id ?? 0);
-    served.set(zone, { serial, id: known });
-    if (known > 0) names.set(known, zone);
+    // A step contains no domain id: it belongs to the domain whose zone it changes.
+    const domain = id || (before?.id ?? 0);
+    served.set(zone, { serial, id: domain });
+    if (domain > 0) zoneOf.set(domain, zone);
   };
 
-  const plan = (ms: number): void => {
+  const schedule = (ms: number): void => {
     clearTimeout(timer);
     if (isClosed) return;
     timer = setTimeout(() => {
-      look().then(
-        () => plan(periodOf()),
+      compare().then(
+        () => schedule(period()),
         (error: unknown) => {
-          log("error", "The name server could not be compared with the database; trying again.", { error });
-          planRetry();
+          log("error", "Could not compare the name server with the database; retrying.", { error });
+          scheduleRetry();
         },
       );
     }, ms);
     timer.unref();
   };
-  const planRetry = (): void => {
-    isDoubtful = true;
-    plan(periods.retry);
+  const scheduleRetry = (): void => {
+    needsFullComparison = true;
+    schedule(periods.retry);
   };
-  const periodOf = (): number => (store.processes === "many" ? periods.changed : periods.all);
+  const period = (): number => (store.processes === "many" ? periods.changed : periods.all);
 
-  function look(): Promise<void> {
-    looks += 1;
-    const isTurn = looks % Math.max(1, Math.round(periods.all / periodOf())) === 0;
-    return isTurn || isDoubtful ? zones.reconcile() : zones.follow();
+  function compare(): Promise<void> {
+    comparisons += 1;
+    const isFullDue = comparisons % Math.max(1, Math.round(periods.all / period())) === 0;
+    return isFullDue || needsFullComparison ? publisher.reconcile() : publisher.reconcileChanged();
   }
 
-  /** Comparisons run one after the other. */
-  const inTurn = (work: () => Promise<void>): Promise<void> => {
-    const done = working.then(work);
-    working = done.catch(() => {});
+  /** Runs comparisons one after the other. */
+  const enqueue = (work: () => Promise<void>): Promise<void> => {
+    const done = queue.then(work);
+    queue = done.catch(() => {});
     return done;
   };
 
-  /** 0 if events cannot be read: damaged ones keep no zone from being served. */
-  async function newestNumber(): Promise<number> {
+  /** Returns 0 if the events are damaged: the zones must be served all the same. */
+  async function newestEventId(): Promise<number> {
     try {
       return await newestChange(store.read);
     } catch (error) {
@@ -118,48 +130,48 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
     }
   }
 
-  async function publishWhole(id: number): Promise<void> {
+  async function publishZone(id: number): Promise<void> {
     const zone = await readZone(store.read, id, nameServers);
-    if (zone !== null) await hand([zone]);
+    if (zone !== null) await publishZones([zone]);
   }
 
   /**
-   * Hands over whole zones. One that cannot be encoded, which no rule lets in, is logged and left out, so that it keeps no other from
-   * being served.
+   * Publishes complete zones. A zone that cannot be encoded (validation should have rejected it) is logged and skipped, so that the others
+   * are served.
    */
-  async function hand(images: readonly ZoneChange[]): Promise<void> {
-    const alive = images.filter(({ zone, serial }) => (gone.get(zone) ?? -1) < serial);
+  async function publishZones(all: readonly ZoneChange[]): Promise<void> {
+    const current = all.filter(({ zone, serial }) => (withdrawn.get(zone) ?? -1) < serial);
     try {
-      const serials = await nameserver.publish(alive);
-      alive.forEach(({ zone, identity = 0 }, index) => note(zone, serials[index] ?? 0, identity));
+      const serials = await nameserver.publish(current);
+      current.forEach(({ zone, identity = 0 }, index) => setServed(zone, serials[index] ?? 0, identity));
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      if (alive.length > 1) for (const image of alive) await hand([image]);
-      else log("error", "A zone cannot be served.", { zone: alive[0]?.zone, error });
+      if (current.length > 1) for (const one of current) await publishZones([one]);
+      else log("error", "Zone not served: it cannot be encoded.", { zone: current[0]?.zone, error });
     }
   }
 
-  async function step(change: ZoneChange): Promise<void> {
+  async function publishStep(change: ZoneChange): Promise<void> {
     const [serial = 0] = await nameserver.publish([change]);
-    note(change.zone, serial, change.identity ?? 0);
+    setServed(change.zone, serial, change.identity ?? 0);
     if (serial >= change.serial) return;
     const [domain] = await table.findByNames(store.read, [change.zone]);
-    if (domain !== undefined) await publishWhole(domain.id);
+    if (domain !== undefined) await publishZone(domain.id);
   }
 
-  async function takeOut(zone: string, serial: number): Promise<void> {
+  async function withdrawZone(zone: string, serial: number): Promise<void> {
     await nameserver.withdraw(zone, serial);
-    if ((served.get(zone)?.serial ?? 0) <= serial) note(zone, 0, 0);
+    if ((served.get(zone)?.serial ?? 0) <= serial) setServed(zone, 0, 0);
   }
 
-  /** Of a zone that no domain has any more. */
-  async function takeOutUnknown(zone: string): Promise<void> {
+  /** Withdraws the zone unless a domain of this name exists again. */
+  async function withdrawDeleted(zone: string): Promise<void> {
     const serial = served.get(zone)?.serial;
-    const [back] = await table.findByNames(store.read, [zone]);
-    if (back === undefined && serial !== undefined) await takeOut(zone, serial);
+    const [domain] = await table.findByNames(store.read, [zone]);
+    if (domain === undefined && serial !== undefined) await withdrawZone(zone, serial);
   }
 
-  /** Resolves when `work` is done, has failed (then all zones are compared soon) or `ms` are over. */
+  /** Resolves when `work` has ended or after `ms`. If it failed, all zones are compared after `periods.retry`. */
   const within = (work: Promise<void>, ms: number, zone: string): Promise<void> =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
@@ -168,75 +180,75 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
         resolve();
       };
       work.then(settle, (error: unknown) => {
-        log("error", "A zone could not be handed to the name server; trying again.", { zone, error });
-        planRetry();
+        log("error", "Could not publish a zone; retrying.", { zone, error });
+        scheduleRetry();
         settle();
       });
     });
 
-  /** The name server has begun anew and knows nothing. */
+  /** Publishes all zones to a name server that has just started and serves none. */
   async function load(): Promise<void> {
     served.clear();
-    names.clear();
-    steps += 1;
-    missing = "The zones are being handed to the name server.";
-    // Before the zones are read: what changes meanwhile is looked at again.
-    const newest = await newestNumber();
-    await readAllZones(store.read, { nameServers, log }, hand);
+    zoneOf.clear();
+    revision += 1;
+    problem = loading;
+    // Read before the zones, so that zones which change meanwhile are compared again.
+    const newest = await newestEventId();
+    await readAllZones(store.read, { nameServers, log }, publishZones);
     await nameserver.loaded();
-    missing = null;
-    seen = newest;
-    isDoubtful = false;
-    plan(periodOf());
-    tellLoaded();
+    problem = null;
+    comparedUpTo = newest;
+    needsFullComparison = false;
+    schedule(period());
+    resolveLoaded();
   }
 
   async function compareAll(): Promise<void> {
-    const past = [...gone.keys()];
-    isDoubtful = false;
-    const newest = await newestNumber();
+    const past = [...withdrawn.keys()];
+    needsFullComparison = false;
+    const newest = await newestEventId();
     const domains = await table.listSerials(store.read);
-    const wanted = new Set(domains.map(({ ascii }) => ascii));
-    for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishWhole(id);
-    for (const zone of served.keys()) if (!wanted.has(zone)) await takeOutUnknown(zone);
-    // Whatever was read before those were withdrawn has arrived by now.
-    for (const zone of past) gone.delete(zone);
-    seen = newest;
+    const desired = new Set(domains.map(({ ascii }) => ascii));
+    for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishZone(id);
+    for (const zone of served.keys()) if (!desired.has(zone)) await withdrawDeleted(zone);
+    // All zones that were read before these withdrawals have been published by now.
+    for (const zone of past) withdrawn.delete(zone);
+    comparedUpTo = newest;
   }
 
   async function compareChanged(): Promise<void> {
-    const newest = await newestNumber();
-    if (newest <= seen) return;
-    const changed = await listChangedDomains(store.read, seen, newest);
+    const newest = await newestEventId();
+    if (newest <= comparedUpTo) return;
+    const changed = await listChangedDomains(store.read, comparedUpTo, newest);
     const domains = await table.listSerialsOf(store.read, changed);
     const found = new Set(domains.map(({ id }) => id));
-    for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishWhole(id);
+    for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishZone(id);
     for (const id of changed) {
-      const zone = found.has(id) ? undefined : names.get(id);
-      if (zone !== undefined) await takeOutUnknown(zone);
+      const zone = found.has(id) ? undefined : zoneOf.get(id);
+      if (zone !== undefined) await withdrawDeleted(zone);
     }
-    seen = newest;
+    comparedUpTo = newest;
   }
 
-  const zones: Zones = {
+  const publisher: ZonePublisher = {
     served: (ascii) => served.get(ascii)?.serial ?? 0,
-    steps: () => steps,
-    trouble: () => missing,
-    publish: (change, ms) => within(step(change), ms, change.zone),
+    revision: () => revision,
+    loadProblem: () => problem,
+    publish: (change, ms) => within(publishStep(change), ms, change.zone),
     withdraw(zone, serial, ms) {
-      gone.set(zone, serial);
-      return within(takeOut(zone, serial), ms, zone);
+      withdrawn.set(zone, serial);
+      return within(withdrawZone(zone, serial), ms, zone);
     },
     loaded: new Promise((resolve) => {
-      tellLoaded = resolve;
+      resolveLoaded = resolve;
     }),
     reconcile() {
-      comparing ??= inTurn(compareAll).finally(() => {
-        comparing = null;
+      fullComparison ??= enqueue(compareAll).finally(() => {
+        fullComparison = null;
       });
-      return comparing;
+      return fullComparison;
     },
-    follow: () => inTurn(compareChanged),
+    reconcileChanged: () => enqueue(compareChanged),
     close() {
       isClosed = true;
       clearTimeout(timer);
@@ -247,11 +259,11 @@ export function createZones({ store, nameserver, nameServers, log, periods = usu
     const attempt = (): void => {
       if (isClosed) return;
       load().catch((error: unknown) => {
-        log("error", "The zones could not be handed to the name server; trying again.", { error });
+        log("error", "Could not load the zones into the name server; retrying.", { error });
         setTimeout(attempt, periods.retry).unref();
       });
     };
     attempt();
   });
-  return zones;
+  return publisher;
 }

@@ -1,4 +1,7 @@
-/** One record at a time: read, create, update, delete. All types share their handlers, for their specs say how they differ. */
+/**
+ * Route handlers for single records: read, create, update, delete. All record types share these handlers; the specs of the types
+ * (`api/src/record`) contain the differences.
+ */
 import { type DnsRecord, type RecordFields, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import type { Clock } from "../base/clock.ts";
@@ -6,23 +9,24 @@ import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import type { ChangeResult, Handlers, Request, ResourceChange } from "../http/handler.ts";
 import type { Tx } from "../store/db.ts";
 import { canSeeRecord, findVisibleDomain, getDomain, getRecord, requireRecordAccess } from "./access.ts";
-import { type Applied, applyChanges, type By, showChange } from "./apply.ts";
+import { type Applied, type Author, applyChanges, showChange } from "./apply.ts";
 import type { FetchZone } from "./migrate.ts";
 import { checkFields, ownerField, readRecord } from "./model/record.ts";
 import { recordTag, showRow, storedOf } from "./model/show.ts";
-import type { Zones } from "./publisher.ts";
+import type { ZonePublisher } from "./publisher.ts";
 import * as table from "./table.ts";
 
+/** Dependencies shared by the DNS route handlers. */
 export interface DnsContext {
   readonly clock: Clock;
-  readonly zones: Zones;
-  /** Names in the automatic NS set. */
+  readonly zones: ZonePublisher;
+  /** Host names of the automatic NS sets. */
   readonly nameServers: readonly string[];
-  /** What a domain (ASCII) has where it is served at present. */
+  /** Fetches the records of a domain (ASCII) from its present name servers. */
   readonly fetchZone: FetchZone;
 }
 
-/** What each changed record's event and audit say. */
+/** Returns one event and audit entry per changed record. */
 export const emitRecordEvents = ({ domain, changes }: Applied): ResourceChange[] =>
   changes.map((change) => {
     const { Before, After } = showChange(change, domain);
@@ -32,8 +36,8 @@ export const emitRecordEvents = ({ domain, changes }: Applied): ResourceChange[]
   });
 
 /**
- * Hands the step to the name server. Answers are written as though it were served; when it is not in time, `shown` gives the answer
- * that says so.
+ * Returns the `refresh` of a change: it publishes the step and waits up to `ms`. Responses are written as if the step were served. If it is
+ * not served in time, `refresh` resolves to `shown()`, a response with the actual state; else to undefined.
  */
 export const awaitPublish =
   <A>({ zones }: DnsContext, { domain, step }: Applied, shown: () => A) =>
@@ -42,7 +46,7 @@ export const awaitPublish =
     return zones.served(domain.ascii) >= domain.serial ? undefined : shown();
   };
 
-/** New rows of a dry run have no id. */
+/** Replaces the ids of created records by 0 in a dry run, whose rows are rolled back. */
 export function hideNewIds(changes: Applied["changes"], dryRun: boolean): Applied["changes"] {
   if (!dryRun) return changes;
   return changes.map((change) =>
@@ -50,23 +54,24 @@ export function hideNewIds(changes: Applied["changes"], dryRun: boolean): Applie
   );
 }
 
-export const byOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId">, clock: Clock): By => ({
+/** Returns the author of a change (token, request, time) and what it may see. */
+export const authorOf = ({ caller, requestId }: Pick<Request, "caller" | "requestId">, clock: Clock): Author => ({
   token: caller.tokenId,
   request: requestId,
   now: clock.now(),
-  sees: (record) => canSeeRecord(caller, record),
+  canSee: (record) => canSeeRecord(caller, record),
 });
 
-/** What the change of a record is asked with, whichever the type. */
-type Asked = Pick<Request, "caller" | "requestId" | "dryRun" | "expect"> & { readonly body: RecordFields };
+/** The part of a request that all record types share. */
+type RecordRequest = Pick<Request, "caller" | "requestId" | "dryRun" | "expect"> & { readonly body: RecordFields };
 
-/** Takes the requests of each type: their fields are some of all, and all are optional. */
-interface RecordHandler<A extends Asked> {
+/** Handles the requests of every record type: each type has some of the fields, and all are optional. */
+interface RecordHandler<A extends RecordRequest> {
   alsoCheck(body: RecordFields): readonly FieldError[];
   change(request: A, tx: Tx): Promise<ChangeResult<DnsRecord>>;
 }
 
-function createOf(type: RecordType, tools: DnsContext): RecordHandler<Asked> {
+function createOf(type: RecordType, tools: DnsContext): RecordHandler<RecordRequest> {
   return {
     alsoCheck: (body) => checkFields(type, body, false),
     async change(request, tx) {
@@ -83,16 +88,16 @@ function createOf(type: RecordType, tools: DnsContext): RecordHandler<Asked> {
         ]);
       const record = readRecord(type, body, domain);
       requireRecordAccess(caller, record);
-      const wanted = { op: "Create", record, labels: JSON.stringify(body.Labels ?? {}), at: "" } as const;
+      const change = { op: "Create", record, labels: JSON.stringify(body.Labels ?? {}), at: "" } as const;
       const pointer = `/${ownerField(type, body)}`;
-      const made = await applyChanges(
+      const result = await applyChanges(
         tx,
         domain,
-        [{ ...wanted, pointer }],
-        byOf(request, tools.clock),
+        [{ ...change, pointer }],
+        authorOf(request, tools.clock),
         tools.nameServers,
       );
-      const applied = { ...made, changes: hideNewIds(made.changes, dryRun) };
+      const applied = { ...result, changes: hideNewIds(result.changes, dryRun) };
       return recordOutcome(tools, applied, applied.changes[0]?.after);
     },
   };
@@ -101,7 +106,7 @@ function createOf(type: RecordType, tools: DnsContext): RecordHandler<Asked> {
 function updateOf(
   type: RecordType,
   tools: DnsContext,
-): RecordHandler<Asked & { readonly params: { readonly id: number } }> {
+): RecordHandler<RecordRequest & { readonly params: { readonly id: number } }> {
   return {
     alsoCheck: (body) => checkFields(type, body, true),
     async change(request, tx) {
@@ -118,8 +123,8 @@ function updateOf(
       const record = readRecord(type, body, domain, storedOf(row));
       requireRecordAccess(caller, record);
       const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
-      const wanted = { op: "Update", row, record, labels, at: "", pointer: `/${ownerField(type, body)}` } as const;
-      const applied = await applyChanges(tx, domain, [wanted], byOf(request, tools.clock), tools.nameServers);
+      const change = { op: "Update", row, record, labels, at: "", pointer: `/${ownerField(type, body)}` } as const;
+      const applied = await applyChanges(tx, domain, [change], authorOf(request, tools.clock), tools.nameServers);
       return recordOutcome(tools, applied, applied.changes[0]?.after ?? row);
     },
   };
@@ -130,14 +135,14 @@ function recordOutcome(
   applied: Applied,
   row: table.RecordRow | null | undefined,
 ): ChangeResult<DnsRecord> {
-  if (row === null || row === undefined) throw new Error("a record that was written is not there");
+  if (row === null || row === undefined) throw new Error("The record is missing from the result of its own change.");
   const changes = emitRecordEvents(applied);
   const show = (served: number) => showRow(row, applied.domain, served);
   return {
-    // The same object as the event's, so that it is shown and written as text once.
+    // The same object as in the event, so that it is serialised once.
     answer: (changes[0]?.after as DnsRecord | undefined) ?? show(Number.MAX_SAFE_INTEGER),
     tag: recordTag(row),
-    changes: changes,
+    changes,
     refresh: awaitPublish(tools, applied, () => show(tools.zones.served(applied.domain.ascii))),
   };
 }
@@ -168,8 +173,8 @@ export function recordRoutes(tools: DnsContext): Handlers<Names> {
         if (row.domain_id !== domain.id)
           throw new ApiError("record_not_found", `There is no record ${params.recordId} in domain ${domain.id}.`);
         request.expect(recordTag(row));
-        const wanted = { op: "Delete", row, at: "", pointer: "" } as const;
-        const applied = await applyChanges(tx, domain, [wanted], byOf(request, tools.clock), tools.nameServers);
+        const change = { op: "Delete", row, at: "", pointer: "" } as const;
+        const applied = await applyChanges(tx, domain, [change], authorOf(request, tools.clock), tools.nameServers);
         return {
           answer: undefined,
           changes: emitRecordEvents(applied),

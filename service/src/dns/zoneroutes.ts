@@ -14,7 +14,7 @@ import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/
 import { checkZone, describeConflict } from "./model/rules.ts";
 import { domainTag, storedOf } from "./model/show.ts";
 import { parseZone, zoneFileFault } from "./model/zonefile/parse.ts";
-import { awaitPublish, byOf, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
+import { authorOf, awaitPublish, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
 
@@ -129,7 +129,7 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
     domain: table.OwnedDomain,
     wantedChanges: readonly RecordChange[],
   ): Promise<ChangeResult<ChangesetResult>> {
-    const made = await applyChanges(tx, domain, wantedChanges, byOf(request, tools.clock), tools.nameServers);
+    const made = await applyChanges(tx, domain, wantedChanges, authorOf(request, tools.clock), tools.nameServers);
     const applied = { ...made, changes: hideNewIds(made.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
     const answer: ChangesetResult = {

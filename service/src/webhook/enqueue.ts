@@ -1,4 +1,4 @@
-/** Takes events into deliveries, by the events of the engine. */
+/** SQL that reads the events of a webhook and creates a delivery for each. */
 import { type ExpressionBuilder, sql } from "kysely";
 import { typesFit } from "../engine/event.ts";
 import type { Reader, Tx } from "../store/db.ts";
@@ -8,7 +8,7 @@ import type { DeliveryRow } from "./table.ts";
 /** Events of one project with ids above `after` up to `until`. */
 export interface EventRange {
   readonly project: number;
-  /** Null: all. */
+  /** Event types, `prefix.*` allowed; null: all. */
   readonly types: readonly string[] | null;
   readonly after: number;
   readonly until: number;
@@ -22,7 +22,7 @@ const inRange = (row: ExpressionBuilder<Tables, "event">, { project, types, afte
     ...(types === null ? [] : [typesFit(row, types)]),
   ]);
 
-/** Ids of the first events of the range, at most `limit`. */
+/** Returns the ids of the first events of the range, at most `limit`. */
 export async function findEvents(db: Reader, range: EventRange, limit: number): Promise<number[]> {
   const query = db.selectFrom("event").select("id");
   const rows = await query
@@ -33,7 +33,7 @@ export async function findEvents(db: Reader, range: EventRange, limit: number): 
   return rows.map(({ id }) => id);
 }
 
-/** A delivery of each event of the range; none if the webhook has been deleted. */
+/** Creates a delivery for each event of the range, and returns them by id. Creates none if the webhook has been deleted. */
 export async function insertDeliveries(
   tx: Tx,
   webhook: number,

@@ -1,25 +1,26 @@
-/** What came of deliveries, written down: taken, to be tried again, or given up; and what that says of the endpoint. */
+/** Stores the results of deliveries: delivered, to be retried, or failed. Updates the state of the webhook from them. */
 import type { Answer } from "../drivers/webhook/interface.ts";
 import { append } from "../engine/event.ts";
 import type { Tx } from "../store/db.ts";
-import { isOver, mostAttempts, mostWaiting, pauseAfter } from "./model/rules.ts";
+import { isOver, maxAttempts, maxWaiting, pauseAfter } from "./model/rules.ts";
 import { showWebhook } from "./model/show.ts";
 import * as table from "./table.ts";
 
+/** A delivery and the response of the endpoint. */
 export interface Result {
   readonly row: table.DeliveryRow;
   readonly answer: Answer;
 }
 
-/** The endpoint says that it wants nothing any more. */
+/** HTTP status by which an endpoint unsubscribes. */
 const gone = 410;
-const given = `Given up: more than ${mostWaiting} deliveries waited while the endpoint took others.`;
+const surplusError = `Dropped: more than ${maxWaiting} deliveries waited while the endpoint accepted others.`;
 
-/** What becomes of a delivery that the endpoint did not take. */
+/** Returns the row of a delivery that failed: `Failed` after the last attempt, else `Waiting` for the next. */
 function afterFailure({ row, answer }: Result, now: number, random: number): table.DeliveryRow {
   const { status, error } = answer;
   const attempts = row.attempts + 1;
-  const isLast = row.is_resend === 1 || status === gone || attempts >= mostAttempts || isOver(row.created, now);
+  const isLast = row.is_resend === 1 || status === gone || attempts >= maxAttempts || isOver(row.created, now);
   return {
     ...row,
     state: isLast ? "Failed" : "Waiting",
@@ -31,45 +32,46 @@ function afterFailure({ row, answer }: Result, now: number, random: number): tab
   };
 }
 
-/** The webhook as the results leave it. */
-function judge(webhook: table.WebhookRow, results: readonly Result[], now: number): table.WebhookRow {
+/** Returns the webhook row after these results. */
+function afterResults(webhook: table.WebhookRow, results: readonly Result[], now: number): table.WebhookRow {
   return results.reduce((before, { answer }) => {
     if (answer.error === null) return { ...before, state: "Active" as const, failing_since: null, error: null };
-    // One that lies ahead was stored before the clock was set back.
+    // A time in the future was stored before the clock was set back.
     const since = Math.min(before.failing_since ?? now, now);
     const hasFailed = answer.status === gone || isOver(since, now);
     return { ...before, failing_since: since, error: answer.error, state: hasFailed ? "Failed" : before.state };
   }, webhook);
 }
 
-/** What is known of one webhook when its results are written. */
+/** The results of one webhook, to be stored together. */
 export interface Report {
   readonly webhook: table.WebhookRow;
   readonly results: readonly Result[];
-  /** Deliveries that wait beyond what is allowed, the oldest first. */
+  /** Ids of waiting deliveries beyond `maxWaiting`, the oldest first. */
   readonly surplus: readonly number[];
 }
 
+/** Effects on the queue of the webhook. */
 export interface Recorded {
-  /** Deliveries that wait no longer. */
+  /** Ids of deliveries that have ended. */
   readonly ended: readonly number[];
-  /** Deliveries that are tried again. */
+  /** Deliveries that are retried. */
   readonly again: readonly table.DeliveryRow[];
 }
 
-/** Writes the results of one webhook. */
+/** Stores the results of one webhook. `random` returns numbers in [0, 1). */
 export async function record(
   tx: Tx,
   { webhook, results, surplus }: Report,
   now: number,
   random: () => number,
 ): Promise<Recorded> {
-  const [taken, failed] = [true, false].map((isTaken) =>
-    results.filter(({ answer }) => (answer.error === null) === isTaken),
+  const [delivered, failed] = [true, false].map((isDelivered) =>
+    results.filter(({ answer }) => (answer.error === null) === isDelivered),
   ) as [Result[], Result[]];
   const ended: number[] = [];
   const again: table.DeliveryRow[] = [];
-  for (const [status, same] of Map.groupBy(taken, ({ answer }) => answer.status)) {
+  for (const [status, same] of Map.groupBy(delivered, ({ answer }) => answer.status)) {
     const ids = same.map(({ row }) => row.id);
     await table.endDelivered(tx, ids, status, now);
     ended.push(...ids);
@@ -81,20 +83,25 @@ export async function record(
     if (due === null) ended.push(after.id);
     else again.push(after);
   }
-  if (taken.length > 0 && surplus.length > 0) {
-    await table.giveUp(tx, surplus, given, now);
+  if (delivered.length > 0 && surplus.length > 0) {
+    await table.failDeliveries(tx, surplus, surplusError, now);
     ended.push(...surplus);
   }
   if (ended.length > 0) await table.pruneDeliveries.run(tx, { webhook: webhook.id });
-  await noteEndpoint(tx, webhook, judge(webhook, results, now), now);
+  await updateWebhookState(tx, webhook, afterResults(webhook, results, now), now);
   return { ended, again };
 }
 
-async function noteEndpoint(tx: Tx, before: table.WebhookRow, after: table.WebhookRow, now: number): Promise<void> {
+async function updateWebhookState(
+  tx: Tx,
+  before: table.WebhookRow,
+  after: table.WebhookRow,
+  now: number,
+): Promise<void> {
   const { id, state, failing_since, error } = after;
   if (state === before.state && failing_since === before.failing_since && error === before.error) return;
   await table.updateWebhook(tx, id, { state, failing_since, error });
-  // A webhook that was deleted meanwhile has no events behind that.
+  // A webhook that was deleted meanwhile gets no further events.
   if (state === before.state || (await table.findWebhookById.first(tx, { id })) === undefined) return;
   await append(tx, [
     {

@@ -1,4 +1,4 @@
-/** Webhooks: list, read, make, delete; their deliveries: list, send again. */
+/** Route handlers for webhooks (list, read, create, delete) and their deliveries (list, resend). */
 import { maxId } from "@brume/api/common.ts";
 import { webhookLimits } from "@brume/api/webhook.ts";
 import { requireQuota } from "../account/model/rules.ts";
@@ -19,14 +19,15 @@ import * as table from "./table.ts";
 
 type Names = "listWebhooks" | "createWebhook" | "readWebhook" | "deleteWebhook" | "listDeliveries" | "resendDelivery";
 
+/** Dependencies of the webhook route handlers. */
 export interface WebhookContext {
   readonly clock: Clock;
   readonly sealer: Sealer;
   readonly sender: Sender;
   readonly randomBytes: (bytes: number) => Uint8Array;
-  /** What delivers. */
+  /** Delivers the events. */
   readonly reconciler: Reconciler;
-  /** Says to what delivers that rows of this webhook have changed. */
+  /** Notifies the worker that rows of this webhook have changed. */
   readonly wake: (webhook: number) => void;
 }
 
@@ -40,7 +41,7 @@ async function getWebhook(db: Reader, project: number, id: number): Promise<tabl
 
 export function webhookRoutes(context: WebhookContext): Handlers<Names> {
   const { clock, sealer, sender, reconciler } = context;
-  const settleOf = (webhook: number) => async (): Promise<undefined> => {
+  const wakeAfterCommit = (webhook: number) => async (): Promise<undefined> => {
     context.wake(webhook);
     return undefined;
   };
@@ -69,14 +70,14 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         if (refusal !== null) throw invalidFields([fieldError("/Url", "value_not_allowed", `Url ${refusal}.`)]);
         await lockProject(tx, caller.projectId);
         const project = await findProject.first(tx, { id: caller.projectId });
-        if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+        if (project === undefined) throw new ApiError("token_invalid", "The project of the token has been deleted.");
         requireQuota(project.quotas, "Webhooks", await table.countWebhooks(tx, caller.projectId), 1);
-        const made = body.Secret ?? Buffer.from(context.randomBytes(secretBytes)).toString("hex");
+        const secret = body.Secret ?? Buffer.from(context.randomBytes(secretBytes)).toString("hex");
         const row = await table.insertWebhook(tx, {
           project_id: caller.projectId,
           url: body.Url,
           types: JSON.stringify(body.Types ?? [everyType]),
-          secret: sealer.seal(made),
+          secret: sealer.seal(secret),
           state: "Active",
           cursor: await table.newestEvent(tx),
           failing_since: null,
@@ -89,10 +90,10 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         const shown = dryRun ? { ...row, id: 0 } : row;
         const after = showWebhook(shown);
         return {
-          answer: { ...after, Secret: dryRun || body.Secret !== undefined ? "" : made },
+          answer: { ...after, Secret: dryRun || body.Secret !== undefined ? "" : secret },
           tag: webhookTag(shown),
           changes: [{ type: "webhook.created", id: row.id, parent: null, before: null, after }],
-          refresh: settleOf(row.id),
+          refresh: wakeAfterCommit(row.id),
         };
       },
     }),
@@ -105,7 +106,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         return {
           answer: undefined,
           changes: [{ type: "webhook.deleted", id: row.id, parent: null, before: showWebhook(row), after: null }],
-          refresh: settleOf(row.id),
+          refresh: wakeAfterCommit(row.id),
         };
       },
     },
@@ -114,7 +115,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         const { id } = await getWebhook(db, caller.projectId, params.id);
         const isType = query.type === undefined ? () => true : stateMatcher(query.type);
         const rows = await table.listDeliveries(db, id, webhookLimits.shown);
-        // Pages go up by id, and the newest comes first.
+        // `takePage` sorts by ascending id; the newest delivery must come first.
         const page = takePage(
           rows.filter(({ type }) => isType(type)),
           query,
@@ -132,8 +133,11 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         if (row === undefined)
           throw new ApiError("delivery_not_found", `Webhook ${webhook.id} has no delivery ${params.deliveryID}.`);
         if ((await table.findEvent.first(tx, { id: row.event_id })) === undefined)
-          throw new ApiError("action_not_allowed", `Event ${row.event_id} is not kept any longer.`);
-        // What waits in its turn is only tried sooner; in a webhook that has failed nothing has a turn.
+          throw new ApiError(
+            "action_not_allowed",
+            `Event ${row.event_id} has been deleted, so delivery ${row.id} cannot be sent again.`,
+          );
+        // A delivery that waits in the queue of its resource is only tried earlier. A failed webhook has no queue.
         const isResend = row.due === null || webhook.state === "Failed";
         const change = {
           state: "Waiting",
@@ -143,7 +147,7 @@ export function webhookRoutes(context: WebhookContext): Handlers<Names> {
         } as const;
         await table.updateDelivery(tx, row.id, change);
         await requestReconcile(tx, reconciler, 0);
-        return { answer: showDelivery({ ...row, ...change }), changes: [], refresh: settleOf(webhook.id) };
+        return { answer: showDelivery({ ...row, ...change }), changes: [], refresh: wakeAfterCommit(webhook.id) };
       },
     },
   };

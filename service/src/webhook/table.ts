@@ -1,4 +1,4 @@
-/** Webhooks and their deliveries in SQL. */
+/** SQL of webhooks and their deliveries. */
 import { webhookLimits } from "@brume/api/webhook.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { prepare, type Reader, type Tx } from "../store/db.ts";
@@ -37,11 +37,11 @@ export const insertWebhook = (tx: Tx, row: Insertable<WebhookTable>): Promise<We
 export const updateWebhook = (tx: Tx, id: number, change: Updateable<WebhookTable>): Promise<unknown> =>
   tx.updateTable("webhook").set(change).where("id", "=", id).execute();
 
-/** Its deliveries go with it. */
+/** Deletes the webhook; the database deletes its deliveries. */
 export const deleteWebhook = (tx: Tx, id: number): Promise<unknown> =>
   tx.deleteFrom("webhook").where("id", "=", id).execute();
 
-/** Of the newest event that is stored; 0 if there was none. */
+/** Returns the id of the newest event; 0 if there is none. */
 export async function newestEvent(db: Reader): Promise<number> {
   const row = await db.selectFrom("event").select("id").orderBy("id", "desc").limit(1).executeTakeFirst();
   return row?.id ?? 0;
@@ -51,7 +51,7 @@ export const findEvent = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("event").selectAll().where("id", "=", p("id")),
 );
 
-/** What waits, the oldest first. */
+/** Lists the waiting deliveries, the oldest first. */
 export const listWaiting = prepare<{ webhook: number }>()((db, p) =>
   db
     .selectFrom("webhook_delivery")
@@ -61,7 +61,7 @@ export const listWaiting = prepare<{ webhook: number }>()((db, p) =>
     .orderBy("id"),
 );
 
-/** The oldest event that waits, of each webhook that sends. */
+/** Lists the oldest event that waits for delivery, per active webhook. */
 export const listOldestWaiting = prepare<object>()((db) =>
   db
     .selectFrom("webhook_delivery")
@@ -72,7 +72,7 @@ export const listOldestWaiting = prepare<object>()((db) =>
     .groupBy("webhook.id"),
 );
 
-/** Notes as one failed delivery that events were deleted before the webhook took them. */
+/** Records deleted events `from` to `to`, which the webhook had not enqueued yet, as one failed delivery. */
 export async function insertLost(
   tx: Tx,
   webhook: number,
@@ -90,7 +90,7 @@ export async function insertLost(
       resource: "webhook",
       resource_id: webhook,
       state: "Failed",
-      error: `${which} deleted before the webhook took them.`,
+      error: `${which} deleted before the webhook enqueued them.`,
       created: now,
       due: null,
       ended: now,
@@ -98,7 +98,7 @@ export async function insertLost(
     .execute();
 }
 
-/** Notes that the endpoint took them, all with one status. */
+/** Marks the deliveries as delivered, all with the same HTTP status. */
 export const endDelivered = (tx: Tx, ids: readonly number[], status: number | null, now: number): Promise<unknown> =>
   tx
     .updateTable("webhook_delivery")
@@ -113,8 +113,8 @@ export const endDelivered = (tx: Tx, ids: readonly number[], status: number | nu
     .where("id", "in", ids)
     .execute();
 
-/** Notes that they are given up, as they are. */
-export const giveUp = (tx: Tx, ids: readonly number[], error: string, now: number): Promise<unknown> =>
+/** Marks the deliveries as failed without another attempt. */
+export const failDeliveries = (tx: Tx, ids: readonly number[], error: string, now: number): Promise<unknown> =>
   tx
     .updateTable("webhook_delivery")
     .set({ state: "Failed", error, due: null, ended: now })
@@ -132,7 +132,7 @@ export const findDelivery = (db: Reader, webhook: number, id: number): Promise<D
     .where("id", "=", id)
     .executeTakeFirst();
 
-/** The newest, newest first. */
+/** Lists the newest deliveries, the newest first. */
 export const listDeliveries = (db: Reader, webhook: number, limit: number): Promise<DeliveryRow[]> =>
   db
     .selectFrom("webhook_delivery")
@@ -142,7 +142,7 @@ export const listDeliveries = (db: Reader, webhook: number, limit: number): Prom
     .limit(limit)
     .execute();
 
-/** Deletes those that have ended but for the newest that are shown. */
+/** Deletes ended deliveries, except the newest `webhookLimits.shown`. */
 export const pruneDeliveries = prepare<{ webhook: number }>()((db, p) =>
   db
     .deleteFrom("webhook_delivery")
@@ -160,7 +160,7 @@ export const pruneDeliveries = prepare<{ webhook: number }>()((db, p) =>
     ),
 );
 
-/** Deliveries that have ended as what grows with use, beside the newest of each webhook that are kept. */
+/** Pruning rule of ended deliveries by age and number, in addition to `pruneDeliveries`. */
 export const endedDeliveries = {
   name: "delivery",
   table: "webhook_delivery",

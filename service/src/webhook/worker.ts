@@ -1,11 +1,11 @@
 /**
- * Delivers events to webhooks. One worker for all of them runs as long as there is one: a lease makes it the only one, also where
- * processes share a database. What it holds in memory is in rows as well but for what is under way, so a crash repeats at most that.
+ * Delivers events to webhooks. One worker serves all webhooks; a lease ensures that there is only one, even if processes share a database.
+ * All its state is in rows too, except the deliveries in flight, so a crash repeats at most those.
  *
- * Each webhook takes events behind its cursor into rows, a few at a time. Of each resource the oldest row is sent first; those behind it
- * wait until its result is stored. An endpoint that fails gets one attempt at a time, and failing ones together half of all places,
- * so a dead one delays no other. All that a round writes is one transaction, and the number of sendings a second is limited, so that
- * requests to the API are answered meanwhile.
+ * Each webhook reads events after its cursor and stores a delivery row per event, in batches. Deliveries of one resource are sent in order,
+ * each after the result of the previous one is stored. A failing endpoint gets one attempt at a time, and all failing endpoints together at
+ * most half of the send slots, so they delay no others. A round writes one transaction, and the number of sends per round is limited, so
+ * that the API remains responsive.
  */
 import { createHmac } from "node:crypto";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
@@ -18,71 +18,75 @@ import type { EventRow, Feed } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { type EventRange, findEvents, insertDeliveries } from "./enqueue.ts";
 import { createQueue, findDue, isQuiet, type Queue } from "./model/queue.ts";
-import { everyType, mostWaiting } from "./model/rules.ts";
+import { everyType, maxWaiting } from "./model/rules.ts";
 import { type Recorded, type Report, type Result, record } from "./outcome.ts";
 import * as table from "./table.ts";
 
-export interface WebhookTools {
+export interface WebhookWorkerOptions {
   readonly store: ObservedStore;
   readonly feed: Feed;
   readonly clock: Clock;
   readonly log: Log;
   readonly sealer: Sealer;
   readonly sender: Sender;
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1), for the jitter of retries. */
   readonly random: () => number;
-  /** The event as `GET /event` shows it. */
+  /** Returns the event as JSON, as `GET /event` shows it. */
   readonly print: (row: EventRow) => string;
 }
 
 export interface Webhooks {
+  /** Runs the worker as long as a webhook exists. */
   readonly reconciler: Reconciler;
-  /** Rows of this webhook were changed by others. */
+  /** Notifies the worker that rows of this webhook were changed. */
   wake(webhook: number): void;
-  /** Events with higher ids are still wanted; null: none is. */
-  taken(): Promise<number | null>;
-  /** Ends the work; what is under way gets `graceMs` milliseconds. */
+  /** Resolves to the highest event id that all webhooks have processed; later events must be kept. Null: no event must be kept. */
+  processed(): Promise<number | null>;
+  /** Stops the worker. Deliveries in flight get `graceMs` ms to end. */
   stop(graceMs: number): Promise<void>;
 }
 
-const places = { all: 64, failing: 32, ofOne: 16 };
-/** Events taken at once, and deliveries not yet tried below which more are taken. */
+/** Concurrent sends: in total, to failing endpoints, and to one endpoint. */
+const slots = { all: 64, failing: 32, perWebhook: 16 };
+/** Events stored as deliveries at once; more are read when fewer than `lowWater` new deliveries wait. */
 const batch = 100;
-const fewFresh = 50;
-/** Events looked at in one query, and those that were not wanted after which the cursor is stored. */
-const mostLooked = 5000;
-/** Milliseconds between two rounds at least and at most, and sendings begun in one. */
+const lowWater = 50;
+/** Events scanned by one query, and events without a match after which the cursor is stored. */
+const maxScanned = 5000;
+/** Minimum and maximum pause between two rounds in ms, and sends started per round. */
 const round = 100;
 const longestPause = 1000;
-const mostBegun = 50;
-/** Milliseconds between looks for what other processes did. */
+const maxStarted = 50;
+/** Ms between reads of changes by other processes. */
 const poll = 5000;
+/** Ms before the next round after a database error. */
 const retry = 1000;
 const day = 24 * 3_600_000;
 
-/** Events that a webhook takes in this round: those of the range, none if it is null. */
-interface Take {
+/** What one webhook enqueues in this round: the events of the range, or none if it is null; then its cursor is advanced. */
+interface Enqueue {
   readonly webhook: number;
   readonly range: EventRange | null;
   readonly cursor: number;
-  /** The first of those that were deleted before it took them; null: none was. */
+  /** First event that was deleted before it was enqueued (up to `cursor`), or null. */
   readonly lostFrom: number | null;
 }
 
-export function createWebhooks(tools: WebhookTools): Webhooks {
-  const { store, feed, clock, log, sealer, sender } = tools;
-  /** By delivery, until its result is stored. */
-  const underWay = new Map<number, { readonly webhook: number; readonly isFailing: boolean }>();
+/** Creates the worker. It starts with the reconciler `webhook.deliver`. */
+export function createWebhooks(options: WebhookWorkerOptions): Webhooks {
+  const { store, feed, clock, log, sealer, sender } = options;
+  /** Deliveries being sent, by id, until their results are stored. */
+  const inFlight = new Map<number, { readonly webhook: number; readonly isFailing: boolean }>();
   const queues = new Map<number, Queue>();
   let results: Result[] = [];
   let stopped = false;
-  let news = false;
-  let looked = 0;
-  let ring = (): void => {};
+  let hasNews = false;
+  let readAt = 0;
+  let endPause = (): void => {};
   let ended: Promise<void> = Promise.resolve();
   const stopping = new AbortController();
 
-  /** No answer that is remembered shows deliveries. */
+  /** Writes without invalidating cached responses: none of them contains deliveries. */
   const write: ObservedStore["write"] = (change) =>
     store.write((tx) => {
       skipFreshness(tx);
@@ -90,45 +94,45 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     });
 
   function wake(): void {
-    news = true;
-    ring();
+    hasNews = true;
+    endPause();
   }
 
-  const roomOf = (queue: Queue): number => Math.min(batch, mostWaiting + batch - queue.rows.size);
-  const canTake = (webhook: table.WebhookRow, queue: Queue, newest: number): boolean =>
+  const capacityOf = (queue: Queue): number => Math.min(batch, maxWaiting + batch - queue.rows.size);
+  const canEnqueue = (webhook: table.WebhookRow, queue: Queue, newest: number): boolean =>
     webhook.state === "Active" &&
     newest > Math.max(webhook.cursor, queue.after) &&
-    queue.fresh < fewFresh &&
-    roomOf(queue) > 0;
+    queue.ready < lowWater &&
+    capacityOf(queue) > 0;
 
-  /** The events that the webhook takes now, if it can and wants any. */
-  async function findTake(
+  /** Finds the events that the webhook enqueues in this round; null: there is nothing to store. */
+  async function planEnqueue(
     webhook: table.WebhookRow,
     queue: Queue,
     newest: number,
     oldest: number,
-  ): Promise<Take | null> {
-    if (!canTake(webhook, queue, newest)) return null;
+  ): Promise<Enqueue | null> {
+    if (!canEnqueue(webhook, queue, newest)) return null;
     const after = Math.max(webhook.cursor, queue.after);
-    // At 0 there was no event yet, and ids may begin higher.
+    // A cursor of 0 means that there was no event yet; the first id may be higher than 1.
     if (after > 0 && oldest > after + 1)
       return { webhook: webhook.id, range: null, cursor: oldest - 1, lostFrom: after + 1 };
-    const room = roomOf(queue);
+    const limit = capacityOf(queue);
     const types = JSON.parse(webhook.types) as string[];
-    const until = Math.min(newest, after + mostLooked);
+    const until = Math.min(newest, after + maxScanned);
     const range = { project: webhook.project_id, types: types.includes(everyType) ? null : types, after, until };
-    const ids = await findEvents(store.read, range, room);
+    const ids = await findEvents(store.read, range, limit);
     const last = ids.at(-1);
-    const cursor = ids.length === room && last !== undefined ? last : until;
+    const cursor = ids.length === limit && last !== undefined ? last : until;
     if (last !== undefined) return { webhook: webhook.id, range: { ...range, until: last }, cursor, lostFrom: null };
     queue.after = cursor;
-    return cursor - webhook.cursor > mostLooked ? { webhook: webhook.id, range: null, cursor, lostFrom: null } : null;
+    return cursor - webhook.cursor > maxScanned ? { webhook: webhook.id, range: null, cursor, lostFrom: null } : null;
   }
 
   async function send(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<Answer> {
     const event = await table.findEvent.first(store.read, { id: row.event_id });
-    if (event === undefined) return { status: null, error: "The event is not kept any longer." };
-    const body = tools.print(event);
+    if (event === undefined) return { status: null, error: "The event has been deleted." };
+    const body = options.print(event);
     const seconds = Math.floor(clock.now() / 1000);
     const mac = createHmac("sha256", sealer.open(webhook.secret)).update(`${seconds}.${body}`).digest("hex");
     const headers = {
@@ -142,53 +146,60 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     return sender.send({ url: webhook.url, headers, body }, stopping.signal);
   }
 
-  async function begin(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<void> {
-    underWay.set(row.id, { webhook: webhook.id, isFailing: webhook.failing_since !== null });
+  async function startSend(webhook: table.WebhookRow, row: table.DeliveryRow): Promise<void> {
+    inFlight.set(row.id, { webhook: webhook.id, isFailing: webhook.failing_since !== null });
     const answer = await send(webhook, row).catch((error: unknown): Answer => {
-      log("error", "A webhook was not sent.", { webhook: webhook.id, delivery: row.id, error });
-      return { status: null, error: "The service failed on this delivery and has logged why." };
+      log("error", "Could not send a webhook delivery.", { webhook: webhook.id, delivery: row.id, error });
+      return {
+        status: null,
+        error: "Internal error: the service could not send this delivery and has logged the cause.",
+      };
     });
-    // Interrupted by the end of the service: it is sent again.
-    if (stopping.signal.aborted && answer.status === null) underWay.delete(row.id);
+    // Interrupted by the end of the service: it is sent again after the next start.
+    if (stopping.signal.aborted && answer.status === null) inFlight.delete(row.id);
     else results.push({ row, answer });
     wake();
   }
 
-  function reportsOf(webhooks: readonly table.WebhookRow[], some: readonly Result[]): Report[] {
-    const byWebhook = Map.groupBy(some, ({ row }) => row.webhook_id);
+  function reportsOf(webhooks: readonly table.WebhookRow[], ended: readonly Result[]): Report[] {
+    const byWebhook = Map.groupBy(ended, ({ row }) => row.webhook_id);
     return webhooks.flatMap((webhook) => {
       const own = byWebhook.get(webhook.id);
       if (own === undefined) return [];
       const waiting = [...(queues.get(webhook.id)?.rows.values() ?? [])];
-      const idle = waiting.filter((row) => row.is_resend === 0 && !underWay.has(row.id));
-      const surplus = idle.slice(0, Math.max(0, waiting.length - mostWaiting)).map(({ id }) => id);
+      const idle = waiting.filter((row) => row.is_resend === 0 && !inFlight.has(row.id));
+      const surplus = idle.slice(0, Math.max(0, waiting.length - maxWaiting)).map(({ id }) => id);
       return [{ webhook, results: own, surplus }];
     });
   }
 
-  /** Writes all that this round has: results, and the events that are taken. False: there was nothing. */
-  async function storeRound(webhooks: readonly table.WebhookRow[], takes: readonly Take[]): Promise<boolean> {
-    const some = results;
-    if (some.length === 0 && takes.length === 0) return false;
+  /** Stores the results and the new deliveries of this round in one transaction. Resolves to false if there were none. */
+  async function storeRound(webhooks: readonly table.WebhookRow[], plans: readonly Enqueue[]): Promise<boolean> {
+    const batchOfResults = results;
+    if (batchOfResults.length === 0 && plans.length === 0) return false;
     const now = clock.now();
-    const reports = reportsOf(webhooks, some);
-    const { recorded, taken } = await write(async (tx) => {
+    const reports = reportsOf(webhooks, batchOfResults);
+    const { recorded, enqueued } = await write(async (tx) => {
       const recorded: [number, Recorded][] = [];
-      for (const report of reports) recorded.push([report.webhook.id, await record(tx, report, now, tools.random)]);
-      const taken: [Take, table.DeliveryRow[]][] = [];
-      for (const take of takes) {
-        const { webhook, range, cursor, lostFrom } = take;
+      for (const report of reports) recorded.push([report.webhook.id, await record(tx, report, now, options.random)]);
+      const enqueued: [Enqueue, table.DeliveryRow[]][] = [];
+      for (const plan of plans) {
+        const { webhook, range, cursor, lostFrom } = plan;
         if (lostFrom !== null) await table.insertLost(tx, webhook, { from: lostFrom, to: cursor }, now);
-        taken.push([take, range === null ? [] : await insertDeliveries(tx, webhook, range, now)]);
+        enqueued.push([plan, range === null ? [] : await insertDeliveries(tx, webhook, range, now)]);
         await table.updateWebhook(tx, webhook, { cursor });
       }
-      return { recorded, taken };
+      return { recorded, enqueued };
     });
-    results = results.slice(some.length);
-    for (const { webhook, cursor, lostFrom } of takes)
+    results = results.slice(batchOfResults.length);
+    for (const { webhook, cursor, lostFrom } of plans)
       if (lostFrom !== null)
-        log("warn", "Events were deleted before a webhook took them.", { webhook, from: lostFrom, to: cursor });
-    for (const { row } of some) underWay.delete(row.id);
+        log("warn", "Events were deleted before they were enqueued for a webhook.", {
+          webhook,
+          from: lostFrom,
+          to: cursor,
+        });
+    for (const { row } of batchOfResults) inFlight.delete(row.id);
     for (const [id, { ended, again }] of recorded) {
       const queue = queues.get(id);
       if (queue === undefined) continue;
@@ -196,7 +207,7 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       for (const row of again) queue.rows.set(row.id, row);
       queue.quietUntil = 0;
     }
-    for (const [{ webhook, cursor }, rows] of taken) {
+    for (const [{ webhook, cursor }, rows] of enqueued) {
       const queue = queues.get(webhook);
       if (queue === undefined) continue;
       for (const row of rows) queue.rows.set(row.id, row);
@@ -206,10 +217,10 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     return true;
   }
 
-  /** The queues of these webhooks and no others, as their rows are. */
+  /** Brings `queues` to the rows of these webhooks: reads stale queues, and removes those of other webhooks. */
   async function readQueues(webhooks: readonly table.WebhookRow[]): Promise<void> {
-    if (!store.alone && steadyOf(clock) >= looked + poll) {
-      looked = steadyOf(clock);
+    if (!store.alone && steadyOf(clock) >= readAt + poll) {
+      readAt = steadyOf(clock);
       for (const queue of queues.values()) queue.isStale = true;
     }
     const ids = new Set(webhooks.map(({ id }) => id));
@@ -225,95 +236,96 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
     }
   }
 
-  const count = (fits: (one: { readonly webhook: number; readonly isFailing: boolean }) => boolean): number =>
-    [...underWay.values()].filter(fits).length;
+  const countInFlight = (
+    matches: (one: { readonly webhook: number; readonly isFailing: boolean }) => boolean,
+  ): number => [...inFlight.values()].filter(matches).length;
 
-  function hasPlace(webhook: table.WebhookRow): boolean {
-    if (underWay.size >= places.all) return false;
-    const own = count((one) => one.webhook === webhook.id);
-    if (webhook.failing_since === null) return own < places.ofOne;
-    return own < 1 && count((one) => one.isFailing) < places.failing;
+  function hasSlot(webhook: table.WebhookRow): boolean {
+    if (inFlight.size >= slots.all) return false;
+    const own = countInFlight((one) => one.webhook === webhook.id);
+    if (webhook.failing_since === null) return own < slots.perWebhook;
+    return own < 1 && countInFlight((one) => one.isFailing) < slots.failing;
   }
 
-  /** One turn of all webhooks. Milliseconds until the next, null: there is no webhook. */
-  async function turn(): Promise<number | null> {
-    news = false;
+  /** Runs one round for all webhooks. Resolves to the ms until the next round, or to null if there is no webhook. */
+  async function runRound(): Promise<number | null> {
+    hasNews = false;
     const [newest, oldest] = [await feed.newest(), await feed.oldest()];
     const webhooks = await table.listAllWebhooks.all(store.read, {});
     await readQueues(webhooks);
-    if (webhooks.length === 0 && underWay.size === 0) return null;
-    const takes: Take[] = [];
+    if (webhooks.length === 0 && inFlight.size === 0) return null;
+    const plans: Enqueue[] = [];
     for (const webhook of webhooks) {
-      const take = await findTake(webhook, queues.get(webhook.id) as Queue, newest, oldest);
-      if (take !== null) takes.push(take);
+      const plan = await planEnqueue(webhook, queues.get(webhook.id) as Queue, newest, oldest);
+      if (plan !== null) plans.push(plan);
     }
-    const isChanged = await storeRound(webhooks, takes);
-    return beginSome(isChanged ? await table.listAllWebhooks.all(store.read, {}) : webhooks, newest);
+    const isChanged = await storeRound(webhooks, plans);
+    return startSends(isChanged ? await table.listAllWebhooks.all(store.read, {}) : webhooks, newest);
   }
 
-  /** Begins what has a place. Milliseconds until there is more to do. */
-  async function beginSome(webhooks: readonly table.WebhookRow[], newest: number): Promise<number> {
+  /** Starts the due deliveries that have a slot. Resolves to the ms until the next round. */
+  async function startSends(webhooks: readonly table.WebhookRow[], newest: number): Promise<number> {
     const now = clock.now();
     const waiting = webhooks.flatMap((webhook) => {
       const queue = queues.get(webhook.id);
-      if (queue === undefined || isQuiet(queue, now) || !hasPlace(webhook)) return [];
-      return [{ webhook, queue, due: findDue(queue, webhook.state, ({ id }) => underWay.has(id), now) }];
+      if (queue === undefined || isQuiet(queue, now) || !hasSlot(webhook)) return [];
+      return [{ webhook, queue, due: findDue(queue, webhook.state, ({ id }) => inFlight.has(id), now) }];
     });
-    let begun = 0;
-    // In rounds, each webhook one, so that none takes the places of the others.
-    for (let isMore = true; isMore && begun < mostBegun; ) {
+    let started = 0;
+    // Round robin: each webhook starts one delivery per pass, so that none occupies the slots of the others.
+    for (let isMore = true; isMore && started < maxStarted; ) {
       isMore = false;
       for (const { webhook, queue, due } of waiting) {
-        if (begun >= mostBegun || due.length === 0 || !hasPlace(webhook)) continue;
+        if (started >= maxStarted || due.length === 0 || !hasSlot(webhook)) continue;
         const row = due.shift() as table.DeliveryRow;
-        if (row.attempts === 0) queue.fresh -= 1;
-        void begin(webhook, row);
-        begun += 1;
+        if (row.attempts === 0) queue.ready -= 1;
+        void startSend(webhook, row);
+        started += 1;
         isMore = true;
-        // Requests come in between.
+        // Lets the event loop process API requests.
         await nextTurn();
       }
     }
-    if (waiting.some(({ webhook, due }) => due.length > 0 && hasPlace(webhook))) return round;
-    const isHungry = (webhook: table.WebhookRow): boolean => {
+    if (waiting.some(({ webhook, due }) => due.length > 0 && hasSlot(webhook))) return round;
+    const hasMore = (webhook: table.WebhookRow): boolean => {
       const queue = queues.get(webhook.id);
-      return queue !== undefined && canTake(webhook, queue, newest);
+      return queue !== undefined && canEnqueue(webhook, queue, newest);
     };
-    if (webhooks.some(isHungry)) return round;
-    // What has no place now is looked at when a result comes.
+    if (webhooks.some(hasMore)) return round;
+    // Deliveries without a slot are started in the round that follows the next result.
     const times = [...queues.values()].map(({ quietUntil }) => quietUntil).filter((time) => time > now);
     return Math.max(round, Math.min(poll, ...times.map((time) => time - now)));
   }
 
-  /** Resolves after `ms` milliseconds, or when there is something new, but not before `least`. */
-  async function wait(ms: number, least: number, signal: AbortSignal): Promise<void> {
+  /** Resolves after `ms`, or earlier when `wake` is called, but not before `least` ms. */
+  async function pause(ms: number, least: number, signal: AbortSignal): Promise<void> {
     await sleep(least);
-    if (news || ms <= least || stopped || signal.aborted) return;
+    if (hasNews || ms <= least || stopped || signal.aborted) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms - least);
-      ring = () => {
+      endPause = () => {
         clearTimeout(timer);
         resolve();
       };
     });
   }
 
-  async function work(signal: AbortSignal): Promise<void> {
+  async function runRounds(signal: AbortSignal): Promise<void> {
     const unsubscribe = feed.subscribe(wake);
     signal.addEventListener("abort", wake, { once: true });
-    // Another process may have had the lease.
+    // Another process may have held the lease and changed the rows.
     queues.clear();
     try {
       while (!stopped && !signal.aborted) {
-        const begun = steadyOf(clock);
-        const next = await turn().catch((error: unknown) => {
-          log("warn", "Webhooks wait for the database.", { error });
+        const startedAt = steadyOf(clock);
+        const next = await runRound().catch((error: unknown) => {
+          log("warn", "Could not run a round of webhook deliveries; retrying.", { error });
           return retry;
         });
         if (next === null) return;
-        // Where a round takes long, requests wait as well: they get half of the time.
-        const took = steadyOf(clock) - begun;
-        await wait(next, Math.min(longestPause, Math.max(round, took)), signal);
+        // A long round delays API requests: the pause is at least as long as the round.
+        const took = steadyOf(clock) - startedAt;
+        await pause(next, Math.min(longestPause, Math.max(round, took)), signal);
       }
     } finally {
       unsubscribe();
@@ -329,9 +341,9 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       time: day,
       async run({ signal }) {
         if (stopped) return;
-        // One whose lease was lost may still be in its last round, and two must not share what is in memory.
+        // A run whose lease was lost may still be in its last round, and two runs must not share the state in memory.
         const before = ended.catch(() => {});
-        ended = before.then(() => work(signal));
+        ended = before.then(() => runRounds(signal));
         await ended;
       },
     }),
@@ -340,7 +352,7 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       if (queue !== undefined) queue.isStale = true;
       wake();
     },
-    async taken() {
+    async processed() {
       const all = await table.listAllWebhooks.all(store.read, {});
       const active = all.filter(({ state }) => state === "Active");
       const waiting = await table.listOldestWaiting.all(store.read, {});
@@ -354,11 +366,13 @@ export function createWebhooks(tools: WebhookTools): Webhooks {
       wake();
       await ended.catch(() => {});
       const end = steadyOf(clock) + graceMs;
-      while (underWay.size > results.length && steadyOf(clock) < end) await sleep(20);
+      while (inFlight.size > results.length && steadyOf(clock) < end) await sleep(20);
       stopping.abort();
       const storeLast = async () => storeRound(await table.listAllWebhooks.all(store.read, {}), []);
       await storeLast().catch((error: unknown) =>
-        log("warn", "Some webhooks were sent, which was not stored: they are sent again.", { error }),
+        log("warn", "Could not store the results of webhook deliveries; they are sent again after the next start.", {
+          error,
+        }),
       );
       sender.close();
     },

@@ -1,21 +1,22 @@
-/** What projects and tokens may be: quotas over their defaults, restrictions that fit their scopes, addresses that can be read. */
+/** Rules for projects and tokens: effective quotas, validation of token fields, and matching of client addresses. */
 import { type Quota, quotaNames, quotas } from "@brume/api/account.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import ipaddr from "ipaddr.js";
 import { ApiError, fieldError } from "../../base/error.ts";
 
+/** Limit per resource; units as in the contract (`api/src/account.ts`). */
 export type Quotas = Readonly<Record<Quota, number>>;
 
-/** Quotas as stored (only those that were set) over the defaults of the contract, in the contract's order. */
+/** Returns all quotas, in the order of the contract: the stored ones (those that an operator set), else the defaults. */
 export function mergeQuotas(stored: Partial<Quotas>): Quotas {
   return Object.fromEntries(quotaNames.map((key) => [key, stored[key] ?? quotas[key].default])) as Quotas;
 }
 
-/** Quotas as stored: those that were set. */
+/** Parses the stored quotas, which contain only those that were set. */
 const readQuotas = (stored: string): Partial<Quotas> =>
   stored === "{}" ? {} : (JSON.parse(stored) as Partial<Quotas>);
 
-/** Throws `quota_exceeded` with the numbers, unless `wanted` more fit beside the `used` ones. */
+/** Throws `quota_exceeded`, with the numbers, if `used + wanted` exceeds the quota. `stored` is the project's column, JSON. */
 export function requireQuota(stored: string, quota: Quota, used: number, wanted: number): void {
   const limit = readQuotas(stored)[quota] ?? quotas[quota].default;
   if (used + wanted <= limit) return;
@@ -32,7 +33,7 @@ export interface CreateTokenInput {
   readonly AllowedFrom?: readonly string[];
 }
 
-/** Every fault of a token's fields among themselves; references are looked up elsewhere. */
+/** Returns the errors of the fields of a token. References (project, domain) are checked by the route. `now` in ms since 1970. */
 export function checkToken(input: CreateTokenInput, now: number): FieldError[] {
   const errors: FieldError[] = [];
   if (input.DomainID !== undefined) {
@@ -42,19 +43,17 @@ export function checkToken(input: CreateTokenInput, now: number): FieldError[] {
           fieldError(
             `/Scopes/${index}`,
             "value_not_allowed",
-            `Scopes must be dns:read or dns:write beside DomainID, not "${scope}".`,
+            `Scopes must be dns:read or dns:write if DomainID is given, not "${scope}".`,
           ),
         );
     });
   } else {
     for (const field of ["RecordPattern", "RecordTypes"] as const)
       if (input[field] !== undefined)
-        errors.push(fieldError(`/${field}`, "fields_conflict", `${field} needs DomainID beside it.`));
+        errors.push(fieldError(`/${field}`, "fields_conflict", `${field} requires DomainID.`));
   }
   if (input.ExpiresAt !== undefined && Date.parse(input.ExpiresAt) <= now)
-    errors.push(
-      fieldError("/ExpiresAt", "out_of_range", `ExpiresAt must lie in the future, not at ${input.ExpiresAt}.`),
-    );
+    errors.push(fieldError("/ExpiresAt", "out_of_range", `ExpiresAt must be in the future, not ${input.ExpiresAt}.`));
   if (
     input.RecordPattern !== undefined &&
     (/[\s<>/\\\p{Cc}]/u.test(input.RecordPattern) || input.RecordPattern.endsWith("."))
@@ -72,7 +71,7 @@ export function checkToken(input: CreateTokenInput, now: number): FieldError[] {
         fieldError(
           `/AllowedFrom/${index}`,
           "format_invalid",
-          `AllowedFrom must hold addresses or blocks such as 10.0.0.0/8, not "${text.slice(0, 64)}".`,
+          `AllowedFrom must contain addresses or blocks such as 10.0.0.0/8, not "${text.slice(0, 64)}".`,
         ),
       );
   });
@@ -80,9 +79,10 @@ export function checkToken(input: CreateTokenInput, now: number): FieldError[] {
 }
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
+/** A network address and its prefix length in bits. */
 export type Block = readonly [Address, number];
 
-/** IPv4 in four decimals or IPv6, with or without prefix length; null if it is neither. */
+/** Parses an IPv4 (four decimals) or IPv6 address with optional prefix length. Returns null for other texts. */
 export function parseBlock(text: string): Block | null {
   const [address = "", length, ...rest] = text.split("/");
   if (rest.length > 0 || !(ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address))) return null;
@@ -92,7 +92,7 @@ export function parseBlock(text: string): Block | null {
   return /^\d{1,3}$/.test(length) && Number(length) <= bits ? [parsed, Number(length)] : null;
 }
 
-/** Does one of the blocks hold the address? IPv4 inside IPv6 counts as IPv4. */
+/** Returns whether one of the blocks contains the address. IPv4-mapped IPv6 addresses count as IPv4. */
 export function isAllowedFrom(blocks: readonly Block[], address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const from = ipaddr.process(address);

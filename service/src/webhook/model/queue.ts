@@ -1,57 +1,57 @@
-/** The deliveries of one webhook that wait, as the worker holds them in memory: which can be sent now, and when the next can. */
+/** The waiting deliveries of one webhook in the memory of the worker. Selects those that can be sent now, and the time of the next. */
 
 import type { DeliveryRow, WebhookRow } from "../table.ts";
 import { isAhead } from "./rules.ts";
 
 export interface Queue {
-  /** By id, those of the table with a due date. */
+  /** Waiting deliveries by id, in ascending order. */
   readonly rows: Map<number, DeliveryRow>;
-  /** To be read from the table before it is used. */
+  /** The rows must be read from the table before use. */
   isStale: boolean;
-  /** Events up to this one were looked at. */
+  /** Id of the last event that was scanned. */
   after: number;
-  /** Deliveries that were never tried and wait for nothing of their own resource. */
-  fresh: number;
-  /** Nothing can be sent before, as long as nothing comes. */
+  /** Number of deliveries that were never tried and can be sent now. */
+  ready: number;
+  /** Time (ms since 1970) before which nothing can be sent, unless a delivery or a result is added. Infinity: nothing waits. */
   quietUntil: number;
 }
 
-export const createQueue = (): Queue => ({ rows: new Map(), isStale: true, after: 0, fresh: 0, quietUntil: 0 });
+export const createQueue = (): Queue => ({ rows: new Map(), isStale: true, after: 0, ready: 0, quietUntil: 0 });
 
-/** What is sent one after the other; a resend has no turn. */
-const laneOf = (row: DeliveryRow): string =>
+/** Deliveries with the same key are sent one after the other. A resend has a key of its own: it does not wait. */
+const orderKey = (row: DeliveryRow): string =>
   row.is_resend === 1 ? `#${row.id}` : `${row.resource}:${row.resource_id}`;
 
 /**
- * What can be sent now: of each resource the oldest. New ones and repetitions alternate, so that neither waits for all of the other.
- * Notes in the queue how many new ones there are, and until when it is quiet.
+ * Returns the deliveries that can be sent now: the oldest of each resource. New deliveries and retries alternate, so that neither kind
+ * blocks the other. Updates `ready` and `quietUntil` of the queue.
  */
 export function findDue(
   queue: Queue,
   state: WebhookRow["state"],
-  isUnderWay: (row: DeliveryRow) => boolean,
+  isInFlight: (row: DeliveryRow) => boolean,
   now: number,
 ): DeliveryRow[] {
-  const lanes = new Set<string>();
-  const fresh: DeliveryRow[] = [];
-  const again: DeliveryRow[] = [];
+  const seen = new Set<string>();
+  const unsent: DeliveryRow[] = [];
+  const retries: DeliveryRow[] = [];
   queue.quietUntil = Number.POSITIVE_INFINITY;
   for (const row of queue.rows.values()) {
-    const lane = laneOf(row);
-    if (lanes.has(lane)) continue;
-    lanes.add(lane);
-    if (isUnderWay(row) || (state === "Failed" && row.is_resend === 0)) continue;
+    const key = orderKey(row);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (isInFlight(row) || (state === "Failed" && row.is_resend === 0)) continue;
     if (isAhead(row.due ?? 0, now)) queue.quietUntil = Math.min(queue.quietUntil, row.due ?? 0);
-    else (row.attempts === 0 ? fresh : again).push(row);
+    else (row.attempts === 0 ? unsent : retries).push(row);
   }
-  queue.fresh = fresh.length;
+  queue.ready = unsent.length;
   const due: DeliveryRow[] = [];
-  for (let i = 0; i < Math.max(fresh.length, again.length); i++)
-    for (const row of [fresh[i], again[i]]) if (row !== undefined) due.push(row);
+  for (let i = 0; i < Math.max(unsent.length, retries.length); i++)
+    for (const row of [unsent[i], retries[i]]) if (row !== undefined) due.push(row);
   if (due.length > 0) queue.quietUntil = 0;
   return due;
 }
 
-/** Nothing can be sent now, as long as nothing comes. */
+/** Returns whether nothing can be sent now, unless a delivery or a result is added. */
 export const isQuiet = ({ quietUntil }: Queue, now: number): boolean =>
   quietUntil === Number.POSITIVE_INFINITY || isAhead(quietUntil, now);

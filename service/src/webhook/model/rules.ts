@@ -1,4 +1,4 @@
-/** What a webhook may be, and when a delivery is tried again. */
+/** Rules for webhooks: validation of their fields, retry times and limits of deliveries. */
 import type { FieldError } from "@brume/api/errors.ts";
 import { eventTypes } from "@brume/api/event.ts";
 import { webhookLimits } from "@brume/api/webhook.ts";
@@ -9,6 +9,7 @@ export interface WebhookInput {
   readonly Types?: readonly string[];
 }
 
+/** Event type that matches all types. */
 export const everyType = "*";
 
 const isType = (text: string): boolean =>
@@ -16,50 +17,51 @@ const isType = (text: string): boolean =>
     ? eventTypes.some((type) => type.startsWith(text.slice(0, -1)))
     : (eventTypes as readonly string[]).includes(text);
 
-/** Every fault of the fields that a schema does not see; which addresses may be called is looked up elsewhere. */
+/** Returns the errors of the fields that the schema does not check. The sender checks which addresses are allowed. */
 export function checkWebhook({ Url, Types }: WebhookInput): FieldError[] {
-  const faults: FieldError[] = [];
+  const errors: FieldError[] = [];
   if (Url !== undefined) {
     const url = URL.canParse(Url) ? new URL(Url) : null;
     if (url === null || !["http:", "https:"].includes(url.protocol))
-      faults.push(fieldError("/Url", "format_invalid", "Url must be an address that begins with https:// or http://."));
+      errors.push(fieldError("/Url", "format_invalid", "Url must be an address that begins with https:// or http://."));
     else if (url.username !== "" || url.password !== "" || url.hash !== "")
-      faults.push(fieldError("/Url", "format_invalid", "Url must hold no user name, no password and no fragment."));
+      errors.push(fieldError("/Url", "format_invalid", "Url must not contain a user name, a password or a fragment."));
   }
   Types?.forEach((type, index) => {
     if (!isType(type))
-      faults.push(
+      errors.push(
         fieldError(
           `/Types/${index}`,
           "value_not_allowed",
-          `Types must hold names of events such as record.created, or beginnings such as record.*, not ${JSON.stringify(type)}.`,
+          `Types must contain event types such as record.created, or prefixes such as record.*, not ${JSON.stringify(type)}.`,
         ),
       );
   });
-  return faults;
+  return errors;
 }
 
 const firstPause = 5_000;
 const factor = 3;
 const longestPause = 3_600_000;
 
-/** Milliseconds before the next attempt after `attempts` that failed: 5 s, 15 s, 45 s, … up to an hour, each up to a tenth more. */
+/** Returns the ms before the next attempt after `attempts` failures: 5 s, 15 s, 45 s, … up to 1 h, each plus up to 10 %. */
 export function pauseAfter(attempts: number, random: number): number {
   const pause = Math.min(longestPause, firstPause * factor ** Math.min(20, Math.max(0, attempts - 1)));
   return Math.round(pause * (1 + random / 10));
 }
 
-/** Whether a delivery waits for that time. One that lies farther ahead than any pause was stored before the clock was set back. */
+/** Returns whether `due` is in the future. A time later than any pause allows was stored before the clock was set back, and is due. */
 export const isAhead = (due: number, now: number): boolean => due > now && due <= now + 1.1 * longestPause;
 
-/** Attempts that fit into the patience, with some to spare: they bound a delivery also when the clock is set. */
-export const mostAttempts = 60;
+/** More attempts than `webhookLimits.patience` allows: limits a delivery even if the clock is changed. */
+export const maxAttempts = 60;
 
-/** Whether a delivery from then, or an endpoint that has failed since then, is given up. */
+/** Returns whether a delivery created at `since`, or an endpoint that has failed since then, has failed for good. */
 export const isOver = (since: number, now: number): boolean => now - since >= webhookLimits.patience;
 
 /**
- * Rows of one webhook that wait at most, but for a batch: the other events wait in their table. An endpoint that takes some and rejects
- * others has the oldest beyond this given up, so that other resources go on; one that takes nothing loses nothing for a day.
+ * Maximum number of waiting deliveries per webhook, plus one batch; further events wait in the event table. If an endpoint accepts some
+ * deliveries and rejects others, the oldest beyond this number fail, so that other resources continue. An endpoint that accepts none loses
+ * none for a day.
  */
-export const mostWaiting = 1000;
+export const maxWaiting = 1000;

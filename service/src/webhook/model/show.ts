@@ -1,11 +1,11 @@
-/** Webhooks and deliveries as answers show them. */
+/** Converts rows of webhooks and deliveries to their API form. */
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { Delivery, Webhook } from "@brume/api/webhook.ts";
 import type { DeliveryRow, WebhookRow } from "../table.ts";
 
 const dateOf = (ms: number | null): string | null => (ms === null ? null : formatDate(ms));
 
-/** `secret` only in the answer that made it. */
+/** Returns the API form. `secret` is given only in the response to a create request that generated it. */
 export const showWebhook = (row: WebhookRow, secret = ""): Webhook => ({
   ID: row.id,
   Url: row.url,
