@@ -1,6 +1,6 @@
 /**
- * The roof: configuration, database, drivers, service, listen. The only room that names concrete drivers and databases, and the
- * only one that ends the process.
+ * Entry point: reads the configuration, opens the database, starts the drivers, creates the service and listens. It is the only module
+ * that chooses concrete drivers and databases, and the only one that ends the process.
  */
 import { randomBytes } from "node:crypto";
 import { getServers } from "node:dns";
@@ -39,17 +39,17 @@ const { version } = JSON.parse(readFileSync(new URL("../../package.json", import
   version: string;
 };
 
-/** Where the set-up puts the images that it builds. */
+/** Folder of the guest images that the set-up builds. */
 const built = fileURLToPath(new URL("../../.engines/images", import.meta.url));
 
-/** Seconds that requests get to finish after SIGTERM. */
+/** Seconds that running requests and steps get after SIGTERM. */
 const graceSeconds = 10;
 
 async function start(config: Config): Promise<void> {
   const log = createLog(config.logLevel);
-  for (const name of config.unknown) log("warn", `${name} is set, but Brume has no such setting.`);
+  for (const name of config.unknown) log("warn", `${name} is set, but Brume has no setting of this name.`);
   const tls = config.tls && (await readTls(config.tls));
-  await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(blame("BRUME_DATA"));
+  await mkdir(config.dataFolder, { recursive: true, mode: 0o700 }).catch(throwNaming("BRUME_DATA"));
   const kept = config.token === null ? ensureSecretFile(config.dataFolder, "token") : null;
 
   const database = join(config.dataFolder, databaseName);
@@ -66,12 +66,12 @@ async function start(config: Config): Promise<void> {
     rateLimit: config.dns.rateLimit,
     transfer: config.dns.transfer,
     log,
-  }).catch(blame("BRUME_DNS_LISTEN"));
+  }).catch(throwNaming("BRUME_DNS_LISTEN"));
   const { dataFolder, simulate } = config;
   const tag = tagOf(dataFolder);
   const { opened, forwarders } = config.network;
   const { pools, limits } = config.network;
-  const surroundings = {
+  const driverOptions = {
     exec: createExec(),
     tag,
     dataFolder,
@@ -82,32 +82,32 @@ async function start(config: Config): Promise<void> {
     log,
     now: systemClock.now,
   };
-  // Before anything looks at what has these names on the host.
-  if (!simulate) requireNames(surroundings, true);
+  // Claims the names of this data folder before any driver lists objects of these names on the host.
+  if (!simulate) requireNames(driverOptions, true);
   const { backupFolder } = config;
-  if (backupFolder !== null) await access(backupFolder, constants.W_OK).catch(blame("BRUME_BACKUPS"));
+  if (backupFolder !== null) await access(backupFolder, constants.W_OK).catch(throwNaming("BRUME_BACKUPS"));
   const backups = backupFolder === null ? null : { folder: resolve(backupFolder), isBackup: isBackupFolder };
   const choice = chooseMachines({
-    ...surroundings,
+    ...driverOptions,
     built,
     backups,
     isOwn: isOwnFolder,
     diskLimits: config.disk,
     random: Math.random,
   });
-  const [found, chosen] = await Promise.all([startRouter(surroundings), choice]).catch(async (error: unknown) => {
-    // The trials on the host end and clean up, also when the service does not start.
+  const [found, chosen] = await Promise.all([startRouter(driverOptions), choice]).catch(async (error: unknown) => {
+    // The driver's probes on the host end and clean up, also when the service does not start.
     await choice.catch(() => {});
     throw error;
   });
   const { driver } = chosen;
-  // A router of this host sees devices by itself; a simulated one is told.
+  // The Linux router sees new devices by itself. The simulated one is notified.
   if (found.plug !== null) driver.onDevice(found.plug);
   for (const line of [...chosen.lines, ...found.lines]) process.stdout.write(`engines: ${line}\n`);
   const own = Object.values(networkInterfaces()).flatMap((all) => all?.map(({ address }) => address) ?? []);
   const resolvers = resolversFor(getServers(), own, opened);
   if (resolvers.usable.length === 0 && resolvers.closed.length > 0 && forwarders.length === 0)
-    log("warn", "Guests get no name server, because they cannot reach the host's. Set BRUME_GUEST_DNS.", {
+    log("warn", "Guests get no name server: they cannot reach those of the host. Set BRUME_GUEST_DNS.", {
       closed: resolvers.closed,
     });
   const service = createService({
@@ -152,7 +152,7 @@ async function start(config: Config): Promise<void> {
 
   let stoppingSince: number | null = null;
   const stop = (signal: NodeJS.Signals): void => {
-    // Ctrl-C reaches a child of npm twice at once: only a later signal means "now".
+    // Under npm, Ctrl-C sends SIGINT twice at once. Only a signal at least 1 s later exits immediately.
     if (stoppingSince !== null) return Date.now() - stoppingSince < 1000 ? undefined : process.exit(1);
     stoppingSince = Date.now();
     log("info", `${signal}: finishing the running requests.`);
@@ -177,23 +177,23 @@ async function start(config: Config): Promise<void> {
   const dns = (await nameserver.observe()).address;
   const [first] = await listAllDomains.all(store.read, { after: 0, limit: 1 }).catch(unlessStorage([]));
   const url = `${config.tls ? "https" : "http"}://${address}`;
-  const place = tokenInForce
-    ? placeOfToken(config, kept)
+  const hint = tokenInForce
+    ? hintOfToken(config, kept)
     : { line: "token 1 was deleted; use another token", shell: "YOUR-TOKEN" };
-  process.stdout.write(greet(url, place, dns, first?.ascii ?? null));
+  process.stdout.write(startText(url, hint, dns, first?.ascii ?? null));
   log("info", "ready", { address, dns, database: store.kind, pid: process.pid });
 }
 
-/** PostgreSQL for this process alone, and with it the data folder, as with SQLite. */
+/** Opens PostgreSQL exclusively, and locks the data folder as with SQLite. */
 async function openServer({ databaseUrl, dataFolder }: Config, log: Log): Promise<Store> {
   const { openPostgres } = await import("./store/postgres.ts");
   const folder = take(join(dataFolder, databaseName), `data folder ${dataFolder}`);
-  const store = await openPostgres(databaseUrl ?? "", { log, exclusive: true }).catch(blame("BRUME_DATABASE"));
+  const store = await openPostgres(databaseUrl ?? "", { log, exclusive: true }).catch(throwNaming("BRUME_DATABASE"));
   const close = () => store.close().finally(() => folder.close());
   return { ...store, close };
 }
 
-/** A full or damaged disk keeps nobody from reading: the store has said what is wrong. */
+/** Returns `otherwise` for a `StorageError`: with a full or damaged disk the service still starts and serves reads. The store logged it. */
 const unlessStorage =
   <T>(otherwise: T) =>
   (error: unknown): T => {
@@ -201,51 +201,53 @@ const unlessStorage =
     throw error;
   };
 
-/** Says which setting did not work. */
-const blame = (setting: string) => (error: unknown) => {
+/** Throws the error again with the name of its setting in front. */
+const throwNaming = (setting: string) => (error: unknown) => {
   throw new Error(`${setting}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 };
 
-/** A block without host bits. */
+/** Parses an address block. Throws with the name of the setting. */
 const parsePool = (setting: string) => (text: string) => {
   try {
     return parseAddresses(text);
   } catch (error) {
-    return blame(setting)(error);
+    return throwNaming(setting)(error);
   }
 };
 
-/** Both files, tried before anything else begins. */
+/** Reads both PEM files and checks that certificate and key match. Throws with the name of the setting. */
 async function readTls(files: NonNullable<Config["tls"]>): Promise<NonNullable<Config["tls"]>> {
-  const certificate = await readFile(files.certificate, "utf8").catch(blame("BRUME_TLS_CERT"));
-  const key = await readFile(files.key, "utf8").catch(blame("BRUME_TLS_KEY"));
+  const certificate = await readFile(files.certificate, "utf8").catch(throwNaming("BRUME_TLS_CERT"));
+  const key = await readFile(files.key, "utf8").catch(throwNaming("BRUME_TLS_KEY"));
   try {
     createSecureContext({ cert: certificate, key });
   } catch (error) {
-    blame("BRUME_TLS_CERT and BRUME_TLS_KEY")(error);
+    throwNaming("BRUME_TLS_CERT and BRUME_TLS_KEY")(error);
   }
   return { certificate, key };
 }
 
-/** Why the API cannot listen, and what to do. */
+/** Describes why the API cannot listen, and what to do. Returns an unknown error as it is. */
 function explain(error: NodeJS.ErrnoException, { host, port }: Config["listen"]): Error {
   const why: Partial<Record<string, string>> = {
     EADDRINUSE: "is in use by another program: stop it (ss -lntp shows it) or choose another address with BRUME_LISTEN",
     EACCES: "needs more privileges: a port below 1024 needs CAP_NET_BIND_SERVICE",
-    EADDRNOTAVAIL: "is no address of this host: choose another with BRUME_LISTEN",
+    EADDRNOTAVAIL: "is not an address of this host: choose another with BRUME_LISTEN",
   };
   const sentence = why[error.code ?? ""];
   return sentence === undefined ? error : new Error(`${host}:${port} ${sentence}.`);
 }
 
-/** Where token 1 is: for people, and as shell text inside double quotes. */
-interface TokenPlace {
+/** How to get token 1. */
+interface TokenHint {
+  /** For people. */
   readonly line: string;
+  /** Shell text for use inside double quotes. */
   readonly shell: string;
 }
 
-/** The token itself is shown once, when it is made, and only on a terminal: a journal or a file is read by others. */
-function placeOfToken({ dataFolder }: Config, kept: KeptSecret | null): TokenPlace {
+/** Shows the token itself only once, when it is created, and only on a terminal: others can read a journal or a file. */
+function hintOfToken({ dataFolder }: Config, kept: KeptSecret | null): TokenHint {
   if (kept === null) return { line: "the value of BRUME_TOKEN", shell: "$BRUME_TOKEN" };
   const path = join(dataFolder, "token");
   const shell = `$(cat ${quoteShell(path)})`;
@@ -254,8 +256,8 @@ function placeOfToken({ dataFolder }: Config, kept: KeptSecret | null): TokenPla
   return { line: `${kept.value}\n         (shown only once; it is in ${path})`, shell };
 }
 
-/** What a person at the terminal needs to go on, with lines that can be pasted. `domain`: one that is served already. */
-function greet(url: string, token: TokenPlace, dns: string, domain: string | null): string {
+/** Returns the text that the start prints: addresses, token, and example commands to paste. `domain`: one that is served already. */
+function startText(url: string, token: TokenHint, dns: string, domain: string | null): string {
   const colon = dns.lastIndexOf(":");
   const server = `@${dns.slice(0, colon).replace(/[[\]]/g, "")} -p ${dns.slice(colon + 1)}`;
   const curl = `curl -sS -w '\\n' -H "Authorization: Bearer ${token.shell}" ${url}`;
@@ -296,13 +298,13 @@ function greet(url: string, token: TokenPlace, dns: string, domain: string | nul
 try {
   await start(loadConfig(process.env));
 } catch (error) {
-  // What we throw on purpose is a sentence for people; anything else is a fault of the program and shows where.
-  const isSentence =
+  // Errors that we throw on purpose are sentences for operators. All others are bugs and need the stack.
+  const isExpected =
     error instanceof ConfigError ||
     error instanceof StorageError ||
     (error instanceof Error && error.constructor === Error);
   const text =
-    isSentence || !(error instanceof Error) ? (error instanceof Error ? error.message : String(error)) : error.stack;
+    isExpected || !(error instanceof Error) ? (error instanceof Error ? error.message : String(error)) : error.stack;
   process.stderr.write(`Brume did not start: ${text}\n`);
   process.exit(1);
 }

@@ -1,6 +1,6 @@
 /**
- * The service over its ports: features, engine and HTTP put together. Tests build it on a fresh database and a free port;
- * everything above the ports is the same as in `main`.
+ * Composition root of the service without its drivers: `createService` connects features, engine and HTTP server. `main.ts` passes
+ * the real drivers and database. Tests pass a new database and simulated drivers, and run the same code.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Location } from "@brume/api/catalog.ts";
@@ -73,50 +73,58 @@ export interface ServiceOptions {
   readonly machines: Machines;
   readonly images: Images;
   readonly consoles: Consoles;
-  /** What the machines are, for people: `host: qemu, tcg`. */
+  /** Description of the machine driver for `/readyz`, such as `host: qemu, tcg`. */
   readonly machineDetail: string;
-  /** What is real here. */
+  /** Whether VMs and routers are real or simulated, as locations show it. */
   readonly engines: Pick<Location["Engines"], "Machine" | "Router">;
-  /** Processors of servers that one core of the host is counted for. */
+  /** vCPUs that may be allocated per core of the host. */
   readonly cpuOvercommit: number;
   readonly networks: Omit<NetworkSettings, "deviceOf">;
-  /** The way to the endpoints of webhooks. Closed with the service. */
+  /** Sends webhook requests. Closed with the service. */
   readonly sender: Sender;
-  /** Names in the automatic NS set. */
+  /** Names of the automatic NS records. */
   readonly dnsNames: readonly string[];
-  /** Servers to ask about the outside; empty: nobody; null: the machine's own. */
+  /** Addresses of resolvers for lookups of foreign zones. Empty: no lookups. Null: the resolvers of the host. */
   readonly resolvers: readonly string[] | null;
-  /** Of the name servers of parents; 53 if absent. */
+  /** Port of the name servers of parent zones. Default 53. */
   readonly parentPort?: number;
-  /** Instead of fetching over the network what a domain has where it is served at present. */
+  /** Replaces the network fetch of a domain's records from its present name servers, for tests. */
   readonly fetchZone?: FetchZone;
-  /** Where the data is, and how many bytes may be free before that is worth a warning; without it the disk is not watched. */
+  /** Data folder, and the free bytes below which the service warns. Without it the disk is not checked. */
   readonly disk?: DiskSettings;
-  /** How much is kept of what grows with use, and milliseconds from one look at it to the next. */
+  /** Retention of tables that grow with use, and milliseconds between two prunings. */
   readonly keep?: { readonly caps?: Partial<Keep>; readonly period?: number };
+  /** Accepts malformed HTTP/1.1 requests of old clients (`insecureHTTPParser` of Node). */
   readonly lenientHttp: boolean;
-  /** PEM texts. */
+  /** PEM texts. Null: HTTP without TLS. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
   readonly limits?: Partial<HttpLimits>;
 }
 
 export interface Service {
-  /** Resolves to `host:port` once everything that was stored is served and requests are answered. */
+  /** Starts the HTTP server, the name server's zones and the engine. Resolves to `host:port` when all stored zones are served. */
   listen(host: string, port: number): Promise<string>;
-  /** Finishes what has begun, for at most `graceMs` milliseconds, and leaves store and name server open. */
+  /**
+   * Stops accepting requests and work. Running requests get `graceMs` milliseconds, then running steps the same. Store, drivers and
+   * name server stay open: the caller closes them.
+   */
   close(graceMs: number): Promise<void>;
 }
 
 const minute = 60_000;
 const prunables = [...auditRows, storedKeys, endedTasks, retiredZones, ...pastClaims, endedDeliveries, retiredRows];
-/** Milliseconds between looks at the name server for `/readyz` and figures, and writes of when tokens were last used. */
-const beat = 5000;
+/** Milliseconds between two health checks, and between two writes of the last use of tokens. */
+const checkPeriod = 5000;
 const sshPort = 22;
-/** Milliseconds that webhooks under way get when the service stops. */
+/** Milliseconds that running webhook requests get when the service stops. */
 const webhookGrace = 2000;
-/** Milliseconds after which a database that says nothing counts as not answering. */
-const mostSilence = 1000;
+/** Milliseconds after which a database that does not respond is reported as failing. */
+const databaseTimeout = 1000;
 
+/**
+ * Builds the service from a database, drivers and settings: all features, the engine with its flows and reconcilers, and the HTTP
+ * server. Nothing listens or runs until `listen` is called.
+ */
 export function createService(options: ServiceOptions): Service {
   const { nameserver, machines, images, consoles, clock, random, sealer, dnsNames, resolvers } = options;
   const log = withoutStorage(options.log);
@@ -128,13 +136,13 @@ export function createService(options: ServiceOptions): Service {
   const pruneTime = createPruneTime(store, clock);
   const authenticator = createAuthenticator(store, clock);
   const zones = createZonePublisher({ store, nameserver, nameServers: dnsNames, log });
-  const figures = dnsMetrics(nameserver);
-  const surroundings = { ...options.networks, deviceOf: (nic: number) => machines.deviceOf(nic) };
+  const metrics = dnsMetrics(nameserver);
+  const networkSettings = { ...options.networks, deviceOf: (nic: number) => machines.deviceOf(nic) };
   const networks = createNetworks({
     ...options,
     store,
     random: options.randomBytes,
-    settings: surroundings,
+    settings: networkSettings,
     ended: (task, wanted) => engine.ended(task, wanted),
   });
   const { locations } = options.networks;
@@ -149,12 +157,12 @@ export function createService(options: ServiceOptions): Service {
     consoles,
     networks,
     random: options.randomBytes,
-    surroundings,
+    surroundings: networkSettings,
     sendsSshBanner: async (network, address) =>
       (await options.router.readBanner(network, address, sshPort))?.startsWith("SSH-") === true,
   });
   const sampler = createSampler({ store, clock, pruneTime, machines: servers.machineStatus, networks: networks.live });
-  addServerMetrics(figures.registry, store, sampler);
+  addServerMetrics(metrics.registry, store, sampler);
   const importing = { store, clock, images };
   const importer = importFlow(importing);
   const tickets = createTickets(clock, options.randomBytes);
@@ -186,48 +194,49 @@ export function createService(options: ServiceOptions): Service {
   };
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
   let state: "starting" | "running" | "stopping" = "starting";
-  let databaseAnswers = true;
-  const diskWatch = createDiskWatch({ ...options.disk, log, registry: figures.registry });
+  let isDatabaseUp = true;
+  const diskWatch = createDiskWatch({ ...options.disk, log, registry: metrics.registry });
   const diskNews = createDiskNews(store);
   let disk: DiskState | null = null;
-  let machineState = { ready: true, detail: "not asked yet" };
+  let machineState = { ready: true, detail: "not checked yet" };
   let orphans = 0;
 
-  /** Asks how those are who are asked by nobody else; the router is watched. */
-  async function look(): Promise<void> {
-    const asked = sql`select 1`.execute(store.read).then(
+  /** Checks database, machine driver, disk and name server, and counts orphans. The router has a status cache of its own. */
+  async function checkHealth(): Promise<void> {
+    const query = sql`select 1`.execute(store.read).then(
       () => true,
       () => false,
     );
-    const patience = new AbortController();
-    const silent = sleep(mostSilence, false, { signal: patience.signal }).catch(() => false);
-    databaseAnswers = (await Promise.race([asked, silent])) && store.trouble() === null;
-    patience.abort();
+    const timer = new AbortController();
+    const timeout = sleep(databaseTimeout, false, { signal: timer.signal }).catch(() => false);
+    isDatabaseUp = (await Promise.race([query, timeout])) && store.unavailable() === null;
+    timer.abort();
     const machine = servers.machineStatus.look().then(
       ({ ready, detail }) => ({ ready, detail }),
-      () => ({ ready: false, detail: "the machines do not answer" }),
+      () => ({ ready: false, detail: "the machine driver does not respond" }),
     );
     disk = await diskWatch.look();
-    await diskNews.tell(disk, clock.now()).catch(store.trouble);
-    await figures.look();
+    // A failed write is tried again at the next check.
+    await diskNews.tell(disk, clock.now()).catch(() => {});
+    await metrics.look();
     machineState = await machine;
     orphans = await countOrphans(store.read).catch(() => orphans);
   }
 
   function readiness(): Readiness {
-    const { ready, detail, address } = figures.last();
+    const { ready, detail, address } = metrics.last();
     const router = networks.live.last();
-    const trouble = zones.loadProblem();
+    const zoneError = zones.loadProblem();
     const checks = [
       {
         Name: "database",
-        Ok: databaseAnswers,
-        Detail: databaseAnswers ? store.kind : (store.trouble() ?? `${store.kind} does not answer`),
+        Ok: isDatabaseUp,
+        Detail: isDatabaseUp ? store.kind : (store.unavailable() ?? `${store.kind} does not respond`),
       },
       {
         Name: "machine",
         Ok: machineState.ready,
-        Detail: `${machineState.ready ? options.machineDetail : machineState.detail}${tellOrphans(orphans)}`,
+        Detail: `${machineState.ready ? options.machineDetail : machineState.detail}${describeOrphans(orphans)}`,
       },
       {
         Name: "disk",
@@ -235,9 +244,9 @@ export function createService(options: ServiceOptions): Service {
         Detail: store.blocked() ?? describeDisk(disk),
       },
       { Name: "router", Ok: router.ready, Detail: router.ready ? options.networks.engines : router.detail },
-      { Name: "nameserver", Ok: ready && trouble === null, Detail: ready ? (trouble ?? address) : detail },
+      { Name: "nameserver", Ok: ready && zoneError === null, Detail: ready ? (zoneError ?? address) : detail },
     ];
-    // With a full disk reads and the name server go on.
+    // With a full disk, reads and the name server still work.
     const isWell = checks.every(({ Name, Ok }) => Ok || Name === "disk");
     const status = state === "running" ? (isWell ? "ready" : "failing") : state;
     return { Status: status, Checks: checks };
@@ -263,7 +272,7 @@ export function createService(options: ServiceOptions): Service {
         engines: { ...options.engines, NameServer: "builtin" },
         ipv6: options.networks.publicPool6 !== null,
         async capacity(db) {
-          // With machines that do not answer nothing is free.
+          // Without a response of the machine driver no capacity is free.
           const status = await servers.machineStatus.look().catch(() => null);
           return capacityOf(
             status?.capacity ?? { cores: 0, memory: 0, disk: 0, diskFree: 0 },
@@ -284,7 +293,7 @@ export function createService(options: ServiceOptions): Service {
     authenticate: authenticator.authenticate,
     audit: auditTable,
     readiness,
-    look,
+    look: checkHealth,
     documents,
     freshness: () => (store.processes === "one" ? store.commits() + zones.revision() : null),
     filterEvent: filterEventForToken,
@@ -294,7 +303,7 @@ export function createService(options: ServiceOptions): Service {
         tasks.map((task) => ({ task })),
         ms,
       ),
-    registry: figures.registry,
+    registry: metrics.registry,
     lenient: options.lenientHttp,
     tls: options.tls,
     ...(options.limits !== undefined && { limits: options.limits }),
@@ -322,27 +331,33 @@ export function createService(options: ServiceOptions): Service {
       await moveKeyTimes(tx, step);
     },
   });
-  const noteUse = (): Promise<void> =>
-    authenticator.flush().catch((error: unknown) => log("error", "The last use of tokens was not written.", { error }));
-  const heart = setInterval(() => {
-    void look();
-    void noteUse();
-  }, beat);
-  heart.unref();
+  const flushTokenUse = (): Promise<void> =>
+    authenticator
+      .flush()
+      .catch((error: unknown) => log("error", "Could not store when tokens were last used.", { error }));
+  const healthTimer = setInterval(() => {
+    void checkHealth();
+    void flushTokenUse();
+  }, checkPeriod);
+  healthTimer.unref();
 
-  /** What a start writes. A full disk keeps nobody from reading and from being answered by DNS: then it is written later. */
-  async function begin(): Promise<void> {
+  /** Writes the rows of a start. With a full disk it tries again later, because reads and DNS must work without it. */
+  async function writeStartRows(): Promise<void> {
     try {
       await syncOperatorImages(store, await images.listOperatorImages(), clock.now());
       await networks.begin();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
-      log("error", "What a start has to write could not be stored; trying again.", { error });
+      log("error", `Could not store operator images and networks at the start; retrying in ${checkPeriod / 1000} s.`, {
+        error,
+      });
       const again = (): void => {
         if (state !== "stopping")
-          begin().catch((fault: unknown) => log("error", "The start is not complete.", { error: fault }));
+          writeStartRows().catch((cause: unknown) =>
+            log("error", "The start could not be completed.", { error: cause }),
+          );
       };
-      setTimeout(again, beat).unref();
+      setTimeout(again, checkPeriod).unref();
     }
   }
 
@@ -350,37 +365,37 @@ export function createService(options: ServiceOptions): Service {
     async listen(host, port) {
       await servers.noteOrphans().catch((error: unknown) => {
         if (error instanceof StorageError) throw error;
-        log("error", "What is on the host was not compared with the database; trying again.", { error });
+        log("error", "Could not search the host for orphans; the next check tries again.", { error });
       });
       const address = await http.listen(host, port);
-      await begin();
+      await writeStartRows();
       await zones.loaded;
-      await look();
+      await checkHealth();
       engine.run();
       state = "running";
       return address;
     },
     async close(graceMs) {
       state = "stopping";
-      clearInterval(heart);
+      clearInterval(healthTimer);
       await http.close(graceMs);
       await webhooks.stop(Math.min(graceMs, webhookGrace));
       await engine.drain(graceMs);
       await sampler
         .flush()
-        .catch((error: unknown) => log("error", "How busy servers were of late was not written.", { error }));
+        .catch((error: unknown) => log("error", "Could not store the latest server metrics.", { error }));
       servers.close();
       zones.close();
       feed.close();
-      await noteUse();
+      await flushTokenUse();
     },
   };
 }
 
-const tellOrphans = (count: number): string =>
-  count === 0 ? "" : `; ${count} on the host that the database does not know: GET /orphan`;
+const describeOrphans = (count: number): string =>
+  count === 0 ? "" : `; ${count} on the host that the database does not contain: GET /orphan`;
 
-/** Makes a text when it is first wanted, and never again. */
+/** Returns a function that calls `make` once and then returns the same text. */
 function once(make: () => string): () => string {
   let text: string | undefined;
   return () => (text ??= make());

@@ -1,4 +1,4 @@
-/** A PostgreSQL that does not answer, or that another service takes: requests fail and say so, and the service heals by itself. */
+/** A PostgreSQL that does not respond, or that another service takes: requests fail and say so, and the service heals by itself. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -49,7 +49,7 @@ async function checkAway(brume: Process): Promise<void> {
   const { Checks } = (await ready.json()) as { Checks: { Name: string; Ok: boolean; Detail: string }[] };
   const database = Checks.find(({ Name }) => Name === "database");
   assert.equal(database?.Ok, false);
-  assert.match(database?.Detail ?? "", /does not answer/);
+  assert.match(database?.Detail ?? "", /does not respond/);
 }
 
 async function untilWell(brume: Process, name: string): Promise<void> {
@@ -73,7 +73,7 @@ test("a PostgreSQL that is paused: requests fail, and all goes on when it does",
       server.resume();
       await untilWell(brume, `round${round}`);
     }
-    const told = brume.log.filter(({ msg }) => msg.includes("does not answer"));
+    const told = brume.log.filter(({ msg }) => msg.includes("does not respond"));
     assert.ok(told.length >= 2 && told.length <= 8, `${told.length} lines for two outages`);
     assert.equal(await brume.end("SIGTERM"), 0);
   } finally {
@@ -168,7 +168,7 @@ test("a lock that is lost is taken again; as long as another has it, nothing is 
       store.write((tx) => insertEvent(tx, 2)),
       StorageError,
     );
-    while (!/Another Brume service has taken the database/.test(store.trouble() ?? "")) await sleep(20);
+    while (!/Another Brume service has taken the database/.test(store.unavailable() ?? "")) await sleep(20);
     await assert.rejects(
       store.write((tx) => insertEvent(tx, 2)),
       /Another Brume service/,

@@ -42,7 +42,7 @@ invariant("many engines share the work, one worker a task", async (store, databa
   const toy = createFixtureFlow(world);
   const stores = [store];
   while (stores.length < 4) stores.push(database.kind === "sqlite" ? store : observeCommits(await database.open()));
-  const engines = stores.map((each) => createFixtureEngine(each, alarm, { flows: [toy], lanes: 8 }));
+  const engines = stores.map((each) => createFixtureEngine(each, alarm, { flows: [toy], concurrency: 8 }));
   const tasks: Task[] = [];
   for (let n = 0; n < 60; n++) tasks.push(await begin(store, toy, n % 20, alarm.now()));
   for (const engine of engines) engine.run();
@@ -72,7 +72,7 @@ invariant(
       name: "toy.narrow",
       subject: "toy",
       period: 1e9,
-      lanes: 2,
+      concurrency: 2,
       async run({ subject }) {
         busy += 1;
         busiest = Math.max(busiest, busy);

@@ -71,7 +71,7 @@ test("step names are frozen", () => {
     "toy.delete": ["NoBoot", "NoDisk", "NoReserve"],
   });
   const step = { name: "Twice" };
-  assert.throws(() => flow({ name: "toy.bad", subject: "toy", steps: [step, step] }), /two steps of one name/);
+  assert.throws(() => flow({ name: "toy.bad", subject: "toy", steps: [step, step] }), /two steps with the same name/);
 });
 
 invariant("what was not committed never starts", async (store) => {

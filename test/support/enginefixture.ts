@@ -83,7 +83,7 @@ export function createMortal(store: Store): MortalStore {
     processes: store.processes,
     alone: store.alone,
     read: store.read,
-    trouble: () => store.trouble(),
+    unavailable: () => store.unavailable(),
     blocked: () => store.blocked(),
     close: () => store.close(),
     async write(work) {
@@ -226,7 +226,7 @@ export interface FixtureEngineOptions {
   readonly flows?: readonly Flow[];
   readonly reconcilers?: readonly Reconciler[];
   readonly log?: Log;
-  readonly lanes?: number;
+  readonly concurrency?: number;
   readonly alone?: boolean;
   /** Seldom where there is no other process, for on the test's clock every look is a round. */
   readonly poll?: number;
@@ -236,7 +236,7 @@ let engines = 0;
 
 /** An engine on a clock of the test's. It does not run yet. */
 export function createFixtureEngine(store: ObservedStore, alarm: Alarm, options: FixtureEngineOptions): Engine {
-  const { flows = [], reconcilers = [], log = () => {}, lanes = 128, alone = false, ...more } = options;
+  const { flows = [], reconcilers = [], log = () => {}, concurrency = 128, alone = false, ...more } = options;
   const seed = ++engines;
   const random = () => (seed % 97) / 97;
   return createEngine({
@@ -247,7 +247,7 @@ export function createFixtureEngine(store: ObservedStore, alarm: Alarm, options:
     random,
     log,
     alarm,
-    lanes,
+    concurrency,
     alone,
     ...more,
   });

@@ -1,15 +1,15 @@
-/** Time that calls back, as a parameter like the clock, so that tests let two minutes pass at once. */
+/** Timers as a parameter, like the clock, so that tests can advance two minutes immediately. */
 import { type Clock, steadyOf } from "../base/clock.ts";
 
 export interface Alarm extends Clock {
-  /** Calls once, at `time` (milliseconds since 1970) or soon after, never inside this call. Returns how to call it off. */
+  /** Calls `call` once, at `time` (milliseconds since 1970) or soon after, never synchronously. Returns a function that cancels it. */
   at(time: number, call: () => void): () => void;
 }
 
-/** Longer timers fire at once in Node. */
+/** Milliseconds of the longest timer of Node; longer ones fire immediately. */
 const longest = 2 ** 31 - 1;
 
-/** Timers of the machine. */
+/** Returns an alarm that uses the timers of Node. */
 export function createAlarm(clock: Clock): Alarm {
   return {
     now: () => clock.now(),

@@ -1,38 +1,39 @@
 /**
- * One try of one step: the only place where foreign code runs under the engine. It is told by a signal to end (time over,
- * canceled, stopping), and when it does not listen it is left behind after a while, for one hanging call must not hold its subject for ever.
+ * One try of one step: the only place where the engine calls code of features. A signal interrupts it (time limit, cancellation, stop).
+ * If it has not ended 5 s later, its result is dropped, because a hanging call must not block its subject for ever.
  */
 import type { Alarm } from "./alarm.ts";
 
-/** How long a step may go on after it was told to end. */
+/** Milliseconds that a step may take to end after its interruption. */
 const grace = 5_000;
 
-/** Why a step was told to end. The reason of its signal. */
+/** Reason of the signal of an interrupted step. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
 }
 
 export interface Attempt<T> {
-  /** Never rejects late: what comes after an interruption's grace is dropped. */
+  /** Rejects at the latest 5 s after an interruption. A result after that is dropped. */
   readonly result: Promise<T>;
+  /** Aborts the signal of the work, with `why` as the message of its reason. */
   interrupt(why: string): void;
 }
 
-/** Runs `work` at once; at `until` (milliseconds since 1970) it is interrupted. */
+/** Runs `work` immediately and interrupts it at `until` (milliseconds since 1970). */
 export function attempt<T>(alarm: Alarm, until: number, work: (signal: AbortSignal) => Promise<T>): Attempt<T> {
   const control = new AbortController();
   const { signal } = control;
-  let callOff = alarm.at(until, () => interrupt("the time for this step is over"));
-  let leave: (reason: unknown) => void = () => {};
+  let cancelTimer = alarm.at(until, () => interrupt("the time for this step is over"));
+  let rejectLate: (reason: unknown) => void = () => {};
   function interrupt(why: string): void {
     if (signal.aborted) return;
-    callOff();
-    callOff = alarm.at(alarm.now() + grace, () => leave(signal.reason));
+    cancelTimer();
+    cancelTimer = alarm.at(alarm.now() + grace, () => rejectLate(signal.reason));
     control.abort(new Interruption(why));
   }
   const result = new Promise<T>((resolve, reject) => {
-    leave = reject;
+    rejectLate = reject;
     work(signal).then(resolve, reject);
   });
-  return { result: result.finally(() => callOff()), interrupt };
+  return { result: result.finally(() => cancelTimer()), interrupt };
 }

@@ -1,7 +1,7 @@
 /**
- * The machine's clock can be set, and then every time that is stored is wrong by as much: what is due in a minute would be due in
- * ten days. The engine compares the clock with one that is never set, and moves what it has stored by the same step. A step that
- * nobody saw, while no service ran, is met at the start: what lies beyond any possible interval is brought back.
+ * Corrects stored times after the host's clock was set: otherwise a task that is due in a minute could be due in ten days. The engine
+ * compares the clock with the monotonic one, and moves stored times by the difference. A step while no service ran is not measurable:
+ * at the start, times beyond any possible interval are moved back.
  */
 import { sql } from "kysely";
 import { type Clock, type ClockStep, dueBefore, steadyOf } from "../base/clock.ts";
@@ -9,10 +9,10 @@ import type { Tx } from "../store/db.ts";
 import type { Flow, Reconciler } from "./flow.ts";
 import type { LiveTask } from "./transition.ts";
 
-/** Milliseconds that count as a step; less is the clock being adjusted. */
+/** Smallest step in milliseconds; smaller differences are normal adjustments of the clock. */
 const leastStep = 1_000;
 
-/** Says by how many milliseconds the clock was set since the last call; 0: it was not. */
+/** Returns a function that returns by how many milliseconds the clock was set since its last call, 0 if it was not. */
 export function createStepMeter(clock: Clock): () => number {
   let offset = clock.now() - steadyOf(clock);
   return () => {
@@ -23,7 +23,7 @@ export function createStepMeter(clock: Clock): () => number {
   };
 }
 
-/** Moves all times at which something is due, is over or has begun. */
+/** Moves the stored times of all tasks that were due after the step. */
 export async function moveTimes(tx: Tx, step: ClockStep): Promise<void> {
   const by = sql<number>`cast(${step.by} as bigint)`;
   const { from, to } = dueBefore(step);
@@ -40,7 +40,7 @@ export async function moveTimes(tx: Tx, step: ClockStep): Promise<void> {
     .execute();
 }
 
-/** The same for a row in the hands of its worker. */
+/** Moves the times of a task that a worker holds, by `step` milliseconds. */
 export function moveLive(live: LiveTask, step: number): LiveTask {
   const { step_until, deadline_at, begun_at } = live.row;
   const move = (time: number | null): number | null => (time === null ? null : time + step);
@@ -53,13 +53,13 @@ export function moveLive(live: LiveTask, step: number): LiveTask {
   return { ...live, row };
 }
 
-/** More than any wait of a flow, or of a reconciler without a period, is meant to be. */
+/** Milliseconds, longer than any wait of a flow, or of a reconciler without a period. */
 const longestWait = 2 * 3_600_000;
 
 const farthest = (reconciler: Reconciler): number =>
   Number.isFinite(reconciler.period) ? Math.max(reconciler.period * 1.1, reconciler.pause.most * 1.25) : longestWait;
 
-/** Brings back what is due later than it can be, and ends that are too far away. */
+/** Moves back due times, deadlines and step limits that are later than their flow or reconciler can set them. */
 export async function bringBack(
   tx: Tx,
   now: number,

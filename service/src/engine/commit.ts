@@ -1,36 +1,36 @@
-/** Makes commits audible inside the process, so that the engine and the event feed start at once instead of polling. */
+/** Notifies listeners of commits inside the process, so that the engine and the event feed start at once instead of polling. */
 import type { Store, Tx } from "../store/db.ts";
 
 export type Topic = "task" | "cancel" | "event";
 
-/** A store whose commits can be listened to. All writers of a process share one. */
+/** A store with notifications of its commits. All writers of a process share one. */
 export interface ObservedStore extends Store {
-  /** Calls after every commit that touched the topic, before the writer itself goes on. Returns how to stop. */
+  /** Calls `listener` after every commit that notified the topic, before the writer continues. Returns a function that unsubscribes. */
   onCommit(topic: Topic, listener: () => void): () => void;
-  /** How many writes this process has committed, but those that were hidden. Raised before the writer itself goes on. */
+  /** Returns how many writes this process has committed, without hidden ones. Raised before the writer continues. */
   commits(): number;
 }
 
-/** On the transaction itself: a WeakMap by transaction would cost the collector more than a statement costs. */
+/** A property of the transaction: a WeakMap by transaction would cost the garbage collector more than a statement costs. */
 const topicsKey = Symbol("topics");
 
-type TestResponse = Tx & { [topicsKey]?: (Topic | "hidden")[] };
+type ObservedTx = Tx & { [topicsKey]?: (Topic | "hidden")[] };
 
-/** Says that this transaction changes something others wait for. Without effect on a store that nobody listens to. */
+/** Notifies listeners of the topic when this transaction commits. No effect on a store without `observeCommits`. */
 export function notifyTopic(tx: Tx, topic: Topic): void {
-  const topics = (tx as TestResponse)[topicsKey];
+  const topics = (tx as ObservedTx)[topicsKey];
   if (topics?.includes(topic) === false) topics.push(topic);
 }
 
-/** Says that no answer shows anything of this transaction: reconcilers note every few seconds that all is well. */
+/** Hides this transaction from `commits()`, because no API response shows its rows: reconcilers store their runs every few seconds. */
 export function skipFreshness(tx: Tx): void {
-  (tx as TestResponse)[topicsKey]?.push("hidden");
+  (tx as ObservedTx)[topicsKey]?.push("hidden");
 }
 
-/** Whether the transaction was said to be hidden. */
-export const isHidden = (tx: Tx): boolean => (tx as TestResponse)[topicsKey]?.includes("hidden") === true;
+/** Returns whether `skipFreshness` was called for the transaction. */
+export const isHidden = (tx: Tx): boolean => (tx as ObservedTx)[topicsKey]?.includes("hidden") === true;
 
-/** Listeners must not throw. */
+/** Wraps a store so that its commits notify listeners. Listeners must not throw. */
 export function observeCommits(store: Store): ObservedStore {
   const listeners: Record<Topic, Set<() => void>> = { task: new Set(), cancel: new Set(), event: new Set() };
   let commits = 0;
@@ -40,14 +40,14 @@ export function observeCommits(store: Store): ObservedStore {
     processes: store.processes,
     alone: store.alone,
     read: store.read,
-    trouble: () => store.trouble(),
+    unavailable: () => store.unavailable(),
     blocked: () => store.blocked(),
     close: () => store.close(),
     write(work) {
       let topics: (Topic | "hidden")[] = [];
       const written = store.write((tx) => {
         topics = [];
-        (tx as TestResponse)[topicsKey] = topics;
+        (tx as ObservedTx)[topicsKey] = topics;
         return work(tx);
       });
       return written.then((result) => {

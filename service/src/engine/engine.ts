@@ -1,7 +1,7 @@
 /**
- * The loop that works on whatever takes time. It claims rows that are due, runs each in its worker, keeps their leases,
- * and sleeps until the next one comes due. Commits of this process wake it at once; those of others, which share a
- * PostgreSQL, are found by looking now and then. Any number of engines may share a database: each row has one worker.
+ * The loop that runs flows and reconcilers. It claims due task rows, runs each in a worker, renews their leases, and sleeps until the
+ * next row is due. Commits of this process wake it immediately; those of other processes on the same PostgreSQL are found by polling.
+ * Any number of engines may share a database: each row has one worker.
  */
 
 import type { Clock, ClockStep } from "../base/clock.ts";
@@ -20,7 +20,7 @@ import { requestReconcile } from "./task.ts";
 import type { Row } from "./view.ts";
 import { createWaiters } from "./waiters.ts";
 
-/** Milliseconds before the next look after the database failed. */
+/** Milliseconds before the next pass after the database failed. */
 const retryAfter = 1_000;
 
 export interface EngineOptions {
@@ -28,62 +28,62 @@ export interface EngineOptions {
   readonly flows: readonly Flow[];
   readonly reconcilers: readonly Reconciler[];
   readonly clock: Clock;
-  /** In [0, 1). Spreads pauses and names leases. */
+  /** In [0, 1). Varies pauses and creates lease names. */
   readonly random: () => number;
   readonly log: Log;
-  /** Rows worked on at the same time. */
-  readonly lanes?: number;
-  /**
-   * No other engine can be alive on this database, as with SQLite and one service: what a dead one held is taken over at once
-   * instead of at the end of its lease.
-   */
+  /** Rows worked on at the same time. Default 128. */
+  readonly concurrency?: number;
+  /** No other engine uses this database. Rows of a dead engine are then taken over at the start instead of at the end of their leases. */
   readonly alone?: boolean;
-  /** Moves times of others, in the transaction in which the engine moves its own. */
+  /** Moves the times of features after the clock was set, in the same transaction as those of the engine. */
   readonly onClockSet?: (tx: Tx, step: ClockStep) => Promise<void>;
-  /** Milliseconds after which another engine takes over from one that is silent. */
+  /** Milliseconds of a lease: after it, another engine takes over the row. Default 9000. */
   readonly lease?: number;
-  /** Milliseconds between looks for the work of other processes. */
+  /** Milliseconds between polls for the work of other processes. Default 10,000 if this process is the only one, else 1000. */
   readonly poll?: number;
   readonly alarm?: Alarm;
 }
 
 export interface Engine {
-  /** Begins to claim. */
+  /** Starts claiming rows. Throws on the second call. */
   run(): void;
-  /** Looks for work now. Needed only after changes that did not go through `start`, `nudge` or `cancel`. */
+  /** Starts a pass now. Needed only after changes that did not use `start`, `requestReconcile` or `cancel`. */
   wake(): void;
-  /** Claims nothing more and resolves when all steps are over and all leases given back; after `within` milliseconds (10 s) steps are interrupted. */
+  /** Stops claiming. Resolves when all steps have ended and all leases are released. Steps are interrupted after `within` ms (default 10 s). */
   drain(within?: number): Promise<void>;
-  /** Resolves when nothing is being worked on and nothing is due. */
+  /** Resolves when no row is being worked on and none is due. */
   idle(): Promise<void>;
   readonly ended: Ended;
 }
 
+/** Creates an engine for these flows and reconcilers. Throws if two of them have the same name. It starts with `run`. */
 export function createEngine(options: EngineOptions): Engine {
-  const { store, reconcilers, clock, random, log, lanes = 128, lease = 9_000, alone = false } = options;
+  const { store, reconcilers, clock, random, log, concurrency = 128, lease = 9_000, alone = false } = options;
   const { poll = store.processes === "one" ? 10_000 : 1_000, alarm = createAlarm(clock) } = options;
   const flows = new Map(options.flows.map((flow) => [flow.name, flow]));
   const reconcilerOf = new Map(reconcilers.map((reconciler) => [reconciler.name, reconciler]));
   const names = [...new Set([...flows.keys(), ...reconcilerOf.keys()])];
   if (names.length < options.flows.length + reconcilers.length)
-    throw new Error("two flows or reconcilers share a name");
-  const narrow = new Map(reconcilers.filter((each) => each.lanes < lanes).map((each) => [each.name, each.lanes]));
-  const wide = names.filter((name) => !narrow.has(name));
+    throw new Error("two flows or reconcilers have the same name");
+  const limits = new Map(
+    reconcilers.filter((each) => each.concurrency < concurrency).map((each) => [each.name, each.concurrency]),
+  );
+  const unlimited = names.filter((name) => !limits.has(name));
 
   const self = Math.floor(random() * 2 ** 48).toString(36);
   const waiters = createWaiters(store.read, alarm, poll, log);
   const held = new Set<HeldLease>();
   let claims = 0;
   let state: "new" | "running" | "stopping" = "new";
-  let began = false;
+  let hasBegun = false;
   let passing = false;
   let again = false;
-  let quiet: (() => void)[] = [];
-  let callOffPass = () => {};
-  let callOffCare = () => {};
-  let forgetCommits = () => {};
+  let idlers: (() => void)[] = [];
+  let cancelPass = () => {};
+  let cancelRenewal = () => {};
+  let unsubscribe = () => {};
   const stepOf = createStepMeter(alarm);
-  /** Of the clock, that were seen and are not stored yet. */
+  /** Steps of the clock that are detected and not stored yet. */
   const steps: ClockStep[] = [];
   let moving: Promise<void> | null = null;
   const context: RunContext = { store, alarm, random, log, lease, flows, stopping: () => state === "stopping" };
@@ -92,36 +92,36 @@ export function createEngine(options: EngineOptions): Engine {
     again = true;
     if (passing || state !== "running") return;
     passing = true;
-    // One pass finds whatever else is committed in this turn.
+    // One pass finds all commits of this turn of the event loop.
     setImmediate(() => void pass());
   }
 
   async function pass(): Promise<void> {
-    callOffPass();
+    cancelPass();
     let next: number;
     try {
-      if (!began) await begin();
+      if (!hasBegun) await begin();
       next = await takeAll();
     } catch (error) {
-      log("error", "the engine cannot take its work, and tries again", { error });
+      log("error", `The engine could not claim tasks; retrying in ${retryAfter / 1000} s.`, { error });
       next = alarm.now() + retryAfter;
-      // Whatever is waiting waits until then, or this would turn in circles.
+      // Otherwise `wake` below would retry without a pause.
       again = false;
     }
     passing = false;
     if (state === "running") {
-      callOffPass = alarm.at(next, wake);
+      cancelPass = alarm.at(next, wake);
       if (again) wake();
     }
     settle();
   }
 
-  /** Moves what is stored when the clock was set. Several engines on a database would do it several times. */
+  /** Moves stored times when the clock was set. Only with `alone`: several engines on a database would each do it. */
   function followClock(): Promise<void> {
     const by = stepOf();
     if (by !== 0) {
-      log("warn", `The clock of this machine was set ${by < 0 ? "back" : "forward"} by ${Math.abs(by) / 1000} s.`);
-      for (const each of held) if (!each.lost) void keep(each);
+      log("warn", `The clock of the host was set ${by < 0 ? "back" : "forward"} by ${Math.abs(by) / 1000} s.`);
+      for (const each of held) if (!each.lost) void renewHeld(each);
       if (alone) steps.push({ by, now: alarm.now() });
     }
     if (steps.length > 0) moving ??= move().finally(() => (moving = null));
@@ -139,43 +139,43 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
-  /** Takes what is due, as far as lanes are free, and gives the time to look again. */
+  /** Claims due rows within the limits of concurrency. Returns the time of the next pass, in milliseconds since 1970. */
   async function takeAll(): Promise<number> {
     let next = alarm.now() + poll;
     do {
       again = false;
       await followClock();
-      // A worker that is done looks again.
-      const open = names.filter((name) => room(name) > 0);
+      // Without capacity, the next worker that ends starts a pass.
+      const open = names.filter((name) => capacity(name) > 0);
       if (open.length === 0) break;
       const due = await nextDue(store.read, open);
       if (due === undefined || due.due_at > alarm.now()) next = Math.min(next, due?.due_at ?? Infinity);
       else if ((await take(due.name)) > 0) again = true;
-      // Due, and not to be had: another engine is just taking it.
+      // Due, but another engine is claiming it.
       else next = Math.min(next, alarm.now() + 20);
     } while (again && state === "running");
     return next;
   }
 
-  /** How many rows of the name may be taken. */
-  function room(name: string): number {
-    const own = narrow.get(name) ?? lanes;
-    const taken = own < lanes ? [...held].filter((each) => each.name === name).length : 0;
-    return Math.min(lanes - held.size, own - taken);
+  /** Returns how many more rows of this name may be claimed. */
+  function capacity(name: string): number {
+    const own = limits.get(name) ?? concurrency;
+    const taken = own < concurrency ? [...held].filter((each) => each.name === name).length : 0;
+    return Math.min(concurrency - held.size, own - taken);
   }
 
-  /** Takes rows of the name and of those that share its lanes. */
+  /** Claims due rows of the name, or of all names without a limit of their own if it has none. Returns their number. */
   async function take(name: string): Promise<number> {
     const now = alarm.now();
-    const alike = narrow.has(name) ? [name] : wide;
-    const claimed = { names: alike, limit: room(name), lease: `${self}-${++claims}`, now, until: now + lease };
+    const alike = limits.has(name) ? [name] : unlimited;
+    const claimed = { names: alike, limit: capacity(name), lease: `${self}-${++claims}`, now, until: now + lease };
     const rows = await claim(store, claimed);
     for (const row of rows) void work(row, claimed.lease, claimed.until);
     return rows.length;
   }
 
   async function work(row: Row, name: string, until: number): Promise<void> {
-    const mine: HeldLease = {
+    const own: HeldLease = {
       id: row.id,
       name: row.name,
       lease: name,
@@ -184,13 +184,13 @@ export function createEngine(options: EngineOptions): Engine {
       cancel: row.cancel,
       current: null,
     };
-    if (held.size === 0) care();
-    held.add(mine);
+    if (held.size === 0) planRenewal();
+    held.add(own);
     const flow = flows.get(row.name);
     const reconciler = reconcilerOf.get(row.name);
-    if (flow !== undefined && (await runFlow(context, flow, row, mine))) waiters.tell(row.id, Infinity);
-    if (reconciler !== undefined) waiters.tell(row.id, (await runReconciler(context, reconciler, row, mine)) ?? 0);
-    held.delete(mine);
+    if (flow !== undefined && (await runFlow(context, flow, row, own))) waiters.notify(row.id, Infinity);
+    if (reconciler !== undefined) waiters.notify(row.id, (await runReconciler(context, reconciler, row, own)) ?? 0);
+    held.delete(own);
     wake();
     settle();
   }
@@ -204,28 +204,31 @@ export function createEngine(options: EngineOptions): Engine {
         for (const reconciler of single) await requestReconcile(tx, reconciler, 0);
       });
     }
-    began = true;
+    hasBegun = true;
   }
 
-  /** Renews leases long before they end, as long as anything is held. */
-  function care(): void {
-    callOffCare();
-    callOffCare = alarm.at(alarm.now() + lease / 3, () => {
-      followClock().catch((error: unknown) => log("warn", "times are moved later", { error }));
+  /** Renews leases after a third of their time, while rows are held. */
+  function planRenewal(): void {
+    cancelRenewal();
+    cancelRenewal = alarm.at(alarm.now() + lease / 3, () => {
+      followClock().catch((error: unknown) =>
+        log("warn", "Could not move stored times after a step of the clock; the next pass tries again.", { error }),
+      );
       const soon = alarm.now() + (lease * 2) / 3;
-      for (const each of held) if (each.until <= soon && !each.lost) void keep(each);
-      if (held.size > 0) care();
+      for (const each of held) if (each.until <= soon && !each.lost) void renewHeld(each);
+      if (held.size > 0) planRenewal();
     });
   }
 
-  async function keep(each: HeldLease): Promise<void> {
+  async function renewHeld(each: HeldLease): Promise<void> {
     const until = alarm.now() + lease;
     try {
-      // One row a transaction: several would be locked in an order of their own.
+      // One row per transaction: several locks in arbitrary order could deadlock.
       noteCancel(each, await store.write((tx) => renew(tx, each.id, each.lease, until)));
       each.until = until;
     } catch (error) {
-      if (!(error instanceof LostLease)) return log("warn", "a lease was not renewed", { task: each.id, error });
+      if (!(error instanceof LostLease))
+        return log("warn", `Could not renew the lease of task ${each.id}.`, { task: each.id, error });
       each.lost = true;
       each.current?.interrupt("another engine has taken over");
     }
@@ -237,40 +240,40 @@ export function createEngine(options: EngineOptions): Engine {
     each.current?.interrupt("canceled");
   }
 
-  async function seeCancels(): Promise<void> {
+  async function readCancels(): Promise<void> {
     const ids = [...held].map((each) => each.id);
     try {
-      const asked = await findCancels(store.read, ids);
-      for (const each of held) noteCancel(each, asked.get(each.id) ?? null);
-      await waiters.look();
+      const reasons = await findCancels(store.read, ids);
+      for (const each of held) noteCancel(each, reasons.get(each.id) ?? null);
+      await waiters.poll();
     } catch (error) {
-      log("warn", "cancellations are seen later", { error });
+      log("warn", "Could not read cancellations; the next renewal of a lease returns them.", { error });
     }
     wake();
   }
 
   function settle(): void {
     if (held.size > 0 || passing || (again && state === "running")) return;
-    const told = quiet;
-    quiet = [];
-    for (const tell of told) tell();
+    const resolved = idlers;
+    idlers = [];
+    for (const resolve of resolved) resolve();
   }
 
-  /** After another pass, so that what was committed before is seen. */
+  /** Starts a pass first, so that earlier commits are seen. */
   const idle = () =>
     new Promise<void>((resolve) => {
-      quiet.push(resolve);
+      idlers.push(resolve);
       wake();
       settle();
     });
 
   return {
     run() {
-      if (state !== "new") throw new Error("an engine runs once");
+      if (state !== "new") throw new Error("the engine is already running: `run` may be called once");
       state = "running";
       const task = store.onCommit("task", wake);
-      const cancel = store.onCommit("cancel", () => void seeCancels());
-      forgetCommits = () => {
+      const cancel = store.onCommit("cancel", () => void readCancels());
+      unsubscribe = () => {
         task();
         cancel();
       };
@@ -281,14 +284,14 @@ export function createEngine(options: EngineOptions): Engine {
       const before = state;
       state = "stopping";
       if (before === "new") return;
-      forgetCommits();
-      callOffPass();
-      const callOff = alarm.at(alarm.now() + within, () => {
+      unsubscribe();
+      cancelPass();
+      const cancelTimer = alarm.at(alarm.now() + within, () => {
         for (const each of held) each.current?.interrupt("the service stops");
       });
       await idle();
-      callOff();
-      callOffCare();
+      cancelTimer();
+      cancelRenewal();
       waiters.release();
     },
     idle,

@@ -1,6 +1,6 @@
 /**
- * What happened, as rows: events are stored in the transaction of the change they tell of, and read in the order of their
- * ids by lists and streams. The order is a promise: whoever has seen an id never finds a smaller one later. That is what a journal is.
+ * The event table. Events are stored in the transaction of the change that they report. Lists and streams read them in the order of
+ * their ids. A reader that has seen an id never finds a smaller one later: the table is a journal (`store/journal.ts`).
  */
 
 import type { Expression, ExpressionBuilder, Selectable, SqlBool } from "kysely";
@@ -18,21 +18,27 @@ import type { Reconciler } from "./flow.ts";
 import { defineReconciler } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
 
+/** A row of the table `event`. */
 export type EventRow = Selectable<EventTable>;
 
+/** An event to append. */
 export interface NewEvent {
   /** Such as `server.created`. */
   readonly type: string;
   /** Milliseconds since 1970. */
   readonly date: number;
   readonly project: number;
+  /** Kind of the object, such as `server`. */
   readonly resource: string;
+  /** Id of the object. */
   readonly id: number;
+  /** Id of the object that contains it, such as the domain of a record. */
   readonly parent?: number | null;
-  /** Who caused it; nothing if the service itself. */
+  /** Id of the token that caused it; null for the service itself. */
   readonly token?: number | null;
+  /** Id of the request that caused it. */
   readonly request?: string | null;
-  /** JSON of the object as GET shows it, secrets empty; null after deletion. */
+  /** JSON of the object as GET returns it, with empty secrets; null after deletion. */
   readonly data: string | null;
 }
 
@@ -48,7 +54,7 @@ const put = journal("event", [
   "data",
 ]);
 
-/** Stores events with the transaction, in the order given. They are written at its end. */
+/** Appends events to the journal, in this order. They are written at the end of the transaction. */
 export function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return Promise.resolve();
   notifyTopic(tx, "event");
@@ -67,84 +73,90 @@ export function append(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   return Promise.resolve();
 }
 
-/** What somebody wants to see and may see; all of it must fit. A field that is absent lets everything pass. */
+/** Which events a client requests and may read. All conditions must match; an absent field matches every event. */
 export interface EventFilter {
   readonly project: number;
-  /** Names, or beginnings of names with `*` at the end (`server.*`). */
+  /** Types, or prefixes that end with `*` (`server.*`). */
   readonly types?: readonly string[];
   readonly resources?: readonly { readonly resource: string; readonly id: number }[];
-  /** Kinds of resource that may be read. */
+  /** Kinds of resource that the client may read. */
   readonly kinds?: readonly string[];
-  /** This domain and its records only. */
+  /** Only this domain and its records. */
   readonly domain?: number;
 }
 
+/** Read access to the events, and notification of new ones. */
 export interface Feed {
   /**
-   * Events with ids above `after`, oldest first. A stream that got fewer than `limit` may go on after what `newest` said *before*
-   * this call, and so never looks at the same events twice.
+   * Returns up to `limit` events with ids above `after`, oldest first. If it returns fewer than `limit`, a stream may continue after
+   * the id that `newest` returned *before* this call, so that it never reads an event twice.
    */
   after(filter: EventFilter, after: number, limit: number): Promise<EventRow[]>;
-  /** Id of the oldest event kept, 0 if there was none yet: with `after` below it by more than one, some are no longer kept. */
+  /** Returns the id of the oldest stored event, 0 if there was none yet. If `after` + 1 is below it, events in between were pruned. */
   oldest(): Promise<number>;
-  /** Id of the newest event, 0 if there was none yet. */
+  /** Returns the id of the newest event, 0 if there was none yet. */
   newest(): Promise<number>;
-  /** Calls soon after commits that appended, once for several. Returns how to stop. */
+  /** Calls `listener` soon after commits with events, once for several commits. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void;
-  /** Deletes what is older than 30 days or beyond a million, but for what is still wanted, and resolves to how many those were. */
+  /** Deletes events that are too old or too many, except those in `taken`. Returns their number. `now`: milliseconds since 1970. */
   prune(now: number): Promise<number>;
-  /** Ends listening and looking. */
+  /** Removes all listeners and stops polling. */
   close(): void;
 }
 
+/** Options of `createFeed`. */
 export interface FeedOptions {
   readonly store: ObservedStore;
   readonly clock: Clock;
   readonly log: Log;
   readonly alarm?: Alarm;
-  /** Milliseconds between looks for events of other processes while anybody listens. SQLite has no other processes. */
+  /** Milliseconds between polls for events of other processes, while there are listeners. Default 1000; no polls with SQLite. */
   readonly poll?: number;
-  /** Kept at least so many milliseconds and at most so many events. */
+  /** Milliseconds after which an event is deleted. Default 30 days. */
   readonly age?: number;
+  /** Most events that are kept. Default 1,000,000. */
   readonly count?: number;
-  /** Events with higher ids are still wanted, and kept up to twice that many; null: none is. */
+  /** Returns the id above which events are still to be delivered; these are kept, up to twice `count`. Null: none. */
   readonly taken?: () => Promise<number | null>;
 }
 
 const day = 24 * 3600 * 1000;
 
-/** Rows deleted in one transaction, so that other writers get their turn. */
+/** Rows deleted in one transaction, so that other writers can run in between. */
 const pruned = 500;
 
+/** Creates the feed of a store. It notifies listeners after commits of this process, and polls for those of other processes. */
 export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...options }: FeedOptions): Feed {
   const { poll = store.processes === "one" ? null : 1_000, age = 30 * day, count = 1_000_000, taken } = options;
   const listeners = new Set<() => void>();
-  let told = false;
+  let isPlanned = false;
   let last = 0;
-  let callOff: (() => void) | null = null;
+  let cancelTimer: (() => void) | null = null;
 
-  function tell(): void {
-    if (told || listeners.size === 0) return;
-    told = true;
+  function notify(): void {
+    if (isPlanned || listeners.size === 0) return;
+    isPlanned = true;
     setImmediate(() => {
-      told = false;
+      isPlanned = false;
       for (const listener of listeners) listener();
     });
   }
 
   function watch(): void {
-    if (poll === null || callOff !== null) return;
-    callOff = alarm.at(alarm.now() + poll, () => {
-      callOff = null;
+    if (poll === null || cancelTimer !== null) return;
+    cancelTimer = alarm.at(alarm.now() + poll, () => {
+      cancelTimer = null;
       if (listeners.size === 0) return;
-      look().catch((error: unknown) => log("warn", "events of other processes are seen later", { error }));
+      pollOnce().catch((error: unknown) =>
+        log("warn", "Could not poll for events of other processes; the next poll tries again.", { error }),
+      );
       watch();
     });
   }
 
-  async function look(): Promise<void> {
+  async function pollOnce(): Promise<void> {
     const found = await newest();
-    if (found > last) tell();
+    if (found > last) notify();
     last = found;
   }
 
@@ -156,7 +168,7 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
     const end = await newest();
     const wanted = Math.max((await taken?.()) ?? end, end - 2 * count);
     const oldest = await store.read.selectFrom("event").select(["id", "date"]).orderBy("id").limit(pruned).execute();
-    // The newest one stays always: it tells which ids there have been.
+    // The newest event is never deleted: `newest` needs its id.
     const kept = oldest.findIndex(
       (row) => row.id === end || row.id > wanted || (row.date >= now - age && row.id > end - count),
     );
@@ -167,7 +179,7 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
     return over.length;
   }
 
-  const stop = store.onCommit("event", tell);
+  const stop = store.onCommit("event", notify);
   return {
     after(filter, after, limit) {
       const query = store.read.selectFrom("event").selectAll().where("id", ">", after);
@@ -196,7 +208,7 @@ export function createFeed({ store, clock, log, alarm = createAlarm(clock), ...o
     },
     close() {
       stop();
-      callOff?.();
+      cancelTimer?.();
       listeners.clear();
     },
   };
@@ -217,10 +229,10 @@ function conditions(row: ExpressionBuilder<Tables, "event">, filter: EventFilter
   return all;
 }
 
-/** Anything else names no event, and some of it no database takes as text. */
+/** Returns whether the text can be a type or prefix. Others match no event, and some of them are not valid text in a database. */
 const isName = (type: string): boolean => /^[a-z.]*\*?$/.test(type);
 
-/** One of the names fits the type of the event; a name may end in `*`. */
+/** Returns the condition that the event's type matches one of the types or prefixes (`server.*`). */
 export const typesFit = (row: ExpressionBuilder<Tables, "event">, types: readonly string[]): Expression<SqlBool> =>
   row.or(types.filter(isName).map((type) => typeFits(row, type)));
 
@@ -230,7 +242,7 @@ function typeFits(row: ExpressionBuilder<Tables, "event">, type: string): Expres
   return sql<SqlBool>`substr(type, 1, ${sql.lit(beginning.length)}) = ${beginning}`;
 }
 
-/** `time`: the one that ages are counted up to. */
+/** Returns the reconciler that prunes events. `time`: time that ages are measured against; `period`: milliseconds between runs. */
 export function eventPruner(feed: Feed, time: Pick<PruneTime, "read">, period: number): Reconciler {
   return defineReconciler({
     name: "event.prune",

@@ -1,7 +1,7 @@
 /**
- * How a worker takes a row, keeps it and writes to it. Taking it moves `due_at` to the end of the lease, so that a row whose
- * worker died comes due by itself; every write names the lease and is nothing when another claim has replaced it. Together:
- * a row has one worker, and one that was stalled for too long is not heard any more.
+ * Leases of task rows: a worker claims a row, renews its lease and writes to the row. A claim moves `due_at` to the end of the lease,
+ * so the row of a dead worker becomes due by itself. Every write names the lease and has no effect if another claim has replaced it.
+ * So a row has one worker, and a worker that was stalled for too long can no longer write.
  */
 import { sql } from "kysely";
 import type { Reader, Store, Tx } from "../store/db.ts";
@@ -10,22 +10,26 @@ import { notifyTopic, skipFreshness } from "./commit.ts";
 import { isIn } from "./task.ts";
 import type { Row } from "./view.ts";
 
-/** The claim was replaced: nothing of the transaction may be stored. */
+/** Thrown when another claim has replaced the lease: the transaction must roll back. */
 export class LostLease extends Error {
   override readonly name = "LostLease";
 }
 
+/** Options of `claim`. */
 export interface Claim {
-  /** Names of flows and reconcilers this program has; other rows are left to other programs. */
+  /** Names of the flows and reconcilers to claim. Rows with other names belong to other releases. */
   readonly names: readonly string[];
+  /** Most rows to claim. */
   readonly limit: number;
-  /** A name never used before. */
+  /** Name of the lease, never used before. */
   readonly lease: string;
+  /** Milliseconds since 1970. */
   readonly now: number;
+  /** End of the lease, in milliseconds since 1970. */
   readonly until: number;
 }
 
-/** Takes up to `limit` rows that are due, those that wait longest first. */
+/** Claims up to `limit` due rows, the longest waiting first, and returns them. */
 export async function claim(store: Store, { names, limit, lease, now, until }: Claim): Promise<Row[]> {
   return store.write(async (tx) => {
     const rows = await tx
@@ -34,7 +38,7 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
         lease,
         due_at: until,
         begun_at: row.fn.coalesce("begun_at", sql<number>`cast(${now} as bigint)`),
-        // What nobody worked on while it was due (the service was down) is not held against the task.
+        // Time in which the row was due without a worker (the service was down) does not count for its limits.
         step_until: row("step_until", "+", row(row.val(now), "-", row.ref("due_at"))),
         deadline_at: row("deadline_at", "+", row(row.val(now), "-", row.ref("due_at"))),
       }))
@@ -46,10 +50,10 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
           .where("due.name", "in", names)
           .orderBy("due.due_at")
           .limit(limit)
-          // Other claimers go around the rows that this one is taking. SQLite has one writer.
+          // Concurrent claims skip the rows that this one is claiming. SQLite has one writer.
           .$if(store.kind === "postgres", (query) => query.forUpdate().skipLocked()),
       )
-      // Said again for the row as it is when its lock is had.
+      // Repeated, because the row may have changed before its lock was acquired.
       .where("due_at", "<=", now)
       .returningAll()
       .execute();
@@ -58,14 +62,14 @@ export async function claim(store: Store, { names, limit, lease, now, until }: C
   });
 }
 
-/** Ends all leases. Only for an engine that has the database for itself: whoever held them is dead. */
+/** Ends all leases. Only for an engine that is alone on the database: all other holders are dead. */
 export async function endLeases(tx: Tx, now: number): Promise<void> {
   const held = tx.updateTable("task").set({ due_at: now, lease: null }).where("lease", "is not", null);
-  // One that has run out is due by itself, and since when is worth knowing.
+  // An expired lease is due already; its `due_at` stays, because `claim` counts from it.
   await held.where("due_at", ">", now).execute();
 }
 
-/** What comes due next and when, undefined if nothing ever does. */
+/** Returns the row that is due next, and when (milliseconds since 1970); undefined if none is. */
 export const nextDue = (db: Reader, names: readonly string[]): Promise<{ name: string; due_at: number } | undefined> =>
   db
     .selectFrom("task")
@@ -86,21 +90,21 @@ const renewLease = prepare<{ id: number; lease: string; until: number }>()((db, 
     .returning("cancel"),
 );
 
-/** Gives back why the task shall end, if somebody asked for it. Throws `LostLease`. */
+/** Renews a lease until a time in milliseconds since 1970. Returns the reason of a requested cancellation, or null. Throws `LostLease`. */
 export async function renew(tx: Tx, id: number, lease: string, until: number): Promise<string | null> {
   const row = await renewLease.first(tx, { id, lease, until });
   if (row === undefined) throw new LostLease();
   return row.cancel;
 }
 
-/** Which of these tasks shall end, and why. */
+/** Returns the reasons of requested cancellations of these tasks, by task id. */
 export async function findCancels(db: Reader, ids: readonly number[]): Promise<Map<number, string | null>> {
   if (ids.length === 0) return new Map();
-  const asked = db.selectFrom("task").select(["id", "cancel"]).where("id", "in", ids).where("cancel", "is not", null);
-  return new Map((await asked.execute()).map((row) => [row.id, row.cancel]));
+  const query = db.selectFrom("task").select(["id", "cancel"]).where("id", "in", ids).where("cancel", "is not", null);
+  return new Map((await query.execute()).map((row) => [row.id, row.cancel]));
 }
 
-/** What a worker may change of its row. */
+/** The columns of its row that a worker may change. */
 export type TaskChange = Pick<
   Row,
   | "state"
@@ -155,8 +159,8 @@ const changeRow = prepare<TaskChange & Held>()((db, p) =>
 );
 
 /**
- * Writes to a row under its lease, which `row` names, and gives back what others have asked meanwhile. With `change.lease`
- * null the row is let go, and is due at `now` at the latest if it was woken since `row.wake` was read. Throws `LostLease`.
+ * Writes to a row under its lease (`row.lease`), and returns the columns that others may have changed. A `change.lease` of null
+ * releases the row; if it was woken since `row.wake` was read, it is due at `now` at the latest. Throws `LostLease`.
  */
 export async function commit(
   tx: Tx,
@@ -164,12 +168,12 @@ export async function commit(
   change: TaskChange,
   now: number,
 ): Promise<Pick<Row, "wake" | "cancel" | "due_at">> {
-  const letsGo = change.lease === null && change.due_at !== null;
-  const woken = letsGo ? Math.min(now, change.due_at ?? now) : change.due_at;
+  const releases = change.lease === null && change.due_at !== null;
+  const woken = releases ? Math.min(now, change.due_at ?? now) : change.due_at;
   const held = row.lease ?? "";
   const stored = await changeRow.first(tx, { ...change, id: row.id, held, seen: row.wake, woken });
   if (stored === undefined) throw new LostLease();
-  if (letsGo) notifyTopic(tx, "task");
+  if (releases) notifyTopic(tx, "task");
   return stored;
 }
 
@@ -177,7 +181,7 @@ const deleteRow = prepare<{ id: number; lease: string; wake: number }>()((db, p)
   db.deleteFrom("task").where("id", "=", p("id")).where("lease", "=", p("lease")).where("wake", "=", p("wake")),
 );
 
-/** Deletes a reconciler's row under its lease. False when the row stays: it was nudged since, or is no longer this worker's. */
+/** Deletes a reconciler's row under its lease. Returns false if the row stays: a new request has come, or the lease is lost. */
 export async function remove(tx: Tx, row: Row): Promise<boolean> {
   return (await deleteRow.run(tx, { id: row.id, lease: row.lease ?? "", wake: row.wake })) > 0;
 }
@@ -194,7 +198,7 @@ const findNext = prepare<{ subject: string; id: number }>()((db, p) =>
     .limit(1),
 );
 
-/** Gives the next waiting flow of the subject its turn. Under the lock of its lane, after the one before has ended. */
+/** Starts the next waiting flow of the subject, and returns its row. The caller holds the `queueLock` and has ended the flow before. */
 export async function promote(tx: Tx, ended: Row, now: number): Promise<Row | undefined> {
   const next = await findNext.first(tx, { subject: ended.subject, id: ended.subject_id });
   if (next === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Deletes what is too old or too much, from the oldest end and in small transactions, so that other writers get their turn. Each feature
- * names its tables that grow with use; the operator sets how much of each is kept.
+ * Deletes rows that are too old or too many, oldest first and in small transactions, so that other writers can run in between. Each
+ * feature names its tables that grow with use; the operator sets the retention of each.
  */
 import { sql } from "kysely";
 import type { Reader, Store } from "../store/db.ts";
@@ -8,7 +8,7 @@ import type { Tables } from "../store/schema.ts";
 import { defineReconciler, type Reconciler } from "./flow.ts";
 import type { PruneTime } from "./prunetime.ts";
 
-/** What is kept: whatever is beyond one of the two goes. */
+/** Retention of a table: a row is deleted if it is older than `days` or beyond the newest `count` rows. */
 export interface Cap {
   readonly days: number;
   readonly count: number;
@@ -16,15 +16,16 @@ export interface Cap {
 
 /** A table, or some of its rows, that grows with use. */
 export interface Prunable<Name extends string = string> {
-  /** In the setting. */
+  /** Name in the setting `BRUME_KEEP`. */
   readonly name: Name;
   readonly table: keyof Tables;
   /** Columns of its primary key. */
   readonly key: readonly string[];
-  /** The column that says how old a row is, in milliseconds unless `unit` says of how many milliseconds. */
+  /** Column with the time of a row since 1970, in units of `unit` milliseconds. */
   readonly date: string;
+  /** Default 1. */
   readonly unit?: number;
-  /** SQL: only such rows. */
+  /** SQL condition of the rows that are pruned. Default: all. */
   readonly where?: string;
 }
 
@@ -40,12 +41,12 @@ export const endedTasks = {
 const day = 86_400_000;
 /** Rows deleted in one transaction. */
 const slice = 500;
-/** Lets requests in between. */
+/** Lets the event loop handle requests. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
-/** Index entries passed over in one read. */
+/** Index entries counted by one query. */
 const counted = 5_000;
 
-/** Resolves to how many rows went. `now`: the time that ages are counted up to. */
+/** Prunes one table and returns the number of deleted rows. `now`: time that ages are measured against, in milliseconds since 1970. */
 export async function prune(
   store: Store,
   prunable: Prunable,
@@ -70,7 +71,7 @@ export async function prune(
   }
   const isOver = (): boolean => signal?.aborted === true;
 
-  // Looking is free; a transaction is not.
+  // A read is cheaper than an empty transaction.
   const old = sql`select 1 from ${rows} where ${some} and ${date} < ${before} limit 1`;
   if ((await old.execute(store.read)).rows.length > 0)
     while (!isOver() && (await remove(slice, sql`and ${date} < ${before}`)) === slice);
@@ -83,7 +84,7 @@ export async function prune(
   return sum;
 }
 
-/** Counts in reads of a few milliseconds from index entries only, and lets requests in between. 0 when it is called off. */
+/** Counts rows from the index, in queries of a few milliseconds with requests in between. Returns 0 if `isOver` becomes true. */
 export async function countRows(
   db: Reader,
   { table, date: column, where = "1 = 1" }: Prunable,
@@ -116,6 +117,7 @@ export interface PruneOptions<Name extends string> {
   readonly period: number;
 }
 
+/** Returns the reconciler that prunes all these tables. */
 export function pruneReconciler<Name extends string>(options: PruneOptions<Name>): Reconciler {
   const { store, time, prunables, caps, period } = options;
   return defineReconciler({

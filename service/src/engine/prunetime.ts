@@ -1,15 +1,16 @@
 /**
- * The time that ages are counted up to. The clock of a machine can jump years ahead, and nothing may be deleted as too old for that:
- * this time never passes the clock, and moves at most twice as fast as time really passes while the service runs. So after an hour
- * of a wrong clock rows are deleted an hour early at most, and after a long rest the service catches up in as long. It is a row,
- * since a restart in the middle of the error must not forget.
+ * The time that the ages of rows are measured against. The host's clock can jump years ahead, and no row may be deleted because of
+ * that. So this time is never later than the clock, and advances at most twice as fast as the monotonic clock while the service runs.
+ * After an hour with a wrong clock, rows are deleted at most one hour early; after a long stop, the service catches up in the same
+ * time. It is stored in a row, because a restart must not lose it.
  */
 import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Store, Tx } from "../store/db.ts";
 
 export interface PruneTime {
-  /** Milliseconds since 1970. */
+  /** Returns the time, in milliseconds since 1970. */
   read(): Promise<number>;
+  /** Stores the time. */
   save(): Promise<void>;
 }
 
@@ -18,6 +19,7 @@ interface Moment {
   readonly steady: number;
 }
 
+/** Creates the time of a store; it continues from the stored row. */
 export function createPruneTime(store: Store, clock: Clock): PruneTime {
   let last: Moment | null = null;
 
@@ -26,7 +28,7 @@ export function createPruneTime(store: Store, clock: Clock): PruneTime {
     const stored = await store.read.selectFrom("prune_time").select("date").where("id", "=", 1).executeTakeFirst();
     const newest = async () =>
       store.read.selectFrom("event").select("date").orderBy("id", "desc").limit(1).executeTakeFirst();
-    // A database from before has no row yet, but the dates of what happened.
+    // A database of an older release has no row yet; its newest event gives a time.
     const date = (stored ?? (await newest()))?.date ?? clock.now();
     return { date: stored === undefined ? Math.min(date, clock.now()) : date, steady };
   }

@@ -1,6 +1,6 @@
 /**
- * One claimed row in the hands of its worker: try the step, write down what came of it under the lease, go on to the next
- * step or let go. Effect first, record second, so that a death between them repeats the effect (an ensure) and never skips it.
+ * The worker of one claimed row: runs a step, stores its result under the lease, then continues with the next step or releases the
+ * lease. The effect comes before the record, so a crash between them repeats the idempotent effect and never skips it.
  */
 
 import type { Log } from "../base/log.ts";
@@ -35,38 +35,44 @@ import {
 import type { Row } from "./view.ts";
 import { viewOf } from "./view.ts";
 
+/** What workers share: database, time, log, settings and flows of the engine. */
 export interface RunContext {
   readonly store: ObservedStore;
   readonly alarm: Alarm;
   /** In [0, 1). */
   readonly random: () => number;
   readonly log: Log;
-  /** Milliseconds. */
+  /** Milliseconds of a lease. */
   readonly lease: number;
+  /** By name. */
   readonly flows: ReadonlyMap<string, Flow>;
+  /** Returns whether the engine is stopping: workers then release their rows. */
   stopping(): boolean;
 }
 
-/** What the loop knows of a row that is being worked on. */
+/** State of a row that this process is working on, shared by the worker and the loop that renews leases. */
 export interface HeldLease {
+  /** Id of the task. */
   readonly id: number;
-  /** Of its flow or reconciler. */
+  /** Name of its flow or reconciler. */
   readonly name: string;
   readonly lease: string;
-  /** End of the lease as stored. */
+  /** End of the lease as stored, in milliseconds since 1970. */
   until: number;
-  /** Somebody else has it now. */
+  /** Another engine has claimed the row. */
   lost: boolean;
-  /** JSON of the reason, as soon as the loop has seen it. */
+  /** JSON of the reason for a cancellation, once the loop has seen it. */
   cancel: string | null;
+  /** The running try. */
   current: Attempt<unknown> | null;
 }
 
-/** Flows' last rows kept per subject. */
-const kept = 1000;
+/** Ended flows kept per subject. */
+const keptTasks = 1000;
+/** Milliseconds between two `changed` events of a flow. */
 const announceEvery = 1000;
 
-/** Runs steps until the task ends (true) or has to wait. Never rejects. */
+/** Runs steps of a flow until the task ends (true) or waits (false). Never rejects. */
 export async function runFlow(context: RunContext, flow: Flow, row: Row, held: HeldLease): Promise<boolean> {
   let live = readLive(row);
   try {
@@ -77,16 +83,20 @@ export async function runFlow(context: RunContext, flow: Flow, row: Row, held: H
       live = await store(context, flow, live, move, held);
     }
   } catch (error) {
-    giveUp(context, live.row, error);
+    logUnstored(context, live.row, error);
   }
   return live.row.end_date !== null;
 }
 
-/** The lease runs out by itself, and then the step is repeated. */
-function giveUp(context: RunContext, row: Row, error: unknown): void {
+/** Logs a result that could not be stored. The step is repeated when the lease has expired. */
+function logUnstored(context: RunContext, row: Row, error: unknown): void {
   if (error instanceof LostLease) return;
   const detail = { task: row.id, name: row.name, step: row.step, error };
-  context.log("error", "a task stays as it is until its lease ends", detail);
+  context.log(
+    "error",
+    `Could not store the result of task ${row.id}; the step is repeated after the lease expires.`,
+    detail,
+  );
 }
 
 async function nextMove(context: RunContext, flow: Flow, live: LiveTask, held: HeldLease): Promise<Transition> {
@@ -121,14 +131,14 @@ async function nextMove(context: RunContext, flow: Flow, live: LiveTask, held: H
 }
 
 /**
- * What a step reports while it works is written under its lease, with an announcement, one write after the other and none after its
- * end. Of several reports in `announceEvery` the last is written.
+ * Stores what a running step passes to `note`, under its lease and with an event. Writes are sequential, at most one per
+ * `announceEvery` (the latest note), and none after `end`.
  */
 function createNotes(context: RunContext, flow: Flow, live: LiveTask, held: HeldLease) {
   let current = live;
   let latest: string | null = null;
   let last = live.row.announced_at;
-  let callOff: (() => void) | null = null;
+  let cancelTimer: (() => void) | null = null;
   let writing: Promise<void> | null = null;
   let isOver = false;
 
@@ -145,16 +155,16 @@ function createNotes(context: RunContext, flow: Flow, live: LiveTask, held: Held
 
   async function send(detail: string): Promise<void> {
     last = context.alarm.now();
-    // If it fails, the next report is written; a lost lease is found by the loop.
+    // After a failed write, the next note is written. The loop detects a lost lease.
     await write(detail, last).catch(() => {});
     writing = null;
     plan();
   }
 
   function plan(): void {
-    if (latest === null || isOver || callOff !== null || writing !== null) return;
-    callOff = context.alarm.at(last + announceEvery, () => {
-      callOff = null;
+    if (latest === null || isOver || cancelTimer !== null || writing !== null) return;
+    cancelTimer = context.alarm.at(last + announceEvery, () => {
+      cancelTimer = null;
       const detail = latest;
       latest = null;
       if (detail !== null && !isOver && !held.lost) writing = send(detail);
@@ -167,10 +177,10 @@ function createNotes(context: RunContext, flow: Flow, live: LiveTask, held: Held
       latest = detail;
       plan();
     },
-    /** Resolves to the row as it was written last. */
+    /** Resolves to the row as last written. */
     async end(): Promise<LiveTask> {
       isOver = true;
-      callOff?.();
+      cancelTimer?.();
       await writing;
       return current;
     },
@@ -185,9 +195,9 @@ function failed(context: RunContext, flow: Flow, live: LiveTask, held: HeldLease
   const { row } = live;
   const now = context.alarm.now();
   if (held.cancel !== null && row.ending === null && !flow.persistent) {
-    const asked = { ...live, row: { ...row, cancel: held.cancel } };
-    const stop = stopReason(flow, asked, now);
-    if (stop !== null) return beginUndo(flow, asked, stop.ending, stop.error, now);
+    const canceled = { ...live, row: { ...row, cancel: held.cancel } };
+    const stop = stopReason(flow, canceled, now);
+    if (stop !== null) return beginUndo(flow, canceled, stop.ending, stop.error, now);
   }
   if (context.stopping()) return releaseLease(live, now);
   const detail = {
@@ -198,7 +208,8 @@ function failed(context: RunContext, flow: Flow, live: LiveTask, held: HeldLease
     tries: row.tries + 1,
     error,
   };
-  context.log("warn", "a step failed", detail);
+  const undo = row.ending === null ? "" : "Undoing ";
+  context.log("warn", `${undo}${row.name} ${row.step} failed (task ${row.id}, try ${row.tries + 1}).`, detail);
   return fail(flow, live, error, now, context.random());
 }
 
@@ -207,7 +218,7 @@ function runOf({ row, input, facts }: LiveTask, signal: AbortSignal): Run {
   return { task, subject, project: project ?? 0, input, facts, attempt: tries + 1, signal };
 }
 
-/** Stores a move and gives the row as it stands then. What a flow's own rows throw counts as a failed try. */
+/** Stores a transition and returns the task as stored. An error of the flow's own writes counts as a failed try. */
 async function store(
   context: RunContext,
   flow: Flow,
@@ -231,45 +242,46 @@ async function storeMove(
   held: HeldLease,
 ): Promise<LiveTask> {
   const now = context.alarm.now();
-  const going = move.live.row.lease !== null;
-  const { live } = going && context.stopping() ? releaseLease(move.live, now) : move;
+  const continues = move.live.row.lease !== null;
+  const { live } = continues && context.stopping() ? releaseLease(move.live, now) : move;
   const until = live.row.lease === null ? live.row.due_at : now + context.lease;
   const isNews = move.ending !== null || (now - live.row.announced_at >= announceEvery && hasNews(live, before.row));
-  const tells = flow.announce !== undefined && isNews;
-  const row = { ...live.row, due_at: until, announced_at: tells ? now : live.row.announced_at };
-  const asked = await context.store.write(async (tx) => {
+  const announces = flow.announce !== undefined && isNews;
+  const row = { ...live.row, due_at: until, announced_at: announces ? now : live.row.announced_at };
+  const saved = await context.store.write(async (tx) => {
     if (move.ending !== null) await lock(tx, queueLock(row.subject, row.subject_id));
     const stored = await commit(tx, before.row, changeOf({ ...live, row }), now);
     const run = runOf(live, new AbortController().signal);
     await move.saves?.save?.(tx, run);
     await move.unsaves?.unsave?.(tx, run);
     if (move.ending !== null) await flow.ended?.(tx, run, move.ending);
-    if (tells) await flow.announce?.(tx, viewOf(row), move.ending === null ? "changed" : "ended");
-    if (move.ending !== null) await passTurn(context, tx, row, now);
+    if (announces) await flow.announce?.(tx, viewOf(row), move.ending === null ? "changed" : "ended");
+    if (move.ending !== null) await startNext(context, tx, row, now);
     return stored;
   });
-  held.until = asked.due_at ?? held.until;
-  if (asked.cancel !== null) held.cancel = asked.cancel;
-  // A step that is not to be begun any more has not begun.
-  const begun_at = asked.cancel === null || row.ending !== null || flow.persistent ? row.begun_at : null;
-  return { ...live, row: { ...row, ...asked, begun_at } };
+  held.until = saved.due_at ?? held.until;
+  if (saved.cancel !== null) held.cancel = saved.cancel;
+  // After a cancellation the next step does not begin, so it must not be undone.
+  const begun_at = saved.cancel === null || row.ending !== null || flow.persistent ? row.begun_at : null;
+  return { ...live, row: { ...row, ...saved, begun_at } };
 }
 
-/** Whether there is more to see than in the row before, or than was told last. Looks of a step that waits mostly bring nothing. */
+/** Returns whether the API view differs from the row before, or from the last event. A step that waits mostly changes nothing. */
 function hasNews({ row, records }: LiveTask, before: Row): boolean {
   const times = records.flatMap(({ start, end }) => [start ?? 0, end ?? 0]);
   const isLater = Math.max(row.begun_at ?? 0, ...times) > row.announced_at;
   return isLater || row.steps !== before.steps || row.error !== before.error;
 }
 
-async function passTurn(context: RunContext, tx: Tx, ended: Row, now: number): Promise<void> {
+/** Starts the next flow in the queue of the subject. */
+async function startNext(context: RunContext, tx: Tx, ended: Row, now: number): Promise<void> {
   const next = await promote(tx, ended, now);
   if (next !== undefined) await context.flows.get(next.name)?.announce?.(tx, viewOf(next), "changed");
-  // Now and then is often enough: lists are cut by their own limit.
-  if (ended.id % 64 === 0) await forget(tx, { kind: ended.subject, id: ended.subject_id }, kept);
+  // One task in 64 is enough: lists have a limit of their own.
+  if (ended.id % 64 === 0) await forget(tx, { kind: ended.subject, id: ended.subject_id }, keptTasks);
 }
 
-/** One run of a reconciler. Never rejects. Resolves to the nudge it has served, null when it went wrong. */
+/** Runs a reconciler once. Resolves to the `wake` counter of the latest request it has served, null if it failed. Never rejects. */
 export async function runReconciler(
   context: RunContext,
   reconciler: Reconciler,
@@ -289,23 +301,23 @@ export async function runReconciler(
     const period = now + reconciler.period * (0.9 + context.random() / 5);
     const due_at = Math.round(Math.min(period, result.at ?? period));
     const done = { ...row, ...free, tries: 0, error: null, served: row.wake, due_at };
-    await context.store.write((tx) => storeKept(tx, row, done, result, now));
+    await context.store.write((tx) => storeRun(tx, row, done, result, now));
     return row.wake;
   } catch (error) {
-    await storeTrouble(context, reconciler, row, held, error);
+    await storeFailure(context, reconciler, row, held, error);
     return null;
   }
 }
 
-/** Rows first: whoever changes them nudges the reconciler afterwards, and two that go the same way do not block each other. */
-async function storeKept(tx: Tx, row: Row, done: Row, result: ReconcileResult, now: number): Promise<void> {
+/** Writes the reconciler's rows before the task row. Handlers lock in the same order (rows, then request), so they cannot deadlock. */
+async function storeRun(tx: Tx, row: Row, done: Row, result: ReconcileResult, now: number): Promise<void> {
   if (result.save === undefined) skipFreshness(tx);
   else await result.save(tx);
   const gone = result.gone === true && (await remove(tx, row));
   if (!gone) await commit(tx, row, done, now);
 }
 
-async function storeTrouble(
+async function storeFailure(
   context: RunContext,
   reconciler: Reconciler,
   row: Row,
@@ -321,11 +333,18 @@ async function storeTrouble(
       await context.store.write((tx) => commit(tx, row, { ...free, due_at: now }, now));
       return;
     }
-    context.log("warn", "a reconciler failed", { task: row.id, name: row.name, subject: row.subject_id, tries, error });
+    const { id: task, name, subject_id: subject } = row;
+    context.log("warn", `Reconciler ${name} of ${row.subject} ${subject} failed (try ${tries}).`, {
+      task,
+      name,
+      subject,
+      tries,
+      error,
+    });
     const due_at = now + pauseAfter(reconciler.pause, tries, context.random());
     const change = { ...free, tries, error: JSON.stringify(errorOf(error, null)), due_at };
     await context.store.write((tx) => commit(tx, row, change, now));
   } catch (second) {
-    giveUp(context, row, second);
+    logUnstored(context, row, second);
   }
 }

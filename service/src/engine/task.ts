@@ -1,6 +1,6 @@
 /**
- * The rows of flows and reconcilers as everybody but the engine sees them: start, nudge, cancel, read. All changes take the
- * caller's transaction, so that a wish, its task and its event are stored together or not at all.
+ * Task rows as features use them: start a flow, request a reconcile, wake, cancel, read. Changes run in the caller's transaction, so
+ * that desired state, task and event are stored atomically.
  */
 
 import type { Expression, ExpressionBuilder, SqlBool } from "kysely";
@@ -16,21 +16,21 @@ import { progressOf, viewOf } from "./view.ts";
 export type { StepRecord, Subject, Task, TaskError } from "./view.ts";
 
 /**
- * Resolves when a flow's task has ended or, with the `wake` of a nudge, a reconciler's run that saw it went well; also when the
- * task does not exist, `signal` aborts or the engine stops. The caller reads what is true then. Made by the engine.
+ * Waits for a task: `Engine.ended`. Resolves when the flow has ended or, with the `wake` of a `ReconcileRequest`, when a run that saw
+ * the request succeeded. Also resolves when the task does not exist, `signal` aborts or the engine stops; the caller then reads the row.
  */
 export type Ended = (
   task: number,
   options?: { readonly wake?: number; readonly signal?: AbortSignal },
 ) => Promise<void>;
 
-/** What to wait for: a flow's task, or the run of a reconciler that a nudge asked for. */
+/** What to wait for: a flow's task, or with `wake` a requested run of a reconciler. */
 export interface Awaiting {
   readonly task: number;
   readonly wake?: number;
 }
 
-/** Resolves when all of these have ended, or `ms` are over. */
+/** Resolves when all of these have ended, at the latest after `ms` milliseconds. */
 export async function endedWithin(ended: Ended, all: readonly Awaiting[], ms: number): Promise<void> {
   if (ms <= 0 || all.length === 0) return;
   const over = new AbortController();
@@ -43,28 +43,31 @@ export async function endedWithin(ended: Ended, all: readonly Awaiting[], ms: nu
   }
 }
 
-/** As a literal in the text: a partial index is only used where the planner can see the value. */
+/** Returns the condition `state = …` with the value as a literal: the planner uses a partial index only for literals. */
 export function isIn(state: Row["state"]): Expression<SqlBool> {
   return sql<SqlBool>`state = ${sql.lit(state)}`;
 }
 
-/** Who may decide about the running flow of a subject, and who is next. */
+/** Returns the key of the lock (`lock` in `store/db.ts`) that serializes changes to the queue of flows of one subject. */
 export function queueLock(subject: string, id: number): string {
   return `task ${subject} ${id}`;
 }
 
+/** Options of `start`. */
 export interface Start<Input, Facts> {
+  /** Id of the object that the flow works on. */
   readonly subject: number;
   readonly project: number;
+  /** JSON value without secrets. */
   readonly input: Input;
   /** Milliseconds since 1970. */
   readonly now: number;
   readonly facts?: Partial<Facts>;
-  /** The steps it needs, if not all. None: it is born `Completed`. */
+  /** Names of the steps to run. Default: all. An empty list creates a task that is already `Completed`. */
   readonly steps?: readonly string[];
-  /** It has its turn before all others that wait. */
+  /** Goes to the head of the subject's queue. */
   readonly urgent?: boolean;
-  /** First steps that this very transaction has done, each with its detail; they are undone like the others. */
+  /** First steps that the caller's transaction has already done: name and detail. They are undone like the others. */
   readonly done?: Readonly<Record<string, string>>;
 }
 
@@ -126,8 +129,8 @@ const insertTask = prepare<NewRow>()((db, p) =>
 );
 
 /**
- * Starts a flow: `InProgress` if nothing else works on the subject, else `Postponed` behind what was started before.
- * To refuse a busy subject or a full queue, ask `queue` first in the same transaction.
+ * Starts a flow: `InProgress` if no other flow of the subject runs, else `Postponed` at the end of its queue. To refuse a busy
+ * subject or a full queue, call `queue` first in the same transaction. Throws if `steps` or `done` do not fit the flow.
  */
 export async function start<Input, Facts>(
   tx: Tx,
@@ -137,7 +140,7 @@ export async function start<Input, Facts>(
   const { subject, project, input, now, facts = {}, done = {} } = options;
   const steps = flow.steps.filter((step) => options.steps === undefined || options.steps.includes(step.name));
   if (options.steps !== undefined && steps.length < options.steps.length) {
-    throw new Error(`${flow.name} does not have all of the steps ${options.steps.join(", ")}`);
+    throw new Error(`flow ${flow.name} does not have all of the steps ${options.steps.join(", ")}`);
   }
   const records = steps.map(({ name }): StepRecord => {
     const detail = done[name];
@@ -146,12 +149,12 @@ export async function start<Input, Facts>(
   });
   const step = steps[Object.keys(done).length];
   if (records.slice(Object.keys(done).length).some((each) => each.state === "Completed")) {
-    throw new Error(`what ${flow.name} has done must be its first steps`);
+    throw new Error(`steps of ${flow.name} that are already done must be its first steps`);
   }
   await lock(tx, queueLock(flow.subject, subject));
   const empty = steps.length === 0;
   const busy = !empty && (await findRunning.first(tx, { subject: flow.subject, id: subject })) !== undefined;
-  // A waiting task's times count from 0 (see the migration).
+  // Times of a waiting task count from 0 (see the migration).
   const from = busy ? 0 : now;
   const row = await insertTask.first(tx, {
     name: flow.name,
@@ -171,7 +174,7 @@ export async function start<Input, Facts>(
     deadline_at: flow.persistent ? null : from + flow.deadline,
     is_urgent: Number(options.urgent ?? false),
   });
-  if (row === undefined) throw new Error("the database gave no row back");
+  if (row === undefined) throw new Error("the database returned no row");
   const task = viewOf(row);
   await flow.announce?.(tx, task, "created");
   if (empty) await flow.announce?.(tx, task, "ended");
@@ -204,7 +207,7 @@ const upsertReconciler = prepare<{ name: string; subject: string; id: number; at
         .where(isIn("Keeping"))
         .doUpdateSet((row) => ({
           wake: row("task.wake", "+", 1),
-          // A row under a lease is left alone: the worker sees the raised counter when it lets go.
+          // A leased row stays as it is: its worker sees the raised counter when it releases the lease.
           due_at: row
             .case()
             .when(row.and([row("task.lease", "is", null), row("task.due_at", ">", row.ref("excluded.due_at"))]))
@@ -216,15 +219,16 @@ const upsertReconciler = prepare<{ name: string; subject: string; id: number; at
     .returning(["id", "wake"]),
 );
 
-/** A nudge to wait for: `engine.ended(task, { wake })`. */
+/** A stored request for a run of a reconciler. `engine.ended(task, { wake })` waits for it. */
 export interface ReconcileRequest {
   readonly task: number;
   readonly wake: number;
 }
 
 /**
- * Asks the reconciler to look at the subject, at once or not before a time (to gather quick changes); the first nudge begins its
- * keeping. A reconciler that runs already runs once more. Several nudges may be answered by one run: a reconciler reads the whole wish.
+ * Requests a run of the reconciler for the subject, immediately or not before a time in milliseconds since 1970 (to gather quick
+ * changes). The first request creates the task row. A reconciler that is running runs once more. One run can serve several requests,
+ * because a reconciler reads the complete desired state.
  */
 export async function requestReconcile(
   tx: Tx,
@@ -234,12 +238,12 @@ export async function requestReconcile(
 ): Promise<ReconcileRequest> {
   const at = options.notBefore ?? 0;
   const row = await upsertReconciler.first(tx, { name: reconciler.name, subject: reconciler.subject, id: subject, at });
-  if (row === undefined) throw new Error("the database gave no row back");
+  if (row === undefined) throw new Error("the database returned no row");
   notifyTopic(tx, "task");
   return { task: row.id, wake: row.wake };
 }
 
-/** Runs the step of a task that waits (`Wait`, or the pause after a failed try) now. One that does not wait is not disturbed. */
+/** Runs the step of a waiting task now (after a `Wait`, or in the pause after a failed try). No effect on a task that does not wait. */
 export async function wake(tx: Tx, task: number, now: number): Promise<void> {
   await tx
     .updateTable("task")
@@ -250,22 +254,23 @@ export async function wake(tx: Tx, task: number, now: number): Promise<void> {
   notifyTopic(tx, "task");
 }
 
-/** A row under a lease is left alone: its worker sees the raised counter when it lets go. */
+/** Leaves `due_at` of a leased row: its worker sees the raised counter when it releases the lease. */
 function dueUnlessHeld(row: ExpressionBuilder<Tables, "task">, now: number): Expression<number | null> {
   const free = row.and([row("lease", "is", null), row("due_at", ">", now)]);
   return row.case().when(free).then(sql<number>`cast(${now} as bigint)`).else(row.ref("due_at")).end();
 }
 
-/** Which of a subject's flows are canceled, if not all. */
+/** Restricts `cancel` to some of the subject's flows. */
 export interface Only {
+  /** Only the task with this id. */
   readonly task?: number;
-  /** The running one goes on. */
+  /** Only waiting flows: the running one continues. */
   readonly waiting?: boolean;
 }
 
 /**
- * Ends what works on a subject: waiting flows at once (they are returned, for the caller to tell of them), the running one
- * at its next step or sooner, when it is undone and then `Canceled`. A persistent flow, and one that is being undone already, goes on.
+ * Cancels the flows of a subject. Waiting flows end immediately and are returned in order, so that the caller can append their events.
+ * The running flow is interrupted, undone and then `Canceled`. A persistent flow, and one that is already being undone, continues.
  */
 export async function cancel(
   tx: Tx,
@@ -295,7 +300,7 @@ export async function cancel(
       .execute();
   notifyTopic(tx, "cancel");
   for (const row of waiting) {
-    // What was done with its start is given back by whoever cancels.
+    // The caller reverts the steps that were done in the transaction of the start.
     const records = JSON.parse(row.steps) as StepRecord[];
     if (!records.some(({ state }) => state === "Completed")) continue;
     row.steps = JSON.stringify(
@@ -306,7 +311,7 @@ export async function cancel(
   return waiting.map(viewOf).sort((one, other) => one.id - other.id);
 }
 
-/** What works on a subject and what waits for it, in order. Inside a transaction it stays so until the commit. */
+/** Returns the running and the waiting flows of a subject, in order. Inside a transaction the queue is locked until the commit. */
 export async function queue(db: Reader | Tx, subject: Subject): Promise<Task[]> {
   if ("isWrite" in db) await lock(db, queueLock(subject.kind, subject.id));
   const rows = await db
@@ -326,12 +331,13 @@ const findTask = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("task").selectAll().where("id", "=", p("id")).where("state", "!=", "Keeping"),
 );
 
+/** Returns a flow's task, or undefined. */
 export async function find(db: Reader, id: number): Promise<Task | undefined> {
   const row = await findTask.first(db, { id });
   return row && viewOf(row);
 }
 
-/** Flows of a subject, newest first. */
+/** Returns up to `limit` flows of a subject, newest first. */
 export async function list(db: Reader, subject: Subject, limit: number): Promise<Task[]> {
   const rows = await db
     .selectFrom("task")
@@ -345,7 +351,7 @@ export async function list(db: Reader, subject: Subject, limit: number): Promise
   return rows.map(viewOf);
 }
 
-/** Deletes what has ended of a subject, but for the newest `keep`. A flow that deletes its subject says 0 in `ended`. */
+/** Deletes the ended flows of a subject except the newest `keep`. A flow that deletes its subject passes 0 in its `ended`. */
 export async function forget(tx: Tx, subject: Subject, keep: number): Promise<void> {
   const oldest = tx
     .selectFrom("task as kept")

@@ -1,6 +1,6 @@
 /**
- * Where a flow goes from what has happened to it: a row and an outcome in, the row's next columns out. Pure, because the
- * laws of the engine (undo in reverse, tries, deadlines, `Progress`) are decided here and nowhere else.
+ * State machine of a flow: takes a task row and the outcome of a step, and returns the next columns of the row. All rules of the
+ * engine are here (reverse undo, tries, deadlines, `Progress`), in pure functions that tests can call directly.
  */
 import { taskErrors } from "@brume/api/work.ts";
 import type { Done, Ending, Flow, Step, Wait } from "./flow.ts";
@@ -9,7 +9,7 @@ import type { TaskChange } from "./lease.ts";
 import type { Row, StepRecord, TaskError } from "./view.ts";
 import { progressOf } from "./view.ts";
 
-/** A claimed row with its JSON read. */
+/** A claimed row with its parsed JSON columns. */
 export interface LiveTask {
   readonly row: Row;
   readonly records: readonly StepRecord[];
@@ -17,16 +17,19 @@ export interface LiveTask {
   readonly input: unknown;
 }
 
+/** Next state of a task, to be stored by its worker. */
 export interface Transition {
-  /** As it will be stored; `row.lease` is null when the worker lets go. */
+  /** The task to store. `row.lease` is null if the worker releases it. */
   readonly live: LiveTask;
-  /** Set when this is the end. */
+  /** Final state, if the task ends. */
   readonly ending: Ending | null;
-  /** The step whose rows belong to this move. */
+  /** The step whose `save` runs in the same transaction. */
   readonly saves?: Step;
+  /** The step whose `unsave` runs in the same transaction. */
   readonly unsaves?: Step;
 }
 
+/** Parses the JSON columns of a row. */
 export function readLive(row: Row): LiveTask {
   const records = JSON.parse(row.steps) as StepRecord[];
   const facts = JSON.parse(row.facts) as LiveTask["facts"];
@@ -34,16 +37,16 @@ export function readLive(row: Row): LiveTask {
   return { row, records, facts, input };
 }
 
-/** The columns of a move that its row's lease holder writes. */
+/** Returns the columns that the worker writes. */
 export function changeOf({ row }: LiveTask): TaskChange {
   return row;
 }
 
-function place(live: LiveTask): number {
+function stepIndex(live: LiveTask): number {
   return live.records.findIndex((each) => each.name === live.row.step);
 }
 
-/** The step that the row is in. Throws when this program does not know it: it was renamed, or is of a newer release. */
+/** Returns the current step of the row. Throws if the flow has no such step: it was renamed, or stored by a newer release. */
 export function stepOf(flow: Flow, live: LiveTask): Step | undefined {
   if (live.row.step === null) return undefined;
   const step = flow.steps.find((each) => each.name === live.row.step);
@@ -66,13 +69,13 @@ function end(live: LiveTask, ending: Ending, now: number): Transition {
   return { live: moved(live, { ...over, begun_at: null, tries: 0 }), ending };
 }
 
-/** The step is done: on to the next one, or to the end. */
+/** Records the step as done and moves to the next one, or to the end. */
 export function advance(flow: Flow, live: LiveTask, done: Done<object> | void, now: number): Transition {
   const { row } = live;
   const saves = stepOf(flow, live);
-  const at = place(live);
+  const at = stepIndex(live);
   const start = row.begun_at ?? now;
-  // What it waited for is over.
+  // An empty detail replaces that of an earlier wait.
   const detail = done?.detail ?? "";
   const records = note(live, at, { state: "Completed", start, end: now, detail });
   const facts = done?.facts === undefined ? live.facts : { ...live.facts, ...done.facts };
@@ -89,18 +92,18 @@ function timed(flow: Flow, live: LiveTask, now: number): LiveTask {
   return moved(live, { step_until: now + (stepOf(flow, live)?.time ?? flow.time) });
 }
 
-/** The step goes on, and says what it is at. */
+/** Sets the `detail` of the running step. */
 export const remark = (live: LiveTask, detail: string): LiveTask =>
-  moved(live, {}, note(live, place(live), { detail }));
+  moved(live, {}, note(live, stepIndex(live), { detail }));
 
-/** The flow has nothing left to do. */
+/** Ends a flow without remaining steps. */
 export function complete(live: LiveTask, now: number): Transition {
   return end(live, "Completed", now);
 }
 
 const exceeded = (detail: string) => new StepError("deadline_exceeded", taskErrors.deadline_exceeded, detail);
 
-/** Why the task must not go on, if so. Undoing and persistent flows always go on. */
+/** Returns why the task must stop (cancellation or deadline), or null. A persistent flow and one that is being undone never stop. */
 export function stopReason(
   flow: Flow,
   live: LiveTask,
@@ -112,14 +115,14 @@ export function stopReason(
     return { ending: "Canceled", error: { ...(JSON.parse(row.cancel) as TaskError), step: row.step } };
   }
   if (row.deadline_at === null || now < row.deadline_at) return null;
-  const detail = `It was not done within ${Math.round(flow.deadline / 1000)} s.`;
+  const detail = `The action did not complete within ${Math.round(flow.deadline / 1000)} s.`;
   const late = errorOf(exceeded(detail), row.step);
   return { ending: "Failed", error: row.error === null ? late : (JSON.parse(row.error) as TaskError) };
 }
 
 /**
- * From here on everything is undone in reverse, beginning with the step it is in, which may be half done; or nothing is, when that
- * step fails and keeps what is there.
+ * Starts undoing all steps in reverse order, from the current one, which may be partially done. If the current step failed and has
+ * `keeps`, the task ends without undoing.
  */
 export function beginUndo(
   flow: Flow,
@@ -128,7 +131,7 @@ export function beginUndo(
   error: TaskError,
   now: number,
 ): Transition {
-  const at = place(live);
+  const at = stepIndex(live);
   const begun = live.row.begun_at !== null && at >= 0;
   const state = ending === "Failed" ? "Failed" : "InProgress";
   const record = { state, start: live.row.begun_at, end: ending === "Failed" ? now : null } as const;
@@ -143,28 +146,31 @@ export function beginUndo(
   return step === null ? end(back, ending, now) : { live: back, ending: null };
 }
 
-/** The step is undone: on to the one before it, or to the end. */
+/** Records the step as undone and moves to the step before it, or to the end. */
 export function undoStep(flow: Flow, live: LiveTask, now: number): Transition {
   const unsaves = stepOf(flow, live);
-  const at = place(live);
+  const at = stepIndex(live);
   const records = live.records[at]?.state === "Failed" ? live.records : note(live, at, { state: "Undone", end: now });
   return stepBack(live, records, now, unsaves);
 }
 
 function stepBack(live: LiveTask, records: readonly StepRecord[], now: number, unsaves: Step | undefined): Transition {
-  const step = records[place(live) - 1]?.name ?? null;
+  const step = records[stepIndex(live) - 1]?.name ?? null;
   const back = moved(live, { step, tries: 0, step_until: now + undoTime }, records);
   const move = step === null ? end(back, live.row.ending ?? "Failed", now) : { live: back, ending: null };
   return unsaves === undefined ? move : { ...move, unsaves };
 }
 
-/** The step could not be undone in time: it says so, and the one before it follows. */
+/** Records that the step could not be undone in time, and moves to the step before it. */
 function abandon(flow: Flow, live: LiveTask, now: number): Transition {
-  const detail = `It could not be undone within ${Math.round(undoTime / 1000)} s.`;
-  return stepBack(live, note(live, place(live), { state: "Failed", end: now, detail }), now, stepOf(flow, live));
+  const detail = `The step could not be undone within ${Math.round(undoTime / 1000)} s.`;
+  return stepBack(live, note(live, stepIndex(live), { state: "Failed", end: now, detail }), now, stepOf(flow, live));
 }
 
-/** The try went wrong: again after a pause, or, when tries or time are used up, back. Undoing has its time, and as many tries as fit. */
+/**
+ * Records a failed try: the step is retried after a pause, or, without tries or time left, undoing begins. Undoing has a time limit
+ * and no limit of tries. `random` is in [0, 1).
+ */
 export function fail(flow: Flow, live: LiveTask, cause: unknown, now: number, random: number): Transition {
   const { row } = live;
   const tries = row.tries + 1;
@@ -180,15 +186,15 @@ export function fail(flow: Flow, live: LiveTask, cause: unknown, now: number, ra
   return { live: moved(live, { ...paused, error: JSON.stringify(error) }), ending: null };
 }
 
-/** The time of the step begins then, and that of the flow ends as much later. */
+/** Starts the step's time at `then`, and moves the deadline of the flow by the same duration. */
 function delayed(flow: Flow, live: LiveTask, then: number): LiveTask {
   const { step_until, deadline_at } = live.row;
   const until = timed(flow, live, then);
-  const gain = (until.row.step_until ?? 0) - (step_until ?? 0);
-  return deadline_at === null ? until : moved(until, { deadline_at: deadline_at + gain });
+  const delay = (until.row.step_until ?? 0) - (step_until ?? 0);
+  return deadline_at === null ? until : moved(until, { deadline_at: deadline_at + delay });
 }
 
-/** Nothing went wrong, but it is too early. A step whose time ends before that is told so at the end of its time. */
+/** Repeats the step after `wait`. If the time of the step is over, it fails with `overdue`. */
 export function postpone(flow: Flow, live: LiveTask, wait: Wait, now: number): Transition {
   const { row } = live;
   const { turn } = wait;
@@ -198,18 +204,18 @@ export function postpone(flow: Flow, live: LiveTask, wait: Wait, now: number): T
     const late = wait.overdue ?? exceeded(wait.detail ?? "");
     return beginUndo(flow, live, "Failed", errorOf(late, row.step), now);
   }
-  const records = wait.detail === undefined ? live.records : note(live, place(live), { detail: wait.detail });
+  const records = wait.detail === undefined ? live.records : note(live, stepIndex(live), { detail: wait.detail });
   const due = Math.min(now + wait.wait, until);
   const later = turn === undefined ? live : delayed(flow, live, due);
   return { live: moved(later, { due_at: due, lease: null }, records), ending: null };
 }
 
-/** Lets go of the row as it is, for somebody else to go on at once. */
+/** Releases the row unchanged and due, so that another worker can continue immediately. */
 export function releaseLease(live: LiveTask, now: number): Transition {
   return { live: moved(live, { due_at: now, lease: null }), ending: null };
 }
 
-/** What the caller is told. Only a `Trouble` speaks the caller's language; anything else is ours to read in the log. */
+/** Returns the error that clients see. Only a `StepError` is shown with its texts; others become `internal` and are only logged. */
 export function errorOf(cause: unknown, step: string | null): TaskError {
   if (cause instanceof StepError) {
     const { code, title, message: detail, log } = cause;

@@ -1,16 +1,19 @@
-/** A flow's row as the API shows it: state, steps, progress, error. */
+/** Converts a task row into the view that the API shows: state, steps, progress, error. */
 import type { WorkCode } from "@brume/api/work.ts";
 import type { Selectable } from "kysely";
 import type { TaskTable } from "../store/schema.ts";
 
+/** A row of the table `task`. */
 export type Row = Selectable<TaskTable>;
 
+/** The object that a task works on. */
 export interface Subject {
+  /** Such as `server`. */
   readonly kind: string;
   readonly id: number;
 }
 
-/** Times are milliseconds since 1970, null until they happen. `detail` is one sentence or empty. */
+/** State of one step. `start` and `end` are milliseconds since 1970, null before. `detail` is one sentence or empty. */
 export interface StepRecord {
   readonly name: string;
   readonly state: "Pending" | "InProgress" | "Completed" | "Failed" | "Undone";
@@ -19,28 +22,28 @@ export interface StepRecord {
   readonly detail: string;
 }
 
-/** A flow's row for its public view. */
+/** Public view of a flow's row. */
 export interface Task {
   readonly id: number;
   readonly name: string;
   readonly subject: Subject;
   readonly project: number;
   readonly state: Exclude<TaskTable["state"], "Keeping">;
-  /** When it was accepted. */
+  /** When it was accepted, in milliseconds since 1970. */
   readonly start: number;
   readonly end: number | null;
   /** 0 to 100, never falls, 100 exactly when `Completed`. */
   readonly progress: number;
   readonly steps: readonly StepRecord[];
-  /** Why it ended so; while it runs, the last trouble. */
+  /** Why it failed or was canceled; while it runs, the error of the last try. */
   readonly error: TaskError | null;
   readonly input: unknown;
   readonly facts: unknown;
-  /** It has failed or was canceled, and what it has done is being undone. */
+  /** It failed or was canceled, and its steps are being undone. */
   readonly undoing: boolean;
 }
 
-/** The records with the step that is being done shown as such; rows note only what is over. */
+/** Returns the step records with the current step as `InProgress`: rows contain only what has ended. */
 export function recordsOf(row: Row): StepRecord[] {
   const records = JSON.parse(row.steps) as StepRecord[];
   const running = row.state === "InProgress" && row.ending === null && row.begun_at !== null;
@@ -48,6 +51,7 @@ export function recordsOf(row: Row): StepRecord[] {
   return records.map((each) => (each.name === row.step ? { ...each, state: "InProgress", start: row.begun_at } : each));
 }
 
+/** Returns the public view of a flow's row. */
 export function viewOf(row: Row): Task {
   return {
     id: row.id,
@@ -66,18 +70,18 @@ export function viewOf(row: Row): Task {
   };
 }
 
-/** Whole percents of the steps that are completed. */
+/** Returns the percentage of completed steps, rounded down. */
 export function progressOf(records: readonly StepRecord[]): number {
   const done = records.filter((each) => each.state === "Completed").length;
   return records.length === 0 ? 100 : Math.floor((100 * done) / records.length);
 }
 
-/** What went wrong, as the API shows it; `step` is null when no step is to blame. */
+/** Error of a task as the API shows it. `step` is null if no step caused it. */
 export interface TaskError {
   readonly code: WorkCode;
   readonly title: string;
   readonly detail: string;
   readonly step: string | null;
-  /** What the thing itself said last. */
+  /** Last output of the failed program. */
   readonly log?: string;
 }

@@ -1,16 +1,17 @@
-/** Those who wait for a task: told by the worker of this process, or found by looking when another process did the work. */
+/** Requests that wait for a task. Workers of this process notify them; work of other processes is found by polling. */
 
 import type { Log } from "../base/log.ts";
 import type { Reader } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 
 export interface Waiters {
+  /** Resolves when the flow has ended, the reconciler has served the request `wake`, the signal aborts, or after `release`. */
   add(task: number, wake: number, signal?: AbortSignal): Promise<void>;
-  /** The flow has ended, or the reconciler has served the nudge. */
-  tell(task: number, served: number): void;
-  /** Asks the database for all of them. */
-  look(): Promise<void>;
-  /** Nobody will be told any more. */
+  /** Resolves the waiters of a task up to the request `served`; `Infinity` if the flow has ended. */
+  notify(task: number, served: number): void;
+  /** Reads the state of all awaited tasks and notifies their waiters. */
+  poll(): Promise<void>;
+  /** Resolves all waiters, and accepts no more. */
   release(): void;
 }
 
@@ -19,37 +20,39 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** Looks every `poll` milliseconds, as long as anybody waits. */
-export function createWaiters(read: Reader, alarm: Alarm, poll: number, log: Log): Waiters {
+/** Returns waiters that poll every `period` milliseconds while a task is awaited. */
+export function createWaiters(read: Reader, alarm: Alarm, period: number, log: Log): Waiters {
   const waiting = new Map<number, Set<Waiter>>();
   let released = false;
-  let callOff: (() => void) | null = null;
+  let cancelTimer: (() => void) | null = null;
 
   function watch(): void {
-    callOff ??= alarm.at(alarm.now() + poll, () => {
-      callOff = null;
+    cancelTimer ??= alarm.at(alarm.now() + period, () => {
+      cancelTimer = null;
       if (waiting.size === 0) return;
-      look().catch((error: unknown) => log("warn", "those who wait for a task are told later", { error }));
+      poll().catch((error: unknown) =>
+        log("warn", "Could not poll awaited tasks; the next poll notifies the waiters.", { error }),
+      );
       watch();
     });
   }
 
-  function tell(task: number, served: number): void {
+  function notify(task: number, served: number): void {
     for (const waiter of waiting.get(task) ?? []) if (waiter.wake <= served) waiter.resolve();
   }
 
-  async function lookAt(tasks: number[]): Promise<void> {
+  async function check(tasks: number[]): Promise<void> {
     const rows = await read.selectFrom("task").select(["id", "end_date", "served"]).where("id", "in", tasks).execute();
     const rowOf = new Map(rows.map((row) => [row.id, row]));
     for (const task of tasks) {
       const row = rowOf.get(task);
-      tell(task, row === undefined || row.end_date !== null ? Infinity : row.served);
+      notify(task, row === undefined || row.end_date !== null ? Infinity : row.served);
     }
   }
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     const tasks = [...waiting.keys()];
-    for (let at = 0; at < tasks.length; at += 500) await lookAt(tasks.slice(at, at + 500));
+    for (let at = 0; at < tasks.length; at += 500) await check(tasks.slice(at, at + 500));
   }
 
   return {
@@ -58,14 +61,14 @@ export function createWaiters(read: Reader, alarm: Alarm, poll: number, log: Log
       const own = waiting.get(task) ?? new Set();
       waiting.set(task, own);
       const { promise, resolve } = Promise.withResolvers<void>();
-      // A nudge counts from 1 and a flow serves none, so 1 waits for its end.
+      // Requests count from 1, and a flow serves none: 1 waits for the end of a flow.
       const waiter = { wake: Math.max(1, wake), resolve };
       const stop = () => resolve();
       own.add(waiter);
       watch();
       signal?.addEventListener("abort", stop, { once: true });
       try {
-        await lookAt([task]);
+        await check([task]);
         await promise;
       } finally {
         signal?.removeEventListener("abort", stop);
@@ -73,12 +76,12 @@ export function createWaiters(read: Reader, alarm: Alarm, poll: number, log: Log
         if (own.size === 0 && waiting.get(task) === own) waiting.delete(task);
       }
     },
-    tell,
-    look,
+    notify,
+    poll,
     release() {
       released = true;
-      callOff?.();
-      for (const task of waiting.keys()) tell(task, Infinity);
+      cancelTimer?.();
+      for (const task of waiting.keys()) notify(task, Infinity);
     },
   };
 }

@@ -28,7 +28,7 @@ const period = 60_000;
 /** Networks that are compared in full in one period though nobody changed them: a small part of a processor, however many there are. */
 const comparisons = 16;
 /** Networks made side by side: enough for two processors, and the others wait in order instead of making all of them slow. */
-const lanes = 4;
+const concurrency = 4;
 /** Milliseconds in which a block that was given back is not given out again. */
 export const rest = 60_000;
 
@@ -46,7 +46,7 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
     name: "network.apply",
     subject: "network",
     period: Number.POSITIVE_INFINITY,
-    lanes,
+    concurrency,
     pause: { first: 500, factor: 2, most: 30_000 },
     async run({ subject }) {
       const whole = await readAggregate(store.read, await table.findNetwork(store.read, subject));

@@ -1,6 +1,6 @@
 /**
- * The one face of both databases. Features write Kysely against `Tables` and know neither SQLite nor PostgreSQL:
- * what differs (group commit, locks, prepared text) is decided behind `Store`.
+ * Common interface of both databases. Features write Kysely queries against `Tables` and do not depend on SQLite or PostgreSQL.
+ * Implementations of `Store` handle the differences (group commit, locks, prepared statements).
  */
 import { createHash } from "node:crypto";
 import type { Compilable, DeleteResult, Expression, InsertResult, Kysely, Selectable, UpdateResult } from "kysely";
@@ -9,50 +9,52 @@ import type { Tables } from "./schema.ts";
 import type { Journal, Kind, Row } from "./session.ts";
 import { sessionOf } from "./session.ts";
 
-/** Reads committed state only; never waits for a writer. */
+/** Query builder for reads. It sees only committed state and never waits for a writer. */
 export type Reader = Kysely<Tables>;
 
-/** A running write transaction. Nothing but the database may be awaited inside one. */
+/** A running write transaction. Code inside it must await only the database. */
 export type Tx = Kysely<Tables> & { readonly isWrite: true };
 
+/** How many processes can write to a database. */
 export type Processes = "one" | "many";
 
+/** An open database. */
 export interface Store {
   readonly kind: Kind;
   /**
-   * How many processes can write to this database while it is open here. `one`: only this one, so what is kept in memory is exact
-   * until the next commit of this store. `many`: others can commit at any moment without a sign, so look again and keep nothing.
+   * Number of processes that can write to this database while it is open here. `one`: only this process, so a cache in memory is valid
+   * until the next commit of this store. `many`: others can commit at any time without notification, so nothing may be cached.
    */
   readonly processes: Processes;
-  /** No other service has this database: what is held in it by one that is not this one is held by a dead one. */
+  /** True if no other service uses this database: every lease that another service holds belongs to a dead one. */
   readonly alone: boolean;
   readonly read: Reader;
   /**
-   * Runs `work` in a write transaction and resolves with its result after the commit is durable; what `work` throws
-   * undoes all of it and is thrown on. Other writers may share the commit (group commit), but never see or undo each other's part.
-   * `work` may run again (after a deadlock, or when a write beside it had to be undone), so it changes nothing but the database. A statement that failed
-   * fails the whole transaction, caught or not: say `ON CONFLICT` where a conflict is expected. Rejects with
+   * Runs `work` in a write transaction and resolves with its result after the commit is durable. An error of `work` rolls back the
+   * transaction and is thrown again. Other writers may share the commit (group commit), but never see or undo each other's changes.
+   * `work` may run again (after a deadlock, or when another write of the group fails), so it must change only the database. A failed
+   * statement fails the whole transaction, even if it is caught: use `ON CONFLICT` where a conflict is expected. Rejects with
    * `StorageError` when the database cannot store (disk full, connection lost).
    */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Why it cannot be used now, as far as that is known; null: it can. */
-  trouble(): string | null;
-  /** Why the last write could not be stored, while reads go on; null: it could. */
+  /** Returns why the database cannot be used now, as far as known; null if it can. */
+  unavailable(): string | null;
+  /** Returns why the last write could not be stored while reads still work; null if it was stored. */
   blocked(): string | null;
-  /** Refuses new writes, finishes those it took, and lets go of the database. */
+  /** Refuses new writes, finishes the accepted ones, and closes the database. */
   close(): Promise<void>;
 }
 
-/** One moment of a database, for as long as it is open: every read sees the same. */
+/** A consistent view of a database at one moment, until it is closed. */
 export interface Snapshot {
   readonly read: Reader;
   close(): Promise<void>;
 }
 
-/** The database cannot work now: disk full, input/output error, connection lost. Nothing is wrong with the request. */
+/** The database cannot work now: disk full, input/output error, connection lost. The request itself is valid. */
 export class StorageError extends Error {
   override readonly name = "StorageError";
-  /** A page of the file cannot be read, and never will; other pages can. */
+  /** True if a page of the file is permanently unreadable. Other pages are not affected. */
   readonly isDamage: boolean;
 
   constructor(message: string, options: { readonly cause?: unknown; readonly isDamage?: boolean } = {}) {
@@ -62,8 +64,8 @@ export class StorageError extends Error {
 }
 
 /**
- * Makes writers that give the same key wait for each other until they commit. Take it before reading what must not
- * change, and several always in the same order. SQLite has one writer anyway.
+ * Acquires the lock `key` until the commit. Call it before reading rows that must not change, and acquire several locks always in the
+ * same order. No effect on SQLite, which has one writer.
  */
 export async function lock(tx: Tx, key: string): Promise<void> {
   const session = sessionOf(tx);
@@ -71,8 +73,8 @@ export async function lock(tx: Tx, key: string): Promise<void> {
   await session.all("select pg_advisory_xact_lock(hashtextextended($1, 0))", [key], "lock");
 }
 
-/** A parameter's place in a query that is compiled before its values are known. */
-class Place {
+/** Placeholder of a parameter in a query that is compiled before its values are known. */
+class Placeholder {
   readonly name: string;
   constructor(name: string) {
     this.name = name;
@@ -81,7 +83,7 @@ class Place {
 
 type Parameter<P> = <K extends keyof P & string>(name: K) => Expression<P[K]>;
 
-/** Reads give rows; changes without `RETURNING` give the number of rows changed, and `insert` the `id` of its one new row. */
+/** A compiled query. `all` and `first` return rows, `run` the number of changed rows, and `insert` the `id` of the one new row. */
 export type Prepared<P, O> = [O] extends [InsertResult]
   ? { run(db: Tx, parameters: P): Promise<number>; insert(db: Tx, parameters: P): Promise<number> }
   : [O] extends [UpdateResult | DeleteResult]
@@ -91,29 +93,29 @@ export type Prepared<P, O> = [O] extends [InsertResult]
 interface Plan {
   readonly sql: string;
   readonly name: string;
-  /** Per parameter of the text: a place to fill, or a constant that the query was built with. */
+  /** For each parameter of the text a `Placeholder`, or a constant of the query. */
   readonly values: readonly unknown[];
 }
 
-/** How a row of one table is handed over, to be written right before the commit: see `journal.ts`. */
+/** Returns a function that queues a row of `table` for the end of its transaction: see `journal.ts`. */
 export function journal<Name extends keyof Tables>(
   table: Name,
   columns: readonly (Exclude<keyof Tables[Name], "id"> & string)[],
 ): (tx: Tx, row: Omit<Selectable<Tables[Name]>, "id">) => void {
-  const made: Journal = { table, columns, texts: new Map() };
+  const target: Journal = { table, columns, texts: new Map() };
   return (tx, row) => {
     const values = columns.map((column) => (row as Record<string, unknown>)[column]);
-    sessionOf(tx).append(made, values);
+    sessionOf(tx).append(target, values);
   };
 }
 
 /**
- * Makes rows visible that were handed over to journals before, also by those who share the commit. For a write that reads such a
- * table, and before it hands over rows of its own: those would take PostgreSQL's lock too early.
+ * Writes all queued journal rows now, including those of other writers of the same commit. For a write that reads a journal table. Call
+ * it before queueing own rows: writing them here would hold PostgreSQL's journal lock for too long.
  */
 export const flushJournals = (tx: Tx): Promise<void> => sessionOf(tx).flush();
 
-/** From now on the database counts up the ids of this table from above `least`: as if that many had been given. */
+/** Makes the next id of this table greater than `least`. No effect if it is already. */
 export async function skipIds(tx: Tx, table: keyof Tables, least: number): Promise<void> {
   const session = sessionOf(tx);
   if (session.kind === "postgres") {
@@ -131,16 +133,16 @@ export async function skipIds(tx: Tx, table: keyof Tables, least: number): Promi
   );
 }
 
-/** What a database keeps the prepared text under: the same for the same text. */
+/** Returns the name of a prepared statement: equal for equal texts. */
 const nameOf = (text: string): string => `q${createHash("sha256").update(text).digest("base64url").slice(0, 22)}`;
 
 /**
- * A query of a hot path: built and compiled once per kind of database, then run with values only.
+ * Prepares a query of a hot path: it is built and compiled once per kind of database, then run with values only.
  *
  *     const findServer = prepare<{ id: number }>()((db, p) => db.selectFrom("server").selectAll().where("id", "=", p("id")));
  *     const server = await findServer.first(store.read, { id: 17 });
  *
- * `build` runs once and must not depend on anything outside; lists (`in`) have no fixed text and stay with plain Kysely.
+ * `build` runs once and must not depend on outer state. Lists (`in`) have no fixed text: use plain Kysely for them.
  */
 export function prepare<P extends object>(): <O>(
   build: (db: Reader, p: Parameter<P>) => Compilable<O>,
@@ -148,12 +150,12 @@ export function prepare<P extends object>(): <O>(
   return <O>(build: (db: Reader, p: Parameter<P>) => Compilable<O>) => {
     const compiled: Partial<Record<Kind, Plan>> = {};
     const compile = (db: Reader): Plan => {
-      const query = build(db, (place) => sql.val(new Place(place)) as Expression<never>).compile();
+      const query = build(db, (place) => sql.val(new Placeholder(place)) as Expression<never>).compile();
       return { sql: query.sql, name: nameOf(query.sql), values: query.parameters };
     };
     const fill = (plan: Plan, parameters: P): unknown[] =>
-      plan.values.map((value) => (value instanceof Place ? parameters[value.name as keyof P] : value));
-    // They hand the session's promise on as it is: `async` would wrap it in another one.
+      plan.values.map((value) => (value instanceof Placeholder ? parameters[value.name as keyof P] : value));
+    // Not `async`, which would wrap the session's promise in another one.
     const prepared = {
       all(db: Reader, parameters: P): Promise<Row[]> {
         const session = sessionOf(db);

@@ -13,7 +13,7 @@ import { StorageError } from "./db.ts";
 
 export interface Guard {
   /** Null: the database answers and may be written. Else why not. */
-  trouble(): StorageError | null;
+  unavailable(): StorageError | null;
   /** Resolves as `work` does; rejects at once with a `StorageError` when the database goes away before. */
   during<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -142,7 +142,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
     client = null;
     clearTimeout(timer);
     cut(which);
-    lost.reject(say("warn", `PostgreSQL does not answer: ${why}.`));
+    lost.reject(say("warn", `PostgreSQL does not respond: ${why}.`));
     onLost();
     timer = setTimeout(() => void regain(), 0);
   }
@@ -167,7 +167,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
         reason = null;
         lost = Promise.withResolvers<never>();
         lost.promise.catch(() => {});
-        log("info", "PostgreSQL answers again.");
+        log("info", "PostgreSQL responds again.");
         watch();
         return;
       }
@@ -180,7 +180,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
           `Another Brume service has taken the database (${describeHolder(holder)}): nothing is written here.`,
         );
     } catch (error) {
-      if (!closed) say("warn", `PostgreSQL does not answer: ${(error as Error).message}.`, error);
+      if (!closed) say("warn", `PostgreSQL does not respond: ${(error as Error).message}.`, error);
     }
     if (made !== undefined) cut(made);
     if (closed) return;
@@ -208,7 +208,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   watch();
 
   return {
-    trouble: () => reason,
+    unavailable: () => reason,
     during: (work) => (reason !== null ? Promise.reject(reason) : Promise.race([work, lost.promise])),
     async close() {
       closed = true;

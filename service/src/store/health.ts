@@ -8,7 +8,7 @@ import { StorageError } from "./db.ts";
 
 export interface Health {
   /** Null: it is well. Else what is wrong and what to do. */
-  trouble(): string | null;
+  unavailable(): string | null;
   /** Why the last write failed; null: it did not. */
   blocked(): string | null;
   /** Hands the error on. */
@@ -43,7 +43,7 @@ export function createHealth(file: string, log: Log): Health {
     }));
 
   return {
-    trouble: () => damage,
+    unavailable: () => damage,
     blocked: () => blocked,
     note(error) {
       if (!(error instanceof StorageError)) return error;

@@ -141,7 +141,7 @@ export async function openPostgres(
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
     pool.on("error", (error) => {
-      if (guard.trouble() === null) log("warn", "an idle connection to PostgreSQL was lost", { error });
+      if (guard.unavailable() === null) log("warn", "an idle connection to PostgreSQL was lost", { error });
     });
   }
   const guard = await createGuard({
@@ -231,8 +231,8 @@ export async function openPostgres(
       if (failure !== undefined) throw failure;
       await session.flush();
       life.ended = true;
-      const trouble = guard.trouble();
-      if (trouble !== null) throw trouble;
+      const lost = guard.unavailable();
+      if (lost !== null) throw lost;
       await withDeadline(client, limit, client.query("commit"));
       return value;
     } catch (error) {
@@ -288,7 +288,7 @@ export async function openPostgres(
     alone: exclusive,
     read: face(createSession(ask)),
     write,
-    trouble: () => guard.trouble()?.message ?? null,
+    unavailable: () => guard.unavailable()?.message ?? null,
     blocked: () => null,
     close,
   };

@@ -240,7 +240,7 @@ export async function openSqlite(
     const sweep = setInterval(() => {
       try {
         const free = Number(reading.first("PRAGMA freelist_count", [])?.["freelist_count"] ?? 0);
-        if (free <= keptPages || health.blocked() !== null || health.trouble() !== null) return;
+        if (free <= keptPages || health.blocked() !== null || health.unavailable() !== null) return;
       } catch (error) {
         health.note(error);
         return;
@@ -261,7 +261,7 @@ export async function openSqlite(
       alone: true,
       read: face(readSession(reading, health.note)),
       write: writer.write,
-      trouble: health.trouble,
+      unavailable: health.unavailable,
       blocked: health.blocked,
       close,
     };
