@@ -101,7 +101,7 @@ onEveryDatabase(
         );
       const waiting = await deliveriesOf(voice, made.ID, (all) => all.some(({ Status }) => Status === 500));
       const failed = waiting.find(({ Status }) => Status === 500);
-      assert.deepEqual([failed?.State, failed?.Error], ["Waiting", "The endpoint answered 500."]);
+      assert.deepEqual([failed?.State, failed?.Error], ["Waiting", "The endpoint returned status 500."]);
       assert.ok(Date.parse(failed?.NextDate ?? "") > clock.now());
       isBroken = false;
       moved += 60_000;

@@ -24,7 +24,7 @@ const delivery: Answer<Contract["resendDelivery"]> = {
   State: "Waiting",
   Attempts: 2,
   Status: 503,
-  Error: "The endpoint answered 503.",
+  Error: "The endpoint returned status 503.",
   DateCreate: date,
   NextDate: later,
   EndDate: null,

@@ -1,13 +1,13 @@
 /**
- * What the service needs of an authoritative name server: data in, data out.
- * A driver holds zones in memory as it was told, answers queries from them, and never asks anybody back.
- * Names are ASCII, absolute, without the final dot (`www.example.com`); the root is `""`. A byte that is no plain character is
- * `\\DDD` (RFC 1035 section 5.1). Owners and targets are sent in the letter case they came in; zones and look-ups know no case.
+ * The driver interface for the authoritative name server: data in, data out. A driver holds the published zones in memory, responds to
+ * queries from them, and never calls the service for data.
+ * Names are ASCII, absolute, without the final dot (`www.example.com`); the root is `""`. A byte that is not printable ASCII is `\\DDD`
+ * (RFC 1035 section 5.1). Responses keep the letter case of owners and targets; zones and lookups ignore case.
  */
 
 /**
- * How a field of record data is written. Numbers and addresses are as long as they are; `name` is a domain name, `string` one string of at most
- * 255 bytes, `strings` as many as there are, `text` UTF-8 without a length, `hex` and `base64` bytes without a length.
+ * The encoding of one field of record data. Numbers and addresses have a fixed size. `name` is a domain name, `string` one string of at
+ * most 255 bytes, `strings` any number of them, `text` UTF-8 without a length, `hex` and `base64` bytes without a length.
  */
 export type FieldKind =
   | "u8"
@@ -22,17 +22,20 @@ export type FieldKind =
   | "hex"
   | "base64";
 
-/** A type of records: its number (RFC 1035 section 3.2.2), and its data field by field. SOA is none: it is part of the zone. */
+/** A record type: its number (RFC 1035 section 3.2.2) and its fields. SOA has no format: it is part of the zone. */
 export interface RecordFormat {
   readonly name: string;
   readonly code: number;
   readonly data: readonly { readonly kind: FieldKind; readonly name: string }[];
 }
 
-/** A value per field of the format: a number, a text, or the strings of `strings`, each at most 255 bytes of UTF-8. */
+/**
+ * The data of one record, one value per field of the format: a number, a text, or for `strings` a list of strings of at most 255 bytes of
+ * UTF-8.
+ */
 export type RecordData = readonly (number | string | readonly string[])[];
 
-/** All records of one owner and type (RFC 2181 section 5): they share a TTL in seconds. No data means: there is no such set. */
+/** All records of one owner and type (RFC 2181 section 5); they share a TTL in seconds. Empty `data` removes the set. */
 export interface RecordSet {
   readonly owner: string;
   readonly type: RecordFormat;
@@ -40,7 +43,7 @@ export interface RecordSet {
   readonly data: readonly RecordData[];
 }
 
-/** Timers of the SOA in seconds (RFC 1035 section 3.3.13); `minimum` is the negative TTL of RFC 2308. */
+/** The SOA of a zone; timers in seconds (RFC 1035 section 3.3.13). `minimum` is the negative TTL of RFC 2308. */
 export interface Soa {
   readonly mname: string;
   readonly rname: string;
@@ -52,8 +55,8 @@ export interface Soa {
 }
 
 /**
- * A step of a zone to `serial`. With `base: null` the sets are the whole zone and replace what was there;
- * else they replace just these sets of the zone at serial `base`. Applied at once: no answer ever mixes two serials.
+ * A change of a zone to `serial`. With `base: null` the sets are the complete zone and replace its contents; otherwise they replace these
+ * sets of the zone at serial `base`. A change is atomic: no response mixes two serials.
  */
 export interface ZoneChange {
   readonly zone: string;
@@ -61,13 +64,16 @@ export interface ZoneChange {
   readonly serial: number;
   readonly soa: Soa;
   readonly sets: readonly RecordSet[];
-  /** Whose zone it is, for keys that may transfer the zones of some; 0 if absent. 32 bits, as is `identity`. */
+  /** Number of the owner, for transfer keys that are limited to some owners; 0 by default. 32 bits, as is `identity`. */
   readonly group?: number;
-  /** Another number makes another zone of the same name: a secondary forgets what it knew of the one before. 0 if absent. */
+  /** Distinguishes zones that had the same name one after the other: with a new number, secondaries discard the old zone. 0 by default. */
   readonly identity?: number;
 }
 
-/** What one zone looks like from outside; counters since the zone was first published to this run of the server. */
+/**
+ * The state of one zone. Counters start when the zone is first published to this run of the server; `rcodes` counts responses by name of
+ * the response code.
+ */
 export interface ZoneStatus {
   readonly zone: string;
   readonly serial: number;
@@ -75,47 +81,55 @@ export interface ZoneStatus {
   readonly rcodes: Readonly<Record<string, number>>;
 }
 
-/** What is known of a secondary that is told of changes. */
+/** The state of a secondary name server that gets NOTIFY messages. */
 export interface SecondaryStatus {
   /** `host:port` */
   readonly address: string;
-  /** Whether it answered last; null: it was not asked yet. */
+  /** Whether it responded to the last message; null: no message was sent yet. */
   readonly reachable: boolean | null;
-  /** Zones whose serial it has not confirmed, and for how many seconds it has not confirmed the oldest of these. */
+  /** Number of zones whose serial it has not confirmed, and how long the oldest of them has been unconfirmed, in seconds. */
   readonly behind: number;
   readonly lag: number;
   /** The last serial that it confirmed, by zone. */
   readonly serials: ReadonlyMap<string, number>;
 }
 
-/** The server as a whole. `address` is `host:port` as bound. */
+/** The state of the server. `address` is `host:port` as bound. */
 export interface NameserverStatus {
   readonly ready: boolean;
   readonly address: string;
   readonly detail: string;
   readonly zones: readonly ZoneStatus[];
   readonly secondaries: readonly SecondaryStatus[];
-  /** Microseconds from packet to answer, 99th percentile of the last minute. */
+  /** 99th percentile of the time from query to response in the last minute, in microseconds. */
   readonly p99: number;
 }
 
+/** An authoritative name server. Implemented by `builtin/builtin.ts` and, without sockets, by `sim/sim.ts`. */
 export interface Nameserver {
   /**
-   * Applies the changes in order and resolves, when queries are answered from them, to the serial now served of each zone (0: none).
-   * A change whose `base` is not the served serial, or whose `serial` is not newer (RFC 1982), is not applied: the caller sees
-   * it by the serial that comes back. Publishing what is served already changes nothing. Rejects when the server is not running or a set cannot be encoded.
+   * Applies the changes in order. Resolves, as soon as queries get the new data, to the serial now served for each change (0: zone
+   * unknown). A change is not applied if its `base` is not the served serial or its `serial` is not newer (RFC 1982); the returned serial
+   * shows it. Publishing served data again changes nothing. Rejects when the server is not running or a set cannot be encoded.
    */
   publish(changes: readonly ZoneChange[]): Promise<readonly number[]>;
   /**
-   * All zones that are there have been published since the (re)start. Only now does the catalog of zones list them: one that
-   * lacks zones would make secondaries delete them.
+   * Reports that all zones were published after a start or restart. From then on the catalog zone lists them; an incomplete catalog would
+   * make secondaries delete zones.
    */
   loaded(): Promise<void>;
-  /** From now on the zone is refused. A zone whose served serial is newer than `serial` stays. Unknown zones are fine. */
+  /**
+   * Removes the zone, so that queries for it are refused. A zone whose served serial is newer than `serial` stays. Unknown zones are
+   * ignored.
+   */
   withdraw(zone: string, serial: number): Promise<void>;
-  /** Everything at once, so that watching one zone costs as much as watching ten thousand. */
+  /** Returns the state of the server and all zones in one call. */
   observe(): Promise<NameserverStatus>;
-  /** Called after each (re)start of the server with nothing published, and soon after registering if nothing is yet: publish everything. */
+  /**
+   * Registers a listener for each start or restart of the server with no zones. The listener must publish all zones. It is also called soon
+   * after registration if nothing was published yet.
+   */
   onStart(listener: () => void): void;
+  /** Stops the server. */
   close(): Promise<void>;
 }

@@ -1,13 +1,13 @@
 /**
- * Which addresses the endpoint of a webhook may have: those of the public internet, but for the host's own, and those that the operator
- * allows. An address that carries another one (mapped, NAT64, 6to4, Teredo) is none of the public internet.
+ * Decides which addresses webhooks may call: public unicast addresses except the host's own, and the addresses that the operator allows. An
+ * address that contains another one (mapped, NAT64, 6to4, Teredo) does not count as public.
  */
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
 type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** In `ff00::/8` notation or one address. Throws on anything else. */
+/** Parses a block (`ff00::/8`) or a single address. Throws on anything else. */
 export function parseAllowed(text: string): Block {
   return text.includes("/")
     ? ipaddr.parseCIDR(text)
@@ -19,12 +19,12 @@ const globalUnicast6: Block = ipaddr.parseCIDR("2000::/3");
 const isIn = (address: ipaddr.IPv4 | ipaddr.IPv6, [network, bits]: Block): boolean =>
   address.kind() === network.kind() && address.match(network, bits);
 
-/** Addresses of this machine's interfaces, as they are now. */
+/** Returns the current addresses of the host's interfaces. */
 export function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
 }
 
-/** `own` gives the addresses of this machine. */
+/** Returns a function that decides whether webhooks may call an address. `own` returns the addresses of the host. */
 export function createJudge(allowed: readonly string[], own: () => readonly string[] = ownAddresses) {
   const blocks = allowed.map(parseAllowed);
   return (text: string): boolean => {

@@ -1,24 +1,32 @@
 /**
- * What the service needs of the way to the endpoints of webhooks: one POST at a time, to addresses that it may call. Users name the
- * endpoints, and this machine can reach what they cannot, so every address is judged before anything is sent to it.
+ * The driver interface for webhook delivery: sends one POST request at a time to an endpoint. Users choose the endpoints, and the host
+ * reaches networks that users do not reach, so the driver checks every address before it sends anything.
  */
 
+/** A request to an endpoint. `url` has the scheme `http:` or `https:`. */
 export interface Message {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** What came of it; `error` is one sentence, null for a status of 200 to 299. */
+/**
+ * The result of a delivery. `status` is the HTTP status, null without a response. `error` is one sentence, null for a status of 200 to 299.
+ */
 export interface Answer {
   readonly status: number | null;
   readonly error: string | null;
 }
 
+/** Sends webhooks. */
 export interface Sender {
-  /** Never rejects. Ends by itself within seconds, sooner when `signal` is aborted. */
+  /** Sends the message and resolves to the result; never rejects. Ends within seconds, earlier when `signal` is aborted. */
   send(message: Message, signal: AbortSignal): Promise<Answer>;
-  /** Why the endpoint may not be called, as far as can be told now; null: it may. Goes on after the name of the field. */
+  /**
+   * Checks the addresses of the endpoint. Resolves to the reason why webhooks must not call it, worded to follow the name of the field, or
+   * to null. A name that does not resolve is not refused.
+   */
   judge(url: string): Promise<string | null>;
+  /** Closes idle connections. */
   close(): void;
 }

@@ -156,9 +156,9 @@ test("redirections are answers, slow ones end, endless ones are not read, and a 
   };
   await withServer(listener, { time: 500 }, async (port, sender) => {
     const ask = (path: string) => sender.send(message(`http://127.0.0.1:${port}${path}`), never);
-    assert.deepEqual(await ask("/away"), { status: 302, error: "The endpoint answered 302." });
-    assert.deepEqual(await ask("/slow"), { status: null, error: "No answer came within 0.5 seconds." });
+    assert.deepEqual(await ask("/away"), { status: 302, error: "The endpoint returned status 302." });
+    assert.deepEqual(await ask("/slow"), { status: null, error: "The endpoint did not respond within 0.5 seconds." });
     assert.deepEqual(await ask("/endless"), { status: 200, error: null });
-    assert.match((await ask("/lost")).error ?? "", /^The endpoint cannot be reached: /);
+    assert.match((await ask("/lost")).error ?? "", /^Could not reach the endpoint: /);
   });
 });

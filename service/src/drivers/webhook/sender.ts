@@ -1,7 +1,6 @@
 /**
- * Sends webhooks over HTTP. The name of an endpoint is resolved here, each of its addresses must be one that may be called, and the
- * connection goes to an address that was judged: there is no second look-up in between. No redirection is followed, no proxy is asked, and
- * neither the time nor the size of an answer is left to the other side.
+ * Sends webhooks over HTTP. It resolves the name of the endpoint itself, checks each address, and connects to a checked address, so that a
+ * second lookup cannot return another one. It follows no redirects, uses no proxy, and limits the duration and size of responses.
  */
 import { lookup } from "node:dns";
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
@@ -10,19 +9,21 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import { createJudge } from "./address.ts";
 import type { Answer, Message, Sender } from "./interface.ts";
 
+/** Options of `createSender`. */
 export interface SenderOptions {
-  /** Addresses and blocks that may be called though they are not public. */
+  /** Addresses and blocks that webhooks may call although they are not public. */
   readonly allow: readonly string[];
-  /** Milliseconds for one whole exchange. */
+  /** Time limit of one delivery in milliseconds. */
   readonly time?: number;
-  /** Instead of the machine's resolver. */
+  /** Replaces the resolver of the host. */
   readonly lookup?: typeof lookup;
+  /** Returns the addresses of the host. */
   readonly own?: () => readonly string[];
 }
 
-/** Bytes of an answer that are read; what comes behind them is not waited for. */
+/** Bytes of a response that are read; the rest is dropped. */
 const mostRead = 16 * 1024;
-/** Milliseconds for resolving a name when a webhook is made. */
+/** Time limit in milliseconds for resolving a name when a webhook is created. */
 const judgeTime = 2000;
 
 class Refused extends Error {}
@@ -32,6 +33,7 @@ const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "");
 const refuse = (host: string): Refused =>
   new Refused(`"${host}" has an address that webhooks may not call (BRUME_WEBHOOK_ALLOW allows more).`);
 
+/** Creates a sender with its own connection pools. */
 export function createSender({ allow, time = 10_000, own, ...options }: SenderOptions): Sender {
   const isAllowed = createJudge(allow, own);
   const resolve = options.lookup ?? lookup;
@@ -48,7 +50,7 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
     });
   };
 
-  /** The connection is looked at as well, before a byte is written. */
+  /** Also checks the remote address of the connection before anything is written. */
   function guard(request: ClientRequest, host: string): void {
     request.on("socket", (socket: Socket) => {
       const check = (): void => {
@@ -72,7 +74,7 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
         lookup: judged,
       });
       guard(request, host);
-      // One timer and one listener: combined signals cost more than the exchange.
+      // One timer and one listener, because combined abort signals cost more than the request itself.
       const timer = setTimeout(() => request.destroy(new TimedOut()), time);
       const abort = (): void => void request.destroy(new Error("aborted"));
       signal.addEventListener("abort", abort);
@@ -82,14 +84,14 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
         signal.removeEventListener("abort", abort);
       });
       request.on("error", failed);
-      request.on("response", (answer: IncomingMessage) => {
+      request.on("response", (response: IncomingMessage) => {
         let size = 0;
-        const end = (): void => done(answer.statusCode ?? 0);
-        answer.on("data", (chunk: Buffer) => {
+        const end = (): void => done(response.statusCode ?? 0);
+        response.on("data", (chunk: Buffer) => {
           size += chunk.length;
-          if (size > mostRead) answer.destroy();
+          if (size > mostRead) response.destroy();
         });
-        answer.on("end", end).on("close", end).on("error", end);
+        response.on("end", end).on("close", end).on("error", end);
       });
       request.end(body);
     });
@@ -99,13 +101,14 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
     async send(message, signal): Promise<Answer> {
       try {
         const status = await exchange(message, signal);
-        return { status, error: status >= 200 && status < 300 ? null : `The endpoint answered ${status}.` };
+        return { status, error: status >= 200 && status < 300 ? null : `The endpoint returned status ${status}.` };
       } catch (error) {
-        if (error instanceof TimedOut) return { status: null, error: `No answer came within ${time / 1000} seconds.` };
+        if (error instanceof TimedOut)
+          return { status: null, error: `The endpoint did not respond within ${time / 1000} seconds.` };
         const { message: text, code } = error as NodeJS.ErrnoException;
         return {
           status: null,
-          error: error instanceof Refused ? text : `The endpoint cannot be reached: ${code ?? text}.`,
+          error: error instanceof Refused ? text : `Could not reach the endpoint: ${code ?? text}.`,
         };
       }
     },
@@ -114,7 +117,7 @@ export function createSender({ allow, time = 10_000, own, ...options }: SenderOp
       const why = "must not lead to an address that webhooks may not call; BRUME_WEBHOOK_ALLOW allows more";
       if (isIP(host) !== 0) return Promise.resolve(isAllowed(host) ? null : why);
       return new Promise((done) => {
-        // A name that cannot be resolved now may be later; each delivery looks again.
+        // A name that does not resolve now is not refused: each delivery resolves it again.
         const timer = setTimeout(() => done(null), judgeTime);
         resolve(host, { all: true }, (error, found) => {
           clearTimeout(timer);

@@ -1,27 +1,29 @@
 /**
- * Calls the peers of one network a few at a time. Who is called holds little for callers who have not yet proved who they are:
- * strongSwan asks the fourth of one address to come again with a cookie and drops the sixth in silence (`cookie_threshold_ip`,
- * `block_threshold`). Fifty tunnels to one peer that are called all at once wait for retransmissions, which collide again.
+ * Limits how many peers of one network are called at the same time. A responder accepts few unauthenticated initiators per address:
+ * strongSwan requests a cookie from the fourth and drops the sixth (`cookie_threshold_ip`, `block_threshold`). Fifty tunnels to one peer
+ * that start at once would wait for retransmissions, which collide again.
  */
 
+/** A call to the peer of a tunnel. `place` starts it. */
 export interface Call {
   readonly tunnel: number;
   readonly place: () => Promise<unknown>;
 }
 
+/** The queue of calls of one network. */
 export interface Calls {
-  /** From now on these are to be placed, in this order, unless they just were; those that still waited are not. */
+  /** Replaces the waiting calls by these, in this order, without those in progress. */
   replace(calls: readonly Call[]): void;
-  /** A tunnel is up, whoever called, or its peer refused it: another may be called instead. */
+  /** Ends the call of a tunnel that is up or was refused by its peer, and starts the next. */
   over(tunnel: number): void;
 }
 
-/** At once; fewer than a peer takes. */
+/** Calls in progress at the same time, fewer than a peer accepts. */
 const most = 2;
-/** Milliseconds after which another is called whether or not there was an answer: a peer that is silent holds nothing either. */
+/** Milliseconds after which the next call starts even without a result: a peer that does not respond occupies no slot. */
 const patience = 500;
 
-/** Calls that fail are for the caller to place again. */
+/** Creates a queue of calls. It does not retry failed calls; the caller does. */
 export function createCalls(): Calls {
   const placed = new Map<number, NodeJS.Timeout>();
   let waiting: readonly Call[] = [];

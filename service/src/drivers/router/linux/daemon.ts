@@ -1,6 +1,6 @@
 /**
- * Programs that live in a network's namespace and outlive the service. They are known by their name among the namespace's
- * processes: `ip netns exec` becomes the program itself, and no number in a file can lie after a crash.
+ * Finds and stops programs that run in a network's namespace and outlive the service. They are identified by program name among the
+ * processes of the namespace (`ip netns exec` replaces itself with the program), which stays correct after a crash, unlike a PID file.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../../exec.ts";
 
 /**
- * Of a namespace whose name somebody took away: it lives on as long as they do, and only their own words, arguments and environment,
- * still say whose they are. `mark` is what nobody else has in them.
+ * Finds programs in a namespace that has no name any more; it lives as long as they do. Only their arguments and environment identify them.
+ * `mark` is a text that no other program has there.
  */
 function findStrays(exec: Exec, program: string, mark: string): readonly Child[] {
   return readdirSync("/proc")
@@ -27,7 +27,7 @@ function findStrays(exec: Exec, program: string, mark: string): readonly Child[]
     });
 }
 
-/** `program` as in /proc/PID/comm, which has at most 15 characters. */
+/** Returns the processes of a namespace that run `program`, given as in /proc/PID/comm (at most 15 characters). */
 export async function findDaemons(exec: Exec, namespace: string, program: string): Promise<readonly Child[]> {
   const pids = await exec.run(["ip", "netns", "pids", namespace]).catch(() => "");
   const children = pids
@@ -40,9 +40,13 @@ export async function findDaemons(exec: Exec, namespace: string, program: string
   return (await Promise.all(children)).filter((child) => child !== null);
 }
 
+/** Time limit for each signal in milliseconds. */
 const limit = 2000;
 
-/** Asks by `signal`, then kills; resolves when they are gone. Nothing to end is fine. `mark`: see `findStrays`. */
+/**
+ * Sends `signal`, after two seconds SIGKILL, and resolves when the processes have ended. Throws when they do not end. `mark`: see
+ * `findStrays`.
+ */
 export async function stopDaemons(
   exec: Exec,
   namespace: string,
@@ -61,5 +65,5 @@ export async function stopDaemons(
     return false;
   };
   if ((await end(signal)) || (await end("SIGKILL"))) return;
-  throw new Error(`${program} in ${namespace} does not end`);
+  throw new Error(`${program} in ${namespace} did not end within ${limit} ms of SIGKILL`);
 }

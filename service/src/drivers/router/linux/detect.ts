@@ -1,13 +1,14 @@
 /**
- * What this machine can really do, each thing tried in a namespace made for it and removed again: a device file, a module's name
- * or a version says nothing. Start-up prints the answers, and the drivers choose by them.
+ * Tests what the host supports by trying each feature in a temporary namespace; a device file, a module name or a version is no proof. The
+ * results are printed at start, and the drivers choose their engines by them.
  */
 import type { CommandError, Exec } from "../../exec.ts";
 import type { Probe } from "../interface.ts";
 import { flowsText } from "../nft/connectionlimits.ts";
 
+/** What the host supports. */
 export interface Capabilities {
-  /** Everything that a network cannot do without; else the router is simulated. */
+  /** All features that a network requires; without one of them the router is simulated. */
   readonly router: boolean;
   readonly bandwidth: boolean;
   readonly dhcp: boolean;
@@ -45,7 +46,7 @@ const lock = `table bridge t {
 `;
 const nat = "table inet n {\n  chain p { type nat hook postrouting priority srcnat; masquerade; }\n}\n";
 
-/** `space`: a namespace name that nobody else uses, and that no network can have. Nothing of it stays. */
+/** Tests all features. `space`: a namespace name that is used for nothing else; it is removed again. */
 export async function detect(exec: Exec, space: string): Promise<Capabilities> {
   const trials: Probe[] = [];
   const ip = (...args: readonly string[]) => exec.run(["ip", "-n", space, ...args]);
@@ -68,11 +69,11 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
   }
 
   const simulated = "Public networks are simulated";
-  // Left by one that was killed here.
+  // A killed start may have left it.
   await exec.run(["ip", "netns", "del", space]).catch(() => {});
   const spaces = await attempt("namespaces", simulated, async () => {
     await exec.run(["ip", "netns", "add", space]);
-    // In some containers the first works and this does not.
+    // In some containers the first command works and this one does not.
     await inside(["true"]);
   });
   const none = { router: false, bandwidth: false, dhcp: false, nat: false };
@@ -137,8 +138,8 @@ export async function detect(exec: Exec, space: string): Promise<Capabilities> {
       ),
     };
     const names = Object.keys(specs) as (keyof typeof specs)[];
-    const answers = await Promise.all(names.map((name) => specs[name]));
-    const works = Object.fromEntries(names.map((name, index) => [name, answers[index] === true])) as Record<
+    const results = await Promise.all(names.map((name) => specs[name]));
+    const works = Object.fromEntries(names.map((name, index) => [name, results[index] === true])) as Record<
       keyof typeof specs,
       boolean
     >;

@@ -1,9 +1,8 @@
 /**
- * Addresses handed out to those servers that ask, and their DNS questions carried on: one dnsmasq per network that wants either.
- * Leases are fixed, in a file that dnsmasq reads when it is told to, since a folder that it watches costs one of the few watchers
- * that Linux gives a user; unknown servers get nothing. Since it listens to servers, it opens its sockets as root and goes on as the
- * user that the distribution has for it, who can read that file and change nothing. It outlives the service and is found again by the
- * file that says which process it is and what it was started with.
+ * Runs one dnsmasq per network that needs DHCP or DNS forwarding. Leases are fixed, in a file that dnsmasq reads on SIGHUP; a watched
+ * folder would use one of the few inotify watches that Linux allows a user. Unknown clients get no address. dnsmasq receives packets from
+ * servers, so it opens its sockets as root and then runs as the unprivileged user of the distribution. It continues to run when the service
+ * ends; a state file with its process and the digests of its input identifies it at the next start.
  */
 import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +13,7 @@ import type { NetworkSpec } from "../interface.ts";
 import { BRIDGE, NEXT_HOP } from "../model/name.ts";
 import { stopDaemons } from "./daemon.ts";
 
-/** Dotted, as dnsmasq wants it. */
+/** Returns the netmask of a block as dotted text. */
 function mask(cidr: string): string {
   const length = prefixLength(cidr);
   const bits = length === 0 ? 0 : (-1 << (32 - length)) >>> 0;
@@ -26,7 +25,7 @@ const checked = (address: string): string => {
   return address;
 };
 
-/** dnsmasq's arguments, null when nothing is wanted of it. Throws on what is no address. */
+/** Returns dnsmasq's arguments, null when the network does not need it. Throws for an invalid address. */
 export function dnsmasqArguments(spec: NetworkSpec, folder: string): string[] | null {
   const forwards = spec.dnsForwarders.length > 0 && spec.edgeAddress !== null;
   if (!spec.dhcp.enabled && !forwards) return null;
@@ -44,14 +43,14 @@ export function dnsmasqArguments(spec: NetworkSpec, folder: string): string[] | 
     `--log-facility=${join(folder, "dnsmasq.log")}`,
     `--pid-file=${join(folder, "dnsmasq.pid")}`,
     forwards ? "--port=53" : "--port=0",
-    // One server may have 1200 that wait (see flows.ts): the rest is for the others.
+    // One server may have 1200 pending queries (see `connectionlimits.ts`): the rest is for the others.
     ...(forwards
       ? ["--dns-forward-max=2000", ...spec.dnsForwarders.map((server) => `--server=${checked(server)}`)]
       : []),
     ...(spec.dhcp.enabled
       ? [
           `--dhcp-range=${block},static,${mask(spec.v4.cidr)},1h`,
-          // Its own address there lies outside of the block.
+          // dnsmasq's own address is outside of the block there.
           ...(spec.edgeAddress === null ? [`--shared-network=${NEXT_HOP},${block}`] : []),
           `--dhcp-hostsfile=${join(folder, "ports")}`,
           `--dhcp-leasefile=${join(folder, "leases")}`,
@@ -64,7 +63,7 @@ export function dnsmasqArguments(spec: NetworkSpec, folder: string): string[] | 
   ];
 }
 
-/** `MAC,address,name,infinite`, one line per port. */
+/** Renders the lease file: `MAC,address,name,infinite`, one line per port. */
 export function hostLines(spec: NetworkSpec): string[] {
   return spec.ports.flatMap(({ mac, addresses, name }) => {
     const address = addresses.find((text) => parseAddress(text).family === 4);
@@ -73,7 +72,7 @@ export function hostLines(spec: NetworkSpec): string[] {
   });
 }
 
-/** What dnsmasq keeps of leases (`expiry MAC address name id`, one a line), without those of ports that are gone. */
+/** Returns dnsmasq's lease database (`expiry MAC address name id`, one lease a line) without the leases of removed ports. */
 export function filterLeases(text: string, hosts: readonly string[]): string {
   const isHeld = (line: string): boolean => {
     const [, mac, address] = line.split(" ");
@@ -85,10 +84,11 @@ export function filterLeases(text: string, hosts: readonly string[]): string {
     .join("\n");
 }
 
+/** The state file of a running dnsmasq. Earlier releases wrote it too, so its keys never change. */
 interface Started {
   readonly child: Child;
   readonly digest: string;
-  /** Digest of the leases that it was told last. */
+  /** Digest of the lease file that it read last. */
   readonly told: string;
 }
 
@@ -102,15 +102,20 @@ function read(path: string): Started | null {
   }
 }
 
+/** The DHCP and DNS services of all networks. */
 export interface Dhcp {
-  /** Makes dnsmasq run as the image wants, or not at all; one that is right already keeps running. */
+  /**
+   * Starts, updates or stops dnsmasq according to the spec. A dnsmasq whose input did not change keeps running. Rejects when it does not
+   * start.
+   */
   ensure(spec: NetworkSpec, namespace: string): Promise<void>;
+  /** Returns whether dnsmasq runs, or is not needed. */
   isRunning(spec: NetworkSpec): boolean;
-  /** The folder goes with it. */
+  /** Stops dnsmasq and removes the network's folder. */
   stop(network: number): Promise<void>;
 }
 
-/** `folderOf` names the folder of a network. */
+/** Creates the service. `folderOf` returns the folder of a network. */
 export function createDhcp(exec: Exec, folderOf: (network: number) => string): Dhcp {
   const stateOf = (network: number) => join(folderOf(network), "dnsmasq.json");
 
@@ -134,29 +139,29 @@ export function createDhcp(exec: Exec, folderOf: (network: number) => string): D
       chmodSync(folder, 0o711);
       const lines = hostLines(spec);
       const [digest, told] = [digestOf(args), digestOf(lines)];
-      const note = (child: Child) =>
+      const writeState = (child: Child) =>
         writeFileSync(stateOf(spec.id), JSON.stringify({ child, digest, told } satisfies Started));
-      // An address that it remembers as another's it gives to nobody, and it forgets no lease before its time: then it starts anew.
+      // dnsmasq assigns an address to no other client before its lease ends, and never drops a lease early. So it is restarted.
       const leases = join(folder, "leases");
       const remembered = existsSync(leases) ? readFileSync(leases, "utf8") : "";
       const held = filterLeases(remembered, lines);
       const started = read(stateOf(spec.id));
-      const right = started?.digest === digest && exec.isAlive(started.child) && held === remembered;
-      if (right && started.told === told) return;
+      const isCurrent = started?.digest === digest && exec.isAlive(started.child) && held === remembered;
+      if (isCurrent && started.told === told) return;
       writeFileSync(join(folder, "ports"), lines.map((line) => `${line}\n`).join(""));
       chmodSync(join(folder, "ports"), 0o644);
-      if (right) {
+      if (isCurrent) {
         exec.signal(started.child, "SIGHUP");
-        return note(started.child);
+        return writeState(started.child);
       }
-      // One that was started and not noted would go on beside it.
+      // A process that was started before a crash but not written to the state file would run beside the new one.
       await stopDaemons(exec, namespace, "dnsmasq", folder, "SIGTERM");
       if (held !== remembered) writeFileSync(leases, held);
-      // It goes into the background when it serves, and ends with its complaint when it cannot.
+      // The command returns when dnsmasq serves, and fails with its error message when it cannot.
       await exec.run(["ip", "netns", "exec", namespace, "dnsmasq", ...args]);
       const child = exec.find(Number(readFileSync(join(folder, "dnsmasq.pid"), "utf8")));
-      if (child === null) throw new Error(`dnsmasq of network ${spec.id} ended at once`);
-      note(child);
+      if (child === null) throw new Error(`dnsmasq of network ${spec.id} ended immediately after its start`);
+      writeState(child);
     },
     isRunning(spec) {
       if (dnsmasqArguments(spec, folderOf(spec.id)) === null) return true;

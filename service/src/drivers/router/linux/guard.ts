@@ -1,7 +1,7 @@
 /**
- * What holds at an edge whatever the firewall says: who may speak with the edge itself, that nobody outside poses as somebody
- * inside, that servers do not reach what is closed to them, and that nothing for the far side of a tunnel leaves or comes in the
- * open, also while the tunnel is down.
+ * Renders table `guard`: rules of an edge that apply regardless of the firewall. They decide who may reach the edge itself, drop packets
+ * from outside with an inside source address, drop traffic with closed addresses, and prevent that tunnel traffic leaves or arrives
+ * unencrypted, also while the tunnel is down.
  */
 import { formatAddresses, join, parseAddresses } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
@@ -12,7 +12,7 @@ import { tableText } from "../nft/firewall.ts";
 
 const sides = { inside: `iifname "${BRIDGE}" `, outside: `iifname "${UPLINK}" `, anywhere: "" } as const;
 
-/** Echo is of both families. */
+/** Echo exists in both families. */
 const protocolsOf = ({ protocol }: Opening): string[] => (protocol === "icmp" ? ["icmp", "ipv6-icmp"] : [protocol]);
 
 const accepting = (opening: Opening): string[] =>
@@ -32,7 +32,7 @@ const input = (spec: NetworkSpec): string[] => [
   "}",
 ];
 
-/** Nothing is sent into the network but to its servers. */
+/** Rules that send packets into the network only to addresses of its servers. */
 function serving(spec: NetworkSpec) {
   const addresses = spec.ports.flatMap((port) => port.addresses);
   const sets = ([4, 6] as const).flatMap((family) => {
@@ -49,7 +49,10 @@ function serving(spec: NetworkSpec) {
   };
 }
 
-/** Closed addresses are dropped in both directions, except for replies to the host, which speaks as the uplink's far end. */
+/**
+ * Rules that drop traffic with closed addresses in both directions, except for replies to the host, which sends from the far end of the
+ * uplink.
+ */
 function closing(spec: NetworkSpec, came: string, goes: string) {
   const families = ([4, 6] as const).flatMap((family) => {
     const sets = setLines("closed", spec.closed, family);
@@ -67,7 +70,7 @@ function closing(spec: NetworkSpec, came: string, goes: string) {
   };
 }
 
-/** Table `guard`. `kernelEsp`: the kernel does ESP itself, so what it protects crosses the uplink like the rest. */
+/** Renders the table. `kernelEsp`: the kernel does ESP itself, so tunnel traffic crosses the uplink like other packets. */
 export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
   const forward = (body: readonly string[]) => [
     "chain forward {",
@@ -108,7 +111,7 @@ export function guardText(spec: NetworkSpec, kernelEsp: boolean): string {
           ]
         : []),
     ]),
-    // Each address that is asked for and not there would take a place in the host's one table of neighbours.
+    // A packet to an address without server would add an entry to the host's only neighbour table.
     ...servers.sets,
     "chain there {",
     "  type filter hook forward priority filter + 10; policy accept;",

@@ -55,7 +55,7 @@ test("names are one installation's", async (t) => {
     claim("-a1", "/var/lib/two"),
     /BRUME_DATA: the names "brume--a1" .* installation in \/var\/lib\/one/,
   );
-  await assert.rejects(claim("-a1", "/var/lib/one"), /BRUME_DATA: process \d+ runs with \/var\/lib\/one already/);
+  await assert.rejects(claim("-a1", "/var/lib/one"), /BRUME_DATA: process \d+ already runs with \/var\/lib\/one/);
   const names = { exec: host, tag: "-a1", root };
   assert.throws(() => requireNames({ ...names, dataFolder: "/var/lib/two" }, false), /installation in/);
   requireNames({ ...names, dataFolder: "/var/lib/one" }, false);
@@ -79,5 +79,5 @@ test("what the host has itself is not given out", async (t) => {
   // Our own, and what leads nowhere.
   await clash({ dst: "10.64.3.0/29", dev: "b-a1u7" }, chosen, null);
   await clash({ type: "blackhole", dst: "10.64.0.0/16" }, chosen, null);
-  await clash({ dst: "10.99.0.0/16" }, [pool("BRUME_SHARED_POOL", "169.254.0.0/24", true)], /no guest may have/);
+  await clash({ dst: "10.99.0.0/16" }, [pool("BRUME_SHARED_POOL", "169.254.0.0/24", true)], /guests must not use/);
 });

@@ -1,7 +1,8 @@
 /**
- * One host may have several installations. Each leaves a note in its run folder: whose names these are, and which blocks it gives out.
- * At start the notes of the others and the host's own routes and addresses are compared with ours, and a start that would take names
- * or addresses from anybody fails and says what to set. A note counts only while something of its installation is on the host.
+ * Prevents conflicts between several installations on one host. Each installation writes a file in its run folder with its data folder and
+ * address blocks. At start the files of the others and the host's routes and addresses are compared with the own blocks. A start that would
+ * use names or addresses of others fails with the setting to change. A file counts only while its installation has a process, namespace or
+ * link on the host.
  */
 import {
   chmodSync,
@@ -19,30 +20,33 @@ import type { Child, Exec } from "../../exec.ts";
 import { closedExcept } from "../model/closedaddresses.ts";
 import { uplinkPrefix } from "../model/name.ts";
 
-/** Blocks from one setting. */
+/** The address blocks of one setting. */
 export interface Pool {
   readonly setting: string;
   readonly blocks: readonly string[];
-  /** The operator chose the blocks; else they are the defaults. */
+  /** Whether the operator set the blocks; otherwise they are defaults. */
   readonly isChosen: boolean;
 }
 
+/** The file `owner.json`. Its keys are read by other releases and never change. */
 interface Note {
   readonly folder: string;
   readonly process: Child | null;
-  /** The network namespace that is the host's: blocks matter only there. */
+  /** Identity of the host's network namespace: only blocks in the same namespace can conflict. */
   readonly space: string;
   readonly blocks: readonly string[];
 }
 
+/** Identifies an installation. */
 export interface Names {
   readonly exec: Exec;
   readonly tag: string;
   readonly dataFolder: string;
-  /** Of all run folders. */
+  /** Parent of all run folders, `/run` by default. */
   readonly root?: string;
 }
 
+/** Options of `claimHost`. */
 export interface ClaimOptions extends Names {
   readonly pools: readonly Pool[];
 }
@@ -67,7 +71,7 @@ const list = (folder: string): string[] => {
   }
 };
 
-/** Something of the installation is on the host: its service, a network, a link. */
+/** Returns whether the installation has a running service, a namespace or a link on the host. */
 function isPresent(exec: Exec, tag: string, note: Note): boolean {
   if (note.process !== null && exec.isAlive(note.process)) return true;
   if (list("/run/netns").some((name) => name.startsWith(`${prefix}${tag}-`))) return true;
@@ -79,10 +83,11 @@ const overlap = (one: Addresses, other: Addresses): boolean =>
 const covers = (outer: Addresses, inner: Addresses): boolean =>
   outer.first <= inner.first && inner.last <= outer.last && outer.last - outer.first > inner.last - inner.first;
 
+/** A range of addresses that is in use, and by what. */
 interface Use {
   readonly range: Addresses;
   readonly by: string;
-  /** Addresses of the host or of another installation, of which no part may be given out twice. */
+  /** True for addresses of the host or of another installation, which must not overlap at all. */
   readonly isFirm: boolean;
 }
 
@@ -92,7 +97,7 @@ interface Route {
   readonly dev?: string;
 }
 
-/** What the host itself uses: its addresses and routes, without those to our own networks. */
+/** Returns the host's addresses and routes, without routes to our own networks. */
 async function usesOfHost(exec: Exec, tag: string): Promise<Use[]> {
   const read = async (family: string) =>
     JSON.parse((await exec.run(["ip", "-j", family, "route", "show", "table", "all"])) || "[]") as Route[];
@@ -104,7 +109,7 @@ async function usesOfHost(exec: Exec, tag: string): Promise<Use[]> {
   });
 }
 
-/** What other installations of the same host give out. */
+/** Returns the blocks of other installations on the host. */
 function usesOfOthers({ exec, tag, root = run }: ClaimOptions, space: string): Use[] {
   return list(root)
     .filter((name) => name.startsWith(prefix) && name !== prefix + tag)
@@ -119,7 +124,7 @@ function usesOfOthers({ exec, tag, root = run }: ClaimOptions, space: string): U
     });
 }
 
-/** A block of the size that nobody uses; null: none is left. */
+/** Returns a free private IPv4 block of `size` addresses, null when there is none. */
 function freeBlock(size: bigint, used: readonly Addresses[]): Addresses | null {
   for (const { first, last } of ["10.63.0.0-10.255.255.255", "172.16.0.0/12"].map(parseAddresses))
     for (let next = ((first + size - 1n) / size) * size; next + size - 1n <= last; next += size) {
@@ -129,19 +134,19 @@ function freeBlock(size: bigint, used: readonly Addresses[]): Addresses | null {
   return null;
 }
 
-/** Loopback, link-local and the like. */
+/** Loopback, link-local and similar blocks. */
 const reserved = closedExcept([])
   .filter((text) => text.includes("/"))
-  .map((text): Use => ({ range: parseAddresses(text), by: `${text}, which no guest may have`, isFirm: true }));
+  .map((text): Use => ({ range: parseAddresses(text), by: `${text}, which guests must not use`, isFirm: true }));
 
-/** Throws when a pool takes addresses that are in use. A wider route around a pool is the operator's business where he chose the pool. */
+/** Throws when a pool overlaps addresses in use. A wider route around a pool is allowed if the operator set the pool. */
 function checkPools(pools: readonly Pool[], uses: readonly Use[]): void {
   for (const { setting, blocks, isChosen } of pools)
     for (const block of blocks) {
       const range = parseAddresses(block);
-      const hinders = ({ range: other, isFirm }: Use) =>
+      const conflicts = ({ range: other, isFirm }: Use) =>
         overlap(range, other) && (isFirm || !isChosen || !covers(other, range));
-      const use = [...reserved, ...uses].find(hinders);
+      const use = [...reserved, ...uses].find(conflicts);
       if (use === undefined) continue;
       const used = [...uses.map((each) => each.range), ...pools.flatMap((pool) => pool.blocks.map(parseAddresses))];
       const free = range.family === 4 ? freeBlock(range.last - range.first + 1n, used) : null;
@@ -152,21 +157,21 @@ function checkPools(pools: readonly Pool[], uses: readonly Use[]): void {
     }
 }
 
-/** Throws when the names belong to another installation. `isService`: also when another service runs with the same data folder. */
+/** Throws when another installation uses the names. `isService`: also when another service runs with the same data folder. */
 export function requireNames({ exec, tag, dataFolder, root = run }: Names, isService: boolean): void {
   const folder = join(root, prefix + tag);
   const note = readNote(folder);
   if (note === null || !isPresent(exec, tag, note)) return;
   if (note.folder !== dataFolder)
     throw new Error(
-      `BRUME_DATA: the names "${prefix}${tag}" that ${dataFolder} has on this host are in use by the installation in ${note.folder}. Choose another path for BRUME_DATA. If that installation is gone for good, delete ${join(folder, fileName)}.`,
+      `BRUME_DATA: the names "${prefix}${tag}" that ${dataFolder} has on this host are in use by the installation in ${note.folder}. Choose another path for BRUME_DATA. If that installation no longer exists, delete ${join(folder, fileName)}.`,
     );
   const { process: owner } = note;
   if (isService && owner !== null && owner.pid !== process.pid && exec.isAlive(owner))
-    throw new Error(`BRUME_DATA: process ${owner.pid} runs with ${dataFolder} already. Stop it first.`);
+    throw new Error(`BRUME_DATA: process ${owner.pid} already runs with ${dataFolder}. Stop it first.`);
 }
 
-/** Makes names and blocks ours, or throws an error that names the setting to change. */
+/** Registers the names and blocks of this installation. Throws an error that names the setting to change. */
 export async function claimHost(options: ClaimOptions): Promise<void> {
   const { exec, tag, dataFolder, pools, root = run } = options;
   requireNames(options, true);
@@ -181,7 +186,7 @@ export async function claimHost(options: ClaimOptions): Promise<void> {
     renameSync(temporary, join(folder, fileName));
   };
   const before = readNote(folder);
-  // Written before the others are read: of two that start at once at least one sees the other.
+  // Written before the others are read: if two start at once, at least one sees the other.
   write({ folder: dataFolder, process: exec.find(process.pid), space, blocks });
   try {
     checkPools(pools, [...usesOfOthers(options, space), ...(await usesOfHost(exec, tag))]);

@@ -1,8 +1,8 @@
 /**
- * Networks on this machine, one namespace each. Nothing is remembered that the kernel does not hold: before anything is done the
- * driver looks, and does only what differs, so a service that was killed anywhere goes on where it was and a finished network is
- * not touched. The firewall and the source lock are loaded before a port goes up; the mark that says which generation is in force
- * comes last.
+ * The router driver for Linux: one network namespace per network. It keeps no state of its own: before each change it reads the actual
+ * state from the kernel and applies only the differences. A service that was killed at any point therefore continues where it stopped, and
+ * a complete network is not touched. The firewall and the source lock are loaded before a port goes up; the mark with the generation in
+ * force is written last.
  */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { createKeyedQueue } from "../../../base/serialqueue.ts";
@@ -65,9 +65,10 @@ import {
 import { renderTexts, type Texts } from "./texts.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
+/** Options of `createLinux`. */
 export interface LinuxOptions extends Site {
   readonly exec: Exec;
-  /** Short, on a file system that a reboot empties; made with mode 711. */
+  /** Folder for files of running programs, created with mode 711. Its path must be short and on a file system that a reboot empties. */
   readonly runFolder: string;
   readonly capabilities: Capabilities;
   readonly tunnels: readonly TunnelEngine[];
@@ -78,25 +79,28 @@ export interface LinuxOptions extends Site {
   readonly now: () => number;
 }
 
+/** The part of the actual state that is in the host's own namespace. */
 interface HostState {
   readonly links: ReadonlyMap<string, Link>;
   readonly routes: ReadonlySet<string>;
-  /** Listing of the network's own table, "" without. */
+  /** `nft` listing of the network's translation table, "" without. */
   readonly nat: string;
   readonly settings: ReadonlyMap<string, string>;
 }
 
+/** What this process has applied last to a network. */
 interface Known {
   readonly spec: NetworkSpec;
   readonly edge: Active | null;
-  /** All tables as they were listed at the last look, since when nobody had a reason to change them. */
+  /** Listing of all tables from the last check, if nothing of ours has changed them since. */
   readonly rules?: string;
 }
 
+/** Creates the driver and its run folder. */
 export function createLinux(options: LinuxOptions): Router {
   const { exec, tag, hostNamespace, runFolder, capabilities, tunnels } = options;
   mkdirSync(runFolder, { recursive: true });
-  // Programs that are not root find their own files below, and nobody sees whose there are.
+  // Programs that do not run as root open their own files below, but cannot list the folder.
   chmodSync(runFolder, 0o711);
   const spaceOf = (network: number) => namespaceOf(tag, network);
   const dhcp = createDhcp(exec, (network) => folderOf(runFolder, network));
@@ -118,9 +122,9 @@ export function createLinux(options: LinuxOptions): Router {
     }
   };
 
-  async function look(spec: NetworkSpec): Promise<NamespaceState | null> {
+  async function readNamespace(spec: NetworkSpec): Promise<NamespaceState | null> {
     const batch = snapshotLines(spaceOf(spec.id), true, Object.keys(settings(spec)));
-    // A namespace that vanished meanwhile says nothing; its output is missing, which is the answer.
+    // A namespace that was removed meanwhile produces no output.
     const output = await exec.run(["ip", "-force", "-batch", "-"], {
       stdin: lines(batch),
       codes: [0, 1],
@@ -128,12 +132,12 @@ export function createLinux(options: LinuxOptions): Router {
     });
     const [found] = readSnapshot(output);
     if (found !== undefined) return found;
-    // A name without a namespace is what a killed `netns add` leaves. A namespace that is there and was not seen is not to be made anew.
+    // A killed `netns add` leaves a name without a namespace. A namespace that exists but could not be read must not be created again.
     const isThere = await exec.run(["ip", "-n", spaceOf(spec.id), "-o", "link", "show", "lo"]).then(
       () => true,
       () => false,
     );
-    if (isThere) throw new Error(`${spaceOf(spec.id)} could not be looked at`);
+    if (isThere) throw new Error(`namespace ${spaceOf(spec.id)} of network ${spec.id} exists but could not be read`);
     return null;
   }
 
@@ -152,17 +156,17 @@ export function createLinux(options: LinuxOptions): Router {
     return { links: there, routes: new Set([...four, ...six]), nat, settings: readSettings(values) };
   }
 
-  /** The tables that are not as the texts say. `altered`: what is in them is not what was there at the last look. */
+  /** Returns the tables that differ from the texts. `altered`: another program has changed the tables since the last check. */
   function stale(texts: Texts, found: NamespaceState | null, altered: boolean): readonly Kind[] {
     return kinds.filter((kind) => {
       const active = found === null ? null : activeOf(found, kind);
       if (found === null || altered || active === null || active.digest !== digestOf(texts[kind])) return true;
-      // The wish is the one that was loaded, but somebody may have changed a rule since.
+      // The text is the one that was loaded, but another program may have changed a rule since.
       return countVerdicts(listingOf(found, active.name)) !== countVerdicts(texts[kind]);
     });
   }
 
-  /** Brings the tables into force, all in one step, and then removes those that no packet asks any more. */
+  /** Activates all replaced tables in one step, then removes the tables that packets no longer pass. */
   async function load(network: number, texts: Texts, found: NamespaceState | null, replaced: readonly Kind[]) {
     const space = spaceOf(network);
     const active = (kind: Kind) => (found === null ? null : activeOf(found, kind));
@@ -175,9 +179,9 @@ export function createLinux(options: LinuxOptions): Router {
     return swaps[replaced.indexOf("edge")]?.active ?? active("edge");
   }
 
-  /** Nobody waits for it, but the next change of the network does. Whatever it leaves, the long way finds. */
+  /** Removes old tables in the background, before the next change of the network. If that fails, the next full apply removes them. */
   const removeLater = (network: number, past: string): void => {
-    if (past !== "") void inTurn(network, () => nft(spaceOf(network), past).catch(() => known.delete(network)));
+    if (past !== "") void enqueue(network, () => nft(spaceOf(network), past).catch(() => known.delete(network)));
   };
 
   const translation = createTranslation({ exec, tag, hostNamespace, load: (text) => nft(hostNamespace, text) });
@@ -188,7 +192,7 @@ export function createLinux(options: LinuxOptions): Router {
     if (settings.length > 0) await exec.run([...enter(namespace), "sysctl", "-eqw", ...settings]);
   }
 
-  /** What this process has applied last, if it differs from the image in nothing but the rules. */
+  /** Returns the last applied state if it differs from the spec in nothing but the firewall. */
   function beforeRules(spec: NetworkSpec): Known | null {
     const before = known.get(spec.id);
     const rest = (one: NetworkSpec) => JSON.stringify({ ...one, generation: 0, firewall: null });
@@ -196,7 +200,7 @@ export function createLinux(options: LinuxOptions): Router {
     return isLater && rest(before.spec) === rest(spec) ? before : null;
   }
 
-  /** The short way for the most frequent change. False when it did not work; then the long way finds out what is to be done. */
+  /** Fast path for the most frequent change, a new rule set. Returns false when it failed; the full apply then finds what is missing. */
   async function replaceRules(spec: NetworkSpec, texts: Texts, { edge }: Known, pair: Pair): Promise<boolean> {
     const same = edge?.digest === digestOf(texts.edge);
     const next = swap("edge", texts.edge, edge, []);
@@ -220,12 +224,12 @@ export function createLinux(options: LinuxOptions): Router {
     spec: NetworkSpec,
     texts: Texts,
     found: NamespaceState | null,
-    tell: (part: string) => void = () => {},
+    onRepair: (part: string) => void = () => {},
   ): Promise<void> {
     const space = spaceOf(spec.id);
     const device = wireguardOf(tag, spec.id);
     if (found === null) {
-      // A namespace whose name was taken away lives on with all that runs in it, and would answer in the new one's place.
+      // A namespace without a name stays alive while programs run in it, and would receive packets in place of the new one.
       await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device })));
       await dhcp.stop(spec.id);
     }
@@ -236,21 +240,21 @@ export function createLinux(options: LinuxOptions): Router {
     const uplink = uplinkOf(tag, spec.id);
     const coming = arrivingPorts(spec, here.links);
     const isAgain = found !== null && coming.length === 0 && readMark(found).generation === spec.generation;
-    /** What is to be done to a part; a generation that was in force before left nothing to do. */
+    /** Reports a repair if the generation was in force already and there is still something to do. */
     const due = <List extends { readonly length: number }>(part: string, list: List): List => {
-      if (isAgain && list.length > 0) tell(part);
+      if (isAgain && list.length > 0) onRepair(part);
       return list;
     };
 
     if (isOpened) due("host guard", [uplink]);
-    const joined = spec.edgeAddress === null || (here.links.has(uplink) && found?.links.has("up0") === true);
-    if (found === null || !joined) {
+    const hasUplink = spec.edgeAddress === null || (here.links.has(uplink) && found?.links.has("up0") === true);
+    if (found === null || !hasUplink) {
       due("uplink", [uplink]);
       if (here.links.has(uplink)) await ip(hostNamespace, [`link del ${uplink}`]).catch(unlessMissing);
       if (found === null || spec.edgeAddress !== null) await ip(null, creationLines(spec, options, found !== null));
     }
     const base =
-      joined || found === null
+      hasUplink || found === null
         ? found
         : { ...found, links: new Map([...found.links].filter(([name]) => name !== "up0")), routes: new Set<string>() };
     if (found !== null) await ip(space, leavingLines(spec, found, coming));
@@ -268,7 +272,7 @@ export function createLinux(options: LinuxOptions): Router {
       ip(space, due("ports", portLines(spec, base, coming))),
       set(space, due("settings", settingArguments(spec, base))),
       set(hostNamespace, due("forwarding", forwardingArguments(spec, here.settings, [...here.links.keys()]))),
-      joined || spec.edgeAddress === null
+      hasUplink || spec.edgeAddress === null
         ? ip(hostNamespace, due("routes", hostUplinkLines(spec, options, here.links.get(uplink), here.routes)))
         : ip(hostNamespace, hostUplinkLines(spec, options, undefined, null)),
     ]);
@@ -285,15 +289,15 @@ export function createLinux(options: LinuxOptions): Router {
     known.set(spec.id, { spec, edge, ...(isAgain && replaced.length === 0 && { rules: found.rules }) });
   }
 
-  async function erase(network: number): Promise<void> {
+  async function removeAll(network: number): Promise<void> {
     const space = spaceOf(network);
     await Promise.all(tunnels.map((engine) => engine.remove({ namespace: space, device: wireguardOf(tag, network) })));
     await dhcp.stop(network);
     await ip(hostNamespace, [`link del ${uplinkOf(tag, network)}`]).catch(unlessMissing);
     await translation.remove(network);
-    await hostGuard.release(network, () => observed().every((other) => other.network === network));
+    await hostGuard.release(network, () => ownNamespaces().every((other) => other.network === network));
     if (!spaces().has(space)) return;
-    // Whatever still runs in there would keep it alive without a name.
+    // A program that still runs in the namespace would keep it alive without a name.
     const pids = await exec.run(["ip", "netns", "pids", space]).catch((error: unknown) => {
       unlessMissing(error);
       return "";
@@ -305,37 +309,37 @@ export function createLinux(options: LinuxOptions): Router {
     await ip(null, [`netns del ${space}`]).catch(unlessMissing);
   }
 
-  /** Erases, but servers go on in their cards: those that were taken in wait on the machine for the next attempt. */
+  /** Removes the network, but first moves the devices of servers back to the host for the next attempt. */
   async function undo(spec: NetworkSpec): Promise<void> {
     const argv = ["ip", "-force", "-n", spaceOf(spec.id), "-batch", "-"];
     await exec.run(argv, { stdin: lines(returnLines(spec, options)), codes: [0, 1] });
-    await erase(spec.id);
+    await removeAll(spec.id);
   }
 
-  /** What this process has applied. */
+  /** The last applied state by network. */
   const known = new Map<number, Known>();
 
-  // One thing at a time per network: two writers of one namespace would not see each other's half-done work.
+  // One operation at a time per network: two writers would not see each other's incomplete work.
   const queue = createKeyedQueue();
-  const inTurn = <Result>(network: number, work: () => Promise<Result>): Promise<Result> => queue.run([network], work);
+  const enqueue = <Result>(network: number, work: () => Promise<Result>): Promise<Result> => queue.run([network], work);
 
-  /** Resolves to the generation that is in force then. */
-  async function applyFull(spec: NetworkSpec, texts: Texts, tell?: (part: string) => void): Promise<number> {
-    const found = spaces().has(spaceOf(spec.id)) ? await look(spec) : null;
+  /** Compares the complete spec with the actual state and applies the differences. Resolves to the generation in force. */
+  async function applyFull(spec: NetworkSpec, texts: Texts, onRepair?: (part: string) => void): Promise<number> {
+    const found = spaces().has(spaceOf(spec.id)) ? await readNamespace(spec) : null;
     const generation = found === null ? 0 : readMark(found).generation;
     if (generation > spec.generation) return generation;
     try {
-      await ensure(spec, texts, found, tell);
+      await ensure(spec, texts, found, onRepair);
     } catch (error) {
       known.delete(spec.id);
-      // What never worked leaves nothing; what worked goes on as it was.
+      // A network that never worked is removed; one that worked stays as it was.
       if (generation === 0) await undo(spec).catch(() => {});
       throw error;
     }
     return spec.generation;
   }
 
-  const observed = () =>
+  const ownNamespaces = () =>
     [...spaces()].flatMap((space) => {
       const network = networkOf(tag, space);
       return network === null ? [] : [{ network, space }];
@@ -345,18 +349,18 @@ export function createLinux(options: LinuxOptions): Router {
     dhcpRuns: dhcp.isRunning,
     occupiedPorts: translation.occupiedOf,
     isGuarded: hostGuard.isComplete,
-    networks: observed,
+    networks: ownNamespaces,
   });
 
   return {
-    apply: (spec, tell) =>
-      inTurn(spec.id, async () => {
+    apply: (spec, onRepair) =>
+      enqueue(spec.id, async () => {
         const before = beforeRules(spec);
         const pair = before && nftPair(spec.id);
         try {
           const texts = renderTexts(spec, capabilities.kernelEsp, options.limits);
           const isDone = before !== null && pair !== null && (await replaceRules(spec, texts, before, pair));
-          const generation = isDone ? spec.generation : await applyFull(spec, texts, tell);
+          const generation = isDone ? spec.generation : await applyFull(spec, texts, onRepair);
           if (generation === spec.generation) observer.know(spec, digestOf(texts.edge));
           return generation;
         } finally {
@@ -364,9 +368,9 @@ export function createLinux(options: LinuxOptions): Router {
         }
       }),
     remove: (network) =>
-      inTurn(network, async () => {
+      enqueue(network, async () => {
         known.delete(network);
-        await erase(network);
+        await removeAll(network);
         observer.forget(network);
       }),
     observe: (network) => observer.observe(network),
@@ -375,9 +379,9 @@ export function createLinux(options: LinuxOptions): Router {
       const spec = known.get(network)?.spec;
       if (spec === undefined || spec.edgeAddress === null) return null;
       const call = ["timeout", "1", "busybox", "nc", "-w", "1", address, String(port)];
-      // It ends by itself when it has heard something, and is ended (124, 143) when nothing came.
-      const said = await exec.run([...enter(spaceOf(network)), ...call], { codes: [0, 1, 124, 143] });
-      return said.split(/\r?\n/, 1)[0] || null;
+      // The command ends when it has received something, or is ended (124, 143) after a second without data.
+      const output = await exec.run([...enter(spaceOf(network)), ...call], { codes: [0, 1, 124, 143] });
+      return output.split(/\r?\n/, 1)[0] || null;
     },
     async close() {
       await queue.settle();

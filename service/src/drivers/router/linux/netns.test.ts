@@ -189,7 +189,7 @@ test("a route that is lost comes back, one of another device is not taken", () =
   ]);
   for (const foreign of ["10.64.255.2 dev babcu1", "10.64.0.8/29 via 10.9.9.9 dev eth0", "fd24:1::/64 dev eth0"])
     assert.throws(() => hostUplinkLines(spec, site, uplink, new Set([foreign])), {
-      message: `the host has another route to the network: ${foreign}`,
+      message: `the host already has a route to the network over another device: ${foreign}`,
     });
 });
 

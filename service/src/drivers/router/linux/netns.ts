@@ -1,26 +1,26 @@
 /**
- * A network as a namespace of its own: bridge, uplink, addresses, routes and ports, as lines for `ip -batch`. Each function says
- * what is still to be done, given what is there, so that a finished network needs nothing and is not touched.
+ * Renders one network as a namespace: bridge, uplink, addresses, routes and ports, as lines for `ip -batch`. Each function compares the
+ * spec with the actual state and returns only the differences, so that a complete network is not touched.
  */
 import { prefixLength } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { BRIDGE, intakeOf, NEXT_HOP, NEXT_HOP6, namespaceOf, portOf, text36, UPLINK, uplinkOf } from "../model/name.ts";
 import { type Link, markText, type NamespaceState, readMark } from "./snapshot.ts";
 
-/** Where a network is to be, and what the machine calls it. */
+/** Which installation the names belong to, and where the host's ends of links are. */
 export interface Site {
   readonly tag: string;
-  /** Namespace that plays the machine in tests; null: the machine itself. */
+  /** Namespace that replaces the host's own in tests; null: the namespace of this process. */
   readonly hostNamespace: string | null;
 }
 
-/** The bridge keeps its address when ports come and go, so servers need not ask again who their gateway is. */
+/** A fixed MAC of the bridge, so that servers need not resolve their gateway again when ports come and go. */
 function bridgeMac(network: number): string {
   const digits = network.toString(16).padStart(10, "0").slice(-10);
   return `06:${digits.match(/../g)?.join(":")}`;
 }
 
-/** What the bridge answers to. A private network has only what its DHCP server speaks from. */
+/** Addresses of the bridge. A private network has only the source address of its DHCP server. */
 function bridgeAddresses(spec: NetworkSpec): string[] {
   const { v4, v6 } = spec;
   if (spec.edgeAddress === null) return spec.dhcp.enabled ? [`${NEXT_HOP}/32`] : [];
@@ -32,7 +32,7 @@ function uplinkAddresses(spec: NetworkSpec): string[] {
   return [`${spec.edgeAddress}/32`, ...(spec.v6 === null ? [] : ["fe80::2/64"])];
 }
 
-/** Addresses that the kernel gives by itself, and that nobody wished away. */
+/** Whether the kernel itself assigns the address; such addresses are not removed. */
 const isOwn = (device: Link, address: string): boolean =>
   address.startsWith("fe80:") && !(device.name === UPLINK && address === "fe80::2/64");
 
@@ -49,9 +49,10 @@ function addressLines(device: string, wanted: readonly string[], link: Link | un
 
 const up = (device: string, link: Link | undefined): string[] => (link?.up ? [] : [`link set ${device} up`]);
 
+/** Renders the line that writes the mark of `snapshot.ts` to the alias of `lo`. */
 export const aliasLine = (mark: string): string => `link set lo alias "${mark}"`;
 
-/** Lines for the namespace, without its ports. `found: null`: it is empty but for `lo` and the uplink. */
+/** Renders the lines for the namespace without its ports. `found: null`: the namespace contains only `lo` and the uplink. */
 export function spaceLines(spec: NetworkSpec, found: NamespaceState | null): string[] {
   const link = (name: string) => found?.links.get(name);
   const bridge = link(BRIDGE);
@@ -68,20 +69,20 @@ export function spaceLines(spec: NetworkSpec, found: NamespaceState | null): str
   return lines;
 }
 
-/** Settings of the namespace's kernel. Where a name is unknown (no bridge filter, no IPv6) its effect is there anyway. */
+/** Returns the `sysctl` settings of the namespace. A name that the kernel does not know (no bridge filter, no IPv6) needs no setting. */
 export function settings(spec: NetworkSpec): Record<string, string> {
   const edge = spec.edgeAddress !== null;
   return {
     "net.ipv4.ip_forward": edge ? "1" : "0",
     "net.ipv6.conf.all.disable_ipv6": spec.v6 === null ? "1" : "0",
     "net.ipv6.conf.all.forwarding": edge && spec.v6 !== null ? "1" : "0",
-    // The lock and the guard do what a reverse path filter would, and know tunnels.
+    // The source lock and the guard replace the reverse path filter, and handle tunnels correctly.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.all.send_redirects": "0",
     [`net.ipv4.conf.${BRIDGE}.send_redirects`]: "0",
-    // Shared: ports do not hear each other, so the edge answers for the neighbours and takes their packets through its rules.
+    // Shared: ports are isolated, so the edge responds to ARP for the neighbours and routes their packets through its rules.
     [`net.ipv4.conf.${BRIDGE}.proxy_arp_pvlan`]: spec.kind === "shared" ? "1" : "0",
-    // Frames between two servers of one network are not the firewall's business.
+    // The firewall does not apply to frames between two servers of one network.
     "net.bridge.bridge-nf-call-iptables": "0",
     "net.bridge.bridge-nf-call-ip6tables": "0",
     // A connection that was cut must not come back by its next packet, whichever side sends it.
@@ -89,7 +90,7 @@ export function settings(spec: NetworkSpec): Record<string, string> {
   };
 }
 
-/** `sysctl` arguments for what differs. */
+/** Returns the `sysctl` arguments for settings that differ. */
 export function settingArguments(spec: NetworkSpec, found: NamespaceState | null): string[] {
   const wanted = Object.entries(settings(spec));
   const differing = wanted.filter(([name, value]) => {
@@ -99,26 +100,26 @@ export function settingArguments(spec: NetworkSpec, found: NamespaceState | null
   return differing.map(([name, value]) => `${name}=${value}`);
 }
 
-/** Those that come before the addresses: where IPv6 was off until now, the kernel takes none of it. */
+/** Returns the arguments that must come before the addresses: while IPv6 is off, the kernel accepts no IPv6 address. */
 export const earlyArguments = (spec: NetworkSpec, found: NamespaceState): string[] =>
   settingArguments(spec, found).filter((argument) => argument === "net.ipv6.conf.all.disable_ipv6=0");
 
-/** Ports to be taken in, by their device on the machine; a new device of the same name replaces what is there. */
+/** Returns the ports whose device is on the host. Such a device replaces one with the same name in the network. */
 export function arrivingPorts(spec: NetworkSpec, hostNamespace: ReadonlyMap<string, Link>): NetworkSpec["ports"] {
   return spec.ports.filter((port) => hostNamespace.has(port.device));
 }
 
 const isPort = (name: string): boolean => /^p[0-9a-z]+$/.test(name);
-/** By its kind too: `ipsec0` is somebody else's. */
+/** Checks the kind too, because `ipsec0` belongs to charon. */
 const isIntake = (link: Link): boolean => link.kind === "ifb" && /^i[0-9a-z]+$/.test(link.name);
 
-/** Ports that are to go: nobody wants them, or their successor waits. Before the lock forgets them. */
+/** Removes ports that the spec does not contain, and ports that a new device replaces. Runs before the source lock drops them. */
 export function leavingLines(spec: NetworkSpec, found: NamespaceState, coming: NetworkSpec["ports"]): string[] {
   const stay = new Set(spec.ports.filter((port) => !coming.includes(port)).map(({ id }) => portOf(id)));
   return [...found.links.keys()].filter((name) => isPort(name) && !stay.has(name)).map((name) => `link del ${name}`);
 }
 
-/** Puts ports on the bridge, still down. */
+/** Attaches ports to the bridge; they stay down. */
 export function portLines(spec: NetworkSpec, found: NamespaceState | null, coming: NetworkSpec["ports"]): string[] {
   const lines: string[] = [];
   for (const port of spec.ports) {
@@ -139,7 +140,7 @@ export function portLines(spec: NetworkSpec, found: NamespaceState | null, comin
   return lines;
 }
 
-/** The last lines: ports begin to work, what served none any more goes, and the mark says that the image is in force. */
+/** Renders the last lines: ports go up, unused devices are removed, and the mark shows the new generation. */
 export function finishLines(spec: NetworkSpec, found: NamespaceState | null, coming: NetworkSpec["ports"]): string[] {
   const inForce = found === null ? 0 : readMark(found).generation;
   const limited = new Set(spec.ports.filter((port) => port.bandwidth !== null).map(({ id }) => intakeOf(id)));
@@ -154,29 +155,30 @@ export function finishLines(spec: NetworkSpec, found: NamespaceState | null, com
   return [...ports, ...idle, ...mark];
 }
 
-/** Moves the devices in. */
+/** Moves the devices of arriving ports into the namespace. */
 export function moveLines(spec: NetworkSpec, site: Site, coming: NetworkSpec["ports"]): string[] {
   const space = namespaceOf(site.tag, spec.id);
   return coming.map((port) => `link set ${port.device} netns ${space} name ${portOf(port.id)}`);
 }
 
-/** Moves the devices out again, under the names by which they came. */
+/** Moves the devices back to the host under their original names. */
 export const returnLines = (spec: NetworkSpec, { hostNamespace }: Site): string[] =>
   spec.ports.map(({ id, device }) => `link set ${portOf(id)} netns ${hostNamespace ?? process.pid} name ${device}`);
 
 /**
- * A route to the network over its uplink. Throws where another device has one: if both installations replaced it, packets would go
- * now here, now there. `routes`: those of the host, null where none can be ours.
+ * Renders a route to the network over its uplink. Throws when the host has such a route over another device: if two installations replaced
+ * it in turn, packets would alternate between them. `routes`: the routes of the host, null where none can be ours.
  */
 function routeLines(uplink: string, routes: ReadonlySet<string> | null, destination: string, way: string): string[] {
   const shown = destination.replace(/\/(32|128)$/, "");
   if (routes === null) return [`route add ${destination} ${way}`];
   const foreign = [...routes].find((route) => route.startsWith(`${shown} `) && !route.endsWith(` dev ${uplink}`));
-  if (foreign !== undefined) throw new Error(`the host has another route to the network: ${foreign}`);
+  if (foreign !== undefined)
+    throw new Error(`the host already has a route to the network over another device: ${foreign}`);
   return routes.has(`${shown} ${way.replace(/ onlink$/, "")}`) ? [] : [`route replace ${destination} ${way}`];
 }
 
-/** The machine's end of the uplink, and its routes to the network. `routes`: null for an uplink that was just made. */
+/** Renders the host's end of the uplink and the routes to the network. `routes`: null for a new uplink. */
 export function hostUplinkLines(
   spec: NetworkSpec,
   site: Site,
@@ -196,11 +198,15 @@ export function hostUplinkLines(
   ];
 }
 
-/** Rows of the kernel's one table of neighbours, from which it tidies up, harder, and takes no more. The usual 1,024 are few networks. */
+/**
+ * Thresholds of the kernel's neighbour table: from where it removes rows, removes them faster, and accepts no more. The default maximum of
+ * 1,024 suffices for few networks only.
+ */
 const neighbours = { gc_thresh1: 4096, gc_thresh2: 8192, gc_thresh3: 16_384 } as const;
 const neighbourSettings = ["ipv4", "ipv6"].flatMap((family) =>
   Object.entries(neighbours).map(([name, value]) => ({ name: `net.${family}.neigh.default.${name}`, value })),
 );
+/** `sysctl` settings of the host that `forwardingArguments` compares. */
 export const hostSettings = [
   "net.ipv4.ip_forward",
   "net.ipv6.conf.all.forwarding",
@@ -208,8 +214,8 @@ export const hostSettings = [
 ];
 
 /**
- * `sysctl` arguments that let the machine forward. It stays so when the last network goes, since nobody can tell who else relies
- * on it by then. A machine that forwards IPv6 no longer listens to its own router, unless its links are told to.
+ * Returns the `sysctl` arguments that make the host forward packets. Forwarding stays on after the last network, because other programs may
+ * rely on it by then. A host that forwards IPv6 ignores router advertisements unless `accept_ra` is 2 on its links.
  */
 export function forwardingArguments(
   spec: NetworkSpec,
@@ -228,7 +234,7 @@ export function forwardingArguments(
   ];
 }
 
-/** Lines for the machine that make the namespace and its uplink. */
+/** Renders the lines for the host that create the namespace and its uplink. `space`: the namespace exists. */
 export function creationLines(spec: NetworkSpec, site: Site, space: boolean): string[] {
   const name = namespaceOf(site.tag, spec.id);
   return [
@@ -241,5 +247,5 @@ export function creationLines(spec: NetworkSpec, site: Site, space: boolean): st
   ];
 }
 
-/** Folder of the network's files below the run folder. */
+/** Returns the folder of the network's files below the run folder. */
 export const folderOf = (runFolder: string, network: number): string => `${runFolder}/${text36(network)}`;

@@ -1,8 +1,8 @@
 /**
- * All networks at a look: one `ip -batch` sees the machine, where a network may have left something without its namespace, and visits
- * the namespaces of this installation, whoever made them. A visit costs some milliseconds of a processor, so among many networks most
- * take turns and are told of as they were last seen; but where servers are plugged in, their ports are counted every time. Times of
- * hits are remembered here, since nftables does not say.
+ * Reads the actual state of all networks with one `ip -batch` run: the host's links, where a removed namespace may have left an uplink, and
+ * the namespaces of this installation. Reading a namespace costs some milliseconds of CPU time. With more than `VISITS` networks each run
+ * reads only that many and reports the others as last seen; ports of servers are counted in every run. The times of rule hits are kept
+ * here, because nftables does not record them.
  */
 import type { Exec } from "../../exec.ts";
 import type {
@@ -20,11 +20,13 @@ import type { Capabilities } from "./detect.ts";
 import { type Link, type NamespaceState, readMark, readSnapshot, snapshotLines } from "./snapshot.ts";
 import type { TunnelEngine } from "./tunnels.ts";
 
+/** A network and the name of its namespace. */
 interface Place {
   readonly network: number;
   readonly space: string;
 }
 
+/** Options of `createObserver`. */
 export interface ObserverOptions {
   readonly exec: Exec;
   readonly tag: string;
@@ -32,26 +34,31 @@ export interface ObserverOptions {
   readonly capabilities: Capabilities;
   readonly tunnels: readonly TunnelEngine[];
   readonly now: () => number;
-  /** Namespaces of this installation. */
+  /** Returns the namespaces of this installation. */
   readonly networks: () => readonly Place[];
-  /** Guests reach nothing of the host. */
+  /** Returns whether the host guard is complete. */
   readonly isGuarded: () => Promise<boolean>;
+  /** Returns whether dnsmasq runs where it is needed. */
   readonly dhcpRuns: (spec: NetworkSpec) => boolean;
+  /** UDP ports of the host at which a program listens although they should lead to the network. */
   readonly occupiedPorts: (network: number) => readonly number[];
 }
 
+/** Reports the state of networks. */
 export interface Observer {
-  /** What was applied, so that it is known what is missing. `firewall`: the digest of its text. */
+  /** Records what was applied, to find missing parts later. `firewall`: the digest of the table's text. */
   know(spec: NetworkSpec, firewall: string): void;
+  /** Removes all records of a deleted network. */
   forget(network: number): void;
+  /** See `Router.observe`. */
   observe(network?: number): Promise<RouterStatus>;
 }
 
 const nothing: Count = { packets: 0, bytes: 0 };
-/** Namespaces that are visited at every look; of more, so many more in turn. */
+/** Namespaces read in one run; more are read in turn. */
 const VISITS = 8;
 
-/** Counts of one set of rules, and when each last grew. */
+/** Counters of one rule set, with the time when each last grew. */
 interface Hits {
   readonly digest: string;
   readonly counts: readonly RuleCount[];
@@ -74,20 +81,21 @@ function portStatus(spec: NetworkSpec | undefined, found: NamespaceState): PortS
       id: known.get(name) ?? Number.parseInt(name.slice(1), 36),
       attached: link?.master === BRIDGE,
       carrier: link?.carrier === true,
-      // What the namespace takes in at a port, its server has sent.
+      // Packets that the namespace receives at a port were sent by the server.
       sent: link?.received ?? nothing,
       received: link?.sent ?? nothing,
     };
   });
 }
 
+/** Creates an observer. */
 export function createObserver(options: ObserverOptions): Observer {
   const { exec, hostNamespace, tunnels, tag } = options;
   const applied = new Map<number, { readonly spec: NetworkSpec; readonly firewall: string }>();
   const hits = new Map<number, Hits>();
-  /** As each was at its last visit since it was applied. */
+  /** The state of each network when it was last read since it was applied. */
   const seen = new Map<number, NamespaceState>();
-  /** Whose turn it was last. */
+  /** Id of the network that was read last. */
   let turn = 0;
 
   function rules(network: number, found: NamespaceState): readonly RuleCount[] {
@@ -96,7 +104,7 @@ export function createObserver(options: ObserverOptions): Observer {
     const counts = ruleCounts(found).map((count, index): RuleCount => {
       const old = before?.digest === digest ? before.counts[index] : undefined;
       const grown = count.packets > (old?.packets ?? 0);
-      // What was counted before the first look of this process, nobody knows when.
+      // Counts from before the first run of this process have no known time.
       return { ...count, lastHit: grown && before !== undefined ? options.now() : (old?.lastHit ?? null) };
     });
     hits.set(network, { digest, counts });
@@ -126,7 +134,7 @@ export function createObserver(options: ObserverOptions): Observer {
     ];
   }
 
-  /** Lines of `ip` for the machine, then those for namespaces. */
+  /** Runs the host's `ip` command, then the lines for namespaces. */
   async function run(onHost: string, visits: readonly string[]): Promise<readonly NamespaceState[]> {
     const argv = [
       "ip",
@@ -142,7 +150,7 @@ export function createObserver(options: ObserverOptions): Observer {
     return readSnapshot(await exec.run(argv, { stdin, codes: [0, 1], timeout: 60_000 }));
   }
 
-  /** Looks where it is time to; gives the machine's own links, and each network as it is or was last seen. */
+  /** Reads the namespaces that are due. Returns the host's links, and each network as it is or was last seen. */
   async function visit(places: readonly Place[], only: number | undefined) {
     const isAll = only !== undefined || places.length <= VISITS;
     const later = places.filter(({ network }) => network > turn);
@@ -166,14 +174,14 @@ export function createObserver(options: ObserverOptions): Observer {
         const known = networks.get(network);
         const now = known === undefined ? one : { ...known, links: one.links };
         networks.set(network, now);
-        // What was applied meanwhile may have been seen half done.
+        // A network that was applied meanwhile may have been read in an incomplete state.
         if (applied.get(network) === desired.get(network)) seen.set(network, now);
       }
     }
     return { hostLinks, networks };
   }
 
-  /** What a network left on the machine whose namespace is gone. */
+  /** Returns the networks that have an uplink on the host but no namespace. */
   function strays(hostLinks: ReadonlyMap<string, Link>): number[] {
     const prefix = uplinkPrefix(tag);
     const ends = [...hostLinks.keys()]
@@ -203,7 +211,7 @@ export function createObserver(options: ObserverOptions): Observer {
   return {
     know(spec, firewall) {
       const before = applied.get(spec.id);
-      // Loaded just now, so whatever it will have counted was counted since.
+      // The rules were loaded just now, so their counters start at zero.
       if (before !== undefined && before.firewall !== firewall) hits.set(spec.id, { digest: firewall, counts: [] });
       applied.set(spec.id, { spec, firewall });
       seen.delete(spec.id);

@@ -1,17 +1,20 @@
 /**
- * Two commands of which the second must come after the first, such as a table and its awakening. Starting a program takes longer than
- * a small change does, so both are started while the text of what they are to do is still in the making.
+ * Runs two commands of which the second must come after the first, such as loading a table and activating it. Starting a program takes
+ * longer than a small change, so both programs start while their input is still being rendered.
  */
 import type { Exec, RunOptions } from "../../exec.ts";
 
+/** Two started commands that wait for their input. */
 export interface Pair {
+  /** Passes the input to the first command and resolves when it has ended. */
   first(text: string): Promise<void>;
+  /** Passes the input to the second command and resolves when it has ended. */
   second(text: string): Promise<void>;
-  /** Whichever was told nothing ends without having done anything. */
+  /** Ends the commands that got no input; they do nothing. */
   dismiss(): void;
 }
 
-/** `argv`: of a program that reads its standard input to the end before it does anything, and does nothing when it is empty. */
+/** Starts both commands. The program in `argv` must read its standard input to the end before it acts, and do nothing when it is empty. */
 export function createPair(
   exec: Exec,
   argv: readonly string[],
@@ -20,7 +23,7 @@ export function createPair(
   const start = () => {
     const { promise: stdin, resolve } = Promise.withResolvers<string>();
     const running = exec.run(argv, { stdin, timeout: 120_000, environment });
-    // Whoever dismisses it does not look how it ends.
+    // After `dismiss` its result is ignored.
     running.catch(() => {});
     return async (text: string): Promise<void> => {
       resolve(text);
@@ -32,7 +35,7 @@ export function createPair(
     first,
     second,
     dismiss() {
-      for (const tell of [first, second]) tell("").catch(() => {});
+      for (const send of [first, second]) send("").catch(() => {});
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Bandwidth as lines for `tc -batch`: token buckets, which smooth instead of dropping (policing in nftables costs many
- * retransmissions). A network is limited where its packets cross the edge, so servers among themselves are not slowed; a port is
- * limited both ways, what comes from the server by sending it through an `ifb` device first.
+ * Renders bandwidth limits as lines for `tc -batch`. Token buckets delay packets instead of dropping them; policing in nftables causes many
+ * retransmissions. A network is limited where its packets cross the edge, so that traffic between its servers is not limited. A port is
+ * limited in both directions; packets from the server pass an `ifb` device for that.
  */
 
 import type { NetworkSpec } from "../interface.ts";
@@ -9,21 +9,21 @@ import { BRIDGE, intakeOf, portOf, UPLINK } from "../model/name.ts";
 import type { NamespaceState } from "./snapshot.ts";
 
 /**
- * Enough for ten milliseconds at full rate, since what a busy machine comes too late for is lost, and for any one packet. `latency`
- * bounds the queue, hence the delay.
+ * Renders a token bucket. `burst` covers ten milliseconds at full rate, since tokens that a busy host collects too late are lost, and at
+ * least any one packet. `latency` bounds the queue, and so the delay.
  */
 function bucket(device: string, mbit: number): string {
   return `qdisc replace dev ${device} root tbf rate ${mbit}mbit burst ${Math.max(20_000, mbit * 1250)} latency 50ms`;
 }
 
-/** A rate that has not been touched is left alone, since a replaced bucket starts full. */
+/** Keeps an unchanged bucket, because a replaced one starts full. */
 function limit(device: string, mbit: number | null, found: NamespaceState | null): string[] {
   const present = found?.rates.get(device) ?? null;
   if (present === mbit) return [];
   return [mbit === null ? `qdisc del dev ${device} root` : bucket(device, mbit)];
 }
 
-/** `made`: ports whose device is new, and so without any limit yet. */
+/** Renders the differences of all limits. `made`: ports with a new device, which has no limit yet. */
 export function shapeLines(spec: NetworkSpec, found: NamespaceState | null, made: ReadonlySet<number>): string[] {
   const edge = spec.edgeAddress === null ? [] : [UPLINK, BRIDGE];
   const lines = edge.flatMap((device) => limit(device, spec.bandwidth, found?.links.has(device) ? found : null));
@@ -36,7 +36,7 @@ export function shapeLines(spec: NetworkSpec, found: NamespaceState | null, made
       if (!isNew && found?.links.has(intake)) lines.push(`qdisc del dev ${port} ingress`);
       continue;
     }
-    // The bucket of the intake is set last: where it is, the way to it is complete.
+    // The bucket of the `ifb` device is set last: if it exists, the redirection to it is complete.
     if (isNew || !found?.rates.has(intake))
       lines.push(
         `qdisc replace dev ${port} ingress`,

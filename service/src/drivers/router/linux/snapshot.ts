@@ -1,10 +1,11 @@
 /**
- * What is really there, read from one run of `ip -batch` that enters every namespace in turn: links with addresses, routes, queues,
- * and the tables of nftables with their counters. Each line of output says by its shape what it is, so an answer that is missing
- * (a namespace vanished meanwhile) never shifts the others. The alias of `lo`, which nobody can delete, says what was applied.
+ * Reads the actual state of networks from one run of `ip -batch` that enters each namespace in turn: links with addresses, routes, queues,
+ * and nftables tables with their counters. Each line of output is recognised by its form, so that a missing line (a namespace was removed
+ * meanwhile) does not shift the others. The alias of `lo`, which cannot be deleted, records what was applied.
  */
 import type { Count } from "../interface.ts";
 
+/** A network device. */
 export interface Link {
   readonly name: string;
   readonly kind: string;
@@ -15,28 +16,29 @@ export interface Link {
   readonly mtu: number;
   readonly mac: string;
   readonly alias: string;
-  /** With their length, link-local IPv6 included. */
+  /** Addresses with prefix length, link-local IPv6 included. */
   readonly addresses: readonly string[];
-  /** As seen from this end. */
+  /** Traffic as seen from this end. */
   readonly sent: Count;
   readonly received: Count;
 }
 
+/** The actual state of one network namespace. */
 export interface NamespaceState {
   readonly links: ReadonlyMap<string, Link>;
-  /** `default via 169.254.1.1 dev up0`, in the words of `ip route`. */
+  /** Routes in the syntax of `ip route`: `default via 169.254.1.1 dev up0`. */
   readonly routes: ReadonlySet<string>;
   /** Rate in Mbit/s of each device with a token bucket. */
   readonly rates: ReadonlyMap<string, number>;
-  /** By table, then by name. */
+  /** nftables counters by table, then by name. */
   readonly counters: ReadonlyMap<string, ReadonlyMap<string, Count>>;
   /** `sysctl` settings by name. */
   readonly settings: ReadonlyMap<string, string>;
-  /** Of `nft -s list ruleset`. */
+  /** Output of `nft -s list ruleset` without `withoutPackets` elements. */
   readonly rules: string;
 }
 
-/** Lines for `ip -force -batch -`. `deep` adds what only a comparison needs. */
+/** Renders lines for `ip -force -batch -`. `deep` adds what only `apply` needs. */
 export function snapshotLines(namespace: string, deep: boolean, settings: readonly string[] = []): string[] {
   const enter = `netns exec ${namespace}`;
   const lines = [`${enter} ip -j -s -d addr`, `${enter} nft -j list counters`];
@@ -81,10 +83,12 @@ function readLink(row: Json): Link {
   };
 }
 
+/** Parses `ip -j addr` or `ip -j link`; returns links by name. */
 export function readLinks(json: string): Map<string, Link> {
   return new Map(list(JSON.parse(json || "[]")).map((row) => [text(row["ifname"]), readLink(row)]));
 }
 
+/** Parses `ip -j route`; returns routes in the syntax of `ip route`. */
 export function readRoutes(json: string): string[] {
   return list(JSON.parse(json || "[]")).map((row) => {
     const via = text(row["gateway"]);
@@ -94,6 +98,7 @@ export function readRoutes(json: string): string[] {
 
 type Counters = Map<string, Map<string, Count>>;
 
+/** Parses `nft -j list counters` into `counters`. */
 export function readCounters(json: string, counters: Counters = new Map()): Counters {
   for (const row of list(record(JSON.parse(json))["nftables"])) {
     if (row["counter"] === undefined) continue;
@@ -104,15 +109,15 @@ export function readCounters(json: string, counters: Counters = new Map()): Coun
   return counters;
 }
 
-/** Lines `name = value` of sysctl. */
+/** Parses lines `name = value` of sysctl. */
 export const readSettings = (output: string): Map<string, string> =>
   new Map([...output.matchAll(/^(\S+) = (.*)$/gm)].map(([, name = "", value = ""]) => [name, value]));
 
-/** A listing of rules without what packets put into sets, which changes by itself. */
+/** Removes the elements of dynamic sets, which packets add, from a listing. */
 export const withoutPackets = (rules: string): string =>
   rules.replaceAll(/(\bflags dynamic\S*(?:\n\s*timeout \S+)?)\n\s*elements = \{[^}]*\}/g, "$1");
 
-/** One per namespace that answered, in their order. */
+/** Parses the output of a batch; returns one state per namespace that was read, in their order. */
 export function readSnapshot(output: string): NamespaceState[] {
   const all: NamespaceState[] = [];
   let links: ReadonlyMap<string, Link> = new Map();
@@ -149,9 +154,13 @@ export function readSnapshot(output: string): NamespaceState[] {
   return all;
 }
 
-/** The alias of `lo`: whose namespace it is and which generation is in force, 0 until the first is; rules may have come later. */
+/**
+ * Renders the mark in the alias of `lo`: the network and its generation, 0 until the first is complete. Fast rule changes record a newer
+ * generation in a counter.
+ */
 export const markText = (network: number, generation: number): string => `brume ${network} ${generation}`;
 
+/** Reads network and generation from the mark and the counters of `generationLine`; `network` is null on the host. */
 export function readMark(found: NamespaceState): { readonly network: number | null; readonly generation: number } {
   const [, network, generation] = /^brume (\d+) (\d+)$/.exec(found.links.get("lo")?.alias ?? "") ?? [];
   const tables = [...found.counters.values()].map((counters) => [...counters.keys()]);
@@ -164,8 +173,8 @@ export function readMark(found: NamespaceState): { readonly network: number | nu
 }
 
 /**
- * How often each word of decision occurs: alike in a text of ours and in nft's listing of it, which writes everything else in its
- * own way. A rule that somebody took out or put in shows.
+ * Counts the verdict keywords of a rule set. The counts are equal in a rendered text and in nft's listing of it, which differ in format. A
+ * rule that another program added or removed changes them.
  */
 export function countVerdicts(rules: string): string {
   const counts = new Map<string, number>();

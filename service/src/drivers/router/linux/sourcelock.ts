@@ -1,6 +1,7 @@
 /**
- * What ties a server to its port: it sends only with its own hardware and network addresses, and only what is sent to its own
- * comes out there. One table of the bridge family per network, with maps by port, so that its cost does not grow with the ports.
+ * Renders table `lock`, which binds a server to its port: it can send only with its own hardware and network addresses, and its port
+ * delivers only frames for it. One table of the bridge family per network, with maps by port, so that the cost per packet does not grow
+ * with the number of ports.
  */
 import { parseAddress } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
@@ -14,10 +15,11 @@ function set(name: string, type: string, elements: readonly string[]): string {
   return `set ${name} { type ${type};${elements.length > 0 ? ` elements = { ${elements.join(", ")} };` : ""} }`;
 }
 
-/** Table `lock`: counter `spoofed` for what is dropped. Throws on what is no address. */
+/** Renders the table; counter `spoofed` counts dropped frames. Throws for an invalid address. `packets`: limit per server and second. */
 export function lockText(spec: NetworkSpec, packets = usualLimits.packets): string {
   const nics = spec.ports.map((port) => {
-    if (!MAC.test(port.mac)) throw new Error(`"${port.mac}" is no hardware address`);
+    if (!MAC.test(port.mac))
+      throw new Error(`"${port.mac}" is not a hardware address (expected aa:bb:cc:dd:ee:ff in lower case)`);
     const addresses = port.addresses.map((text) => ({ text, ...parseAddress(text) }));
     return { name: `"${portOf(port.id)}"`, mac: port.mac, addresses };
   });
@@ -46,17 +48,17 @@ export function lockText(spec: NetworkSpec, packets = usualLimits.packets): stri
     '  iifname "p*" jump from',
     "}",
     "chain from {",
-    // Small packets cost the host as much as large ones, whatever the bandwidth.
+    // Small packets cost the host as much as large ones, so a bandwidth limit is not enough.
     `  update @pace { iifname limit rate over ${packets}/second burst ${Math.max(1, Math.ceil(packets / 10))} packets } drop`,
     "  iifname . ether saddr != @l2 counter name spoofed drop",
     "  ether type arp iifname . arp saddr ether . arp saddr ip != @v4 counter name spoofed drop",
-    // A second server of leases would take its neighbours' traffic.
+    // A second DHCP server could redirect the traffic of its neighbours.
     ...(spec.dhcp.enabled ? ["  ether type ip udp sport 67 udp dport 68 counter name spoofed drop"] : []),
     "  ether type ip ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept",
     "  ether type ip iifname . ether saddr . ip saddr != @v4 counter name spoofed drop",
     ...(spec.v6 === null ? [] : fromLines),
     `  ether type { ip, arp${spec.v6 === null ? "" : ", ip6"} } accept`,
-    // Without IPv6 a guest's own attempts at it are no attack, and not counted as one.
+    // In a network without IPv6, a guest's IPv6 packets are dropped but not counted as spoofed.
     ...(spec.v6 === null ? ["  ether type ip6 drop"] : []),
     "  counter name spoofed drop",
     "}",
@@ -67,7 +69,7 @@ export function lockText(spec: NetworkSpec, packets = usualLimits.packets): stri
   ]);
 }
 
-/** A neighbour that asks takes a place in the host's one table of neighbours, and may call itself by any link-local address. */
+/** Each neighbour solicitation can add an entry to the host's only neighbour table, with any link-local source address. */
 const discovery = "limit rate over 100/second burst 300 packets";
 
 const fromLines: readonly string[] = [
@@ -79,7 +81,10 @@ const fromLines: readonly string[] = [
   "  ether type ip6 iifname . ether saddr . ip6 saddr != @v6 counter name spoofed drop",
 ];
 
-/** The target of a neighbour advertisement (RFC 4861 section 4.4: 16 bytes, 8 bytes into it) is the server's own, or link-local. */
+/**
+ * Renders the check that the target of a neighbour advertisement (RFC 4861 section 4.4: 16 bytes, 8 bytes into it) is the server's own
+ * address or link-local.
+ */
 function advertisements(six: readonly { readonly name: string; readonly value: string }[]): string[] {
   const chains = six.flatMap(({ value }, index) => [
     `chain a${index + 1} {`,

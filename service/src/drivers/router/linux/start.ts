@@ -1,6 +1,6 @@
 /**
- * The router of this machine: tries what the machine can do, and gives the real driver with the engines that were found, or the
- * simulated one and why. What was found is said in lines for the terminal: one per engine, chosen or not.
+ * Starts the router driver: tests what the host supports, and creates the Linux driver with the available engines, or the simulated driver
+ * with the reason. It also returns lines for the terminal, one per engine.
  */
 
 import { randomBytes } from "node:crypto";
@@ -21,29 +21,31 @@ import { claimHost, type Pool } from "./installations.ts";
 import { createLinux } from "./linux.ts";
 import { ipsecTunnels, wireguardTunnels } from "./tunnels.ts";
 
+/** The driver and what it supports. */
 export interface RouterStart {
   readonly router: Router;
   readonly kind: "host" | "sim";
-  /** Where the driver keeps what lives as long as the machine runs; "" with `sim`. */
+  /** Folder for files of running programs, empty after a reboot; "" with `sim`. */
   readonly runFolder: string;
-  /** Which tunnels it can make. */
+  /** Types of tunnels that it supports. */
   readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
-  /** Tells a simulated router that a device is there; a real one sees it by itself. */
+  /** Adds a device to a simulated router; null for the Linux driver, which finds devices itself. */
   readonly plug: ((device: string) => void) | null;
   /** For `/readyz`: `host: nftables, strongSwan, wireguard`. */
   readonly detail: string;
-  /** For the terminal: what packets go through, or why none do. */
+  /** Lines for the terminal: the engines, or the reason for simulation. */
   readonly lines: readonly string[];
 }
 
+/** Options of `startRouter`. */
 export interface RouterStartOptions {
   readonly exec: Exec;
   readonly dataFolder: string;
-  /** No packet is to flow, on purpose. */
+  /** Whether the operator requested simulation. */
   readonly simulate: boolean;
   /** Addresses and blocks of the host that guests may reach. */
   readonly opened: readonly string[];
-  /** What this service is going to give out; null: nothing is made, networks are only taken away. */
+  /** Address pools of this service; null: networks are only removed, none is created. */
   readonly pools: readonly Pool[] | null;
   readonly limits: Limits;
   readonly log: Log;
@@ -54,6 +56,7 @@ export interface RouterStartOptions {
 const isInstalled = (program: string): boolean =>
   searchPath.split(":").some((folder) => existsSync(join(folder, program)));
 
+/** Starts the driver. Rejects when names or blocks conflict with another installation. */
 export async function startRouter(options: RouterStartOptions): Promise<RouterStart> {
   const { exec, dataFolder, simulate, opened, pools, limits, log, now } = options;
   const simulated = (why: string): RouterStart => {
@@ -70,7 +73,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   };
   if (simulate) return simulated("BRUME_SIMULATE is set");
   if (process.platform !== "linux") return simulated("this is not Linux");
-  if (process.getuid?.() !== 0) return simulated("only root may make networks");
+  if (process.getuid?.() !== 0) return simulated("only root can create networks");
   const missing = ["ip", "nft", "tc", "sysctl"].filter((program) => !isInstalled(program));
   if (missing.length > 0) return simulated(`not installed: ${missing.join(", ")}`);
 
@@ -78,7 +81,7 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
   const capabilities = await detect(exec, `brume-${tag}_try`);
   if (!capabilities.router) {
     const why = capabilities.trials.filter(({ works }) => !works).map(({ name, detail }) => `${name}: ${detail}`);
-    return simulated(why[0] ?? "networks cannot be made here");
+    return simulated(why[0] ?? "this host cannot create networks");
   }
   if (pools !== null) await claimHost({ exec, tag, dataFolder, pools });
   const runFolder = `/run/brume-${tag}`;
@@ -124,8 +127,8 @@ export async function startRouter(options: RouterStartOptions): Promise<RouterSt
 }
 
 /**
- * One network takes at most a quarter of the host's table of connections, one server a quarter of that: with what has ended, which counts
- * for the network alone, a server takes up to three times its limit, and leaves something to its neighbours.
+ * Adapts the limits to the host's connection table. One network gets at most a quarter of it, one server a quarter of that. Ended
+ * connections count for the network only, so a server can use up to three times its limit and still leaves space for its neighbours.
  */
 function within({ network, server, packets }: Limits): Limits {
   const table = "/proc/sys/net/netfilter/nf_conntrack_max";

@@ -1,4 +1,7 @@
-/** The three tables of one network. Rendering them checks every address and port that is to reach the kernel, so it comes first. */
+/**
+ * Renders the four nftables tables of one network. This validates every address and port that reaches the kernel, so it runs before any
+ * change.
+ */
 import { parseAddress, prefixLength } from "../../../base/address.ts";
 import type { NetworkSpec } from "../interface.ts";
 import { flowsText, type Limits, usualLimits } from "../nft/connectionlimits.ts";
@@ -6,6 +9,7 @@ import { firewallText } from "../nft/firewall.ts";
 import { guardText } from "./guard.ts";
 import { lockText } from "./sourcelock.ts";
 
+/** The text of each table by kind. */
 export interface Texts {
   readonly edge: string;
   readonly guard: string;
@@ -13,21 +17,21 @@ export interface Texts {
   readonly flows: string;
 }
 
-/** The network's blocks: what `internal` means. */
+/** Returns the network's blocks, which `internal` refers to. */
 export const blocksOf = (spec: NetworkSpec): string[] => [spec.v4.cidr, ...(spec.v6 === null ? [] : [spec.v6.cidr])];
 
 const requireInteger = (name: string, value: number | null, most: number): void => {
   if (value !== null && !(Number.isInteger(value) && 0 < value && value <= most))
-    throw new Error(`${value} is no ${name}`);
+    throw new Error(`${value} is not a valid ${name}: expected an integer from 1 to ${most}`);
 };
 
-/** What the tables do not look at, but other commands are told. */
+/** Validates fields that only other commands use. */
 function check(spec: NetworkSpec): void {
   const { v4, v6, edgeAddress } = spec;
   for (const { cidr, gateway } of [v4, ...(v6 === null ? [] : [v6])]) {
     prefixLength(cidr);
     if (gateway !== null) parseAddress(gateway);
-    else if (edgeAddress !== null) throw new Error("a network with an edge needs a gateway");
+    else if (edgeAddress !== null) throw new Error(`block ${cidr} needs a gateway, because the network has an edge`);
   }
   if (edgeAddress !== null) parseAddress(edgeAddress);
   requireInteger("generation", spec.generation, Number.MAX_SAFE_INTEGER);
@@ -37,7 +41,7 @@ function check(spec: NetworkSpec): void {
   requireInteger("port", spec.wireguard?.listenPort ?? null, 65_535);
 }
 
-/** Throws on what cannot be said to the kernel. */
+/** Renders all tables. Throws for a value that the kernel would not accept. */
 export function renderTexts(spec: NetworkSpec, kernelEsp: boolean, limits: Limits = usualLimits): Texts {
   check(spec);
   return {

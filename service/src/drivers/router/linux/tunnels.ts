@@ -1,20 +1,24 @@
-/** The two kinds of tunnels as a network's driver sees them: given a whole image, each takes what is its own. */
+/**
+ * Adapts the IPsec and WireGuard drivers to one interface, `TunnelEngine`. Each engine gets the complete spec of a network and takes the
+ * tunnels of its own type.
+ */
 
 import type { NetworkSpec, TunnelStatus } from "../interface.ts";
 import type { Edge, Ipsec } from "../ipsec/ipsec.ts";
 import type { Wireguard, WireguardEdge } from "../wireguard/wireguard.ts";
 
-/** Where the tunnels of a network begin. */
+/** The edge at which the tunnels of a network begin. */
 export type TunnelEdge = Edge & WireguardEdge;
 
+/** The driver of all tunnels of one type. */
 export interface TunnelEngine {
-  /** The network's tunnels of this kind become those of the image; unchanged ones go on. */
+  /** Brings the network's tunnels of this type to the spec. Unchanged tunnels are not interrupted. */
   apply(edge: TunnelEdge, spec: NetworkSpec): Promise<void>;
-  /** Nothing of them is left; an unknown network is fine. */
+  /** Removes all tunnels of this type from the network. An unknown network is ignored. */
   remove(edge: Pick<TunnelEdge, "namespace" | "device">): Promise<void>;
-  /** By namespace, of the networks that were applied, or of one of them. */
+  /** Returns tunnel statuses by namespace, of all applied networks or of one namespace. */
   observe(namespace?: string): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
-  /** The tunnels go on. */
+  /** Ends the driver; tunnels stay up. */
   close(): void;
 }
 

@@ -1,8 +1,8 @@
 /**
- * The firewall of a network as one text for `nft -f -`, which replaces the old one between two packets: from then on every packet is
- * judged by the new rules, those of live connections too, so that what they do not admit ends at once. Every name in it is made
- * here and every address printed from a number. The digest of the wish is a counter's name, so that it lies in the kernel with the
- * rules that it stands for, and comes back with their counts.
+ * Renders a network's firewall as one text for `nft -f -`, which replaces the old rules between two packets. All later packets meet the new
+ * rules, including packets of live connections, so connections that the new rules do not allow end immediately. All names in the text are
+ * generated and all addresses are printed from numbers. The digest of the text is the name of a counter, so that the kernel stores it with
+ * the rules and returns it with their counts.
  */
 import { createHash } from "node:crypto";
 import { complement, type Family, formatAddresses } from "../../../base/address.ts";
@@ -12,9 +12,8 @@ import { type Field, flatten, fullRange, type Span } from "../model/verdict.ts";
 import { buildTree, type Chain, type Test } from "./tree.ts";
 
 /**
- * Of nft, which to load rules by the thousand takes memory in a million small pieces. The C library of most machines (glibc from
- * 2.35) then gets it from the kernel in large pages and gives nothing back before the end, which saves nft a tenth of its time;
- * others do not know these words and leave them.
+ * Environment of nft. Loading thousands of rules needs memory in a million small pieces. With these settings glibc (from 2.35) gets it in
+ * huge pages and returns nothing before the end, which saves a tenth of the time. Other C libraries ignore them.
  */
 export const environment = {
   GLIBC_TUNABLES: "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=1073741824",
@@ -22,7 +21,7 @@ export const environment = {
 
 const indent = (lines: readonly string[]): string => lines.map((line) => `  ${line}\n`).join("");
 
-/** One table as a whole. `delete` and not `flush`, since that leaves counters and sets behind. */
+/** Renders one complete table. It uses `delete` because `flush` leaves counters and sets. */
 export const tableText = (family: "inet" | "bridge", name: string, body: readonly string[]): string =>
   fullTable(family, name, indent(body));
 
@@ -32,13 +31,13 @@ function fullTable(family: "inet" | "bridge", name: string, text: string): strin
   return `${head}  counter d_${digest} { }\n${text}}\n`;
 }
 
-/** For a kernel that has no such table yet; what deletes one waits for every packet on its way. */
+/** Removes the deletion, for a kernel without such a table: a deletion waits for every packet in flight. */
 export const firstText = (text: string): string => text.replace(/^add table .*\ndelete table .*\n/, "");
 
-/** Which wish a table was loaded from: the digest in its text. */
+/** Returns the digest in the text of a table. */
 export const digestOf = (text: string): string => /counter d_([0-9a-f]{16}) /.exec(text)?.[1] ?? "";
 
-/** Of a connection's first packet, whichever of its packets is asked: so a live connection is judged by new rules like a new one. */
+/** Match keys. All refer to the first packet of the connection, so that new rules judge a live connection like a new one. */
 const keys: Record<Family, Record<Field, string>> = {
   4: keysOf("ip"),
   6: keysOf("ip6"),
@@ -61,7 +60,7 @@ function rangeText(field: Field, family: Family, range: Span): string {
   return range.first === range.last ? `${range.first}` : `${range.first}-${range.last}`;
 }
 
-/** Named sets of one table: the same list is written once, and none is anonymous, since thousands of those take the kernel long. */
+/** Named sets of one table. Each list is written once; anonymous sets are avoided because thousands of them are slow in the kernel. */
 interface Sets {
   nameOf(field: Field, family: Family, ranges: readonly Span[]): string;
   lines(): string[];
@@ -82,10 +81,10 @@ function createSets(): Sets {
   };
 }
 
-/** So many ranges are written out as rules of their own. */
+/** Lists of at most this length become separate rules. */
 const SHORT = 4;
 
-/** Conditions of which one must hold. */
+/** Returns conditions of which one must match. */
 function matches(field: Field, family: Family, ranges: readonly Span[], sets: Sets): readonly string[] {
   const key = keys[family][field];
   const [only] = ranges;
@@ -98,7 +97,7 @@ function matches(field: Field, family: Family, ranges: readonly Span[], sets: Se
 
 const verdictText = (allow: boolean): string => (allow ? "goto ok" : "drop");
 
-/** Appends a rule's lines. `protocol`: the one that is known already, without which nft does not understand ports. */
+/** Appends the lines of a rule. `protocol`: match of the protocol that is already known, which nft requires before ports. */
 function addTest({ rule, fields }: Test, protocol: string, family: Family, sets: Sets, lines: string[]): void {
   let starts = [!fields.includes("protocol") && fields.some(isPort) ? protocol : ""];
   for (const field of fields) {
@@ -111,13 +110,13 @@ function addTest({ rule, fields }: Test, protocol: string, family: Family, sets:
   for (const start of starts) lines.push(start + end);
 }
 
-/** The text of all chains below; the root is called `v4` or `v6`. */
+/** Renders all chains; the root is called `v4` or `v6`. */
 function chainText(root: Chain, family: Family, sets: Sets): string {
   const out: string[] = [];
   const names = new Map<string, string>();
   const bodyOf = (lines: readonly string[]): string => (lines.length === 1 ? `${lines[0]}` : lines.join("\n    "));
   const write = (name: string, body: string) => void out.push(`  chain ${name} {\n    ${body}\n  }\n`);
-  /** Branches that came to the same end share it. */
+  /** Branches with equal bodies share a chain. */
   const place = (lines: readonly string[]): string => {
     const body = bodyOf(lines);
     const known = names.get(body);
@@ -148,7 +147,10 @@ function chainText(root: Chain, family: Family, sets: Sets): string {
   return out.join("");
 }
 
-/** Table `edge`: counter `r<n>` per rule, from 1, and `rest` for what no rule fits. Throws on what is no address or port. */
+/**
+ * Renders table `edge`: counter `r<n>` per rule, from 1, and `rest` for connections that match no rule. Throws for an invalid address or
+ * port.
+ */
 export function firewallText(firewall: Firewall, internal: readonly string[]): string {
   const families: Family[] = internal.some((block) => block.includes(":")) ? [4, 6] : [4];
   const sets = createSets();
@@ -156,20 +158,20 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
     chainText(buildTree(flatten(firewall.rules, family, internal), family), family, sets),
   );
   if (!firewall.enabled)
-    // Connections are tracked all the same, so that rules that come later can judge them.
+    // Connections are tracked anyway, so that rules added later can judge them.
     return tableText("inet", "edge", [
       "chain forward {",
       "  type filter hook forward priority filter; policy accept;",
       "  ct state established accept",
       "}",
     ]);
-  // Joined once: with rules by the thousand that is a third of the work.
+  // Joined once: with thousands of rules this is a third of the work.
   const rules = indent(sets.lines()) + chains.join("");
   const mark = `0x${createHash("sha256").update(rules).update(String(firewall.allow)).digest("hex").slice(0, 8)}`;
   const head = indent([
     ...firewall.rules.map((_, index) => `counter r${index + 1} { }`),
     "counter rest { }",
-    // The connection bears the mark of the rules that admitted it: as long as they are in force nothing is asked again.
+    // A connection gets the mark of the rules that allowed it: while these are in force, its packets skip the rules.
     "chain ok {",
     `  ct mark set ${mark} accept`,
     "}",
@@ -180,7 +182,7 @@ export function firewallText(firewall: Firewall, internal: readonly string[]): s
     `  iifname "${BRIDGE}" oifname "${BRIDGE}" accept`,
     "  ct state invalid drop",
     `  ct state established,related ct mark ${mark} accept`,
-    // An error about a connection says nothing of it that could be judged.
+    // An ICMP error about a connection contains nothing that the rules could judge.
     "  ct state related drop",
     ...families.map((family) => `  meta nfproto ipv${family} jump v${family}`),
     `  counter name rest ${verdictText(firewall.allow)}`,

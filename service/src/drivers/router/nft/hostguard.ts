@@ -1,9 +1,8 @@
 /**
- * What guests may not reach on the host itself: all of its addresses, those that it gets later too. One table in the host's own
- * namespace for all networks of the installation, asked before any translation of the host's own, so that a port that the host
- * forwards elsewhere is closed as well. Replies to connections that the host began pass, and so do the DNS questions that edges ask
- * for their servers. Edges themselves may call a port of the host that leads to another edge, as tunnels between two networks do.
- * The table is there as long as any network with an uplink is.
+ * Renders and loads the table that protects the host from guests: they reach none of its addresses, including addresses that it gets later.
+ * One table in the host's namespace serves all networks of the installation. It runs before the host's own translation, so a port that the
+ * host forwards elsewhere is closed too. Replies to connections from the host and DNS queries of edges are allowed. Edges may also reach a
+ * port of the host that leads to another edge, for tunnels between two networks. The table exists while any network with an uplink exists.
  */
 import type { Exec } from "../../exec.ts";
 import type { NetworkSpec } from "../interface.ts";
@@ -12,7 +11,7 @@ import { closedExcept, setLines } from "../model/closedaddresses.ts";
 import { hostTable, uplinkOf, uplinkPrefix } from "../model/name.ts";
 import { digestOf, tableText } from "./firewall.ts";
 
-/** `opened`: addresses and blocks of the host, or closed otherwise, that guests may reach. */
+/** Renders the table. `opened`: addresses and blocks that guests may reach although they are the host's or closed. */
 export function hostText(tag: string, opened: readonly string[]): string {
   const closed = closedExcept(opened);
   const sets = ([4, 6] as const).map((family) => ({
@@ -22,10 +21,10 @@ export function hostText(tag: string, opened: readonly string[]): string {
   }));
   const ip = { 4: "ip", 6: "ip6" } as const;
   return tableText("inet", hostTable(tag), [
-    // Uplink, edge and name server.
+    // Elements: uplink, edge, name server.
     "set asks4 { type ifname . ipv4_addr . ipv4_addr; }",
     "set asks6 { type ifname . ipv6_addr . ipv6_addr; }",
-    // Uplink and edge.
+    // Elements: uplink, edge.
     "set edges { type ifname . ipv4_addr; }",
     ...sets.flatMap(({ open, closed }) => [...open, ...closed]),
     "chain prerouting {",
@@ -51,7 +50,7 @@ export function hostText(tag: string, opened: readonly string[]): string {
     "  drop",
     "}",
     "chain allowed {",
-    // Between the two ends of the uplink: nothing that was forwarded has this hop limit.
+    // Traffic between the two ends of the uplink: a forwarded packet cannot have this hop limit.
     "  icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } ip6 hoplimit 255 accept",
     "  ct direction reply ct state established,related accept",
     ...sets.flatMap(({ family, open }) => [
@@ -62,8 +61,8 @@ export function hostText(tag: string, opened: readonly string[]): string {
   ]);
 }
 
-/** Elements of the sets that say what the network's edge may. */
-function asking(spec: NetworkSpec, uplink: string): string[] {
+/** Returns the set elements that grant the network's edge its permissions. */
+function desiredElements(spec: NetworkSpec, uplink: string): string[] {
   const sources = { 4: spec.edgeAddress, 6: spec.v6?.gateway ?? null };
   const asks = spec.dnsForwarders.flatMap((server) => {
     const family = server.includes(":") ? 6 : 4;
@@ -73,8 +72,8 @@ function asking(spec: NetworkSpec, uplink: string): string[] {
   return [`edges { "${uplink}" . ${spec.edgeAddress} }`, ...asks];
 }
 
-/** Those of the uplink that the listing of the table has. */
-const asked = (listing: string, uplink: string): string[] =>
+/** Returns the elements of the uplink in a listing of the table. */
+const presentElements = (listing: string, uplink: string): string[] =>
   [...listing.matchAll(/"(\w+)" \. ([0-9a-f.:]+)( \. [0-9a-f.:]+)?/g)]
     .filter(([, name]) => name === uplink)
     .map(([element, , source = "", server]) => {
@@ -82,28 +81,32 @@ const asked = (listing: string, uplink: string): string[] =>
       return `${set} { ${element} }`;
     });
 
+/** Manages the table. */
 export interface HostGuard {
-  /** From then on guests of the network reach nothing of the host. Resolves to whether the table was not as it should be. */
+  /** Loads the table and the elements of the network. Resolves to whether the table had to be repaired or created. */
   ensure(spec: NetworkSpec): Promise<boolean>;
-  /** The network's uplink is gone. `last`: there is no other network. */
+  /** Removes the elements of a network after its uplink; if `last` returns true, the table. `last`: whether no other network exists. */
   release(network: number, last: () => boolean): Promise<void>;
+  /** Resolves to whether the table is loaded as rendered. */
   isComplete(): Promise<boolean>;
 }
 
+/** Options of `createHostGuard`. */
 export interface HostGuardOptions {
   readonly exec: Exec;
   readonly tag: string;
-  /** Enters the host's namespace, [] where that is ours. */
+  /** Command prefix that enters the host's namespace; [] if the process is in it. */
   readonly enter: readonly string[];
   readonly opened: readonly string[];
 }
 
+/** Creates the manager; it changes nothing yet. */
 export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions): HostGuard {
   const table = hostTable(tag);
   const text = hostText(tag, opened);
   const users = new Set<number>();
   let queue: Promise<unknown> = Promise.resolve();
-  const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
+  const enqueue = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const turn = queue.then(work);
     queue = turn.catch(() => {});
     return turn;
@@ -118,11 +121,11 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
   return {
     ensure(spec) {
       users.add(spec.id);
-      return inTurn(async () => {
+      return enqueue(async () => {
         const uplink = uplinkOf(tag, spec.id);
         const listing = await list();
         const isRight = isAsWanted(listing);
-        const [wanted, present] = [asking(spec, uplink), isRight ? asked(listing, uplink) : []];
+        const [wanted, present] = [desiredElements(spec, uplink), isRight ? presentElements(listing, uplink) : []];
         const changes = [
           ...present.filter((one) => !wanted.includes(one)).map((one) => `delete element inet ${table} ${one}\n`),
           ...wanted.filter((one) => !present.includes(one)).map((one) => `add element inet ${table} ${one}\n`),
@@ -133,9 +136,9 @@ export function createHostGuard({ exec, tag, enter, opened }: HostGuardOptions):
     },
     release(network, last) {
       users.delete(network);
-      return inTurn(async () => {
+      return enqueue(async () => {
         const isLast = users.size === 0 && last();
-        const gone = isLast ? [] : asked(await list(), uplinkOf(tag, network));
+        const gone = isLast ? [] : presentElements(await list(), uplinkOf(tag, network));
         if (isLast) await load(`add table inet ${table}\ndelete table inet ${table}\n`);
         else if (gone.length > 0) await load(gone.map((one) => `delete element inet ${table} ${one}\n`).join(""));
       });

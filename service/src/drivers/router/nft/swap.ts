@@ -1,16 +1,16 @@
 /**
- * How a table takes another's place between two packets, none of them lost. nftables changes rules of one chain at once, but the
- * elements of a set come and go a little later than the rules that ask it, and a packet in between finds nothing. So the new table
- * comes first, complete and dormant, which no packet asks; a second, small step wakes it and puts the old one to sleep. For a moment
- * both are asked, and what both admit passes: each packet meets the old rules or the new ones. What sleeps is deleted afterwards, and
- * nothing before, since what deletes waits for every packet on its way; so a table says by a counter that it is in force, and by
- * another that it was.
+ * Replaces a table between two packets without losing one. nftables changes the rules of one chain atomically, but elements of a set are
+ * added and removed slightly later than the rules that use it, and a packet in between would match neither. So the new table is first
+ * loaded complete but dormant; a second, small step activates it and deactivates the old one. For a moment both apply; each packet meets
+ * the old rules or the new ones. Deactivated tables are deleted afterwards, because a deletion waits for every packet in flight. A counter
+ * in each table shows whether it is in force or was.
  */
 
 import type { Count } from "../interface.ts";
 import type { NamespaceState } from "../linux/snapshot.ts";
 import { digestOf } from "./firewall.ts";
 
+/** Kinds of tables of a network: firewall, `guard.ts`, `sourcelock.ts`, `connectionlimits.ts`. */
 export type Kind = "edge" | "guard" | "lock" | "flows";
 export const kinds: readonly Kind[] = ["edge", "guard", "lock", "flows"];
 
@@ -22,12 +22,13 @@ export interface Active {
   readonly digest: string;
 }
 
-/** Counter of a table that was in force. */
+/** Name of the counter that marks a table that was in force. */
 const PAST = "past";
 
 const digestIn = (counters: ReadonlyMap<string, Count>): string =>
   [...counters.keys()].find((name) => name.startsWith("d_"))?.slice(2) ?? "";
 
+/** Returns the table of this kind that is in force, or null. */
 export function activeOf(found: NamespaceState, kind: Kind): Active | null {
   for (const [name, counters] of found.counters) {
     const digest = digestIn(counters);
@@ -36,38 +37,41 @@ export function activeOf(found: NamespaceState, kind: Kind): Active | null {
   return null;
 }
 
+/** Returns the counters of the table in force. */
 export const countersOf = (found: NamespaceState, kind: Kind): ReadonlyMap<string, Count> | undefined =>
   found.counters.get(activeOf(found, kind)?.name ?? "");
 
+/** The texts that replace a table. */
 export interface Swap {
-  /** Everything that no packet asks yet. */
+  /** Loads the new table, dormant. */
   readonly first: string;
-  /** The change itself. */
+  /** Activates the new table and deactivates the old one. */
   readonly second: string;
-  /** Removes what was in force, "" for nothing. */
+  /** Deletes the old table, "" if there is none. */
   readonly past: string;
   readonly active: Active;
 }
 
 const familyOf = (kind: Kind): string => (kind === "lock" ? "bridge" : "inet");
 
+/** Renders the deletion of tables. */
 export const removalText = (kind: Kind, names: readonly string[]): string =>
   names.map((name) => `delete table ${familyOf(kind)} ${name}\n`).join("");
 
-/** Characters of a table, as of two thousand rules. */
+/** Text size in characters from which a table counts as large, about two thousand rules. */
 const large = 2 ** 18;
 
 /**
- * After it no packet asks the table, or finds a rule there. To change a table nft first reads all that is in the kernel, which with
- * rules by the thousand takes longer than to wait for every packet on its way, as emptying a chain does: that of the edge is the one by
- * which its packets come in, and without rules admits them.
+ * Renders the line that deactivates a table. To change a table, nft first reads all rules in the kernel, which with thousands of rules
+ * takes longer than waiting for every packet in flight, as flushing a chain does. The flushed chain of `edge` is the one that packets
+ * enter, and without rules it allows them.
  */
 const sleepLine = (kind: Kind, name: string, isLarge: boolean): string =>
   kind === "edge" && isLarge
     ? `flush chain inet ${name} forward`
     : `add table ${familyOf(kind)} ${name} { flags dormant; }`;
 
-/** `old`: what is in force now. `stale`: the names of tables of the kind that are neither in force nor wanted. */
+/** Renders a swap. `old`: the table in force. `stale`: names of tables of the kind that are neither in force nor wanted. */
 export function swap(kind: Kind, text: string, old: Active | null, stale: readonly string[]): Swap {
   const family = familyOf(kind);
   const name = old?.name === `${kind}0` ? `${kind}1` : `${kind}0`;
@@ -87,15 +91,15 @@ export function swap(kind: Kind, text: string, old: Active | null, stale: readon
   };
 }
 
-/** With a swap of rules that are all there is to a generation: it is in force as they come, and `readMark` looks here too. */
+/** Renders the counter that records a generation whose only change is this swap; `readMark` reads it. */
 export const generationLine = (active: Active, generation: number): string =>
   `add counter inet ${active.name} g_${generation}\n`;
 
-/** The listing of the table, "" if there is none. */
+/** Returns the listing of the table, "" if there is none. */
 export const listingOf = (found: NamespaceState, name: string): string =>
   found.rules.split(/^(?=table )/m).find((text) => new RegExp(`^table \\w+ ${name} \\{`).test(text)) ?? "";
 
-/** Tables of the kind that are not in force. */
+/** Returns the tables of the kind that are not in force. */
 export function staleOf(found: NamespaceState, kind: Kind): string[] {
   const active = activeOf(found, kind)?.name;
   const tables = [...found.rules.matchAll(/^table \w+ (\w+) \{/gm)].map(([, name = ""]) => name);

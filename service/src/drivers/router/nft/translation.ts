@@ -1,7 +1,7 @@
 /**
- * Brings a network's table of translation on the machine into force (`nat.ts` says what is in it), and tells under which address the
- * machine sends. A connection is translated as its first packet was, however long it lives: a peer that called before its port led
- * anywhere would go on talking to the machine, so what the kernel remembers of such calls is forgotten when the port changes hands.
+ * Loads a network's translation table on the host (rendered by `nat.ts`) and finds the host's source address. A connection keeps the
+ * translation of its first packet. A peer that connected before its port led to the edge would stay connected to the host itself, so the
+ * conntrack entries of a port are deleted when the port changes.
  */
 import { isIPv4 } from "node:net";
 import type { Exec } from "../../exec.ts";
@@ -10,34 +10,42 @@ import { uplinkPrefix } from "../model/name.ts";
 import { digestOf, firstText } from "./firewall.ts";
 import { forwardsOf, natRemoval, natText } from "./nat.ts";
 
+/** Options of `createTranslation`. */
 export interface TranslationOptions {
   readonly exec: Exec;
   readonly tag: string;
-  /** Namespace that plays the machine in tests; null: the machine itself. */
+  /** Namespace that replaces the host's own in tests; null: the namespace of this process. */
   readonly hostNamespace: string | null;
-  /** Loads a text of nftables on the machine. */
+  /** Loads nftables text on the host. */
   readonly load: (text: string) => Promise<void>;
 }
 
+/** Manages the translation tables of all networks. */
 export interface Translation {
-  /** `listing`: the network's table as it is, "" without. `addresses`: the machine's own. `due` hears of the change, "" where none is. */
+  /**
+   * Brings the network's table to the spec. `listing`: its current listing, "" without. `addresses`: the host's addresses. `due` receives
+   * the text to load ("" for no change) and returns it.
+   */
   ensure(
     spec: NetworkSpec,
     listing: string,
     addresses: readonly string[],
     due: (text: string) => string,
   ): Promise<void>;
+  /** Removes the network's table and the conntrack entries of its ports. */
   remove(network: number): Promise<void>;
-  /** Ports that should lead to the network's edge and belong to a program of the machine. */
+  /** Returns the ports that should lead to the network's edge but belong to a program of the host. */
   occupiedOf(network: number): readonly number[];
-  /** The machine's address in packets to there, null: to the internet. Null: there is no way. */
+  /** Returns the host's source address in packets to that address, or (null) to the internet. Null: there is no route. */
   sourceTo(destination: string | null): Promise<string | null>;
 }
 
-/** An address of the internet (a root server of DNS); nothing is sent there. */
+/** A public address (a root server of DNS) for route lookups; no packet is sent there. */
 const far = "198.41.0.4";
 
-/** Ports at which somebody listens, from `/proc/net/udp`: not only on loopback (127.0.0.1 is `0100007F` there) and not connected. */
+/**
+ * Parses `/proc/net/udp`: returns ports with a listening socket that is not connected and not only on loopback (`0100007F` is 127.0.0.1).
+ */
 export function readListening(table: string): Set<number> {
   const rows = [...table.matchAll(/^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) /gm)];
   return new Set(
@@ -49,19 +57,20 @@ export function readListening(table: string): Set<number> {
 
 const isOutside = (address: string): boolean => isIPv4(address) && !/^(127|169\.254)\./.test(address);
 
+/** Creates the manager; it changes nothing yet. */
 export function createTranslation({ exec, tag, hostNamespace, load }: TranslationOptions): Translation {
   const enter = hostNamespace === null ? [] : ["nsenter", `--net=/run/netns/${hostNamespace}`];
   const held = new Map<number, readonly number[]>();
-  /** What leads to each network's edge. */
+  /** Ports that lead to each network's edge. */
   const known = new Map<number, { readonly edge: string; readonly ports: readonly number[] }>();
 
   async function listeners(): Promise<Set<number>> {
     const files = ["/proc/net/udp", "/proc/net/udp6"];
-    // Without IPv6 one of them is missing.
+    // One of them does not exist without IPv6.
     return readListening(await exec.run([...enter, "cat", ...files], { codes: [0, 1] }));
   }
 
-  /** Nothing to forget is fine (1), and so is a machine without the program: then the kernel forgets by itself when a peer pauses. */
+  /** Deletes conntrack entries. Exit code 1 means that there were none. Without the program, the kernel drops them when a peer pauses. */
   const forget = (filters: readonly string[]): Promise<unknown> =>
     exec.run([...enter, "conntrack", "-D", "-p", "udp", ...filters], { codes: [0, 1] }).catch(() => "");
 
@@ -98,7 +107,7 @@ export function createTranslation({ exec, tag, hostNamespace, load }: Translatio
       const route = await ip("route", "get", destination ?? far).catch(() => "[]");
       const [found] = JSON.parse(route || "[]") as readonly { prefsrc?: string }[];
       if (found?.prefsrc !== undefined) return found.prefsrc;
-      // A machine without a way out may be reached all the same by those beside it.
+      // A host without a default route may still be reachable in its own subnet.
       const links = JSON.parse((await ip("addr", "show", "scope", "global", "up")) || "[]") as readonly {
         ifname?: string;
         addr_info?: readonly { local?: string }[];

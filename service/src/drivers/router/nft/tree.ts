@@ -1,32 +1,32 @@
 /**
- * Puts a list of rules in order of search instead of order of writing, so that the first packet of a connection meets a handful of
- * rules, however many there are: rules are told apart by one field after the other, each by one look-up in a map of intervals
- * (the idea of HiCuts, Gupta and McKeown 1999). Order, and so the meaning of "the first that fits", is kept in every branch. Where
- * a look-up would copy rules too often the list is cut into runs that are searched one after the other.
+ * Turns a list of rules into a search tree, so that the first packet of a connection meets only a few rules. Each level splits the rules by
+ * one field with one lookup in an interval map (the idea of HiCuts, Gupta and McKeown 1999). Every branch keeps the order of rules, and so
+ * first-match semantics. Where a split would copy rules too often, the list is cut into runs that are searched one after the other.
  */
 import { type Value, valueAfter, valueBefore } from "../../../base/address.ts";
 import { type Field, type FlatRule, fields, fullRange, type Span } from "../model/verdict.ts";
 
-/** A rule and the fields that are still to be tested when it is met. */
+/** A rule and the fields that must still be tested when it is reached. */
 export interface Test {
   readonly rule: FlatRule;
   readonly fields: readonly Field[];
 }
 
-/** Tried from top to bottom; when nothing in it fits, the search goes on behind the chain that came here. */
+/** A node of the tree. Its tests run from top to bottom; if none matches, the search continues after the jump to this chain. */
 export type Chain =
   | { readonly kind: "tests"; readonly tests: readonly Test[] }
   | { readonly kind: "split"; readonly field: Field; readonly branches: readonly Branch[] }
   | { readonly kind: "runs"; readonly chains: readonly Chain[] };
 
+/** A branch of a split: values of the field and the chain for them. */
 export interface Branch {
   readonly ranges: readonly Span[];
   readonly chain: Chain;
 }
 
-/** So few rules are tried faster than looked up. */
+/** Up to this number, testing rules is faster than a lookup. */
 const FEW = 6;
-/** How often a rule may be copied by one look-up, on average. */
+/** How often a split may copy a rule, on average. */
 const COPIES = 4;
 
 interface Split {
@@ -38,20 +38,20 @@ interface Split {
 const covers = ([range, another]: readonly Span[], whole: Span): boolean =>
   another === undefined && (range === whole || (range?.first === whole.first && range.last === whole.last));
 
-/** In order, each once. */
+/** Sorts values and removes duplicates. */
 const inOrder = (values: Iterable<Value>): Value[] =>
   [...new Set(values)].sort((one, other) => (one < other ? -1 : Number(one > other)));
 
-/** Cuts the field at every border of every rule; null when that would copy the rules too often. */
+/** Splits the field at every border of every rule; null when that would copy rules too often. */
 function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split | null {
-  /** Of each range of each rule, where it begins and what comes behind it. */
+  /** For each range of each rule, its first value and the value after its last. */
   const edges: Value[] = [];
   for (const rule of rules) for (const { first, last } of rule[field]) edges.push(first, valueAfter(last));
   const borders = inOrder([whole.first, ...edges]);
   const starts = borders.filter((border) => border <= whole.last);
   const placeOf = new Map(borders.map((border, place) => [border, place]));
   let budget = COPIES * rules.length;
-  /** Of each stretch from one start to the next, the rules that hold there. */
+  /** For each interval between borders, the rules that apply there. */
   const lists: (FlatRule[] | undefined)[] = starts.map(() => undefined);
   let edge = 0;
   for (const rule of rules)
@@ -85,7 +85,7 @@ function splitBy(field: Field, rules: readonly FlatRule[], whole: Span): Split |
   return { field, groups: found, longest: found.reduce((most, { rules }) => Math.max(most, rules.length), 0) };
 }
 
-/** Cut where rules that leave the field open follow on rules that do not, and the other way round. */
+/** Cuts the list between rules that restrict the field and rules that do not. */
 function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule[][] {
   const runs: FlatRule[][] = [];
   let open: boolean | null = null;
@@ -98,7 +98,7 @@ function runsBy(field: Field, rules: readonly FlatRule[], whole: Span): FlatRule
   return runs;
 }
 
-/** `family` says how wide addresses are. */
+/** Builds the tree. `family` determines the size of addresses. */
 export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
   const whole = Object.fromEntries(fields.map((field) => [field, fullRange(field, family)])) as Record<Field, Span>;
 
@@ -107,12 +107,12 @@ export function buildTree(rules: readonly FlatRule[], family: 4 | 6): Chain {
     for (const rule of list) {
       const open = left.filter((field) => !covers(rule[field], whole[field]));
       tests.push({ rule, fields: open });
-      // Nothing behind a rule that fits everything is ever met.
+      // Rules after one that matches everything are never reached.
       if (open.length === 0) break;
     }
     if (tests.length <= FEW) return { kind: "tests", tests };
     const met = list.slice(0, tests.length);
-    // Ports mean something only once the protocol is known, so it comes first.
+    // Ports have a meaning only when the protocol is known, so it comes first.
     const candidates = left.includes("protocol") ? (["protocol"] as const) : left;
     let best: Split | null = null;
     for (const field of candidates) {
