@@ -8,7 +8,7 @@ import { before, describe, test } from "node:test";
 import type { Image } from "@brume/api/catalog.ts";
 import { syncOperatorImages } from "../../service/src/catalog/operatorimages.ts";
 import type { OperatorImage } from "../../service/src/drivers/machine/interface.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 
 const base64 = "AAAAC3NzaC1lZDI1NTE5AAAAIE3p6k3o0o3p0l7mYw2bq1Xn4rZ8t5v9cQ1sD2fG3hJ4";
 const line = `ssh-ed25519 ${base64} ann@laptop`;
@@ -33,7 +33,7 @@ const stock = (name: string, more: Partial<OperatorImage> = {}): OperatorImage =
   ...more,
 });
 
-onEveryDatabase("the catalogue", (stage) => {
+onSqlite("the catalogue", (stage) => {
   const post = (body: object | string, headers = {}) => stage.ask("POST /sshkey", body, headers);
   const keyOf = async (Title: string) => stage.client.createSshKey({ body: { Title, PublicKey: freshLine() } });
 

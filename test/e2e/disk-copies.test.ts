@@ -1,10 +1,10 @@
 /** Disk copies, from which a backup takes servers' disks: asked for by an operator, of servers of any project. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createServerScene } from "../support/serverservice.ts";
 
-onEveryDatabase("disk copies", (stage) => {
+onSqlite("disk copies", (stage) => {
   const scene = createServerScene(stage);
 
   test("are made of a server that is on or off, and removed together", async () => {

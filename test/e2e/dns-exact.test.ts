@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DnsRecord } from "@brume/api/dns.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 
-onEveryDatabase("exactly", (stage) => {
+onSqlite("exactly", (stage) => {
   const told = ({ TypeRecord, HostName, MnemonicName, ExtHostName, Text, Target, TTL, Labels }: DnsRecord) =>
     JSON.stringify([TypeRecord, MnemonicName, HostName, ExtHostName, Text, Target, TTL, Labels]);
   const read = (id: number) => stage.client.readDomain({ path: { id } });

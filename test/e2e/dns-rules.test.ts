@@ -8,10 +8,10 @@ import type { Client } from "@brume/api/client.ts";
 import type { DnsRecord } from "@brume/api/dns.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { onSqlite, refused, type Voice } from "../support/harness.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
-onEveryDatabase("rules", (stage) => {
+onSqlite("rules", (stage) => {
   let domain: number;
   let zone: string;
   const serial = async () => (await stage.client.readDomain({ path: { id: domain } })).Serial;

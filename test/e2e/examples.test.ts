@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { onEveryDatabase, type Voice } from "../support/harness.ts";
+import { onSqlite, type Voice } from "../support/harness.ts";
 
 const date = "2026-11-20T09:15:00.120Z";
 const expiry = "2999-11-20T00:00:00.000Z";
@@ -45,7 +45,7 @@ const project = (id: number, name: string, servers: number, used: string) =>
 
 const id = "01JD4QK7Z8S3";
 
-onEveryDatabase("the examples", (stage) => {
+onSqlite("the examples", (stage) => {
   let acme: Voice;
 
   async function says(

@@ -14,7 +14,7 @@ import { updateImage } from "../../service/src/catalog/table.ts";
 import { exec } from "../../service/src/drivers/exec.ts";
 import { createImageStore, type ImageStore } from "../../service/src/drivers/machine/image/store.ts";
 import { createGate } from "../support/enginefixture.ts";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqlite } from "../support/harness.ts";
 import { tiny } from "../support/testservice.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "brume-fetch-"));
@@ -59,7 +59,7 @@ before(async () => {
 });
 after(() => server.close());
 
-onEveryDatabase(
+onSqlite(
   "an image that is fetched",
   (stage) => {
     before(() => {

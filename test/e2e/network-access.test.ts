@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock, createScene, holdNowhere, type Scene } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
-onEveryDatabase(
+onSqlite(
   "public networks",
   (stage) => {
     let scene: Scene;

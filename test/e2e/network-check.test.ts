@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqlite } from "../support/harness.ts";
 import {
   createMovableClock,
   createScene,
@@ -22,7 +22,7 @@ const clock = createMovableClock();
 const open: FirewallRuleInput = { Name: "out", Action: "Allow", Source: "internal", Destination: "external" };
 const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
 
-onEveryDatabase(
+onSqlite(
   "a firewall",
   (stage) => {
     let scene: Scene;

@@ -8,7 +8,7 @@ import { afterEach, before, describe, test } from "node:test";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import {
   answerTo,
   createMovableClock,
@@ -25,7 +25,7 @@ const clock = createMovableClock();
 const open: FirewallRuleInput = { Name: "out", Action: "Allow", Source: "internal", Destination: "external" };
 const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443" };
 
-onEveryDatabase(
+onSqlite(
   "firewalls",
   (stage) => {
     let scene: Scene;

@@ -4,7 +4,7 @@ import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
@@ -13,7 +13,7 @@ const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64");
 const office = { Name: "office", SharedKey, PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
 const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2" } as const;
 
-onEveryDatabase(
+onSqlite(
   "configurations for far ends",
   (stage) => {
     let scene: Scene;

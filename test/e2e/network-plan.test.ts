@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { parseAddress, parseAddresses } from "../../service/src/base/address.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock, createScene, outside, ping, type Scene, tcp } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
@@ -37,7 +37,7 @@ function holdApart(networks: readonly PublicNetwork[], pool: string): void {
   }
 }
 
-onEveryDatabase(
+onSqlite(
   "addresses of public networks",
   (stage) => {
     let scene: Scene;
@@ -117,7 +117,7 @@ onEveryDatabase(
   { clock },
 );
 
-onEveryDatabase(
+onSqlite(
   "a small pool",
   (stage) => {
     test("is used up in the end, and what is given back rests for a minute", async () => {
@@ -150,7 +150,7 @@ onEveryDatabase(
   { clock, publicPool: "10.64.0.0/24" },
 );
 
-onEveryDatabase(
+onSqlite(
   "networks with IPv6",
   (stage) => {
     let scene: Scene;
@@ -214,7 +214,7 @@ onEveryDatabase(
 );
 
 let world = { clock, ipv6: false };
-onEveryDatabase(
+onSqlite(
   "networks that were there before IPv6",
   (stage) => {
     test("have it from the start that brings it on, once and for ever", async () => {

@@ -5,12 +5,12 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Network } from "@brume/api/network.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
-onEveryDatabase(
+onSqlite(
   "private networks",
   (stage) => {
     let scene: Scene;

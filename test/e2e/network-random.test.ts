@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
 import type { FirewallInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqlite } from "../support/harness.ts";
 import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
@@ -43,7 +43,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-onEveryDatabase(
+onSqlite(
   "networks in any order",
   (stage) => {
     let scene: Scene;

@@ -4,13 +4,13 @@ import { afterEach, before, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
 import type { TunnelFault, TunnelStatus as Word } from "../../service/src/drivers/router/interface.ts";
-import { onEveryDatabase } from "../support/harness.ts";
+import { onSqlite } from "../support/harness.ts";
 import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const office = { Name: "office", PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
 
-onEveryDatabase(
+onSqlite(
   "the status of tunnels",
   (stage) => {
     let scene: Scene;

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock, createScene, errorsOf, type Scene } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
@@ -15,7 +15,7 @@ const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64");
 const office = { Name: "office", SharedKey, PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
 const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2", PeerPublicKey: keyOf(1) } as const;
 
-onEveryDatabase(
+onSqlite(
   "tunnels",
   (stage) => {
     let scene: Scene;

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { createClient } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
-import { onEveryDatabase, refused, type TestResponse, type Voice } from "../support/harness.ts";
+import { onSqlite, refused, type TestResponse, type Voice } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
 
 /** Code by pointer of every entry of `errors`. */
@@ -16,7 +16,7 @@ const errorsOf = ({ json }: TestResponse): Record<string, string> =>
     (json as { errors: { pointer: string; code: string }[] }).errors.map((one) => [one.pointer, one.code]),
   );
 
-onEveryDatabase("requests", (stage) => {
+onSqlite("requests", (stage) => {
   let domain: Domain;
   let record: number;
   before(async () => {

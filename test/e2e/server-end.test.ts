@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import {
   createServerScene,
   debian,
@@ -19,7 +19,7 @@ import { tiny } from "../support/testservice.ts";
 
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 
-onEveryDatabase(
+onSqlite(
   "servers",
   (stage) => {
     let scene: ServerScene;

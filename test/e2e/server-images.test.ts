@@ -7,7 +7,7 @@ import { before, describe, test } from "node:test";
 import type { Image } from "@brume/api/catalog.ts";
 import type { Server } from "@brume/api/server.ts";
 import type { ImageOrigin, ImportText, TransferOptions } from "../../service/src/drivers/machine/interface.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
 import { createServerScene, pass, type ServerScene, stepsOf, typesOf } from "../support/serverservice.ts";
 
@@ -37,7 +37,7 @@ async function bring(
 const judge = async (origin: { readonly url: string } | { readonly file: string }) =>
   JSON.stringify(origin).includes("none") ? { refused: "There is nothing." } : null;
 
-onEveryDatabase(
+onSqlite(
   "images",
   (stage) => {
     let scene: ServerScene;

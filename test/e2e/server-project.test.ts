@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { onSqlite, refused, type Voice } from "../support/harness.ts";
 import { createServerScene, type ServerScene } from "../support/serverservice.ts";
 
-onEveryDatabase("projects with servers", (stage) => {
+onSqlite("projects with servers", (stage) => {
   let theirs: Voice & { readonly project: number };
   let scene: ServerScene;
   before(async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { before, describe, test } from "node:test";
 import { WebSocket } from "ws";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
 import { createServerScene, pass, type ServerScene } from "../support/serverservice.ts";
 
@@ -43,7 +43,7 @@ async function refusedDial(url: string): Promise<number> {
   return Number(/server response: (\d+)/.exec(error.message)?.[1]);
 }
 
-onEveryDatabase(
+onSqlite(
   "seeing a server",
   (stage) => {
     let scene: ServerScene;

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 import { createServerScene, type ServerScene } from "../support/serverservice.ts";
 
-onEveryDatabase("servers in trouble", (stage) => {
+onSqlite("servers in trouble", (stage) => {
   let scene: ServerScene;
   before(() => {
     scene = createServerScene(stage);

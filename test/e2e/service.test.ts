@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract, operationNames } from "@brume/api/contract.ts";
 import { errorCodes } from "@brume/api/errors.ts";
-import { onEveryDatabase, refused } from "../support/harness.ts";
+import { onSqlite, refused } from "../support/harness.ts";
 
-onEveryDatabase("the service", (stage) => {
+onSqlite("the service", (stage) => {
   const open = (path: string) => stage.ask(`GET ${path}`, undefined, { Authorization: "" });
 
   test("is alive and ready, for anybody who asks", async () => {

@@ -9,12 +9,12 @@ import { contract, operationNames } from "@brume/api/contract.ts";
 import type { Domain } from "@brume/api/dns.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { Operation } from "@brume/api/operation.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { onSqlite, refused, type Voice } from "../support/harness.ts";
 
 /** Stands in every hidden record, and nowhere else. */
 const mark = "hidden";
 
-onEveryDatabase("a restricted token", (stage) => {
+onSqlite("a restricted token", (stage) => {
   let domain: Domain;
   let other: Domain;
   let acme: Voice;

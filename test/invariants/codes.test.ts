@@ -13,7 +13,7 @@ import type { Nameserver } from "../../service/src/drivers/nameserver/interface.
 import { reserveLink } from "../../service/src/network/link.ts";
 import { deleteLink, findNetwork } from "../../service/src/network/table.ts";
 import type { Kind } from "../support/databases.ts";
-import { onEveryDatabase, type Stage, type TestResponse, type Voice } from "../support/harness.ts";
+import { onSqlite, type Stage, type TestResponse, type Voice } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
 import { openServerScene, type ServerCode, type ServerScene, serverCodes } from "./servererrors.ts";
 
@@ -322,7 +322,7 @@ async function openGated(kind: Kind): Promise<Nameserver> {
   };
 }
 
-onEveryDatabase(
+onSqlite(
   "codes",
   (stage) => {
     let scene: Scene;

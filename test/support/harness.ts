@@ -144,15 +144,22 @@ function createVoice(url: () => string, token: string): Voice {
   };
 }
 
-/** Plays a file's stories on every database, each on a world of its own. */
-export function onEveryDatabase(
-  title: string,
-  play: (stage: Stage) => void,
-  options:
-    | Parameters<typeof createTestService>[1]
-    | ((kind: Kind) => Promise<Parameters<typeof createTestService>[1]>) = {},
-): void {
-  for (const kind of databases)
+type ServiceOptions =
+  | Parameters<typeof createTestService>[1]
+  | ((kind: Kind) => Promise<Parameters<typeof createTestService>[1]>);
+
+/** Runs the tests of a file on SQLite and on PostgreSQL, each with a service of its own: for what touches SQL, locks, order or notification. */
+export function onEveryDatabase(title: string, play: (stage: Stage) => void, options: ServiceOptions = {}): void {
+  runOn(databases, title, play, options);
+}
+
+/** Runs the tests of a file on SQLite only, with a service of its own: for what does not depend on the database. */
+export function onSqlite(title: string, play: (stage: Stage) => void, options: ServiceOptions = {}): void {
+  runOn(["sqlite"], title, play, options);
+}
+
+function runOn(kinds: readonly Kind[], title: string, play: (stage: Stage) => void, options: ServiceOptions): void {
+  for (const kind of kinds)
     describe(`${title} on ${kind}`, () => {
       let world: TestService | undefined;
       before(async () => {
