@@ -13,7 +13,7 @@ import type { Tunnel, TunnelInput } from "@brume/api/vpn.ts";
 import { exec } from "../service/src/drivers/exec.ts";
 import { renderTexts } from "../service/src/drivers/router/linux/texts.ts";
 import { firewallText } from "../service/src/drivers/router/nft/firewall.ts";
-import { normalise, toPort } from "../service/src/network/model/firewall/firewall.ts";
+import { normalise, toRouterFirewall } from "../service/src/network/model/firewall/firewall.ts";
 import { createFarEnd, type FarEnd } from "../test/host/farend.ts";
 import { createNetworkScene, type NetworkScene } from "../test/host/networkscene.ts";
 import { startStrongswan } from "../test/host/strongswan.ts";
@@ -147,7 +147,7 @@ async function measureRules(scene: NetworkScene): Promise<void> {
     (await lab.run(scene.edgeOf(network.Id), ["nft", "list", "tables"])).match(/ edge/g)?.length === 1;
   for (const count of [10, 100, 1000, 10_000]) {
     const sets = [rules(count, 0), rules(count, 1)] as const;
-    const texts = sets.map((set) => firewallText(toPort(normalise(set, { family6: false })), [network.CIDR]));
+    const texts = sets.map((set) => firewallText(toRouterFirewall(normalise(set, { family6: false })), [network.CIDR]));
     const [bare, ours]: [number[], number[]] = [[], []];
     for (let round = 0; round < (count > 1000 ? 12 : 30); round++) {
       bare.push(await time(() => bareNft(texts[round % 2] ?? "")));

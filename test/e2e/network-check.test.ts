@@ -41,12 +41,12 @@ onSqlite(
         assert.deepEqual(await ask(asked), {
           Verdict: "Allow",
           Rule: 1,
-          Reason: "Rule 1 (web) is the first that fits, and its Action is Allow.",
+          Reason: "Rule 1 (web) is the first that matches, and its Action is Allow.",
         });
         assert.deepEqual(await ask({ ...asked, DestinationPort: "22", protocol: "tcp" }), {
           Verdict: "Deny",
           Rule: null,
-          Reason: "No rule fits, and DefaultRuleAction is Deny.",
+          Reason: "No rule matches, and DefaultRuleAction is Deny.",
         });
         const inner = (await ask({ Protocol: "Icmp", Source: one.address, Destination: two.address })) as {
           Rule: null;

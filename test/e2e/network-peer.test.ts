@@ -98,7 +98,7 @@ onSqlite(
       await configure(first, [called]);
       assert.match(
         (await errorOf())?.detail ?? "",
-        /behind translation, and UDP 500 and 4500 at 192\.0\.2\.1 lead to another network/,
+        /behind NAT, and UDP 500 and 4500 at 192\.0\.2\.1 lead to another network/,
       );
       await configure(first, []);
       assert.equal(await errorOf(), null);

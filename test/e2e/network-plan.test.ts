@@ -111,7 +111,7 @@ onSqlite(
         addresses,
         [1, 2, 3, 4, 5].map((n) => `${base}.${gateway + n}`),
       );
-      await assert.rejects(scene.server(Id), /Places in network \d+ \(\S+\): wanted 1, free 0, limit 5/);
+      await assert.rejects(scene.server(Id), /Addresses in network \d+ \(\S+\): requested 1, free 0, limit 5/);
     });
   },
   { clock },

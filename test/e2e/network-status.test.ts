@@ -104,7 +104,7 @@ onSqlite(
         // The simulated machine translates, which the peer must know.
         assert.match(
           status.Error.detail,
-          /^Ours is this, theirs is that\. The edge is behind translation: the peer meets it at 192\.0\.2\.1 /,
+          /^Ours is this, theirs is that\. The edge is behind NAT: the peer reaches it at 192\.0\.2\.1 /,
         );
         assert.equal(status?.Error?.type, `/docs#${fault}`);
       }

@@ -83,10 +83,13 @@ onEveryDatabase(
           `${NetworkIP} is wanted by more than one server of the group.`,
         );
         const full = (wanted: number, free: number) =>
-          `Places in network ${NetworkID} (${network.CIDR}): wanted ${wanted}, free ${free}, limit 5.`;
+          `Addresses in network ${NetworkID} (${network.CIDR}): requested ${wanted}, free ${free}, limit 5.`;
         assert.equal(await told({ Count: 6 }), full(6, 5));
         const { Servers } = await make({ Name: "p", NetworkID, NetworkIP, Count: 1 });
-        assert.equal(await told({ Count: 1, NetworkIP }), `${NetworkIP} of network ${NetworkID} is another server's.`);
+        assert.equal(
+          await told({ Count: 1, NetworkIP }),
+          `${NetworkIP} is already used by another server in network ${NetworkID}.`,
+        );
         assert.equal(await told({ Count: 5 }), full(5, 4));
         await stage.client.deleteBatch({ body: { ServerIDs: Servers.map(({ ID }) => ID) } }, { wait: 30 });
         await stage.client.deletePublicNetwork({ path: { id: NetworkID } }, { wait: 20 });

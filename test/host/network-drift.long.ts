@@ -138,7 +138,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
     "the uplink deleted": { told: /uplink/, harm: () => scene.lab.ip(edge(), ["link del up0"]) },
     "dnsmasq killed": { told: /dhcp/, harm: async () => exec.signal(await daemon("dnsmasq"), "SIGKILL") },
     "the namespace deleted": {
-      told: /not on the machine|namespace/,
+      told: /missing on the host|namespace/,
       harm: async () => {
         await exec.run(["ip", "netns", "del", edge()]);
         // Whoever runs the server gives it a new card.
@@ -147,7 +147,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       },
     },
     "the namespace deleted, and all that ran in it": {
-      told: /not on the machine|namespace/,
+      told: /missing on the host|namespace/,
       harm: async () => {
         for (const program of ["dnsmasq", "charon-systemd", "wireguard-go"])
           exec.signal(await daemon(program), "SIGKILL");

@@ -200,7 +200,7 @@ export const networkExamples: Examples = {
     answer: {
       Verdict: "Allow",
       Rule: 1,
-      Reason: "Rule 1 (web) is the first that fits, and its Action is Allow.",
+      Reason: "Rule 1 (web) is the first that matches, and its Action is Allow.",
     },
   },
   listNetworks: { answer: [back()] },

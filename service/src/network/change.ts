@@ -1,6 +1,6 @@
 /**
- * How a network changes: a new generation for what packets obey, the request to apply it and the event belong together, so only this
- * module raises a generation. Beside it stands the event of a change that packets do not obey.
+ * Changes of a network that affect packets: the new generation, the request to apply it and the event belong together, so only this
+ * module raises a generation. It also publishes the events of all other changes of a network by the service.
  */
 import { append } from "../engine/event.ts";
 import type { Reconciler } from "../engine/flow.ts";
@@ -10,60 +10,68 @@ import { readAggregate } from "./aggregate.ts";
 import { showForEvent } from "./model/show.ts";
 import * as table from "./table.ts";
 
-/** Who changes the network, which decides who publishes the event. */
+/** Who changes the network; it decides who publishes the event. */
 export type Origin =
-  /** A request. Its transaction publishes the event, which names the caller's token, and writes the audit. */
+  /** An API request: its transaction publishes the event, with the caller's token, and writes the audit log. */
   | { readonly by: "request" }
-  /** A flow, a reconciler or the start of the service. The event is published here; `before` is the row before, where its firewall changed. */
+  /** A flow, a reconciler or the start of the service: the event is published here. `before`: the old row, if its firewall changed. */
   | { readonly by: "service"; readonly now: number; readonly before?: table.NetworkRow };
 
-export interface Raised {
+/** Result of `raiseGeneration`. */
+export interface RaisedGeneration {
+  /** The row with the new generation. */
   readonly network: table.NetworkRow;
-  /** To wait for until packets obey. */
+  /** The reconcile request; when it has ended, the generation is applied. */
   readonly task: ReconcileRequest;
 }
 
-/** The generation that the next change gets. */
+/** Returns the generation of the next change. */
 export const nextGeneration = ({ generation }: Pick<table.NetworkRow, "generation">): number => generation + 1;
 
-/** Stores what packets obey from now on, in `fields` or in other tables already, and has it applied. The caller holds `lockNetwork`. */
+/**
+ * Stores `fields` with a new generation and requests its reconcile. Changes of links and tunnels are in their tables already.
+ * The caller holds `lockNetwork`.
+ */
 export async function raiseGeneration(
   tx: Tx,
   apply: Reconciler,
   row: table.NetworkRow,
   fields: Partial<table.NetworkRow>,
   origin: Origin,
-): Promise<Raised> {
+): Promise<RaisedGeneration> {
   const change = { ...fields, generation: nextGeneration(row) };
   await table.updateNetwork(tx, row.id, change);
   const network = { ...row, ...change };
   const task = await requestReconcile(tx, apply, row.id);
-  if (origin.by === "service") await tell(tx, network, "changed", origin.now, origin.before);
+  if (origin.by === "service") await emitNetworkEvent(tx, network, "changed", origin.now, origin.before);
   return { network, task };
 }
 
 /**
- * Raises the generation above one that the router has already: the database is an older one that was brought back. Only for the
- * reconciler, which applies it at once and publishes that it is applied. The caller holds `lockNetwork`.
+ * Raises the generation above `applied`, the one that the router has, after an older database was restored. Only for the
+ * reconciler, which applies the result at once and publishes that it is applied. The caller holds `lockNetwork`.
  */
 export async function raiseAbove(tx: Tx, row: table.NetworkRow, applied: number): Promise<void> {
   if (row.generation > applied) return;
   await table.updateNetwork(tx, row.id, { generation: nextGeneration({ generation: applied }) });
 }
 
-/** Tells of a network as `row` has it now; `before` is what it was where its firewall changed. Nobody hears of shared ones, since they are nobody's. */
-export async function tell(
+/**
+ * Publishes an event with the network as in `row`; `before` is its old row, if its firewall changed. Shared networks have no
+ * project, so they have no events.
+ */
+export async function emitNetworkEvent(
   tx: Tx,
   row: table.NetworkRow,
-  what: "changed" | "applied" | "limited",
+  kind: "changed" | "applied" | "limited",
   now: number,
   before?: table.NetworkRow,
 ): Promise<void> {
-  // Not read as a whole for nothing: all servers without a network of their own are in it.
+  // Return before the aggregate is read: a shared network may have the links of most servers.
   if (row.project_id === null) return;
-  const whole = await readAggregate(tx, row);
-  if (whole === undefined) return;
-  const { resource, data } = showForEvent(whole, before ?? whole.network);
-  const type = `${resource}.${resource === "network" ? "changed" : what}`;
+  const aggregate = await readAggregate(tx, row);
+  if (aggregate === undefined) return;
+  const { resource, data } = showForEvent(aggregate, before ?? aggregate.network);
+  const type = `${resource}.${resource === "network" ? "changed" : kind}`;
   await append(tx, [{ type, date: now, project: row.project_id, resource, id: row.id, data: JSON.stringify(data) }]);
 }

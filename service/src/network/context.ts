@@ -1,4 +1,4 @@
-/** What the routes of networks share: finding, changing and settling one. */
+/** Dependencies and functions shared by the route handlers of networks: find, check, change and show a network. */
 import { isDeepStrictEqual } from "node:util";
 import type { Quota } from "@brume/api/account.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
@@ -22,54 +22,62 @@ import { showForEvent, showPublicNetwork } from "./model/show.ts";
 import type { NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
 
+/** Dependencies of the route handlers. */
 export interface NetworkContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly sealer: Sealer;
   readonly live: NetworkStatusCache;
-  /** Titles; the first is the default. */
+  /** Titles of the locations; the first is the default. */
   readonly locations: readonly string[];
+  /** Pools of public IPv4 addresses, and of IPv6; null: networks have no IPv6. */
   readonly pools: { readonly public: readonly Range[]; readonly public6: Range | null };
-  /** Which tunnels the router can make. */
+  /** Types of tunnels that the router driver supports. */
   readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
-  /** Random bytes, of keys. */
+  /** Returns random bytes for keys. */
   readonly random: (bytes: number) => Uint8Array;
-  /** What the router is to make of a network. */
-  readonly render: (whole: NetworkAggregate) => NetworkSpec;
-  /** Where the peers of these tunnels meet the network's edge, as it is stored. */
+  /** Renders the complete spec of a network for the router driver. */
+  readonly render: (aggregate: NetworkAggregate) => NetworkSpec;
+  /** Finds the addresses where the peers of these tunnels reach the edge; see `findOutside`. */
   readonly locate: Locate;
+  /** NAT of networks with private addresses. */
   readonly nat: Translated;
   /** UDP port of the first edge with WireGuard. */
   readonly wireguardPort: number;
+  /** The reconciler that applies one network. */
   readonly apply: Reconciler;
-  /** Takes back a firewall that nobody confirms. */
+  /** The reconciler that restores the previous firewall if a new one is not confirmed in time. */
   readonly confirm: Reconciler;
   readonly ended: Ended;
 }
 
+/** Returns the entity tag of a public network. */
 export const publicTag = (row: Pick<table.NetworkRow, "id" | "version">): string =>
   `publicnetwork-${row.id}-${row.version}`;
+/** Returns the entity tag of a private network. */
 export const privateTag = (row: Pick<table.NetworkRow, "id" | "version">): string => `network-${row.id}-${row.version}`;
 
-/** Throws `public_network_not_found`. */
+/** Returns a public network of the caller's project. Throws `public_network_not_found`. */
 export async function getPublic(db: Reader, caller: Caller, id: number): Promise<table.NetworkRow> {
   const row = await table.findNetworkOf(db, caller.projectId, "public", id);
   if (row === undefined)
-    throw new ApiError("public_network_not_found", `There is no public network ${id} in this project.`);
+    throw new ApiError("public_network_not_found", `Public network ${id} does not exist in this project.`);
   return row;
 }
 
+/** Returns the aggregate of a network. Throws `public_network_not_found` if it was deleted after `row` was read. */
 export async function getAggregate(db: Reader, row: table.NetworkRow): Promise<NetworkAggregate> {
-  const whole = await readAggregate(db, row);
-  if (whole === undefined) throw new ApiError("public_network_not_found", `Network ${row.id} was deleted just now.`);
-  return whole;
+  const aggregate = await readAggregate(db, row);
+  if (aggregate === undefined)
+    throw new ApiError("public_network_not_found", `Public network ${row.id} was deleted during the request.`);
+  return aggregate;
 }
 
-/** Shared keys are shown to those who may change them. */
+/** Returns the sealer if the caller may see shared keys, which needs the scope `network:write`; else null. */
 export const sealerFor = ({ sealer }: NetworkContext, caller: Caller): Sealer | null =>
   grants(caller.scopes, "network:write") ? sealer : null;
 
-/** What the machine counts of the network's rules; null where there are none, and nothing to be asked. */
+/** Returns the counters of the network's firewall rules; null: it has no rules, or the router driver does not respond. */
 export const countsOf = (
   { live }: NetworkContext,
   { network }: NetworkAggregate,
@@ -77,25 +85,28 @@ export const countsOf = (
 ): Promise<Pick<NetworkStatus, "rules"> | null> | null =>
   parse(network).Rules.length === 0 ? null : live.of(network.id);
 
-/** The network as it stands on the machine now, for one who may see it so. */
+/** Returns the network as a response body for this caller, with counters. */
 export async function showNow(
-  tools: NetworkContext,
+  context: NetworkContext,
   caller: Caller,
-  whole: NetworkAggregate,
+  aggregate: NetworkAggregate,
   parse = createFirewallParser(),
-  live = countsOf(tools, whole, parse),
+  live = countsOf(context, aggregate, parse),
 ): Promise<PublicNetwork> {
-  return showPublicNetwork(whole, { live: await live, secrets: sealerFor(tools, caller) }, parse);
+  return showPublicNetwork(aggregate, { live: await live, secrets: sealerFor(context, caller) }, parse);
 }
 
-/** Of rules that came into force a moment ago: nothing has met them yet, and nobody need ask. */
+/** Counters of rules that were just applied: all 0, so the router driver need not be queried. */
 const uncounted = Promise.resolve({ rules: [] });
 
-/** Resolves when the reconciler has done what the nudge asked for, or `ms` are over. */
+/** Resolves when the reconcile request has ended, or after `ms` milliseconds. */
 export const waitFor = ({ ended }: NetworkContext, requested: ReconcileRequest, ms: number): Promise<void> =>
   endedWithin(ended, [requested], ms);
 
-/** Throws `quota_exceeded`. The caller holds `lockProject` where the quota counts over the project. */
+/**
+ * Throws `quota_exceeded` if `used` and `wanted` exceed the quota of the caller's project. If the quota counts objects of the whole
+ * project, the caller holds `lockProject`.
+ */
 export async function requireProjectQuota(
   tx: Tx,
   caller: Caller,
@@ -104,22 +115,22 @@ export async function requireProjectQuota(
   wanted: number,
 ): Promise<void> {
   const project = await findProject.first(tx, { id: caller.projectId });
-  if (project === undefined) throw new ApiError("token_invalid", "The token's project is gone.");
+  if (project === undefined) throw new ApiError("token_invalid", "The project of this token was deleted.");
   requireQuota(project.quotas, quota, used, wanted);
 }
 
-/** Fields that packets do not obey: changing them raises no generation. */
-const idle: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by", "outside"]);
+/** Fields that do not affect packets: changing them raises no generation. */
+const passiveFields: ReadonlySet<string> = new Set(["labels", "fallback", "confirm_by", "outside"]);
 
-/** What a change makes of a network: fields of the row besides what it wrote into other tables, or null where all stays as it is. */
-export type NetworkChange = (whole: NetworkAggregate, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;
+/** Changes a network in `tx`: writes other tables itself and returns the changed fields of the row; null: nothing changes. */
+export type NetworkChange = (aggregate: NetworkAggregate, tx: Tx) => Promise<Partial<table.NetworkRow> | null>;
 
 /**
- * Changes a public network: `change` says what; then it has a new version and, where packets obey what differs, a new generation,
- * its reconciler is nudged, and the answer waits for packets to obey. Throws `action_not_allowed` while it is being deleted.
+ * Changes a public network with `change` and stores it with a new version. If the change affects packets, raises the generation and
+ * requests its reconcile; `refresh` then waits until it is applied. Throws `action_not_allowed` while the network is being deleted.
  */
 export async function changePublic(
-  tools: NetworkContext,
+  context: NetworkContext,
   request: Pick<Request, "caller" | "expect" | "dryRun"> & { readonly params: { readonly id: number } },
   tx: Tx,
   change: NetworkChange,
@@ -129,32 +140,34 @@ export async function changePublic(
   const row = await getPublic(tx, caller, params.id);
   request.expect(publicTag(row));
   if (row.state === "Deleting")
-    throw new ApiError("action_not_allowed", `Public network ${row.id} is Deleting, and nothing of it can be changed.`);
+    throw new ApiError("action_not_allowed", `Public network ${row.id} is being deleted and cannot be changed.`);
   const before = await getAggregate(tx, row);
-  const secrets = sealerFor(tools, caller);
+  const secrets = sealerFor(context, caller);
   const parse = createFirewallParser();
   const wanted = await change(before, tx);
-  const settled = async (ms: number): Promise<PublicNetwork | undefined> => {
-    // Who does not wait for the machine does not wait for its counters.
+  const showUpdated = async (ms: number): Promise<PublicNetwork | undefined> => {
+    // A request that does not wait for the host does not wait for its counters.
     if (ms <= 0) return undefined;
-    const now = await readAggregate(tools.store.read, await table.findNetwork(tools.store.read, row.id));
+    const now = await readAggregate(context.store.read, await table.findNetwork(context.store.read, row.id));
     const isNew = wanted?.firewall !== undefined && wanted.firewall !== before.network.firewall;
-    return now && showNow(tools, caller, now, parse, isNew ? uncounted : undefined);
+    return now && showNow(context, caller, now, parse, isNew ? uncounted : undefined);
   };
   if (wanted === null)
     return {
       answer: showPublicNetwork(before, { live: null, secrets }, parse),
       tag: publicTag(row),
       changes: [],
-      refresh: settled,
+      refresh: showUpdated,
     };
 
   const tunnels = await table.listTunnels(tx, row.id);
-  const moves =
-    Object.keys(wanted).some((key) => !idle.has(key)) ||
-    !isDeepStrictEqual(specsOf({ ...before, tunnels }, tools.sealer), specsOf(before, tools.sealer));
+  const affectsPackets =
+    Object.keys(wanted).some((key) => !passiveFields.has(key)) ||
+    !isDeepStrictEqual(specsOf({ ...before, tunnels }, context.sealer), specsOf(before, context.sealer));
   const fields = { ...wanted, version: row.version + 1 };
-  const raised = moves ? await raiseGeneration(tx, tools.apply, before.network, fields, { by: "request" }) : null;
+  const raised = affectsPackets
+    ? await raiseGeneration(tx, context.apply, before.network, fields, { by: "request" })
+    : null;
   if (raised === null) await table.updateNetwork(tx, row.id, fields);
   const stored = { ...before, network: raised?.network ?? { ...before.network, ...fields }, tunnels };
   const after = request.dryRun ? withoutNewIds(before, stored) : stored;
@@ -163,19 +176,19 @@ export async function changePublic(
     tag: publicTag(after.network),
     changes: [networkChanged("publicnetwork.changed", before, after, parse)],
     async refresh(ms) {
-      if (raised !== null) await waitFor(tools, raised.task, ms);
-      return settled(ms);
+      if (raised !== null) await waitFor(context, raised.task, ms);
+      return showUpdated(ms);
     },
   };
 }
 
-/** As a dry run shows it: what came has no id yet. */
+/** Returns the aggregate as a dry run shows it: new tunnels have the id 0. */
 function withoutNewIds(before: NetworkAggregate, after: NetworkAggregate): NetworkAggregate {
   const known = new Set(before.tunnels.map(({ id }) => id));
   return { ...after, tunnels: after.tunnels.map((row) => (known.has(row.id) ? row : { ...row, id: 0 })) };
 }
 
-/** Told and kept without secrets. */
+/** Returns the change for the event and the audit log, without secrets. `before` null: created; `after` null: deleted. */
 export function networkChanged(
   type: ResourceChange["type"],
   before: NetworkAggregate | null,
@@ -183,12 +196,12 @@ export function networkChanged(
   parse = createFirewallParser(),
 ): ResourceChange {
   const id = (after ?? before)?.network.id ?? 0;
-  const show = (whole: NetworkAggregate | null, other: NetworkAggregate | null): unknown =>
-    whole === null ? null : showForEvent(whole, other?.network ?? null, parse).data;
+  const show = (aggregate: NetworkAggregate | null, other: NetworkAggregate | null): unknown =>
+    aggregate === null ? null : showForEvent(aggregate, other?.network ?? null, parse).data;
   return { type, id, parent: null, before: show(before, after), after: show(after, before) };
 }
 
-/** Which of the locations is meant, in any letter case, the first if none is named. Throws `validation_failed`. */
+/** Returns the location with this title in any letter case, or the first if `wanted` is absent or empty. Throws `validation_failed`. */
 export function chooseLocation(locations: readonly string[], wanted: string | undefined): string {
   const found = wanted ? locations.find((name) => name.toLowerCase() === wanted.toLowerCase()) : locations[0];
   if (found !== undefined) return found;
@@ -196,7 +209,7 @@ export function chooseLocation(locations: readonly string[], wanted: string | un
   throw invalidFields([fieldError("/DCLocation", "unknown_reference", detail)]);
 }
 
-/** Of a list's filter: names with commas, any letter case. */
+/** Returns the filter of a list by location: comma-separated titles in any letter case; undefined: all. */
 export function inLocation(wanted: string | undefined): (row: table.NetworkRow) => boolean {
   if (wanted === undefined) return () => true;
   const names = wanted.split(",").map((name) => name.trim().toLowerCase());

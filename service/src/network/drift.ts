@@ -1,6 +1,6 @@
 /**
- * Looks at all networks at once every few seconds: what was changed behind our back is told and repaired, what no row owns is
- * taken away, and tunnels that come up or go down make events.
+ * The drift check: a reconciler that observes all networks on the host every 5 s. It reports drift and requests its repair, removes
+ * networks that the database does not contain, and publishes events for tunnels and for reached connection limits.
  */
 import { type Clock, since } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -9,7 +9,7 @@ import { append } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import { requestReconcile } from "../engine/task.ts";
 import type { Store, Tx } from "../store/db.ts";
-import { tell } from "./change.ts";
+import { emitNetworkEvent } from "./change.ts";
 import { showStatus } from "./model/vpn/status.ts";
 import { readTunnel } from "./model/vpn/tunnel.ts";
 import { recordError } from "./reconciler.ts";
@@ -17,73 +17,78 @@ import type { NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
 import { readReach } from "./tunnelreach.ts";
 
-export interface WatchOptions {
+export interface DriftOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
   readonly router: Router;
   readonly live: NetworkStatusCache;
-  /** Applies one network. */
+  /** The reconciler that applies one network. */
   readonly apply: Reconciler;
   readonly nat: Translated;
 }
 
-/** Milliseconds between looks. */
+/** Milliseconds between two checks. */
 const period = 5000;
-/** Milliseconds in which a limit that is reached is told of once. */
-const crowdPause = 600_000;
+/** Milliseconds between two reports of a connection limit that stays reached. */
+const limitReportPause = 600_000;
 
-export function driftReconciler({ store, clock, log, router, live, apply, nat }: WatchOptions): Reconciler {
-  /** `before` was read before the look, so what is in it and not on the machine has been lost. */
-  async function compare(before: readonly table.NetworkRow[], networks: readonly NetworkStatus[]): Promise<void> {
+/** Creates the reconciler of the drift check. */
+export function driftReconciler({ store, clock, log, router, live, apply, nat }: DriftOptions): Reconciler {
+  /** Compares rows with the host. `rows` were read before the host was observed, so any difference is drift. */
+  async function compare(rows: readonly table.NetworkRow[], networks: readonly NetworkStatus[]): Promise<void> {
     const statusOf = new Map(networks.map((status) => [status.id, status]));
-    for (const row of before) {
+    for (const row of rows) {
       const status = statusOf.get(row.id);
       statusOf.delete(row.id);
       if (row.state === "Deleting" || row.applied === 0) continue;
-      const lost = lossOf(row, status);
-      if (lost !== null) await store.write((tx) => repair(tx, row, status, lost));
+      const drift = describeDrift(row, status);
+      if (drift !== null) await store.write((tx) => repair(tx, row, status, drift));
     }
     for (const id of statusOf.keys()) {
-      // Made since the rows were read?
+      // It may have been created after the rows were read.
       if ((await table.findNetwork(store.read, id)) !== undefined) continue;
-      log("warn", "A network that nothing wishes is on the machine and is removed.", { network: id });
+      log("warn", `Removing orphaned network ${id}: the database does not contain it.`, { network: id });
       await router.remove(id);
     }
   }
 
-  async function repair(tx: Tx, { id, applied }: table.NetworkRow, status: NetworkStatus | undefined, lost: string) {
+  async function repair(tx: Tx, { id, applied }: table.NetworkRow, status: NetworkStatus | undefined, drift: string) {
     await table.lockNetwork(tx, id);
     const row = await table.findNetwork(tx, id);
-    // What changed meanwhile, or is just being changed, is not lost: it is applied anyway, and half done while it is.
+    // A network that has changed since, or is being applied now, is not drift: the reconciler is working on it.
     if (row === undefined || row.state === "Deleting" || row.applied !== applied || row.generation !== applied) return;
-    // Its reconciler tries already, and has said what hinders it.
+    // The reconciler retries already and has reported the error.
     if (row.error !== null) return;
     await table.updateNetwork(tx, id, { applied: Math.min(applied, status?.generation ?? 0) });
-    await recordError(tx, id, `${lost} Brume did not do that and repairs it.`, clock.now());
+    await recordError(tx, id, `${drift} Repairing.`, clock.now());
     await requestReconcile(tx, apply, id);
   }
 
-  /** Of each network how many connections were refused at the last look, and when that was told. */
-  const crowds = new Map<number, { readonly packets: number; readonly told: number }>();
+  /** By network: packets refused by the connection limit at the last check, and the time (ms) of the last report. */
+  const refusals = new Map<number, { readonly packets: number; readonly reported: number }>();
 
-  /** A network whose limit of connections is reached is told of once, and again when it still is after a while. */
-  async function noteCrowds(networks: readonly NetworkStatus[]): Promise<void> {
+  /** Reports networks whose connection limit is reached: once, and again after `limitReportPause` if it still is. */
+  async function noteConnectionLimits(networks: readonly NetworkStatus[]): Promise<void> {
     for (const { id, overLimit } of networks) {
-      const before = crowds.get(id);
+      const before = refusals.get(id);
       const now = clock.now();
-      const isDue = before !== undefined && overLimit.packets > before.packets && since(before.told, now) >= crowdPause;
-      crowds.set(id, { packets: overLimit.packets, told: isDue ? now : (before?.told ?? now - crowdPause) });
+      const isDue =
+        before !== undefined && overLimit.packets > before.packets && since(before.reported, now) >= limitReportPause;
+      const reported = isDue ? now : (before?.reported ?? now - limitReportPause);
+      refusals.set(id, { packets: overLimit.packets, reported });
       if (!isDue) continue;
-      log("warn", "A network reached its limit of connections; further ones are refused.", { network: id });
+      log("warn", `Network ${id} reached its connection limit; new connections are refused.`, { network: id });
       await store.write(async (tx) => {
         const row = await table.findNetwork(tx, id);
-        if (row !== undefined && row.state !== "Deleting" && row.kind === "public") await tell(tx, row, "limited", now);
+        if (row !== undefined && row.state !== "Deleting" && row.kind === "public")
+          await emitNetworkEvent(tx, row, "limited", now);
       });
     }
-    for (const id of crowds.keys()) if (!networks.some((network) => network.id === id)) crowds.delete(id);
+    for (const id of refusals.keys()) if (!networks.some((network) => network.id === id)) refusals.delete(id);
   }
 
+  /** Publishes `tunnel.up` and `tunnel.down` for tunnels whose state differs from the stored one. */
   async function noteTunnels(networks: readonly NetworkStatus[]): Promise<void> {
     const rows = new Map((await table.listAllTunnels(store.read)).map((row) => [row.id, row]));
     for (const network of networks)
@@ -123,21 +128,21 @@ export function driftReconciler({ store, clock, log, router, live, apply, nat }:
     period,
     pause: { first: period, factor: 1, most: period },
     async run() {
-      const before = await table.listAllNetworks(store.read);
-      const { ready, networks } = await live.look();
+      const rows = await table.listAllNetworks(store.read);
+      const { ready, networks } = await live.observe();
       if (!ready) return;
-      await compare(before, networks);
+      await compare(rows, networks);
       await noteTunnels(networks);
-      await noteCrowds(networks);
+      await noteConnectionLimits(networks);
     },
   });
 }
 
-/** What of the network is not there any more, as a sentence; null: nothing. */
-function lossOf(row: table.NetworkRow, status: NetworkStatus | undefined): string | null {
-  if (status === undefined) return `Network ${row.id} is not on the machine any more.`;
-  if (!status.complete) return `Of network ${row.id} is missing: ${status.missing.join(", ")}.`;
+/** Returns how the network on the host differs from its row, as a sentence; null: it does not. */
+function describeDrift(row: table.NetworkRow, status: NetworkStatus | undefined): string | null {
+  if (status === undefined) return `Network ${row.id} is missing on the host.`;
+  if (!status.complete) return `Drift in network ${row.id}: missing ${status.missing.join(", ")}.`;
   if (status.generation < row.applied)
-    return `Network ${row.id} stands at generation ${status.generation} instead of ${row.applied}.`;
+    return `Drift in network ${row.id}: the host has generation ${status.generation}, expected ${row.applied}.`;
   return null;
 }

@@ -1,4 +1,4 @@
-/** The firewall of a public network: set it, confirm it, ask it. */
+/** Route handlers of the firewall of a public network: set it, confirm it, and test a packet against it. */
 import { ApiError } from "../base/error.ts";
 import { closedExcept } from "../drivers/router/model/closedaddresses.ts";
 import { openingsOf } from "../drivers/router/model/openings.ts";
@@ -11,22 +11,24 @@ import { listTunnels, type NetworkRow } from "./table.ts";
 
 const familiesOf = (row: NetworkRow) => ({ family6: row.first6 !== null });
 
-export function firewallRoutes(tools: NetworkContext): Handlers<"configureFirewall" | "checkFirewall"> {
-  const { clock, pools, confirm, render } = tools;
+/** Creates the route handlers of firewalls. */
+export function firewallRoutes(context: NetworkContext): Handlers<"configureFirewall" | "checkFirewall"> {
+  const { clock, pools, confirm, render } = context;
   const readRules = createRuleReader();
-  /** Before the network is looked at, every family that a network here can have is good. */
+  /** Before the network is read, all families are valid that a network of this installation can have. */
   const anyFamily = { family6: pools.public6 !== null };
 
   return {
     configureFirewall: {
       check: (body) => checkFirewall(body, anyFamily, readRules),
       change: ({ body, ...request }, tx) =>
-        changePublic(tools, request, tx, async ({ network }) => {
+        changePublic(context, request, tx, async ({ network }) => {
           const now = clock.now();
-          // One that ran out and is about to be brought back waits no more.
-          const waits = network.confirm_by !== null && network.confirm_by > now;
+          // After its deadline a firewall cannot be confirmed, also if the previous one is not restored yet.
+          const isUnconfirmed = network.confirm_by !== null && network.confirm_by > now;
           if (body.Confirm === true) {
-            if (!waits) throw new ApiError("nothing_to_confirm", `No firewall of network ${network.id} waits.`);
+            if (!isUnconfirmed)
+              throw new ApiError("nothing_to_confirm", `Network ${network.id} has no unconfirmed firewall.`);
             return { fallback: null, confirm_by: null };
           }
           const wanted = normalise(body, familiesOf(network), readRules);
@@ -41,7 +43,7 @@ export function firewallRoutes(tools: NetworkContext): Handlers<"configureFirewa
             };
           }
           if (firewall !== network.firewall) return { firewall, fallback: null, confirm_by: null };
-          // The same set again, now without a limit in time, confirms one that waits.
+          // The same firewall without ConfirmWithin confirms an unconfirmed one.
           return network.confirm_by === null ? null : { fallback: null, confirm_by: null };
         }),
     },
@@ -49,21 +51,21 @@ export function firewallRoutes(tools: NetworkContext): Handlers<"configureFirewa
       check: (body) => checkPacket(body, anyFamily),
       async read({ body, caller, params }, db) {
         const network = await getPublic(db, caller, params.id);
-        const image = render({ network, links: [], tunnels: await listTunnels(db, network.id) });
-        const { v4, v6, edgeAddress } = image;
-        const asked = {
+        const spec = render({ network, links: [], tunnels: await listTunnels(db, network.id) });
+        const { v4, v6, edgeAddress } = spec;
+        const packetContext = {
           ...familiesOf(network),
           firewall: firewallOf(network),
           internal: [v4.cidr, ...(v6 === null ? [] : [v6.cidr])],
           edge: [v4.gateway, edgeAddress, v6?.gateway ?? null].filter((address) => address !== null),
-          openings: openingsOf(image),
-          // What is behind a tunnel is the peer's.
+          openings: openingsOf(spec),
+          // Addresses behind an enabled tunnel belong to the peer and are not closed.
           closed: closedExcept(
-            image.tunnels.flatMap(({ enabled, peerSubnets }) => (enabled ? peerSubnets : [])),
-            image.closed,
+            spec.tunnels.flatMap(({ enabled, peerSubnets }) => (enabled ? peerSubnets : [])),
+            spec.closed,
           ),
         };
-        return { answer: judgePacket(body, asked) };
+        return { answer: judgePacket(body, packetContext) };
       },
     },
   };

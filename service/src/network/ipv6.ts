@@ -1,6 +1,6 @@
 /**
- * IPv6 for networks that have none. Every public and shared network has a /64 once the operator names a pool, also those that were
- * made before: each start gives it to whoever lacks it, as a change like any other. A network keeps its /64 when the pool goes.
+ * IPv6 for existing networks. If the operator has set a pool, each start of the service assigns a /64 to every public and shared
+ * network without one. A network keeps its /64 when the pool is removed from the settings.
  */
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
@@ -10,6 +10,7 @@ import { raiseGeneration } from "./change.ts";
 import { find6 } from "./model/plan.ts";
 import * as table from "./table.ts";
 
+/** Options of `ensureIpv6`. */
 export interface Ipv6Options {
   readonly store: Store;
   readonly log: Log;
@@ -17,17 +18,18 @@ export interface Ipv6Options {
   readonly apply: Reconciler;
 }
 
+/** Assigns missing /64s, each with a new generation and an event. Logs a warning if the pool is exhausted. */
 export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options, now: number): Promise<void> {
   if (publicPool6 === null) return;
-  const lacks = ({ kind, first6, state }: table.NetworkRow): boolean =>
+  const needsIpv6 = ({ kind, first6, state }: table.NetworkRow): boolean =>
     kind !== "private" && first6 === null && state !== "Deleting";
 
-  /** False: no /64 is left. */
-  async function give(tx: Tx, id: number, pool: Range): Promise<boolean> {
+  /** Resolves to false if the pool has no free /64. */
+  async function assign(tx: Tx, id: number, pool: Range): Promise<boolean> {
     await table.lockPools(tx);
     await table.lockNetwork(tx, id);
     const row = await table.findNetwork(tx, id);
-    if (row === undefined || !lacks(row)) return true;
+    if (row === undefined || !needsIpv6(row)) return true;
     const first6 = find6(pool, (await table.listTaken(tx, now)).first6);
     if (first6 === null) return false;
     const change = { first6, version: row.version + 1 };
@@ -35,9 +37,9 @@ export async function ensureIpv6({ store, log, publicPool6, apply }: Ipv6Options
     return true;
   }
 
-  for (const { id } of (await table.listAllNetworks(store.read)).filter(lacks))
-    if (!(await store.write((tx) => give(tx, id, publicPool6)))) {
-      log("warn", "The pool of IPv6 has no /64 left: this network and later ones stay without.", { network: id });
+  for (const { id } of (await table.listAllNetworks(store.read)).filter(needsIpv6))
+    if (!(await store.write((tx) => assign(tx, id, publicPool6)))) {
+      log("warn", `The IPv6 pool has no free /64: network ${id} and later ones have no IPv6.`, { network: id });
       return;
     }
 }

@@ -1,46 +1,50 @@
 /**
- * A server's place in a network: its address, its hardware address and its bandwidth. Links are made and ended in the transaction
- * of whoever makes and ends servers; from then on the network's reconciler plugs them in and lets them out.
+ * Links of servers to networks: IP address, host name and bandwidth. The server routes and flows create and delete links in their own
+ * transactions; the network's reconciler then connects the NICs on the host.
  */
 import { ApiError, errorAt, fieldError, invalidFields } from "../base/error.ts";
 import type { Tx } from "../store/db.ts";
 import {
   addressOf,
   cidrOf,
-  countSeats,
-  findSeat,
+  countServerAddresses,
+  findFreeAddress,
   pack,
   readAddress4,
-  seatsOf,
+  serverRangeOf,
   showAddress,
   unpack,
 } from "./model/plan.ts";
 import * as table from "./table.ts";
 
+/** Input of `reserveLink`. */
 export interface LinkSpec {
+  /** Id of the server. */
   readonly server: number;
   /** Letters, digits and hyphens. */
   readonly hostName: string;
-  /** IPv4 address inside the network; undefined: the lowest free one. */
+  /** IPv4 address inside the network; absent or empty: the lowest free one. */
   readonly ip?: string | undefined;
-  /** Mbit/s; undefined: what links of this kind of network get. */
+  /** Mbit/s; undefined: the default of the kind of network. */
   readonly bandwidth?: number | undefined;
+  /** Milliseconds since 1970. */
   readonly now: number;
-  /** Of the body's field that names the address, such as `/NetworkIP`. */
+  /** JSON pointer of the request field with the address, such as `/NetworkIP`. */
   readonly pointer: string;
 }
 
+/** Default bandwidth of a link in Mbit/s. Links of public networks have that of their network. */
 export const defaultBandwidth = { shared: 100, private: 1000 } as const;
 
 /**
- * Takes an address and makes the link; the caller holds `lockNetwork` and nudges the network's reconciler. Throws `address_taken`,
- * `network_full`, `network_deleting`, `already_linked`, or `validation_failed` for an address that is not of this network.
+ * Reserves an address and inserts the link. The caller holds `lockNetwork` and requests the network's reconcile. Throws `address_taken`,
+ * `network_full`, `network_deleting`, `already_linked`, or `validation_failed` for an address outside of the network.
  */
 export async function reserveLink(tx: Tx, network: table.NetworkRow, input: LinkSpec): Promise<table.LinkRow> {
   if (network.state === "Deleting") throw new ApiError("network_deleting", `Network ${network.id} is being deleted.`);
   const own = await table.listLinksOfServer(tx, input.server);
   if (own.some((link) => link.network_id === network.id))
-    throw new ApiError("already_linked", `Server ${input.server} is linked to network ${network.id} already.`);
+    throw new ApiError("already_linked", `Server ${input.server} is already linked to network ${network.id}.`);
   const ip = await takeAddress(tx, network, input);
   return table.insertLink(tx, {
     network_id: network.id,
@@ -53,42 +57,47 @@ export async function reserveLink(tx: Tx, network: table.NetworkRow, input: Link
   });
 }
 
-const full = (network: table.NetworkRow, wanted: number, free: number): ApiError => {
-  const limit = countSeats(network, network.gateway);
-  const detail = `Places in network ${network.id} (${cidrOf(network)}): wanted ${wanted}, free ${free}, limit ${limit}.`;
-  return new ApiError("network_full", detail);
+const networkFull = (network: table.NetworkRow, wanted: number, free: number): ApiError => {
+  const limit = countServerAddresses(network, network.gateway);
+  const addresses = `requested ${wanted}, free ${free}, limit ${limit}`;
+  return new ApiError("network_full", `Addresses in network ${network.id} (${cidrOf(network)}): ${addresses}.`);
 };
 
-/** Throws `network_full` unless so many more servers fit into it. The caller holds `lockNetwork`. */
-export async function requireSeats(tx: Tx, network: table.NetworkRow, wanted: number): Promise<void> {
-  const { first, last } = seatsOf(network);
+/** Throws `network_full` unless the network has `wanted` free addresses for servers. The caller holds `lockNetwork`. */
+export async function requireFreeAddresses(tx: Tx, network: table.NetworkRow, wanted: number): Promise<void> {
+  const { first, last } = serverRangeOf(network);
   const taken = await table.countAddresses(tx, network.id, pack(4, first), pack(4, last));
-  const free = countSeats(network, network.gateway) - taken;
-  if (wanted > free) throw full(network, wanted, free);
+  const free = countServerAddresses(network, network.gateway) - taken;
+  if (wanted > free) throw networkFull(network, wanted, free);
 }
 
+/** Returns the requested address, or the lowest free one, as it is stored. */
 async function takeAddress(tx: Tx, network: table.NetworkRow, input: LinkSpec): Promise<string> {
   if (!input.ip) {
     const count = (first: string, last: string) => table.countAddresses(tx, network.id, first, last);
-    const ip = await findSeat(network, network.gateway, count);
-    if (ip === null) throw full(network, 1, 0);
+    const ip = await findFreeAddress(network, network.gateway, count);
+    if (ip === null) throw networkFull(network, 1, 0);
     return ip;
   }
   const wanted = readAddress4(input.ip);
-  const seats = seatsOf(network);
+  const range = serverRangeOf(network);
   const field = input.pointer.slice(1);
-  if (wanted === null || wanted < seats.first || wanted > seats.last)
+  if (wanted === null || wanted < range.first || wanted > range.last)
     throw invalidFields([
       fieldError(
         input.pointer,
         wanted === null ? "format_invalid" : "out_of_range",
-        `${field} must be an address from ${addressOf(4, seats.first)} to ${addressOf(4, seats.last)}, not "${input.ip.slice(0, 64)}".`,
+        `${field} must be an address from ${addressOf(4, range.first)} to ${addressOf(4, range.last)}, not "${input.ip.slice(0, 64)}".`,
       ),
     ]);
   const ip = pack(4, wanted);
-  // Whose it is may be another project's secret.
+  // The error does not name the other server: it may belong to another project.
   if ((await table.findLinkAt(tx, network.id, ip)) !== undefined)
-    throw errorAt("address_taken", input.pointer, `${showAddress(ip)} of network ${network.id} is another server's.`);
+    throw errorAt(
+      "address_taken",
+      input.pointer,
+      `${showAddress(ip)} is already used by another server in network ${network.id}.`,
+    );
   if (network.gateway !== null && unpack(network.gateway) === wanted)
     throw errorAt("address_taken", input.pointer, `${showAddress(ip)} is the gateway of network ${network.id}.`);
   return ip;

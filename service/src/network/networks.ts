@@ -1,5 +1,4 @@
-/** Networks as a whole: their reconcilers, their routes, and what the service does with them at its start. */
-
+/** Assembles the network feature: its reconcilers, its route handlers, and its work at the start of the service. */
 import { firewallLimits } from "@brume/api/firewall.ts";
 import type { Range } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
@@ -19,28 +18,28 @@ import { type NetworkEnvironment, renderNetworkSpec } from "./model/networkspec.
 import { findOutside } from "./model/outside.ts";
 import { privateRoutes } from "./privateroutes.ts";
 import { publicRoutes } from "./publicroutes.ts";
-import { confirmReconciler, networkReconciler, rest } from "./reconciler.ts";
+import { blockQuarantine, confirmReconciler, networkReconciler } from "./reconciler.ts";
 import { ensureShared } from "./shared.ts";
 import { createNetworkStatusCache, type NetworkStatusCache } from "./statuscache.ts";
 import * as table from "./table.ts";
 import { vpnRoutes } from "./vpnroutes.ts";
 
-/** What the operator says of networks. */
+/** Settings of the operator for networks. */
 export interface NetworkSettings extends NetworkEnvironment {
   readonly locations: readonly string[];
   readonly publicPools: readonly Range[];
-  /** What is translated of networks that the world does not route. */
+  /** NAT of networks with private addresses. */
   readonly nat: Translated;
-  /** The IPv4 address under which the world sees this machine; null: its own. */
+  /** Public IPv4 address of this host, if a router before it translates; null: its own. */
   readonly publicAddress: string | null;
-  /** UDP port of the first edge with WireGuard; each has one of its own. */
+  /** UDP port of the first edge with WireGuard; each further edge has another port. */
   readonly wireguardPort: number;
   readonly publicPool6: Range | null;
-  /** One for each location. */
+  /** Blocks of the shared networks, one for each location. */
   readonly sharedBlocks: readonly Range[];
-  /** What the router is, for people. */
+  /** Description of the router driver, for people. */
   readonly engines: string;
-  /** Which tunnels the router can make. */
+  /** Types of tunnels that the router driver supports. */
   readonly offers: { readonly ipsec: boolean; readonly wireguard: boolean };
 }
 
@@ -55,23 +54,24 @@ export interface NetworkOptions {
   readonly settings: NetworkSettings;
 }
 
+/** Creates the network feature for the composition root. */
 export function createNetworks(options: NetworkOptions) {
   const { store, router, clock, log, sealer, random, ended, settings } = options;
   const live: NetworkStatusCache = createNetworkStatusCache(router);
-  const render = (whole: NetworkAggregate) => {
-    const { network, links } = whole;
+  const render = (aggregate: NetworkAggregate) => {
+    const { network, links } = aggregate;
     const privateKey = network.wireguard === null ? null : sealer.open(network.wireguard);
-    return renderNetworkSpec(network, links, specsOf(whole, sealer), privateKey, settings);
+    return renderNetworkSpec(network, links, specsOf(aggregate, sealer), privateKey, settings);
   };
   const outside = { ...settings, pools: [...settings.publicPools, ...settings.sharedBlocks] };
   const locate = (network: table.NetworkRow, tunnels: readonly Pick<table.TunnelRow, "spec">[]) =>
     findOutside(network, tunnels, outside, router.sourceTo);
   const apply = networkReconciler({ store, clock, router, render, locate });
   const confirm = confirmReconciler({ store, clock, apply });
-  const watch = driftReconciler({ store, clock, log, router, live, apply, nat: settings.nat });
+  const drift = driftReconciler({ store, clock, log, router, live, apply, nat: settings.nat });
   const { locations, publicPools, publicPool6, sharedBlocks, offers } = settings;
   const pools = { public: publicPools, public6: publicPool6 };
-  const tools: NetworkContext = {
+  const context: NetworkContext = {
     store,
     clock,
     sealer,
@@ -91,18 +91,23 @@ export function createNetworks(options: NetworkOptions) {
 
   return {
     live,
-    /** Applies one network; nudged by whoever changes its links. */
+    /** The reconciler that applies one network; request it after a change of the network's links. */
     apply,
-    reconcilers: [apply, confirm, watch] satisfies readonly Reconciler[],
-    handlers: { ...publicRoutes(tools), ...firewallRoutes(tools), ...vpnRoutes(tools), ...privateRoutes(tools) },
-    /** The clock was set. */
-    moveTimes,
+    reconcilers: [apply, confirm, drift] satisfies readonly Reconciler[],
+    handlers: {
+      ...publicRoutes(context),
+      ...firewallRoutes(context),
+      ...vpnRoutes(context),
+      ...privateRoutes(context),
+    },
+    /** Called when the system clock was set. */
+    moveTimes: shiftTimes,
     /**
-     * Makes what every installation has, and has each network looked at: what the machine kept going while no service ran, tunnels
-     * above all, is known to the router only once it was applied.
+     * Runs once at the start of the service: creates the shared networks, assigns missing /64s, and requests a reconcile of every
+     * network. The router driver learns of tunnels that stayed up while no service ran only when their network is applied.
      */
     async begin() {
-      await store.write((tx) => bringBackTimes(tx, clock.now(), rest));
+      await store.write((tx) => clampTimes(tx, clock.now(), blockQuarantine));
       await ensureShared({ store, log, locations, blocks: sharedBlocks, publicPools, apply }, clock.now());
       await ensureIpv6({ store, log, publicPool6, apply }, clock.now());
       await store.write(async (tx) => {
@@ -112,8 +117,8 @@ export function createNetworks(options: NetworkOptions) {
   };
 }
 
-/** The clock was set: what was to be confirmed in a minute still is. */
-export async function moveTimes(tx: Tx, step: ClockStep): Promise<void> {
+/** Shifts stored deadlines by the step of the system clock, so that the remaining time stays the same. */
+export async function shiftTimes(tx: Tx, step: ClockStep): Promise<void> {
   const { from, to } = dueBefore(step);
   await tx
     .updateTable("network")
@@ -129,13 +134,13 @@ export async function moveTimes(tx: Tx, step: ClockStep): Promise<void> {
     .execute();
 }
 
-/** Brings back what lies beyond the longest interval. `rest`: milliseconds in which a block is not given out again. */
-export async function bringBackTimes(tx: Tx, now: number, rest: number): Promise<void> {
+/** Limits stored deadlines to the longest possible ones, in case the clock was ahead. `quarantine`: milliseconds, of retired blocks. */
+export async function clampTimes(tx: Tx, now: number, quarantine: number): Promise<void> {
   const latest = now + firewallLimits.confirmSeconds.maximum * 1000;
   await tx.updateTable("network").set({ confirm_by: latest }).where("confirm_by", ">", latest).execute();
   await tx
     .updateTable("retired_block")
-    .set({ until: now + rest })
-    .where("until", ">", now + rest)
+    .set({ until: now + quarantine })
+    .where("until", ">", now + quarantine)
     .execute();
 }

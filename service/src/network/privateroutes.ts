@@ -1,4 +1,4 @@
-/** Private networks: list, create, read, edit, delete. */
+/** Route handlers of private networks: list, create, read, update, delete. */
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
 import { ApiError, fieldError } from "../base/error.ts";
@@ -16,20 +16,20 @@ import {
 } from "./context.ts";
 import { planPrivate } from "./model/plan.ts";
 import { showNetwork } from "./model/show.ts";
-import { newNetworkRow } from "./newrow.ts";
 import { requireUnused } from "./publicroutes.ts";
 import * as table from "./table.ts";
 
 type Names = "listNetworks" | "readNetwork" | "createNetwork" | "updateNetwork" | "deleteNetwork";
 
-/** Throws `network_not_found`. */
+/** Returns a private network of the caller's project. Throws `network_not_found`. */
 async function getPrivate(db: Reader, caller: Caller, id: number): Promise<table.NetworkRow> {
   const row = await table.findNetworkOf(db, caller.projectId, "private", id);
-  if (row === undefined) throw new ApiError("network_not_found", `There is no private network ${id} in this project.`);
+  if (row === undefined)
+    throw new ApiError("network_not_found", `Private network ${id} does not exist in this project.`);
   return row;
 }
 
-const happened = (type: ResourceChange["type"], id: number, before: unknown, after: unknown): ResourceChange => ({
+const changeOf = (type: ResourceChange["type"], id: number, before: unknown, after: unknown): ResourceChange => ({
   type,
   id,
   parent: null,
@@ -37,8 +37,9 @@ const happened = (type: ResourceChange["type"], id: number, before: unknown, aft
   after,
 });
 
-export function privateRoutes(tools: NetworkContext): Handlers<Names> {
-  const { store, clock, locations, apply } = tools;
+/** Creates the route handlers of private networks. */
+export function privateRoutes(context: NetworkContext): Handlers<Names> {
+  const { store, clock, locations, apply } = context;
 
   return {
     listNetworks: {
@@ -74,12 +75,12 @@ export function privateRoutes(tools: NetworkContext): Handlers<Names> {
         const others = await table.listNetworksOf(tx, caller.projectId, "private");
         await requireProjectQuota(tx, caller, "PrivateNetworks", others.length, 1);
         const planned = planPrivate(body, others);
-        if (planned === null) throw new ApiError("pool_exhausted", "Every /24 of 172.16.0.0/12 is taken; give CIDR.");
-        if ("reason" in planned) throw new Error(`${planned.field} was not checked`);
+        if (planned === null) throw new ApiError("pool_exhausted", "Every /24 of 172.16.0.0/12 is in use. Set CIDR.");
+        if ("reason" in planned) throw new Error(`${planned.field} was not validated`);
 
         const row = await table.insertNetwork(
           tx,
-          newNetworkRow({
+          table.newNetworkRow({
             project_id: caller.projectId,
             kind: "private",
             name: body.Name,
@@ -99,10 +100,10 @@ export function privateRoutes(tools: NetworkContext): Handlers<Names> {
         return {
           answer,
           tag: privateTag(dryRun ? { ...row, id: 0 } : row),
-          changes: [happened("network.created", row.id, null, answer)],
+          changes: [changeOf("network.created", row.id, null, answer)],
           async refresh(ms) {
             if (ms <= 0) return undefined;
-            await waitFor(tools, task, ms);
+            await waitFor(context, task, ms);
             const now = await table.findNetwork(store.read, row.id);
             return now && showNetwork(now, await table.listLinks(store.read, row.id));
           },
@@ -125,7 +126,7 @@ export function privateRoutes(tools: NetworkContext): Handlers<Names> {
         return {
           answer,
           tag: privateTag(changed),
-          changes: [happened("network.changed", row.id, showNetwork(row, links), answer)],
+          changes: [changeOf("network.changed", row.id, showNetwork(row, links), answer)],
         };
       },
     },
@@ -136,14 +137,14 @@ export function privateRoutes(tools: NetworkContext): Handlers<Names> {
         expect(privateTag(row));
         const links = await table.listLinks(tx, row.id);
         requireUnused(row, links);
-        // Its reconciler finds no row and takes away what is on the machine.
+        // Without a row, its reconciler removes the network from the host.
         await table.deleteNetwork(tx, row, 0);
         const task = await requestReconcile(tx, apply, row.id);
         return {
           answer: undefined,
-          changes: [happened("network.deleted", row.id, showNetwork(row, links), null)],
+          changes: [changeOf("network.deleted", row.id, showNetwork(row, links), null)],
           async refresh(ms) {
-            await waitFor(tools, task, ms);
+            await waitFor(context, task, ms);
             return undefined;
           },
         };

@@ -1,4 +1,4 @@
-/** Public networks: list, order, read, edit, delete. */
+/** Route handlers of public networks: list, create, read, update, delete. */
 import { bandwidths } from "@brume/api/network.ts";
 import { lockProject } from "../account/table.ts";
 import { ApiError, fieldError } from "../base/error.ts";
@@ -33,7 +33,6 @@ import {
   storedBlock,
 } from "./model/plan.ts";
 import { publicState, showPublicNetwork } from "./model/show.ts";
-import { newNetworkRow } from "./newrow.ts";
 import * as table from "./table.ts";
 
 type Names =
@@ -43,10 +42,12 @@ type Names =
   | "updatePublicNetwork"
   | "deletePublicNetwork";
 
+/** Seconds after which a request that found no free block may be repeated: retired blocks are free again. */
 const retryAfter = 60;
 
-export function publicRoutes(tools: NetworkContext): Handlers<Names> {
-  const { store, clock, locations, pools, apply } = tools;
+/** Creates the route handlers of public networks. */
+export function publicRoutes(context: NetworkContext): Handlers<Names> {
+  const { store, clock, locations, pools, apply } = context;
 
   return {
     listPublicNetworks: {
@@ -58,23 +59,23 @@ export function publicRoutes(tools: NetworkContext): Handlers<Names> {
           state: publicState,
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
         });
-        const secrets = sealerFor(tools, caller);
+        const secrets = sealerFor(context, caller);
         const items = [];
         for (const row of page.items) {
-          const whole = await readAggregate(db, row);
-          if (whole !== undefined) items.push(showPublicNetwork(whole, { live: null, secrets }));
+          const aggregate = await readAggregate(db, row);
+          if (aggregate !== undefined) items.push(showPublicNetwork(aggregate, { live: null, secrets }));
         }
         return { ...page, items };
       },
     },
     readPublicNetwork: {
       async read({ params, query, caller }, db) {
-        const whole = await getAggregate(db, await getPublic(db, caller, params.id));
-        const live = await countsOf(tools, whole);
-        const secrets = sealerFor(tools, caller);
+        const aggregate = await getAggregate(db, await getPublic(db, caller, params.id));
+        const live = await countsOf(context, aggregate);
+        const secrets = sealerFor(context, caller);
         return {
-          answer: showPublicNetwork(whole, { live, secrets, peer: query.peer }),
-          tag: publicTag(whole.network),
+          answer: showPublicNetwork(aggregate, { live, secrets, peer: query.peer }),
+          tag: publicTag(aggregate.network),
         };
       },
     },
@@ -99,11 +100,16 @@ export function publicRoutes(tools: NetworkContext): Handlers<Names> {
         const edge = block && findEdge(pools.public, [...blocks, block]);
         const first6 = pools.public6 === null ? null : find6(pools.public6, taken.first6);
         if (block === null || edge === null || (pools.public6 !== null && first6 === null))
-          throw new ApiError("pool_exhausted", `No block of /${prefix} with an edge address is free.`, [], retryAfter);
+          throw new ApiError(
+            "pool_exhausted",
+            `The public pools have no free /${prefix} with an edge address.`,
+            [],
+            retryAfter,
+          );
 
         const row = await table.insertNetwork(
           tx,
-          newNetworkRow({
+          table.newNetworkRow({
             project_id: caller.projectId,
             kind: "public",
             name: body.Name,
@@ -119,23 +125,23 @@ export function publicRoutes(tools: NetworkContext): Handlers<Names> {
           }),
         );
         const task = await requestReconcile(tx, apply, row.id);
-        const whole = { network: dryRun ? { ...row, id: 0 } : row, links: [], tunnels: [] };
+        const aggregate = { network: dryRun ? { ...row, id: 0 } : row, links: [], tunnels: [] };
         return {
-          answer: showPublicNetwork(whole, { live: null, secrets: null }),
-          tag: publicTag(whole.network),
-          changes: [networkChanged("publicnetwork.created", null, whole)],
+          answer: showPublicNetwork(aggregate, { live: null, secrets: null }),
+          tag: publicTag(aggregate.network),
+          changes: [networkChanged("publicnetwork.created", null, aggregate)],
           async refresh(ms) {
             if (ms <= 0) return undefined;
-            await waitFor(tools, task, ms);
+            await waitFor(context, task, ms);
             const now = await readAggregate(store.read, await table.findNetwork(store.read, row.id));
-            return now && showNow(tools, caller, now);
+            return now && showNow(context, caller, now);
           },
         };
       },
     },
     updatePublicNetwork: {
       change: ({ body, ...request }, tx) =>
-        changePublic(tools, request, tx, async ({ network }) => {
+        changePublic(context, request, tx, async ({ network }) => {
           const name = body.Name ?? network.name;
           const bandwidth = body.Bandwidth ?? network.bandwidth;
           const labels = body.Labels === undefined ? network.labels : JSON.stringify(body.Labels);
@@ -158,7 +164,7 @@ export function publicRoutes(tools: NetworkContext): Handlers<Names> {
           answer: undefined,
           changes: isNew ? [networkChanged("publicnetwork.changed", before, after)] : [],
           async refresh(ms) {
-            await waitFor(tools, task, ms);
+            await waitFor(context, task, ms);
             return undefined;
           },
         };
@@ -167,9 +173,9 @@ export function publicRoutes(tools: NetworkContext): Handlers<Names> {
   };
 }
 
-/** Throws `network_in_use`. */
+/** Throws `network_in_use` if the network has links. */
 export function requireUnused({ id }: table.NetworkRow, links: readonly table.LinkRow[]): void {
   if (links.length === 0) return;
   const servers = [...new Set(links.map((link) => link.server_id))].join(", ");
-  throw new ApiError("network_in_use", `Linked to network ${id}: server ${servers}. Remove these links first.`);
+  throw new ApiError("network_in_use", `Network ${id} is linked to server ${servers}. Remove these links first.`);
 }

@@ -1,8 +1,8 @@
 /**
- * Makes each network on the machine equal to its rows: renders the whole wish and hands it to the router, and takes away what was
- * deleted. Runs at once when nudged, and now and then by itself, which repairs what a look from outside does not see. Beside it
- * stands a second reconciler for the firewalls that wait for confirmation: those have an hour to go by, which no pause after a refusal
- * of the machine may make later.
+ * Reconcilers of networks. The first renders the complete spec of a network from its rows and applies it with the router driver, or
+ * removes a deleted network. It runs on request, and periodically to repair drift that the check in `drift.ts` cannot see.
+ * The second restores the previous firewall when a new one is not confirmed in time. It is separate, because the retry pauses of
+ * the first must not delay that deadline.
  */
 import { taskErrors, type WorkError } from "@brume/api/work.ts";
 import type { Clock } from "../base/clock.ts";
@@ -11,7 +11,7 @@ import { append, type NewEvent } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
 import type { Store, Tx } from "../store/db.ts";
 import { type NetworkAggregate, readAggregate } from "./aggregate.ts";
-import { raiseAbove, raiseGeneration, tell } from "./change.ts";
+import { emitNetworkEvent, raiseAbove, raiseGeneration } from "./change.ts";
 import type { Locate } from "./model/outside.ts";
 import * as table from "./table.ts";
 
@@ -19,27 +19,29 @@ export interface ReconcilerOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly router: Router;
-  readonly render: (whole: NetworkAggregate) => NetworkSpec;
+  /** Renders the complete spec of a network for the router driver. */
+  readonly render: (aggregate: NetworkAggregate) => NetworkSpec;
   readonly locate: Locate;
 }
 
-/** Milliseconds from one look at a network that nobody changed to the next, while there are no more than `comparisons`. */
+/** Milliseconds between two periodic runs for an unchanged network, while there are at most `networksPerPeriod` networks. */
 const period = 60_000;
-/** Networks that are compared in full in one period though nobody changed them: a small part of a processor, however many there are. */
-const comparisons = 16;
-/** Networks made side by side: enough for two processors, and the others wait in order instead of making all of them slow. */
+/** Unchanged networks that are fully compared in one period. It bounds the CPU use for any number of networks. */
+const networksPerPeriod = 16;
+/** Networks applied in parallel: enough for two CPU cores. Others wait in order, so that each apply stays fast. */
 const concurrency = 4;
-/** Milliseconds in which a block that was given back is not given out again. */
-export const rest = 60_000;
+/** Milliseconds during which the block of a deleted network is not assigned again. */
+export const blockQuarantine = 60_000;
 
+/** Creates the reconciler that applies one network, or removes it from the host and the database when it is deleted. */
 export function networkReconciler({ store, clock, router, render, locate }: ReconcilerOptions): Reconciler {
-  /** Resolves to the generation in force. */
-  async function make(whole: NetworkAggregate, emitNetworkEvent: (part: string) => void): Promise<number> {
-    const applied = await router.apply(render(whole), emitNetworkEvent);
-    if (applied <= whole.network.generation) return applied;
-    // The database is an older one that was brought back: what it says counts, from the next generation on.
-    const next = await store.write((tx) => overtake(tx, whole.network.id, applied));
-    return next === undefined ? applied : router.apply(render(next), emitNetworkEvent);
+  /** Applies the spec and resolves to the applied generation. Calls `onRepair` with the name of each part that was repaired. */
+  async function applySpec(aggregate: NetworkAggregate, onRepair: (part: string) => void): Promise<number> {
+    const applied = await router.apply(render(aggregate), onRepair);
+    if (applied <= aggregate.network.generation) return applied;
+    // The host has a newer generation, so an older database was restored. The database wins: apply it with a higher generation.
+    const next = await store.write((tx) => raiseAboveApplied(tx, aggregate.network.id, applied));
+    return next === undefined ? applied : router.apply(render(next), onRepair);
   }
 
   return defineReconciler({
@@ -49,27 +51,27 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
     concurrency,
     pause: { first: 500, factor: 2, most: 30_000 },
     async run({ subject }) {
-      const whole = await readAggregate(store.read, await table.findNetwork(store.read, subject));
-      if (whole === undefined || whole.network.state === "Deleting") {
+      const aggregate = await readAggregate(store.read, await table.findNetwork(store.read, subject));
+      if (aggregate === undefined || aggregate.network.state === "Deleting") {
         await router.remove(subject);
-        return { gone: true, save: (tx) => bury(tx, subject, clock.now()) };
+        return { gone: true, save: (tx) => deleteRows(tx, subject, clock.now()) };
       }
       let applied: number;
       const repaired = new Set<string>();
       try {
-        applied = await make(whole, (part) => repaired.add(part));
+        applied = await applySpec(aggregate, (part) => repaired.add(part));
       } catch (error) {
-        await store.write((tx) => noteFailure(tx, whole.network, error as Error, clock.now()));
+        await store.write((tx) => noteFailure(tx, aggregate.network, error as Error, clock.now()));
         throw error;
       }
-      const outside = await locate(whole.network, whole.tunnels);
-      const turns = Math.max(1, (await table.countAllNetworks(store.read)) / comparisons);
+      const outside = await locate(aggregate.network, aggregate.tunnels);
+      const periods = Math.max(1, (await table.countAllNetworks(store.read)) / networksPerPeriod);
       return {
-        at: Math.round(clock.now() + turns * period),
+        at: Math.round(clock.now() + periods * period),
         async save(tx) {
           if (repaired.size > 0) await noteRepair(tx, subject, [...repaired], clock.now());
           await noteApplied(tx, subject, applied, clock.now());
-          await noteOutside(tx, whole.network, outside, clock.now());
+          await noteOutside(tx, aggregate.network, outside, clock.now());
         },
       };
     },
@@ -79,11 +81,11 @@ export function networkReconciler({ store, clock, router, render, locate }: Reco
 export interface ConfirmOptions {
   readonly store: Store;
   readonly clock: Clock;
-  /** Applies one network. */
+  /** The reconciler that applies one network. */
   readonly apply: Reconciler;
 }
 
-/** Brings back the firewall before one that nobody confirmed in time; nudged by whoever sets such a one. */
+/** Creates the reconciler that restores the last confirmed firewall at the deadline. Requested when such a firewall is set. */
 export function confirmReconciler({ store, clock, apply }: ConfirmOptions): Reconciler {
   return defineReconciler({
     name: "network.confirm",
@@ -96,23 +98,23 @@ export function confirmReconciler({ store, clock, apply }: ConfirmOptions): Reco
       return {
         gone: true,
         async save(tx) {
-          await fallBack(tx, apply, subject, clock.now());
+          await restoreFirewall(tx, apply, subject, clock.now());
         },
       };
     },
   });
 }
 
-/** Counts the wish on beyond what the machine has seen. */
-async function overtake(tx: Tx, id: number, applied: number): Promise<NetworkAggregate | undefined> {
+/** Raises the generation above `applied`, the one on the host, and returns the network with it; undefined: the network is gone. */
+async function raiseAboveApplied(tx: Tx, id: number, applied: number): Promise<NetworkAggregate | undefined> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row !== undefined) await raiseAbove(tx, row, applied);
   return readAggregate(tx, await table.findNetwork(tx, id));
 }
 
-/** The last confirmed firewall comes back, as a change like any other. */
-async function fallBack(tx: Tx, apply: Reconciler, id: number, now: number): Promise<void> {
+/** Restores the last confirmed firewall, with a new generation and an event, if its deadline has passed. */
+async function restoreFirewall(tx: Tx, apply: Reconciler, id: number, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row === undefined || row.confirm_by === null || row.confirm_by > now || row.fallback === null) return;
@@ -121,37 +123,39 @@ async function fallBack(tx: Tx, apply: Reconciler, id: number, now: number): Pro
   await raiseGeneration(tx, apply, row, change, { by: "service", now, before: row });
 }
 
+/** Stores the applied generation, clears the error and publishes `applied`, if any of it is new. */
 async function noteApplied(tx: Tx, id: number, applied: number, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
   if (row === undefined || (row.applied === applied && row.state !== "New" && row.error === null)) return;
   const change = { applied, state: row.state === "New" ? "Active" : row.state, error: null } as const;
   await table.updateNetwork(tx, id, change);
-  await tell(tx, { ...row, ...change }, "applied", now);
+  await emitNetworkEvent(tx, { ...row, ...change }, "applied", now);
 }
 
-/** The way to a peer may have changed, and with it the address that the peer sees. What came meanwhile knows better. */
+/** Stores the addresses where peers reach the edge: routes may have changed. Skipped if the network has a newer generation. */
 async function noteOutside(tx: Tx, { id, generation }: table.NetworkRow, outside: string | null, now: number) {
   const row = await table.findNetwork(tx, id);
   if (row === undefined || row.generation !== generation || row.outside === outside) return;
   await table.updateNetwork(tx, id, { outside });
-  await tell(tx, { ...row, outside }, "changed", now);
+  await emitNetworkEvent(tx, { ...row, outside }, "changed", now);
 }
 
 async function noteFailure(tx: Tx, { id, generation }: table.NetworkRow, error: Error, now: number): Promise<void> {
-  const what = error.message.split("\n")[0]?.slice(0, 300) ?? "";
-  await recordError(tx, id, `Generation ${generation} could not be applied and is tried again: ${what}`, now);
-}
-
-/** What was changed behind our back is told, unless the watch saw it first, before it is told that all is well again. */
-async function noteRepair(tx: Tx, id: number, parts: readonly string[], now: number): Promise<void> {
-  const row = await table.findNetwork(tx, id);
-  if (row === undefined || row.error !== null) return;
-  const detail = `Of network ${id} was changed from outside: ${parts.join(", ")}. Brume did not do that and repaired it.`;
+  const reason = error.message.split("\n")[0]?.slice(0, 300) ?? "";
+  const detail = `Generation ${generation} of network ${id} could not be applied and is retried: ${reason}`;
   await recordError(tx, id, detail, now);
 }
 
-/** Stores and tells what keeps a network from being as it should, unless that is known. */
+/** Publishes which parts another program changed, before `applied` is published; not if the drift check has reported it already. */
+async function noteRepair(tx: Tx, id: number, parts: readonly string[], now: number): Promise<void> {
+  const row = await table.findNetwork(tx, id);
+  if (row === undefined || row.error !== null) return;
+  const detail = `Drift in network ${id}: another program changed ${parts.join(", ")}. Brume repaired it.`;
+  await recordError(tx, id, detail, now);
+}
+
+/** Stores `detail` as the network's `apply_failed` error and publishes the change, unless the same error is stored already. */
 export async function recordError(tx: Tx, id: number, detail: string, now: number): Promise<void> {
   await table.lockNetwork(tx, id);
   const row = await table.findNetwork(tx, id);
@@ -161,15 +165,15 @@ export async function recordError(tx: Tx, id: number, detail: string, now: numbe
   const text = JSON.stringify(error);
   if (row.error === text) return;
   await table.updateNetwork(tx, id, { error: text });
-  await tell(tx, { ...row, error: text }, "changed", now);
+  await emitNetworkEvent(tx, { ...row, error: text }, "changed", now);
 }
 
-/** Nothing of it is on the machine any more. */
-async function bury(tx: Tx, id: number, now: number): Promise<void> {
+/** Deletes the rows of a network that was removed from the host, and publishes its deletion. */
+async function deleteRows(tx: Tx, id: number, now: number): Promise<void> {
   await table.lockPools(tx);
   const row = await table.findNetwork(tx, id);
   if (row === undefined) return;
-  await table.deleteNetwork(tx, row, now + rest);
+  await table.deleteNetwork(tx, row, now + blockQuarantine);
   if (row.project_id === null) return;
   const resource = row.kind === "private" ? "network" : "publicnetwork";
   const event: NewEvent = { type: `${resource}.deleted`, date: now, project: row.project_id, resource, id, data: null };

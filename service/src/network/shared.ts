@@ -1,4 +1,7 @@
-/** The shared network of each location, where servers are at home that nobody puts elsewhere. Made at the first start, kept for ever. */
+/**
+ * Creates the shared network of each location at the first start of the service. A server without another network is linked to it. It
+ * is never deleted.
+ */
 import type { Range } from "../base/address.ts";
 import type { Log } from "../base/log.ts";
 import type { Reconciler } from "../engine/flow.ts";
@@ -6,32 +9,33 @@ import { requestReconcile } from "../engine/task.ts";
 import type { Store } from "../store/db.ts";
 import { defaultBandwidth } from "./link.ts";
 import { cidrOf, findEdge, overlaps, pack, rangeOf, storedBlock } from "./model/plan.ts";
-import { newNetworkRow } from "./newrow.ts";
 import * as table from "./table.ts";
 
+/** Options of `ensureShared`. */
 export interface SharedOptions {
   readonly store: Store;
   readonly log: Log;
   readonly locations: readonly string[];
-  /** One for each location. */
+  /** Blocks of the shared networks, one for each location. */
   readonly blocks: readonly Range[];
-  /** Where their edges' own addresses come from. */
+  /** Pools of the addresses of their edges. */
   readonly publicPools: readonly Range[];
   readonly apply: Reconciler;
 }
 
+/** Creates missing shared networks. Throws if a block or the public pool in the settings cannot be used. */
 export async function ensureShared(options: SharedOptions, now: number): Promise<void> {
   const { store, log, locations, blocks, publicPools, apply } = options;
   for (const [index, location] of locations.entries()) {
     const range = blocks[index];
-    if (range === undefined) throw new Error(`the location ${location} has no block for its shared network`);
+    if (range === undefined) throw new Error(`Location ${location} has no block for its shared network.`);
     const wanted = cidrOf(storedBlock(4, range));
     await store.write(async (tx) => {
       await table.lockPools(tx);
       const known = await table.findShared(tx, location);
       if (known !== undefined) {
         if (cidrOf(known) !== wanted)
-          log("warn", "The shared network keeps its block; the setting counts only for new locations.", {
+          log("warn", "The shared network keeps its block. BRUME_SHARED_POOL applies only to new locations.", {
             location,
             block: cidrOf(known),
             setting: wanted,
@@ -49,7 +53,7 @@ export async function ensureShared(options: SharedOptions, now: number): Promise
         );
       const row = await table.insertNetwork(
         tx,
-        newNetworkRow({
+        table.newNetworkRow({
           project_id: null,
           kind: "shared",
           name: "Shared",

@@ -1,55 +1,54 @@
 /**
- * How the networks stand on the machine at this moment, for reads and for the watch. Asking costs a look, so those who ask while one
- * is under way share the next one; nobody gets an answer that began before the question. Who asks for one network does not pay for
- * the others.
+ * The state of networks on the host, for API reads and the drift check. An observation is expensive, so calls during one share the
+ * next one: no caller gets a state that was read before its call. One network can be observed without the others.
  */
-
 import { coalesce } from "../base/coalesce.ts";
 import type { NetworkStatus, Router, RouterStatus } from "../drivers/router/interface.ts";
 
 export interface NetworkStatusCache {
-  /** At all. Begins after the call; rejects when the router does not answer, for which many networks on a busy machine have time. */
-  look(): Promise<RouterStatus>;
-  /** One network, or null when the router does not answer soon or does not have it. */
+  /** Observes all networks, beginning after the call. Rejects if the router driver does not respond within 30 s. */
+  observe(): Promise<RouterStatus>;
+  /** Observes one network; null: the router driver does not respond within 2 s, or does not have the network. */
   of(network: number): Promise<NetworkStatus | null>;
-  /** Of the last look at all: the watch looks every few seconds. */
+  /** Returns the readiness at the last observation of all networks, which the drift check makes every 5 s. */
   last(): Pick<RouterStatus, "ready" | "detail">;
 }
 
-/** Milliseconds after which a router that says nothing of one network, or of all, counts as silent. */
-const patience = 2000;
-const longPatience = 30_000;
+/** Milliseconds within which the router driver must respond: for one network, and for all. */
+const oneTimeout = 2000;
+const allTimeout = 30_000;
 
+/** Creates the cache over the router driver of the host. */
 export function createNetworkStatusCache(router: Router): NetworkStatusCache {
-  let last: Pick<RouterStatus, "ready" | "detail"> = { ready: true, detail: "not asked yet" };
+  let last: Pick<RouterStatus, "ready" | "detail"> = { ready: true, detail: "not checked yet" };
 
-  async function ask(): Promise<RouterStatus> {
+  async function observeAll(): Promise<RouterStatus> {
     try {
-      const status = await inTime(router.observe(), longPatience);
+      const status = await inTime(router.observe(), allTimeout);
       last = status;
       return status;
     } catch (error) {
-      last = { ready: false, detail: "the router does not answer" };
+      last = { ready: false, detail: "the router does not respond" };
       throw error;
     }
   }
 
-  const askers = new Map<number, () => Promise<RouterStatus>>();
-  const askerOf = (network: number): (() => Promise<RouterStatus>) => {
-    const asker =
-      askers.get(network) ??
+  const observers = new Map<number, () => Promise<RouterStatus>>();
+  const observerOf = (network: number): (() => Promise<RouterStatus>) => {
+    const observer =
+      observers.get(network) ??
       coalesce(
-        () => inTime(router.observe(network), patience),
-        () => askers.delete(network),
+        () => inTime(router.observe(network), oneTimeout),
+        () => observers.delete(network),
       );
-    askers.set(network, asker);
-    return asker;
+    observers.set(network, observer);
+    return observer;
   };
 
   return {
-    look: coalesce(ask),
+    observe: coalesce(observeAll),
     of: (network) =>
-      askerOf(network)().then(
+      observerOf(network)().then(
         ({ networks }) => networks.find(({ id }) => id === network) ?? null,
         () => null,
       ),
@@ -57,10 +56,11 @@ export function createNetworkStatusCache(router: Router): NetworkStatusCache {
   };
 }
 
+/** Resolves as `work` does; rejects after `limit` milliseconds. */
 async function inTime<T>(work: Promise<T>, limit: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the router did not answer within ${limit} ms`)), limit);
+    timer = setTimeout(() => reject(new Error(`the router did not respond within ${limit} ms`)), limit);
   });
   try {
     return await Promise.race([work, late]);

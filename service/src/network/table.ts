@@ -1,23 +1,25 @@
-/** Networks, links and tunnels in SQL. Rows as they are stored; what they mean is in `plan` and `image`, what they look like in `show`. */
+/** SQL queries on networks, links and tunnels. `model/` computes the values of rows and converts rows into specs and responses. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { LinkTable, NetworkTable, TunnelTable } from "../store/schema.ts";
+import { defaultFirewall } from "./model/firewall/firewall.ts";
 import type { StoredBlock } from "./model/plan.ts";
 
 export type NetworkRow = Selectable<NetworkTable>;
 export type LinkRow = Selectable<LinkTable>;
 export type TunnelRow = Selectable<TunnelTable>;
 
-/** Orders all that take blocks and edge addresses from the pools. */
+/** Locks the address pools, for reserving or retiring blocks and edge addresses. */
 export const lockPools = (tx: Tx): Promise<void> => lock(tx, "network-pools");
-/** Orders all that change a network, its links or its tunnels. */
+/** Locks a network, for changes of its row, links and tunnels. */
 export const lockNetwork = (tx: Tx, id: number): Promise<void> => lock(tx, `network:${id}`);
 
 const findAny = prepare<{ id: number }>()((db, p) => db.selectFrom("network").selectAll().where("id", "=", p("id")));
 
-/** Whoever's it is. */
+/** Returns a network of any project; undefined: it does not exist. */
 export const findNetwork = (db: Reader, id: number): Promise<NetworkRow | undefined> => findAny.first(db, { id });
 
+/** Returns the existing networks among `ids`, by id. */
 export const listNetworksById = async (db: Reader, ids: readonly number[]): Promise<NetworkRow[]> =>
   ids.length === 0 ? [] : db.selectFrom("network").selectAll().where("id", "in", ids).orderBy("id").execute();
 
@@ -25,7 +27,7 @@ const generationOf = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("network").select("generation").where("id", "=", p("id")),
 );
 
-/** A row may hold megabytes of rules; whoever only asks whether it has changed need not read them. */
+/** Returns the generation of a network, without its rules, which may be megabytes; undefined: it does not exist. */
 export const findGeneration = async (db: Reader, id: number): Promise<number | undefined> =>
   (await generationOf.first(db, { id }))?.generation;
 
@@ -38,6 +40,7 @@ const findOwned = prepare<{ id: number; project: number; kind: NetworkRow["kind"
     .where("kind", "=", p("kind")),
 );
 
+/** Returns a network of the project and kind; undefined: it does not exist. */
 export const findNetworkOf = (
   db: Reader,
   project: number,
@@ -54,24 +57,27 @@ const listOwned = prepare<{ project: number; kind: NetworkRow["kind"] }>()((db, 
     .orderBy("id"),
 );
 
+/** Returns the networks of the project and kind, by id. */
 export const listNetworksOf = (db: Reader, project: number, kind: NetworkRow["kind"]): Promise<NetworkRow[]> =>
   listOwned.all(db, { project, kind });
 
-/** All that the router has to keep. */
+/** Returns all networks, by id; the host must have exactly these. */
 export const listAllNetworks = (db: Reader): Promise<NetworkRow[]> =>
   db.selectFrom("network").selectAll().orderBy("id").execute();
 
 const countAll = prepare()((db) => db.selectFrom("network").select((e) => e.fn.countAll<number>().as("count")));
 
+/** Returns the number of all networks. */
 export const countAllNetworks = async (db: Reader): Promise<number> => (await countAll.first(db, {}))?.count ?? 0;
 
+/** Returns the shared network of a location. */
 export const findShared = (db: Reader, location: string): Promise<NetworkRow | undefined> =>
   db.selectFrom("network").selectAll().where("kind", "=", "shared").where("location", "=", location).executeTakeFirst();
 
-/** Orders all that take ports for WireGuard. */
+/** Locks the UDP ports of WireGuard, for reserving one. */
 export const lockPorts = (tx: Tx): Promise<void> => lock(tx, "wireguard-ports");
 
-/** Ports that edges have for WireGuard. Whoever asks holds `lockPorts`. */
+/** Returns the UDP ports that edges use for WireGuard. The caller holds `lockPorts`. */
 export async function listWireguardPorts(tx: Tx): Promise<Set<number>> {
   const rows = await tx
     .selectFrom("network")
@@ -81,10 +87,11 @@ export async function listWireguardPorts(tx: Tx): Promise<Set<number>> {
   return new Set(rows.map(({ wireguard_port }) => Number(wireguard_port)));
 }
 
-export type CalledRow = Pick<NetworkRow, "kind" | "first" | "last" | "wireguard_port"> & Pick<TunnelRow, "spec">;
+/** A tunnel with the fields of its network that decide which edge receives a port. */
+export type ResponderRow = Pick<NetworkRow, "kind" | "first" | "last" | "wireguard_port"> & Pick<TunnelRow, "spec">;
 
-/** Tunnels of networks that came before this one whose peers may call. */
-export const listCalledBefore = (db: Reader, id: number): Promise<CalledRow[]> =>
+/** Returns the tunnels of networks with lower ids whose peers may initiate. */
+export const listEarlierResponders = (db: Reader, id: number): Promise<ResponderRow[]> =>
   db
     .selectFrom("network")
     .innerJoin("tunnel", "tunnel.network_id", "network.id")
@@ -94,6 +101,40 @@ export const listCalledBefore = (db: Reader, id: number): Promise<CalledRow[]> =
     .where((e) => e.or([e("tunnel.spec", "like", '%"any"%'), e("tunnel.spec", "like", '%"WireGuard"%')]))
     .execute();
 
+type NewRow = Insertable<NetworkTable>;
+type GivenField =
+  | "project_id"
+  | "kind"
+  | "name"
+  | "location"
+  | "first"
+  | "last"
+  | "gateway"
+  | "edge"
+  | "first6"
+  | "is_dhcp"
+  | "bandwidth"
+  | "created";
+
+/** Returns the row of a new network of any kind: not applied yet, with the default firewall and without tunnels. */
+export const newNetworkRow = (input: Pick<NewRow, GivenField> & { readonly labels?: string }): NewRow => ({
+  labels: "{}",
+  ...input,
+  state: "New",
+  firewall: JSON.stringify(defaultFirewall),
+  fallback: null,
+  confirm_by: null,
+  wireguard: null,
+  wireguard_public: null,
+  wireguard_port: null,
+  outside: null,
+  generation: 1,
+  applied: 0,
+  error: null,
+  version: 1,
+});
+
+/** Inserts a network and returns it with its id. */
 export const insertNetwork = (tx: Tx, row: Insertable<NetworkTable>): Promise<NetworkRow> =>
   tx.insertInto("network").values(row).returningAll().executeTakeFirstOrThrow();
 
@@ -101,7 +142,10 @@ export async function updateNetwork(tx: Tx, id: number, change: Updateable<Netwo
   await tx.updateTable("network").set(change).where("id", "=", id).execute();
 }
 
-/** Forgets the network, and keeps its blocks and edge address from being given out again before `until`. */
+/**
+ * Deletes a network and its tunnels. The blocks and the edge address of a public one are not assigned again before `until`
+ * (milliseconds since 1970).
+ */
 export async function deleteNetwork(tx: Tx, row: NetworkRow, until: number): Promise<void> {
   if (row.kind === "public") {
     const blocks = [{ first: row.first, last: row.last }];
@@ -116,14 +160,15 @@ export async function deleteNetwork(tx: Tx, row: NetworkRow, until: number): Pro
   await tx.deleteFrom("network").where("id", "=", row.id).execute();
 }
 
+/** Addresses of the pools that are in use or retired. */
 export interface Taken {
-  /** Blocks, edge addresses and what was given back a moment ago. */
+  /** IPv4 blocks and edge addresses. */
   readonly blocks: StoredBlock[];
   /** First addresses of the /64s. */
   readonly first6: string[];
 }
 
-/** What of the pools is not free. Whoever asks holds `lockPools`. */
+/** Returns the addresses that are not free, and deletes expired retired blocks. The caller holds `lockPools`. */
 export async function listTaken(tx: Tx, now: number): Promise<Taken> {
   await tx.deleteFrom("retired_block").where("until", "<=", now).execute();
   const rows = await tx
@@ -132,7 +177,7 @@ export async function listTaken(tx: Tx, now: number): Promise<Taken> {
     .where("kind", "in", ["public", "shared"])
     .execute();
   const retired = await tx.selectFrom("retired_block").select(["first", "last"]).execute();
-  // Texts of IPv4 addresses are as long as each other, and shorter than those of IPv6.
+  // Stored IPv4 addresses have 8 digits, IPv6 addresses 32.
   const isBlock4 = ({ first }: StoredBlock): boolean => first.length === 8;
   return {
     blocks: [
@@ -147,6 +192,7 @@ export async function listTaken(tx: Tx, now: number): Promise<Taken> {
   };
 }
 
+/** Returns the number of networks of the project and kind. */
 export async function countNetworks(db: Reader, project: number, kind: NetworkRow["kind"]): Promise<number> {
   const row = await db
     .selectFrom("network")
@@ -161,6 +207,7 @@ const linksOfNetwork = prepare<{ network: number }>()((db, p) =>
   db.selectFrom("link").selectAll().where("network_id", "=", p("network")).orderBy("id"),
 );
 
+/** Returns the links of a network, by id. */
 export const listLinks = (db: Reader, network: number): Promise<LinkRow[]> => linksOfNetwork.all(db, { network });
 
 const linksBetween = prepare<{ network: number; first: string; last: string }>()((db, p) =>
@@ -172,7 +219,7 @@ const linksBetween = prepare<{ network: number; first: string; last: string }>()
     .where("ip", "<=", p("last")),
 );
 
-/** How many of a network's addresses are taken, both ends included. */
+/** Returns the number of links with an address from `first` to `last`, both included. */
 export const countAddresses = async (db: Reader, network: number, first: string, last: string): Promise<number> =>
   (await linksBetween.first(db, { network, first, last }))?.count ?? 0;
 
@@ -180,7 +227,7 @@ const linkAt = prepare<{ network: number; ip: string }>()((db, p) =>
   db.selectFrom("link").selectAll().where("network_id", "=", p("network")).where("ip", "=", p("ip")),
 );
 
-/** Whose address it is. */
+/** Returns the link that has the stored address `ip`; undefined: it is free. */
 export const findLinkAt = (db: Reader, network: number, ip: string): Promise<LinkRow | undefined> =>
   linkAt.first(db, { network, ip });
 
@@ -188,6 +235,7 @@ const linksOfServer = prepare<{ server: number }>()((db, p) =>
   db.selectFrom("link").selectAll().where("server_id", "=", p("server")).orderBy("id"),
 );
 
+/** Returns the links of a server, by id. */
 export const listLinksOfServer = (db: Reader, server: number): Promise<LinkRow[]> => linksOfServer.all(db, { server });
 
 export const insertLink = (tx: Tx, row: Insertable<LinkTable>): Promise<LinkRow> =>
@@ -205,6 +253,7 @@ const tunnelsOf = prepare<{ network: number }>()((db, p) =>
   db.selectFrom("tunnel").selectAll().where("network_id", "=", p("network")).orderBy("place"),
 );
 
+/** Returns the tunnels of a network, in the order of its list. */
 export const listTunnels = (db: Reader, network: number): Promise<TunnelRow[]> => tunnelsOf.all(db, { network });
 
 export const listAllTunnels = (db: Reader): Promise<TunnelRow[]> =>

@@ -1,4 +1,4 @@
-/** The tunnels of a public network: set the whole list, ask how they are, read what the far end needs. */
+/** Route handlers of the tunnels of a public network: set the list, read the status, read or create a peer configuration. */
 import type { TunnelPeer } from "@brume/api/vpn.ts";
 import { ApiError } from "../base/error.ts";
 import { createPrivate, publicKeyOf } from "../drivers/router/model/wireguardkey.ts";
@@ -8,8 +8,8 @@ import { nextGeneration } from "./change.ts";
 import { changePublic, getPublic, type NetworkContext, requireProjectQuota } from "./context.ts";
 import { cidrOf, showAddress } from "./model/plan.ts";
 import { showPeer } from "./model/show.ts";
+import { createSharedKey } from "./model/vpn/fields.ts";
 import { checkTunnels, failsTunnelOnly, type PlannedTunnel, planTunnels, type TunnelPlan } from "./model/vpn/plan.ts";
-import { createSharedKey } from "./model/vpn/sharedkey.ts";
 import { showStatus } from "./model/vpn/status.ts";
 import { openKey, readTunnel, writeSettings } from "./model/vpn/tunnel.ts";
 import * as table from "./table.ts";
@@ -17,26 +17,27 @@ import { readReach } from "./tunnelreach.ts";
 
 const engines = { IPsec: "ipsec", WireGuard: "wireguard" } as const;
 
-/** Throws `engine_unavailable` for an enabled tunnel that the router of this installation cannot make. */
-function holdEngines({ tunnels }: TunnelPlan, { offers }: NetworkContext): void {
+/** Throws `engine_unavailable` for a new or changed enabled tunnel of a type that the router driver does not support. */
+function requireEngines({ tunnels }: TunnelPlan, { offers }: NetworkContext): void {
   for (const { settings, changed } of tunnels)
     if (changed && settings.Enabled && !offers[engines[settings.Type]])
-      throw new ApiError("engine_unavailable", `There is no engine for tunnels of type ${settings.Type} on this host.`);
+      throw new ApiError("engine_unavailable", `This host has no engine for tunnels of type ${settings.Type}.`);
 }
 
 type Names = "configureVpn" | "readVpnStatus" | "readTunnelPeer" | "issueTunnelPeer";
 
-/** Throws `tunnel_not_found`. */
+/** Returns the row of a tunnel. Throws `tunnel_not_found`. */
 const tunnelOf = (rows: readonly table.TunnelRow[], network: number, id: number): table.TunnelRow => {
   const row = rows.find((one) => one.id === id);
-  if (row === undefined) throw new ApiError("tunnel_not_found", `There is no tunnel ${id} in network ${network}.`);
+  if (row === undefined) throw new ApiError("tunnel_not_found", `Tunnel ${id} does not exist in network ${network}.`);
   return row;
 };
 
-export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
-  const { sealer, random, live, nat } = tools;
+/** Creates the route handlers of tunnels. */
+export function vpnRoutes(context: NetworkContext): Handlers<Names> {
+  const { sealer, random, live, nat } = context;
 
-  /** Makes the stored tunnels those of the plan; new ones come with the network's generation `generation`. */
+  /** Stores the tunnels of the plan. New tunnels are applied with the network's generation `generation`. */
   async function store(tx: Tx, network: table.NetworkRow, plan: TunnelPlan, generation: number): Promise<void> {
     await table.deleteTunnels(tx, plan.removed);
     for (const tunnel of plan.tunnels) {
@@ -53,17 +54,17 @@ export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
     labels: JSON.stringify(labels),
   });
 
-  /** The lowest port that no other edge has: behind one address each needs its own. */
+  /** Returns the lowest free UDP port: edges behind one host address need different ports. Throws `pool_exhausted`. */
   async function freePort(tx: Tx): Promise<number> {
     await table.lockPorts(tx);
     const taken = await table.listWireguardPorts(tx);
-    for (let port = tools.wireguardPort; port <= 65_535; port++) if (!taken.has(port)) return port;
+    for (let port = context.wireguardPort; port <= 65_535; port++) if (!taken.has(port)) return port;
     throw new ApiError("pool_exhausted", "No UDP port for WireGuard is free.");
   }
 
   /**
-   * The edge's own key pair and port, made with its first WireGuard tunnel. What a dry run would make shows nobody a key that will
-   * not be.
+   * Creates the edge's key pair and reserves its port with its first WireGuard tunnel; returns the changed fields of the network. A
+   * dry run shows an empty key, because the real request creates another one.
    */
   async function keysFor(
     tx: Tx,
@@ -85,21 +86,21 @@ export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
       check: (body) => checkTunnels({ Tunnels: body.Tunnels ?? [] }),
       spares: failsTunnelOnly,
       change: ({ body, ...request }, tx) =>
-        changePublic(tools, request, tx, async ({ network, tunnels }) => {
+        changePublic(context, request, tx, async ({ network, tunnels }) => {
           const known = tunnels.map((row) => ({ ...readTunnel(row), sharedKey: openKey(row, sealer) }));
           const near = {
             cidr: cidrOf(network),
             edgeAddress: showAddress(network.edge ?? ""),
             publicKey: network.wireguard_public,
           };
-          // New secrets of a dry run are empty.
+          // A dry run shows new secrets as empty.
           const sharedKey = () => (request.dryRun ? "" : createSharedKey(random));
           const plan = planTunnels(known, body, near, { sharedKey }, request.elementErrors);
-          holdEngines(plan, tools);
+          requireEngines(plan, context);
           await requireProjectQuota(tx, request.caller, "Tunnels", 0, plan.tunnels.length);
           if (plan.removed.length === 0 && plan.tunnels.every(({ changed }) => !changed)) return null;
           await store(tx, network, plan, nextGeneration(network));
-          const outside = await tools.locate(
+          const outside = await context.locate(
             network,
             plan.tunnels.map(({ settings }) => ({ spec: writeSettings(settings) })),
           );
@@ -111,11 +112,11 @@ export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
         const network = await getPublic(db, caller, params.id);
         const tunnels = await table.listTunnels(db, network.id);
         const status = tunnels.length === 0 ? null : await live.of(network.id);
-        const words = new Map(status?.tunnels.map((one) => [one.id, one]));
+        const observed = new Map(status?.tunnels.map((one) => [one.id, one]));
         const stored = tunnels.map(readTunnel);
         const reach = await readReach(db, network, stored, { nat, held: status?.occupiedPorts ?? [] });
         const answer = stored.map((tunnel) =>
-          showStatus(tunnel, status === null ? "silent" : (words.get(tunnel.id) ?? "absent"), reach(tunnel)),
+          showStatus(tunnel, status === null ? "silent" : (observed.get(tunnel.id) ?? "absent"), reach(tunnel)),
         );
         return { answer };
       },
@@ -130,11 +131,11 @@ export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
     issueTunnelPeer: {
       async change({ params, query, ...request }, tx) {
         let answer: TunnelPeer | undefined;
-        const outcome = await changePublic(tools, { params, ...request }, tx, async ({ network, tunnels }) => {
+        const outcome = await changePublic(context, { params, ...request }, tx, async ({ network, tunnels }) => {
           const row = tunnelOf(tunnels, network.id, params.tunnelId);
           const { settings } = readTunnel(row);
           const sharedKey = openKey(row, sealer);
-          // What a dry run makes shows nobody a key that will not be.
+          // A dry run shows placeholders, because the real request creates another key.
           if (request.dryRun) {
             answer = showPeer(row, network, query.peer);
             return null;
@@ -149,7 +150,7 @@ export function vpnRoutes(tools: NetworkContext): Handlers<Names> {
           await table.updateTunnel(tx, row.id, { spec });
           return {};
         });
-        if (answer === undefined) throw new Error("nothing was issued");
+        if (answer === undefined) throw new Error("no peer configuration was created");
         return {
           answer,
           changes: outcome.changes,

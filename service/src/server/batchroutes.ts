@@ -6,7 +6,7 @@ import type { ProjectRow } from "../account/table.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";
-import { requireSeats } from "../network/link.ts";
+import { requireFreeAddresses } from "../network/link.ts";
 import { findShared, lockNetwork, type NetworkRow } from "../network/table.ts";
 import type { Tx } from "../store/db.ts";
 import {
@@ -63,7 +63,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
   async function createAll(creation: BatchCreation, specs: readonly ServerSpec[]): Promise<CreatedServer[]> {
     const { tx, project, host } = creation;
     await requireDemand(tx, project, host, demandOf(specs));
-    for (const { network, wanted } of await lockNetworks(tx, specs)) await requireSeats(tx, network, wanted);
+    for (const { network, wanted } of await lockNetworks(tx, specs)) await requireFreeAddresses(tx, network, wanted);
     const made: CreatedServer[] = [];
     for (const spec of specs) made.push(await make(creation, spec));
     return made;

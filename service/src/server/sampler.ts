@@ -33,7 +33,7 @@ export interface SamplerOptions {
   readonly pruneTime: PruneTime;
   /** How the machines, and the networks, stand now. */
   readonly machines: { look(): Promise<MachinesStatus> };
-  readonly networks: { look(): Promise<RouterStatus> };
+  readonly networks: { observe(): Promise<RouterStatus> };
 }
 
 /** Of one server at the last look, and where it stands. */
@@ -62,7 +62,7 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
   let present = new Map<number, Present>();
 
   async function look(): Promise<void> {
-    const [{ machines: all }, router] = await Promise.all([machines.look(), networks.look().catch(() => null)]);
+    const [{ machines: all }, router] = await Promise.all([machines.look(), networks.observe().catch(() => null)]);
     const at = clock.now();
     const measured = steadyOf(clock);
     const links = await store.read.selectFrom("link").select(["id", "server_id"]).execute();

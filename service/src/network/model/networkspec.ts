@@ -1,26 +1,31 @@
-/** A network's rows as the image that the router driver makes true. Pure: secrets come opened, names of devices from outside. */
+/**
+ * Renders the rows of a network as the spec that the router driver applies. Pure: the caller passes decrypted keys and the
+ * names of network devices.
+ */
 import type { NetworkSpec, Translated, TunnelSpec } from "../../drivers/router/interface.ts";
 import type { LinkRow, NetworkRow } from "../table.ts";
-import { defaultFirewall, firewallOf, toPort } from "./firewall/firewall.ts";
+import { defaultFirewall, firewallOf, toRouterFirewall } from "./firewall/firewall.ts";
 import { natOf } from "./outside.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, macOf, showAddress } from "./plan.ts";
 
+/** Settings of the host that are part of every spec. */
 export interface NetworkEnvironment {
-  /** As the machine driver of the same host has it: the device that is a card's other end, by the link's id. */
+  /** Returns the host device of a link's NIC, by the link's id. The machine driver of the host creates it. */
   readonly deviceOf: (link: number) => string;
-  /** Name servers told to servers. */
+  /** Addresses of the DNS resolvers that servers get by DHCP. */
   readonly resolvers: readonly string[];
-  /** The edge answers its servers' DNS questions by asking these; empty: it does not. */
+  /** Addresses to which the edge forwards DNS queries of its servers; empty: it does not forward. */
   readonly forwarders: readonly string[];
-  /** Addresses beyond the edge that servers do not reach. */
+  /** Addresses, blocks and ranges beyond the edge that servers cannot reach. */
   readonly closed: readonly string[];
 }
 
-/** Bytes of the largest packet on a network. */
+/** Largest packet on a network, in bytes. */
 const mtu = 1500;
-/** Of edges with WireGuard tunnels (docs/spec.md#vpn-tunnel): the first has this one, the next the next. */
+/** Default UDP port of the first edge with WireGuard (docs/spec.md#vpn-tunnel); each further edge has the next free one. */
 export const firstWireguardPort = 51_820;
 
+/** Returns the spec of a network. `privateKey`: the edge's WireGuard key, decrypted; null: it has none. */
 export function renderNetworkSpec(
   network: NetworkRow,
   links: readonly LinkRow[],
@@ -33,13 +38,13 @@ export function renderNetworkSpec(
     closed,
     nat,
   }: NetworkEnvironment & {
-    /** What is translated of networks that the world does not route. */
+    /** NAT of networks with private addresses. */
     readonly nat: Translated;
   },
 ): NetworkSpec {
   const { kind, first6 } = network;
   const gateway = network.gateway === null ? null : showAddress(network.gateway);
-  // A private network's gateway is one of its servers: nobody here answers on it.
+  // A private network has no edge; its gateway is one of its servers.
   const hasEdge = kind !== "private";
   const firewall = kind === "public" ? firewallOf(network) : defaultFirewall;
   return {
@@ -52,7 +57,7 @@ export function renderNetworkSpec(
     nat: natOf(network, nat),
     mtu,
     bandwidth: kind === "public" ? network.bandwidth : null,
-    firewall: toPort(firewall),
+    firewall: toRouterFirewall(firewall),
     tunnels,
     wireguard: privateKey === null ? null : { privateKey, listenPort: network.wireguard_port ?? firstWireguardPort },
     ports: links.map(({ id, ip, bandwidth, host_name }) => ({

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseAddresses } from "../../base/address.ts";
 import type { NetworkRow } from "../table.ts";
-import { findOutside, meetingPoint, type OutsideSettings } from "./outside.ts";
+import { findOutside, type OutsideSettings, reachableAddress } from "./outside.ts";
 import { pack, storedBlock } from "./plan.ts";
 import type { TunnelSettings } from "./vpn/tunnel.ts";
 
@@ -22,7 +22,7 @@ const sourceTo = async (peer: string | null) => (peer?.startsWith("10.") ? "10.7
 const find = async (change: Partial<OutsideSettings> = {}, of = network): Promise<string[]> => {
   const specs = tunnels.map((tunnel) => ({ spec: JSON.stringify(tunnel) }));
   const outside = await findOutside(of, specs, { ...settings, ...change }, sourceTo);
-  return tunnels.map((tunnel) => meetingPoint({ ...of, outside }, tunnel));
+  return tunnels.map((tunnel) => reachableAddress({ ...of, outside }, tunnel));
 };
 
 test("a peer meets the edge at the address that the machine has on the way to it", async () => {
@@ -48,6 +48,6 @@ test("a machine that knows no way leaves the edge's own", async () => {
   const specs = [{ spec: JSON.stringify(ipsec("203.0.113.50")) }];
   for (const none of [async () => null, () => Promise.reject(new Error("silent"))]) {
     const outside = await findOutside(network, specs, settings, none);
-    assert.equal(meetingPoint({ ...network, outside }, ipsec("203.0.113.50")), "10.64.255.2");
+    assert.equal(reachableAddress({ ...network, outside }, ipsec("203.0.113.50")), "10.64.255.2");
   }
 });

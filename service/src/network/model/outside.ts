@@ -1,7 +1,7 @@
 /**
- * Where the peers of a network's tunnels meet its edge. Of a network that the world does not route the edge's packets leave under the
- * machine's address, or that of a router before it, and that is where a peer must call and whom it must expect. Which address that
- * is depends on the way to the peer, so it is asked for each, and stored with the network: its answers tell the far end.
+ * Finds the addresses where the peers of a network's tunnels reach its edge. With NAT, packets of the edge leave with the host's
+ * address, or that of a router before it, so peers must use that one. It depends on the route to the peer, so it is found for each
+ * peer and stored with the network, for the peer configurations.
  */
 import { isIPv4 } from "node:net";
 import { parseAddress, type Range } from "../../base/address.ts";
@@ -10,28 +10,32 @@ import type { NetworkRow, TunnelRow } from "../table.ts";
 import { isPrivate, isUnrouted, showAddress } from "./plan.ts";
 import type { TunnelSettings } from "./vpn/tunnel.ts";
 
+/** Settings of the operator that decide about NAT. */
 export interface OutsideSettings {
   readonly nat: Translated;
-  /** The address that the world sees, where it is not the machine's own; null: it is. */
+  /** Public IPv4 address of this host, if a router before it translates; null: its own. */
   readonly publicAddress: string | null;
-  /** All that public and shared networks have their addresses from: between them nothing is translated. */
+  /** Pools of public and shared networks; there is no NAT between their addresses. */
   readonly pools: readonly Range[];
 }
 
-/** What packets of the network meet on their way out. A network without an edge sends none. */
+/** Returns the NAT of the network's outgoing packets; `never` for private networks and for blocks that the internet routes. */
 export const natOf = (network: Pick<NetworkRow, "kind" | "first" | "last">, nat: Translated): Translated =>
   network.kind !== "private" && isPrivate(network) ? nat : "never";
 
-/** The peer's IPv4 address, "" where none is known: it calls, or has a name. */
+/** Returns the peer's IPv4 address; "" if it is unknown: the peer initiates, or has a host name. */
 export function peerAddressOf({ Type, PeerEndpoint }: TunnelSettings): string {
   const host = Type === "WireGuard" ? PeerEndpoint.replace(/:\d+$/, "") : PeerEndpoint;
   return isIPv4(host) ? host : "";
 }
 
-/** Resolves to the text of the column `outside`. */
+/** Resolves to the text of the column `outside`; see `findOutside`. */
 export type Locate = (network: NetworkRow, tunnels: readonly Pick<TunnelRow, "spec">[]) => Promise<string | null>;
 
-/** Text of the column `outside`. */
+/**
+ * Resolves to the text of the column `outside`: JSON of the edge's address by peer address, "" for unknown ones. Null: no tunnels, or
+ * no NAT. `sourceTo` finds the host's address on the route to a peer.
+ */
 export async function findOutside(
   network: NetworkRow,
   tunnels: readonly Pick<TunnelRow, "spec">[],
@@ -47,10 +51,10 @@ export async function findOutside(
     if (pools.some(({ first, last }) => first <= value && value <= last)) return true;
     return mode === "outside-private" && isUnrouted(peer);
   };
-  const ask = (peer: string | null): Promise<string | null> => sourceTo(peer).catch(() => null);
+  const hostAddressTo = (peer: string | null): Promise<string | null> => sourceTo(peer).catch(() => null);
   const addressFor = async (peer: string): Promise<string> => {
     if (isDirect(peer)) return edge;
-    return publicAddress ?? (await ask(peer === "" ? null : peer)) ?? (await ask(null)) ?? edge;
+    return publicAddress ?? (await hostAddressTo(peer === "" ? null : peer)) ?? (await hostAddressTo(null)) ?? edge;
   };
   const peers = new Set(["", ...tunnels.map(({ spec }) => peerAddressOf(JSON.parse(spec) as TunnelSettings))]);
   return JSON.stringify(
@@ -60,8 +64,11 @@ export async function findOutside(
   );
 }
 
-/** Where the peer of this tunnel meets the edge. */
-export function meetingPoint({ outside, edge }: Pick<NetworkRow, "outside" | "edge">, tunnel: TunnelSettings): string {
+/** Returns the address where the peer of this tunnel reaches the edge; "" if the network has no edge. */
+export function reachableAddress(
+  { outside, edge }: Pick<NetworkRow, "outside" | "edge">,
+  tunnel: TunnelSettings,
+): string {
   const own = edge === null ? "" : showAddress(edge);
   if (outside === null) return own;
   const known = JSON.parse(outside) as Readonly<Record<string, string>>;

@@ -77,11 +77,11 @@ test("servers get the lowest address that is free and not the gateway's", async 
   const one = block("10.64.0.8/29");
   const gateway = plan.pack(4, parseAddresses("10.64.0.9").first);
   const taken: string[] = [];
-  const take = () => plan.findSeat(one, gateway, countIn(taken));
+  const take = () => plan.findFreeAddress(one, gateway, countIn(taken));
   for (let next = await take(); next !== null; next = await take()) taken.push(next);
   assert.deepEqual(taken.map(plan.showAddress), ["10.64.0.10", "10.64.0.11", "10.64.0.12", "10.64.0.13", "10.64.0.14"]);
-  assert.equal(plan.countSeats(one, gateway), 5);
-  assert.equal(plan.countSeats(one, null), 6);
+  assert.equal(plan.countServerAddresses(one, gateway), 5);
+  assert.equal(plan.countServerAddresses(one, null), 6);
 });
 
 test("the lowest free address is found whichever are taken, without reading them", async () => {
@@ -97,7 +97,7 @@ test("the lowest free address is found whichever are taken, without reading them
       const held = taken.filter((offset) => offset !== gateway).map(at);
       let asked = 0;
       const count = (first: string, last: string) => countIn(held)(first, last).finally(() => (asked += 1));
-      const found = await plan.findSeat(one, gateway === null ? null : at(gateway), count);
+      const found = await plan.findFreeAddress(one, gateway === null ? null : at(gateway), count);
       assert.equal(found, free === undefined ? null : at(free));
       assert.ok(asked <= 6, `${asked} questions`);
     }),

@@ -1,49 +1,58 @@
 /**
- * The address plan: which block, edge address and server address is the next free one. Addresses are numbers (RFC 791 and 4291),
- * stored as hexadecimal texts of fixed width so that ranges sort; everything here is pure, and whoever asks holds the lock.
+ * The address plan: finds the next free block, edge address and server address. Addresses are numbers (RFC 791 and 4291), stored as
+ * hexadecimal text of fixed width so that ranges sort. All functions are pure; the caller holds the lock of what it reserves.
  */
 import { type Family, formatAddresses, parseAddresses, type Range } from "../../base/address.ts";
 
 const digits = { 4: 8, 6: 32 } as const;
 
-/** As it is stored. */
+/** Returns an address as it is stored: hexadecimal, 8 digits for IPv4, 32 for IPv6. */
 export const pack = (family: Family, value: bigint): string => value.toString(16).padStart(digits[family], "0");
+/** Returns a stored address as a number. */
 export const unpack = (text: string): bigint => BigInt(`0x${text}`);
-/** A stored address as people write it (RFC 5952 for IPv6). */
+/** Returns a stored address in canonical text (RFC 5952 for IPv6). */
 export const showAddress = (text: string): string => {
   const value = unpack(text);
   return formatAddresses(text.length === digits[4] ? 4 : 6, { first: value, last: value });
 };
+/** Returns a number as an address in canonical text. */
 export const addressOf = (family: Family, value: bigint): string =>
   formatAddresses(family, { first: value, last: value });
 
+/** A block as it is stored: its first and last address, see `pack`. */
 export interface StoredBlock {
   readonly first: string;
   readonly last: string;
 }
 
+/** Returns a stored block as numbers. */
 export const rangeOf = ({ first, last }: StoredBlock): Range => ({ first: unpack(first), last: unpack(last) });
+/** Returns a block as it is stored. */
 export const storedBlock = (family: Family, { first, last }: Range): StoredBlock => ({
   first: pack(family, first),
   last: pack(family, last),
 });
 
 const sizeOf = ({ first, last }: Range): bigint => last - first + 1n;
-/** Prefix length of an IPv4 block. */
+/** Returns the prefix length of an IPv4 block. */
 export const prefixOf = (block: StoredBlock): number => 33 - sizeOf(rangeOf(block)).toString(2).length;
+/** Returns an IPv4 block as `10.64.0.8/29`. */
 export const cidrOf = (block: StoredBlock): string => `${showAddress(block.first)}/${prefixOf(block)}`;
-/** `255.255.255.248` for 29. */
+/** Returns the netmask of a prefix length: `255.255.255.248` for 29. */
 export const maskOf = (prefix: number): string => addressOf(4, (1n << 32n) - (1n << BigInt(32 - prefix)));
+/** Returns the /64 that begins at the stored address `first6`, as `fd24::/64`. */
 export const cidr6Of = (first6: string): string => `${showAddress(first6)}/64`;
-/** The edge's address in the /64, and that of the server whose IPv4 address is so many after the block's first. */
+/** Returns the edge's address in the /64. */
 export const gateway6Of = (first6: string): string => addressOf(6, unpack(first6) + 1n);
+/** Returns a server's address in the /64: its offset there is that of its IPv4 address `ip` in `block`. */
 export const address6Of = (first6: string, block: StoredBlock, ip: string): string =>
   addressOf(6, unpack(first6) + unpack(ip) - unpack(block.first));
 
 const overlap = (one: Range, other: Range): boolean => one.first <= other.last && other.first <= one.last;
+/** Returns whether two blocks have an address in common. */
 export const overlaps = (one: StoredBlock, other: StoredBlock): boolean => overlap(rangeOf(one), rangeOf(other));
 
-/** The first block of `size` addresses, aligned to its size, that lies in one of the pools and touches nothing taken. */
+/** Returns the lowest free block of `size` addresses in the first pool that has one, aligned to its size; null: none is free. */
 export function findBlock(pools: readonly Range[], size: bigint, taken: readonly Range[]): Range | null {
   const sorted = [...taken].sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
   for (const pool of pools) {
@@ -58,17 +67,20 @@ export function findBlock(pools: readonly Range[], size: bigint, taken: readonly
   return null;
 }
 
-/** What is kept free of blocks at the end of a pool, so that edges stand together: the last 256th. */
+/** Returns the last 1/256 of a pool. No blocks are taken from it, so that edge addresses are adjacent. */
 const edgeZone = (pool: Range): Range => {
   const size = sizeOf(pool) / 256n;
   return { first: pool.last - (size > 0n ? size : 1n) + 1n, last: pool.last };
 };
 
-/** What of the pools blocks are taken from. */
+/** Returns the parts of the pools that blocks are taken from: all but the edge zones. */
 export const blockPools = (pools: readonly Range[]): Range[] =>
   pools.map((pool) => ({ first: pool.first, last: edgeZone(pool).first - 1n }));
 
-/** A free address for an edge: at the end of a pool from its zone's second address on, then wherever one is left, highest first. */
+/**
+ * Returns a free address for an edge, in the first pool that has one; null: none is free. Takes the lowest of the edge zone, from
+ * its second address on, else the highest of the pool.
+ */
 export function findEdge(pools: readonly Range[], taken: readonly Range[]): bigint | null {
   for (const pool of pools) {
     const zone = edgeZone(pool);
@@ -88,17 +100,17 @@ function findLast(pool: Range, taken: readonly Range[]): Range | null {
   return at > pool.first ? { first: at, last: at } : null;
 }
 
-/** Who of a block is not for servers, and the first and last who may be. */
-export function seatsOf(block: StoredBlock): Range {
+/** Returns the addresses of a block that servers can have: all but the first and the last. */
+export function serverRangeOf(block: StoredBlock): Range {
   const { first, last } = rangeOf(block);
   return { first: first + 1n, last: last - 1n };
 }
 
 /**
- * The lowest address for a server that is neither taken nor the gateway; null: the network is full. Halves what is left by how many
- * are taken between two addresses, so that ten thousand servers need not be read to make room for the next.
+ * Returns the lowest server address that is neither taken nor the gateway, as it is stored; null: the network is full.
+ * A binary search over `countTaken`, the number of taken addresses in a range, so that the rows of all links need not be read.
  */
-export async function findSeat(
+export async function findFreeAddress(
   block: StoredBlock,
   gateway: string | null,
   countTaken: (first: string, last: string) => Promise<number>,
@@ -108,7 +120,7 @@ export async function findSeat(
     const taken = await countTaken(pack(4, first), pack(4, last));
     return BigInt(taken + (own !== null && own >= first && own <= last ? 1 : 0)) > last - first;
   };
-  let { first, last } = seatsOf(block);
+  let { first, last } = serverRangeOf(block);
   if (await isFull(first, last)) return null;
   while (first < last) {
     const middle = (first + last) / 2n;
@@ -118,17 +130,17 @@ export async function findSeat(
   return pack(4, first);
 }
 
-/** How many servers a network can have. */
-export function countSeats(block: StoredBlock, gateway: string | null): number {
-  const { first, last } = seatsOf(block);
+/** Returns the number of servers that a network can have. */
+export function countServerAddresses(block: StoredBlock, gateway: string | null): number {
+  const { first, last } = serverRangeOf(block);
   const blocked = gateway !== null && unpack(gateway) >= first && unpack(gateway) <= last ? 1 : 0;
   return Number(last - first + 1n) - blocked;
 }
 
-/** Prefix length of a network when nobody says which. */
+/** Default prefix length of a public network. */
 export const defaultCapacity = 29;
 
-/** `29`, `/29` or `8` (addresses) as prefix length 24 to 30; null: none of them. */
+/** Reads `29`, `/29` or `8` (addresses) as a prefix length from 24 to 30; null: invalid. */
 export function readCapacity(text: string): number | null {
   const number = Number(/^\/?(\d{1,3})$/.exec(text.trim())?.[1] ?? NaN);
   if (number >= 24 && number <= 30) return number;
@@ -139,21 +151,26 @@ export function readCapacity(text: string): number | null {
 const privateBlocks = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"].map(parseAddresses);
 const isWithin = (inner: Range, outer: Range): boolean => inner.first >= outer.first && inner.last <= outer.last;
 
-/** Whether the world outside does not route it: what leaves is translated (RFC 1918, RFC 4193, RFC 6598, and loopback and link local). */
+/** Blocks that the internet does not route: RFC 1918, RFC 6598, link local (RFC 3927) and loopback. */
 const unrouted = [...privateBlocks, ...["100.64.0.0/10", "169.254.0.0/16", "127.0.0.0/8"].map(parseAddresses)];
+/** Returns whether the internet does not route the IPv4 block, so that NAT applies to it. */
 export const isPrivate = (block: StoredBlock): boolean => unrouted.some((outer) => isWithin(rangeOf(block), outer));
-/** Of one IPv4 address. */
+/** Returns whether the internet does not route the IPv4 address. */
 export const isUnrouted = (address: string): boolean =>
   unrouted.some((outer) => isWithin(parseAddresses(address), outer));
 
-/** Where private networks get their blocks when nobody says which. */
+/** Pool of the default blocks of private networks. */
 const privatePool = parseAddresses("172.16.0.0/12");
 
+/** Result of `planPrivate`: a block, or the invalid field and the reason, which completes "CIDR must be …". */
 export type PrivateBlock =
   | { readonly block: StoredBlock; readonly gateway: string | null }
   | { readonly field: "CIDR" | "Gateway"; readonly reason: string };
 
-/** The block of a private network by what was asked for, `taken` being the project's others; `reason` completes "CIDR must be …". */
+/**
+ * Returns the block of a private network: `CIDR`, else the /24 around `Gateway`, else a free /24 of the default pool. `taken` are
+ * the blocks of the project's other private networks. Null: the default pool is full.
+ */
 export function planPrivate(
   input: { readonly CIDR?: string | undefined; readonly Gateway?: string | undefined },
   taken: readonly StoredBlock[],
@@ -178,11 +195,11 @@ export function planPrivate(
   } else range = findBlock([privatePool], 256n, taken.map(rangeOf));
   if (range === null) return null;
   if (gateway !== undefined && (gateway <= range.first || gateway >= range.last))
-    return { field: "Gateway", reason: `an address inside ${formatAddresses(4, range)} but its first and last` };
+    return { field: "Gateway", reason: `an address inside ${formatAddresses(4, range)}, except its first and last` };
   return { block: storedBlock(4, range), gateway: gateway === undefined ? null : pack(4, gateway) };
 }
 
-/** An IPv4 address as a number; null: it is none. */
+/** Reads an IPv4 address as a number; null: invalid. */
 export function readAddress4(text: string): bigint | null {
   try {
     const { family, first, last } = parseAddresses(text);
@@ -192,7 +209,7 @@ export function readAddress4(text: string): bigint | null {
   }
 }
 
-/** An IPv4 block without host bits; null: it is none. */
+/** Reads an IPv4 block without host bits; null: invalid. */
 function readBlock4(text: string): Range | null {
   if (text.includes("-") || !text.includes("/")) return null;
   try {
@@ -205,7 +222,7 @@ function readBlock4(text: string): Range | null {
 
 const size6 = 1n << 64n;
 
-/** The first address of a free /64 of the pool, `taken` being those of others; null: none is left. */
+/** Returns the first address of a free /64 of the pool, as it is stored; `taken` are the first addresses in use. Null: none is free. */
 export function find6(pool: Range, taken: readonly string[]): string | null {
   const used = taken.map((first) => ({ first: unpack(first), last: unpack(first) + size6 - 1n }));
   const found = findBlock([pool], size6, used);

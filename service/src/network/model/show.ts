@@ -1,4 +1,4 @@
-/** Networks as answers: rows of the table, and what the machine says of them, in the forms of the contract. */
+/** Converts networks, their links and tunnels into response bodies and event data: from rows and the state on the host. */
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { Network, NetworkLink, PublicNetwork } from "@brume/api/network.ts";
 import type { PeerDialect, Tunnel, TunnelPeer } from "@brume/api/vpn.ts";
@@ -10,17 +10,18 @@ import type { NetworkAggregate } from "../aggregate.ts";
 import type { LinkRow, NetworkRow, TunnelRow } from "../table.ts";
 import { abridge, createFirewallParser, firewallOf, showFirewall } from "./firewall/firewall.ts";
 import { firstWireguardPort } from "./networkspec.ts";
-import { meetingPoint } from "./outside.ts";
+import { reachableAddress } from "./outside.ts";
 import { address6Of, cidr6Of, cidrOf, gateway6Of, macOf, maskOf, prefixOf, showAddress } from "./plan.ts";
 import { describePeer, renderConfig } from "./vpn/peer.ts";
 import { openKey, readTunnel, showTunnel, type TunnelSettings, toSpec } from "./vpn/tunnel.ts";
 
+/** What a response shows besides the rows. */
 export interface View {
-  /** How it stands on the machine, for counters; null: they are not shown. */
+  /** State on the host with the rule counters; null: counters are not shown. */
   readonly live: Pick<NetworkStatus, "rules"> | null;
-  /** Opens shared keys for one who may see them; null: they stay empty. */
+  /** Decrypts shared keys; null: the caller may not see them, and they are empty. */
   readonly secrets: Sealer | null;
-  /** In whose words the far end's configuration is. */
+  /** Vendor format of the peer configurations. */
   readonly peer?: PeerDialect | undefined;
 }
 
@@ -29,6 +30,7 @@ const readError = ({ error }: NetworkRow): WorkError | null =>
   error === null ? null : (JSON.parse(error) as WorkError);
 const textOf = (address: string | null): string => (address === null ? "" : showAddress(address));
 
+/** Returns the state of a public network as the API names it. */
 export const publicState = ({ state }: NetworkRow): PublicNetwork["State"] => (state === "New" ? "FromPool" : state);
 
 const showLink = (link: LinkRow, network: NetworkRow): NetworkLink => ({
@@ -40,19 +42,19 @@ const showLink = (link: LinkRow, network: NetworkRow): NetworkLink => ({
   IP6: network.first6 === null ? "" : address6Of(network.first6, network, link.ip),
 });
 
-/** What the far end of a tunnel must know of this one. */
+/** Returns what the peer of a tunnel needs to know of the edge. */
 function nearEnd(network: NetworkRow, tunnel: TunnelSettings): NearEnd {
   const { wireguard_public: publicKey, wireguard_port } = network;
   return {
-    address: meetingPoint(network, tunnel),
+    address: reachableAddress(network, tunnel),
     wireguard: publicKey === null ? null : { publicKey, listenPort: wireguard_port ?? firstWireguardPort },
   };
 }
 
-/** Without the key itself; whether there is one shows in what its far end is told. */
+/** Returns the spec with an empty shared key: the peer configuration shows only that there is one. */
 const specFor = (row: TunnelRow): TunnelSpec => toSpec(readTunnel(row), row.shared_key === null ? null : "");
 
-/** The tunnel's configuration for its far end. Throws `validation_failed` for words that do not fit the tunnel. */
+/** Returns the peer configuration of a tunnel. Throws `query_invalid` if its type does not have the format `peer`. */
 export const showPeer = (row: TunnelRow, network: NetworkRow, peer?: PeerDialect, secrets?: Secrets): TunnelPeer =>
   describePeer(specFor(row), nearEnd(network, readTunnel(row).settings), peer, secrets);
 
@@ -67,16 +69,18 @@ function showOneTunnel(row: TunnelRow, network: NetworkRow, { secrets, peer }: V
   });
 }
 
-export function showPublicNetwork(whole: NetworkAggregate, view: View, parse = firewallOf): PublicNetwork {
-  const { network } = whole;
+/** Returns a public network as a response body. */
+export function showPublicNetwork(aggregate: NetworkAggregate, view: View, parse = firewallOf): PublicNetwork {
+  const { network } = aggregate;
   const Firewall = showFirewall(parse(network), {
     confirmBy: network.confirm_by,
-    // What the machine counts are the rules in force, which may still be the ones before.
+    // The host counts the applied rules, which may still be the previous ones.
     counts: view.live !== null && network.applied === network.generation ? view.live.rules : null,
   });
-  return showWith(Firewall, whole, view);
+  return showWith(Firewall, aggregate, view);
 }
 
+/** Returns a public network with this form of its firewall. */
 function showWith(
   Firewall: PublicNetwork["Firewall"],
   { network, links, tunnels }: NetworkAggregate,
@@ -109,6 +113,7 @@ function showWith(
   };
 }
 
+/** Returns a private network as a response body. */
 export function showNetwork(network: NetworkRow, links: readonly LinkRow[]): Network {
   return {
     ID: network.id,
@@ -129,14 +134,17 @@ export function showNetwork(network: NetworkRow, links: readonly LinkRow[]): Net
   };
 }
 
-/** As events and the audit tell of it: without secrets and counters, and of a large firewall only what `other` has not. */
+/**
+ * Returns a network for events and the audit log: without secrets and counters, and of a large firewall only the rules that differ
+ * from `other`, the network before or after.
+ */
 export function showForEvent(
-  whole: NetworkAggregate,
+  aggregate: NetworkAggregate,
   other: NetworkRow | null,
   parse = createFirewallParser(),
 ): { readonly resource: "publicnetwork" | "network"; readonly data: unknown } {
-  const { network } = whole;
-  if (network.kind === "private") return { resource: "network", data: showNetwork(network, whole.links) };
+  const { network } = aggregate;
+  if (network.kind === "private") return { resource: "network", data: showNetwork(network, aggregate.links) };
   const Firewall = abridge(parse(network), other && parse(other), network.confirm_by);
-  return { resource: "publicnetwork", data: showWith(Firewall, whole, { live: null, secrets: null }) };
+  return { resource: "publicnetwork", data: showWith(Firewall, aggregate, { live: null, secrets: null }) };
 }

@@ -1,5 +1,5 @@
 /** Changes of links, as their networks see them: a new generation, a nudge for the reconciler, an event. */
-import { raiseGeneration, tell } from "../../network/change.ts";
+import { emitNetworkEvent, raiseGeneration } from "../../network/change.ts";
 import { type LinkSpec, reserveLink } from "../../network/link.ts";
 import {
   deleteLink,
@@ -29,7 +29,7 @@ export async function publishNetworks({ clock }: LinkContext, tx: Tx, ids: reado
   for (const id of inOrder(ids)) {
     await lockNetwork(tx, id);
     const network = await findNetwork(tx, id);
-    if (network !== undefined) await tell(tx, network, "changed", clock.now());
+    if (network !== undefined) await emitNetworkEvent(tx, network, "changed", clock.now());
   }
 }
 

@@ -5,7 +5,7 @@ import type { FirewallRuleInput, PacketInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
 import { ApiError } from "../../../base/error.ts";
 import { openingsOf } from "../../../drivers/router/model/openings.ts";
-import { checkPacket, judgePacket, type PacketQuestion } from "./check.ts";
+import { checkPacket, judgePacket, type PacketContext } from "./check.ts";
 import { normalise } from "./firewall.ts";
 
 const rules: FirewallRuleInput[] = [
@@ -14,7 +14,7 @@ const rules: FirewallRuleInput[] = [
   { Name: "out", Action: "Allow", Source: "internal", Destination: "external" },
   { Action: "Allow", Protocol: "Icmp", Source: "fd99::/16" },
 ];
-const network: PacketQuestion = {
+const network: PacketContext = {
   family6: true,
   firewall: normalise({ Rules: rules }, { family6: true }),
   internal: ["10.64.0.8/29", "fd24:1::/64"],
@@ -36,7 +36,7 @@ const packet = (input: Partial<PacketInput> = {}): PacketInput => ({
   ...input,
 });
 const ping = (Source: string, Destination: string): PacketInput => ({ Protocol: "Icmp", Source, Destination });
-const ask = (input: Partial<PacketInput>, asked: Partial<PacketQuestion> = {}) =>
+const ask = (input: Partial<PacketInput>, asked: Partial<PacketContext> = {}) =>
   judgePacket(packet(input), { ...network, ...asked });
 
 test("what is closed is closed whatever the rules say", () => {
@@ -58,17 +58,17 @@ test("the first rule that fits decides, else the default", () => {
   assert.deepEqual(ask({}), {
     Verdict: "Allow",
     Rule: 1,
-    Reason: "Rule 1 (web) is the first that fits, and its Action is Allow.",
+    Reason: "Rule 1 (web) is the first that matches, and its Action is Allow.",
   });
   assert.deepEqual(ask({ Protocol: "Udp", SourcePort: 53 }), {
     Verdict: "Deny",
     Rule: 2,
-    Reason: "Rule 2 is the first that fits, and its Action is Deny.",
+    Reason: "Rule 2 is the first that matches, and its Action is Deny.",
   });
   assert.deepEqual(ask({ SourcePort: 40_000, DestinationPort: 22 }), {
     Verdict: "Deny",
     Rule: null,
-    Reason: "No rule fits, and DefaultRuleAction is Deny.",
+    Reason: "No rule matches, and DefaultRuleAction is Deny.",
   });
   assert.equal(ask({ Source: "10.64.0.11", Destination: "198.51.100.1" }).Rule, 3);
   assert.equal(judgePacket(ping("fd99::1", "fd24:1::5"), network).Rule, 4);
@@ -78,7 +78,7 @@ test("the first rule that fits decides, else the default", () => {
 test("a source port that nobody said is told where rules look at it", () => {
   assert.equal(
     ask({ DestinationPort: 22 }).Reason,
-    "No rule fits, and DefaultRuleAction is Deny. SourcePort was taken to be 49152.",
+    "No rule matches, and DefaultRuleAction is Deny. SourcePort was assumed to be 49152.",
   );
 });
 
@@ -125,9 +125,9 @@ test("the edge itself takes what the guard lets in, and nothing else", () => {
   const reasonOf = (Source: string) => ask({ Source, Destination: "10.64.0.9", DestinationPort: 22 }).Reason;
   assert.equal(
     reasonOf("203.0.113.5"),
-    "10.64.0.9 is the edge itself, which rules do not filter: from outside it takes echo, UDP 500 (IKE), UDP 4500 (IKE), ESP, and nothing else.",
+    "10.64.0.9 is the edge itself, which rules do not filter: from outside it accepts only echo, UDP 500 (IKE), UDP 4500 (IKE), ESP.",
   );
-  assert.match(reasonOf("10.64.0.10"), /: from the network it takes echo, UDP 67 \(DHCP\), and nothing else\.$/);
+  assert.match(reasonOf("10.64.0.10"), /: from the network it accepts only echo, UDP 67 \(DHCP\)\.$/);
 });
 
 test("a packet that is none of the network's is judged by the rules, and that is said", () => {

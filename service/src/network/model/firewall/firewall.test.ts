@@ -7,7 +7,7 @@ import { ApiError } from "../../../base/error.ts";
 import { createJudge } from "../../../drivers/router/model/verdict.ts";
 import { decodeBody } from "../../../http/read/body.ts";
 import { readFields } from "../../../http/read/fields.ts";
-import { abridge, checkFirewall, defaultFirewall, normalise, showFirewall, toPort } from "./firewall.ts";
+import { abridge, checkFirewall, defaultFirewall, normalise, showFirewall, toRouterFirewall } from "./firewall.ts";
 
 const both = { family6: true };
 const only4 = { family6: false };
@@ -97,9 +97,9 @@ test("what is no address is refused, and the sentence says what came", () => {
   for (const Source of odd) assert.deepEqual(faultsOf({ Source }, both), ["/Rules/0/Source format_invalid"], Source);
   assert.equal(
     detailOf({ Source: "10.0.0.1,10.0.0.300" }),
-    'Source must be an address, a block, a range or a word, not "10.0.0.300".',
+    'Source must be an address, a block, a range or a keyword, not "10.0.0.300".',
   );
-  assert.equal(detailOf({ Destination: "any,10.0.0.1" }), 'Destination must have "any" alone or not at all.');
+  assert.equal(detailOf({ Destination: "any,10.0.0.1" }), 'Destination must not combine "any" with other items.');
 });
 
 test("IPv6 needs a network that has it", () => {
@@ -109,7 +109,7 @@ test("IPv6 needs a network that has it", () => {
   }
   assert.equal(
     detailOf({ Source: "2001:db8::1" }),
-    'Source must be IPv4, since the network has no IPv6, not "2001:db8::1".',
+    'Source must be IPv4, because the network has no IPv6, not "2001:db8::1".',
   );
 });
 
@@ -188,7 +188,7 @@ test("Confirm is alone in the body", () => {
   );
   const [fault, ...more] = checkFirewall({ Confirm: true, Enabled: true, Rules: [] }, only4);
   assert.deepEqual([fault?.pointer, fault?.code, more], ["/Confirm", "fields_conflict", []]);
-  assert.equal(fault?.detail, "Confirm must be alone in the body, not beside Enabled, Rules.");
+  assert.equal(fault?.detail, "Confirm must be the only field of the body, without Enabled, Rules.");
 });
 
 test("what is left out is as the interface says", () => {
@@ -265,7 +265,7 @@ test("the router gets ports as numbers and places as lists", () => {
     only4,
   );
   const none = { sourcePort: "any", destinationPort: "any" };
-  assert.deepEqual(toPort(stored), {
+  assert.deepEqual(toRouterFirewall(stored), {
     enabled: false,
     allow: true,
     rules: [
@@ -331,7 +331,7 @@ test("a good set has no faults, is normal after one time, and the router's model
       assert.deepEqual(checkFirewall(input, both), []);
       const once = normalise(input, both);
       assert.deepEqual(normalise(once as FirewallInput, both), once);
-      createJudge(toPort(once), ["10.64.0.8/29", "fd24:1::/64"]);
+      createJudge(toRouterFirewall(once), ["10.64.0.8/29", "fd24:1::/64"]);
     }),
   );
 });
@@ -374,7 +374,7 @@ test("no text whatever makes it fail, and what it takes is normal", () => {
       if (faults.length > 0) return;
       const once = normalise({ Rules: [one] }, { family6 });
       assert.deepEqual(normalise(once as FirewallInput, { family6 }), once);
-      createJudge(toPort(once), ["10.64.0.8/29"]);
+      createJudge(toRouterFirewall(once), ["10.64.0.8/29"]);
     }),
     { numRuns: 1000 },
   );

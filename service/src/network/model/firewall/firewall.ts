@@ -1,7 +1,7 @@
 /**
- * A firewall as the table keeps it: JSON in the words of the API and in canonical text (docs/spec.md#firewall), so that it is shown as it
- * is stored and a comparison of texts tells whether a request changes anything. What is stored was read here, so rendering it for
- * the router needs no checks.
+ * The firewall of a network: parses it from requests, and converts it for the router driver, for responses and for events. It is stored
+ * as JSON with the field names of the API and canonical texts (docs/spec.md#firewall), so equal texts are equal firewalls. Stored
+ * firewalls were parsed here, so their conversion needs no checks.
  */
 import { isIPv4 } from "node:net";
 import { formatDate } from "@brume/api/common.ts";
@@ -21,12 +21,13 @@ import { type FieldProblem, fieldProblem } from "../../../base/fieldproblem.ts";
 import { quote } from "../../../base/quote.ts";
 import type {
   AddressMatch,
-  Firewall as FirewallImage,
   Ports,
   Protocol,
+  Firewall as RouterFirewall,
   RuleCount,
 } from "../../../drivers/router/interface.ts";
 
+/** A rule as it is stored, in canonical text. */
 export interface StoredRule {
   readonly Name: string;
   readonly Action: RuleAction;
@@ -37,21 +38,23 @@ export interface StoredRule {
   readonly DestinationPort: string;
 }
 
+/** A firewall as it is stored. */
 export interface StoredFirewall {
   readonly Enabled: boolean;
   readonly DefaultRuleAction: RuleAction;
   readonly Rules: readonly StoredRule[];
 }
 
-/** Of a new network. */
+/** The firewall of a new network. */
 export const defaultFirewall: StoredFirewall = { Enabled: false, DefaultRuleAction: "Deny", Rules: [] };
 
+/** Parses the column `firewall` of a row. */
 export type ParseFirewall = (row: { readonly firewall: string }) => StoredFirewall;
 
-/** Of a row. */
+/** Parses the firewall of a row. */
 export const firewallOf: ParseFirewall = ({ firewall }) => JSON.parse(firewall) as StoredFirewall;
 
-/** The same for one request, whose rows have few different firewalls with maybe thousands of rules: each is parsed once. */
+/** Creates a parser for one request, which parses equal firewalls once: they may have thousands of rules. */
 export function createFirewallParser(): ParseFirewall {
   const parsed = new Map<string, StoredFirewall>();
   return (row) => {
@@ -61,30 +64,31 @@ export function createFirewallParser(): ParseFirewall {
   };
 }
 
-/** For a row. */
+/** Returns the text of the column `firewall`. */
 export const firewallToText = (firewall: StoredFirewall): string => JSON.stringify(firewall);
 
-/** What a network has that rules may speak of. */
+/** Address families that rules may contain. */
 export interface Families {
   readonly family6: boolean;
 }
 
-/** Reads a list with commas item by item; the first item that is refused speaks for all. */
+/** Parses a comma-separated list; returns the problem of its first invalid item. */
 function readItems(text: string, read: (item: string) => string | FieldProblem): string | FieldProblem {
   const items = text.split(",");
   if (items.length > firewallLimits.items)
     return fieldProblem("too_long", `must have at most ${firewallLimits.items} items, not ${items.length}`);
   const canonical: string[] = [];
   for (const item of items) {
-    const one = read(item.trim());
-    if (typeof one !== "string") return one;
-    canonical.push(one);
+    const value = read(item.trim());
+    if (typeof value !== "string") return value;
+    canonical.push(value);
   }
   return canonical.join(",");
 }
 
 type Address = ReturnType<typeof parseAddress>;
 
+/** Parses an IPv4 or IPv6 address; null: invalid. */
 export function readAddress(text: string): Address | null {
   try {
     return parseAddress(text);
@@ -93,10 +97,10 @@ export function readAddress(text: string): Address | null {
   }
 }
 
-const places = ["any", "internal", "external"];
+const keywords = ["any", "internal", "external"];
 const format = ({ family, value }: Address): string => formatAddresses(family, { first: value, last: value });
 
-/** With the host bits cleared; null: the length is none. */
+/** Returns the block in canonical text, with host bits cleared; null: the prefix length is invalid. */
 function formatBlock({ family, value }: Address, length: string): string | null {
   const free = (family === 4 ? 32 : 128) - Number(length);
   if (!/^(?:0|[1-9]\d{0,2})$/.test(length) || free < 0) return null;
@@ -105,32 +109,33 @@ function formatBlock({ family, value }: Address, length: string): string | null 
 }
 
 function readPlaceItem(item: string, { family6 }: Families): string | FieldProblem {
-  if (places.includes(item)) return fieldProblem("format_invalid", `must have ${quote(item)} alone or not at all`);
-  const odd = () =>
-    fieldProblem("format_invalid", `must be an address, a block, a range or a word, not ${quote(item)}`);
+  if (keywords.includes(item))
+    return fieldProblem("format_invalid", `must not combine ${quote(item)} with other items`);
+  const invalid = () =>
+    fieldProblem("format_invalid", `must be an address, a block, a range or a keyword, not ${quote(item)}`);
   const [start = "", end, ...more] = item.split("-").map((part) => part.trim());
   const [text = "", length, ...rest] = start.split("/");
   const first = readAddress(text);
-  if (first === null || more.length > 0 || rest.length > 0) return odd();
+  if (first === null || more.length > 0 || rest.length > 0) return invalid();
   if (first.family === 6 && !family6)
-    return fieldProblem("format_invalid", `must be IPv4, since the network has no IPv6, not ${quote(item)}`);
-  if (end === undefined) return length === undefined ? format(first) : (formatBlock(first, length) ?? odd());
+    return fieldProblem("format_invalid", `must be IPv4, because the network has no IPv6, not ${quote(item)}`);
+  if (end === undefined) return length === undefined ? format(first) : (formatBlock(first, length) ?? invalid());
   const last = readAddress(end);
-  if (length !== undefined || last === null || last.family !== first.family) return odd();
+  if (length !== undefined || last === null || last.family !== first.family) return invalid();
   if (last.value < first.value)
     return fieldProblem("format_invalid", `must have the lower address of a range first, not ${quote(item)}`);
   return `${format(first)}-${format(last)}`;
 }
 
 function readPlace(text: string, families: Families): string | FieldProblem {
-  // By far the most, and as they are written out.
-  if (places.includes(text) || isIPv4(text)) return text;
+  // Fast path for the most frequent values, which are canonical.
+  if (keywords.includes(text) || isIPv4(text)) return text;
   const place = text.trim().toLowerCase();
   if (place === "") return "any";
-  return places.includes(place) ? place : readItems(place, (item) => readPlaceItem(item, families));
+  return keywords.includes(place) ? place : readItems(place, (item) => readPlaceItem(item, families));
 }
 
-/** One port as it is written out. */
+/** A single port in canonical text. */
 const isPort = (text: string): boolean => /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
 
 function readPortItem(item: string): string | FieldProblem {
@@ -152,22 +157,22 @@ function readPorts(text: string): string | FieldProblem {
   return ports === "" || ports === "any" ? "any" : readItems(ports, readPortItem);
 }
 
-/** Ports are those of TCP and UDP. A protocol that was refused already is none that forbids them. */
+/** Parses ports, which only TCP and UDP have. A rejected protocol is undefined and allows them. */
 function readPortsOf(protocol: RuleProtocol | undefined, text: string): string | FieldProblem {
   const ports = readPorts(text);
   if ((protocol !== "Any" && protocol !== "Icmp") || ports === "any") return ports;
   return fieldProblem("port_not_allowed", `must be any with the protocol ${protocol}, not ${quote(text)}`);
 }
 
-/** Reads one rule; what is refused is told, and nothing is made of it. */
+/** Parses one rule. Calls `reject` for each invalid field, and uses "any" for it. */
 function readRule(
   rule: Partial<FirewallRuleInput>,
   families: Families,
-  tell: (field: keyof FirewallRuleInput, refusal: FieldProblem) => void,
+  reject: (field: keyof FirewallRuleInput, problem: FieldProblem) => void,
 ): StoredRule {
-  const take = (field: keyof FirewallRuleInput, read: string | FieldProblem): string => {
-    if (typeof read === "string") return read;
-    tell(field, read);
+  const take = (field: keyof FirewallRuleInput, value: string | FieldProblem): string => {
+    if (typeof value === "string") return value;
+    reject(field, value);
     return "any";
   };
   return {
@@ -181,73 +186,82 @@ function readRule(
   };
 }
 
-/** As many as reading tells of. */
-const maxFaults = 1000;
+/** Maximum number of reported errors. */
+const maxErrors = 1000;
 
-export interface Reading {
+/** Parsed rules, and the errors of invalid ones. */
+export interface ParsedRules {
+  /** Whether IPv6 was allowed. */
   readonly family6: boolean;
   readonly rules: readonly StoredRule[];
-  readonly faults: readonly FieldError[];
+  readonly errors: readonly FieldError[];
 }
 
-export type ReadRules = (inputs: readonly Partial<FirewallRuleInput>[], families: Families) => Reading;
+/** Parses the rules of a request. */
+export type ReadRules = (inputs: readonly Partial<FirewallRuleInput>[], families: Families) => ParsedRules;
 
-/** Reads each list of rules once: those of a request are checked before its transaction, and stored in it. */
+/** Creates a parser that parses each list once: a request's rules are validated before its transaction and stored in it. */
 export function createRuleReader(): ReadRules {
-  const readings = new WeakMap<readonly Partial<FirewallRuleInput>[], Reading>();
+  const cache = new WeakMap<readonly Partial<FirewallRuleInput>[], ParsedRules>();
   return (inputs, families) => {
-    const known = readings.get(inputs);
+    const known = cache.get(inputs);
     if (known !== undefined && known.family6 === families.family6) return known;
-    const reading = readRules(inputs, families);
-    readings.set(inputs, reading);
-    return reading;
+    const parsed = readRules(inputs, families);
+    cache.set(inputs, parsed);
+    return parsed;
   };
 }
 
-function readRules(inputs: readonly Partial<FirewallRuleInput>[], families: Families): Reading {
-  const faults: FieldError[] = [];
+function readRules(inputs: readonly Partial<FirewallRuleInput>[], families: Families): ParsedRules {
+  const errors: FieldError[] = [];
   const rules = inputs.map((input, index) =>
     readRule(input, families, (field, { code, must }) => {
-      if (faults.length < maxFaults) faults.push(fieldError(`/Rules/${index}/${field}`, code, `${field} ${must}.`));
+      if (errors.length < maxErrors) errors.push(fieldError(`/Rules/${index}/${field}`, code, `${field} ${must}.`));
     }),
   );
-  return { family6: families.family6, rules, faults };
+  return { family6: families.family6, rules, errors };
 }
 
+/** Returns the errors of the rules. */
 export const checkRules = (
   rules: readonly Partial<FirewallRuleInput>[],
   families: Families,
   read: ReadRules = readRules,
-): FieldError[] => [...read(rules, families).faults];
+): FieldError[] => [...read(rules, families).errors];
 
-/** The rules in canonical text. Throws `validation_failed` with every fault. */
+/** Returns the rules in canonical text. Throws `validation_failed` with all errors. */
 export function normaliseRules(
   inputs: readonly FirewallRuleInput[],
   families: Families,
   read: ReadRules = readRules,
 ): readonly StoredRule[] {
-  const isWhole = inputs.every(({ Protocol }) => Protocol !== undefined);
-  const whole = isWhole ? inputs : inputs.map((input) => ({ ...input, Protocol: input.Protocol ?? "Any" }));
-  const { rules, faults } = read(whole, families);
-  if (faults.length > 0) throw invalidFields([...faults]);
+  // The list itself is passed on where possible: the parser finds its result by identity.
+  const isComplete = inputs.every(({ Protocol }) => Protocol !== undefined);
+  const complete = isComplete ? inputs : inputs.map((input) => ({ ...input, Protocol: input.Protocol ?? "Any" }));
+  const { rules, errors } = read(complete, families);
+  if (errors.length > 0) throw invalidFields([...errors]);
   return rules;
 }
 
-/** What the schema cannot say of a request; fields that it refused are missing. How many rules there may be is a quota. */
+/** Returns the errors that the schema cannot find. Fields that the schema rejected are missing. A quota limits the number of rules. */
 export function checkFirewall(body: Partial<FirewallInput>, families: Families, read?: ReadRules): FieldError[] {
   const { Confirm, Rules = [], ...others } = body;
-  const beside = [...Object.keys(others), ...(body.Rules === undefined ? [] : ["Rules"])];
-  const faults = checkRules(Rules, families, read);
-  if (Confirm === false && beside.length === 0)
+  const otherFields = [...Object.keys(others), ...(body.Rules === undefined ? [] : ["Rules"])];
+  const errors = checkRules(Rules, families, read);
+  if (Confirm === false && otherFields.length === 0)
     return [
-      fieldError("/Confirm", "value_not_allowed", "Confirm must be true when it is alone in the body, not false."),
+      fieldError(
+        "/Confirm",
+        "value_not_allowed",
+        "Confirm must be true if it is the only field of the body, not false.",
+      ),
     ];
-  if (Confirm !== true || beside.length === 0) return faults;
-  const detail = `Confirm must be alone in the body, not beside ${beside.join(", ")}.`;
-  return [...faults, fieldError("/Confirm", "fields_conflict", detail)];
+  if (Confirm !== true || otherFields.length === 0) return errors;
+  const detail = `Confirm must be the only field of the body, without ${otherFields.join(", ")}.`;
+  return [...errors, fieldError("/Confirm", "fields_conflict", detail)];
 }
 
-/** The set that a request asks for, what it leaves out being what 2.11 says. Throws `validation_failed` with every fault of its rules. */
+/** Returns the firewall of a request, with defaults for absent fields. Throws `validation_failed` with all errors of its rules. */
 export function normalise(body: FirewallInput, families: Families, read?: ReadRules): StoredFirewall {
   const { Enabled = true, DefaultRuleAction = "Deny", Rules = [] } = body;
   return { Enabled, DefaultRuleAction, Rules: normaliseRules(Rules, families, read) };
@@ -274,8 +288,8 @@ function portsOf(text: string): Ports {
   });
 }
 
-/** As the router driver takes it. */
-export function toPort({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): FirewallImage {
+/** Returns the firewall in the form of the router driver. */
+export function toRouterFirewall({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): RouterFirewall {
   return {
     enabled: Enabled,
     allow: DefaultRuleAction === "Allow",
@@ -291,8 +305,8 @@ export function toPort({ Enabled, DefaultRuleAction, Rules }: StoredFirewall): F
 }
 
 /**
- * The answer form. `confirmBy` in milliseconds since 1970. `counts` in the order of the rules as the router saw them, a missing one
- * being none; null: counters are not shown, as in lists.
+ * Returns the response body. `confirmBy`: milliseconds since 1970. `counts`: counters in the order of the rules; a missing one counts
+ * as 0; null: counters are not shown, as in lists.
  */
 export function showFirewall(
   { Enabled, DefaultRuleAction, Rules }: StoredFirewall,
@@ -324,8 +338,8 @@ function showRule(rule: StoredRule, index: number, counts: readonly RuleCount[] 
   };
 }
 
-/** So many rules are told in full; the usual quota. */
-const mostTold = 500;
+/** Maximum number of rules in an event; equals the default quota. */
+const maxEventRules = 500;
 
 const isSame = (one: StoredRule, other: StoredRule | undefined): boolean =>
   other !== undefined &&
@@ -338,9 +352,9 @@ const isSame = (one: StoredRule, other: StoredRule | undefined): boolean =>
   one.DestinationPort === other.DestinationPort;
 
 /**
- * For events and the audit, which would else hold megabytes for each change of a large firewall: the answer form without counters,
- * and of more than 500 rules only those from the first to the last that `other` does not have in its place, 500 at most, and how
- * many are left out.
+ * Returns the response body without counters, for events and the audit log. Of more than 500 rules it contains only those from the
+ * first to the last that differ from `other`, at most 500; `Omitted` is the number of the others. Otherwise each change of a large
+ * firewall would store megabytes.
  */
 export function abridge(
   firewall: StoredFirewall,
@@ -349,17 +363,17 @@ export function abridge(
 ): Firewall & { readonly Omitted?: number } {
   const { Rules } = firewall;
   const form = { confirmBy, counts: null };
-  if (Rules.length <= mostTold) return showFirewall(firewall, form);
-  const there = other?.Rules ?? [];
-  const most = Math.min(Rules.length, there.length);
+  if (Rules.length <= maxEventRules) return showFirewall(firewall, form);
+  const otherRules = other?.Rules ?? [];
+  const most = Math.min(Rules.length, otherRules.length);
   let head = 0;
-  while (head < most && isSame(Rules[head] as StoredRule, there[head])) head++;
+  while (head < most && isSame(Rules[head] as StoredRule, otherRules[head])) head++;
   let tail = 0;
-  while (tail < most - head && isSame(Rules.at(-1 - tail) as StoredRule, there.at(-1 - tail))) tail++;
-  const told = Rules.slice(head, Math.min(Rules.length - tail, head + mostTold));
+  while (tail < most - head && isSame(Rules.at(-1 - tail) as StoredRule, otherRules.at(-1 - tail))) tail++;
+  const included = Rules.slice(head, Math.min(Rules.length - tail, head + maxEventRules));
   return {
     ...showFirewall({ ...firewall, Rules: [] }, form),
-    Rules: told.map((rule, index) => showRule(rule, head + index, null)),
-    Omitted: Rules.length - told.length,
+    Rules: included.map((rule, index) => showRule(rule, head + index, null)),
+    Omitted: Rules.length - included.length,
   };
 }

@@ -1,16 +1,26 @@
-/** Blocks, ends, identities and keys: what is taken, in which spelling, and what is not. */
+/** Parsers of blocks, endpoints, identities and keys: what they accept, in which canonical text, and what they reject. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
-import { quote, readBlocks, readHostPort, readIdentity, readKey, readPeer, type Taken } from "./fields.ts";
+import {
+  createSharedKey,
+  type FieldValue,
+  quote,
+  readBlocks,
+  readHostPort,
+  readIdentity,
+  readKey,
+  readPeer,
+} from "./fields.ts";
 
-/** The value, or the code of the refusal. */
-const said = (taken: Taken): string => (typeof taken === "string" ? taken : taken.code);
-const all = (read: (text: string) => Taken, rows: readonly (readonly [string, string])[]) => {
-  for (const [text, wanted] of rows) assert.equal(said(read(text)), wanted, text);
+/** The canonical text, or the code of the problem. */
+const resultOf = (value: FieldValue): string => (typeof value === "string" ? value : value.code);
+const all = (read: (text: string) => FieldValue, rows: readonly (readonly [string, string])[]) => {
+  for (const [text, wanted] of rows) assert.equal(resultOf(read(text)), wanted, text);
 };
 
-test("blocks are cleared of host bits and of repetitions, and keep their order", () => {
+test("blocks lose host bits and duplicates, and keep their order", () => {
   all(readBlocks, [
     ["10.0.0.0/24", "10.0.0.0/24"],
     ["10.0.0.7/24", "10.0.0.0/24"],
@@ -174,4 +184,14 @@ test("what is taken is taken again as it is, and nothing throws", () => {
 test("a value is repeated short and visible", () => {
   assert.equal(quote("a\u0007b\u202e"), '"a\\u0007b\\u{202e}"');
   assert.equal(quote("x".repeat(100)), `"${"x".repeat(40)}…"`);
+});
+
+test("a created key is 32 letters and digits", () => {
+  for (let i = 0; i < 100; i++) assert.match(createSharedKey(randomBytes), /^[A-Za-z0-9]{32}$/);
+});
+
+test("a created key skips bytes that would make some letters more probable", () => {
+  let next = 247;
+  const key = createSharedKey((bytes) => Uint8Array.from({ length: bytes }, () => next++ % 256));
+  assert.equal(key, "9ABCDEFGHIJKLMNOPQRSTUVWXYZabcde");
 });

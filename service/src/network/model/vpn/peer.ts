@@ -1,6 +1,6 @@
 /**
- * What the owner of a tunnel gives to whoever runs its far end: a ready configuration in the words of that program or router, and of
- * WireGuard the same as a QR code. Placeholders say where the secrets go, unless they are given.
+ * The configuration that the owner of a tunnel gives to the operator of its peer: a complete text in the vendor format of that
+ * program or router, for WireGuard also as a QR code. Placeholders mark the secrets, unless they are passed.
  */
 import { type PeerDialect, peerDialects, type TunnelPeer, type TunnelType } from "@brume/api/vpn.ts";
 import { renderSVG } from "uqr";
@@ -11,12 +11,12 @@ import { fillSecrets, type NearEnd, type Secrets } from "../../../drivers/router
 
 const typeOf = ({ type }: TunnelSpec): TunnelType => (type === "ipsec" ? "IPsec" : "WireGuard");
 
-/** The text in this dialect, or where there is none for such a tunnel, in the one of its type. */
+/** Returns the configuration in the format `peer`, or in the default format of the tunnel's type if `peer` does not support it. */
 export function renderConfig(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect): string {
   return renderPeerConfig(spec, near, peer) ?? renderPeerConfig(spec, near) ?? "";
 }
 
-/** Throws `query_invalid` for a dialect that does not fit the tunnel. */
+/** Returns the configuration as a response body. Throws `query_invalid` if the tunnel's type does not have the format `peer`. */
 export function describePeer(spec: TunnelSpec, near: NearEnd, peer?: PeerDialect, secrets?: Secrets): TunnelPeer {
   const type = typeOf(spec);
   const dialects: readonly PeerDialect[] = peerDialects[type];

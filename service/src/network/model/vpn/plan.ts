@@ -1,6 +1,6 @@
 /**
- * From the list of tunnels that a request sends to what is to be stored: what stays, changes, comes and goes. What can be said of
- * the list alone is said before anything is looked up; the rest is held inside the transaction that stores it.
+ * Plans the change from the stored tunnels to the list of a request: new, changed and removed tunnels. `checkTunnels` validates the
+ * list alone, before the transaction; `planTunnels` validates it against the stored tunnels, inside the transaction.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Labels } from "@brume/api/common.ts";
@@ -11,34 +11,37 @@ import { checkTunnelInput, readTunnelInput, type TunnelFieldProblem, type Tunnel
 import { findConflicts, findOverlap, type ListedTunnel } from "./rules.ts";
 import { hasField, type StoredTunnel, type TunnelSettings } from "./tunnel.ts";
 
-/** A stored tunnel with its key opened; null: it has none. */
+/** A stored tunnel with its shared key, decrypted; null: it has none. */
 export interface KnownTunnel extends StoredTunnel {
   readonly sharedKey: string | null;
 }
 
+/** A tunnel as it will be stored. */
 export interface PlannedTunnel {
   /** Null: it is new. */
   readonly id: number | null;
+  /** Index in the list. */
   readonly place: number;
   readonly settings: TunnelSettings;
   readonly sharedKey: string | null;
   readonly labels: Labels;
-  /** Anything that is stored of it, its place in the list included. */
+  /** Whether any stored field differs, including its place in the list. */
   readonly changed: boolean;
 }
 
+/** Result of `planTunnels`. */
 export interface TunnelPlan {
   /** In the order of the list. */
   readonly tunnels: readonly PlannedTunnel[];
-  /** Ids of known tunnels that are not in the list. */
+  /** Ids of stored tunnels that are not in the list. */
   readonly removed: readonly number[];
 }
 
 const pointerTo = (index: number, field: string): string => `/Tunnels/${index}/${field}`;
-const blame = (index: number, { field, code, must }: TunnelFieldProblem): FieldError =>
+const errorFor = (index: number, { field, code, must }: TunnelFieldProblem): FieldError =>
   fieldError(pointerTo(index, field), code, `${field} ${must}.`);
 
-/** Ids that are given more than once. */
+/** Returns an error for each Id that is in the list already. */
 function checkIds(inputs: readonly TunnelInput[]): FieldError[] {
   const seen = new Map<number, number>();
   return inputs.flatMap(({ Id }, index) => {
@@ -48,81 +51,85 @@ function checkIds(inputs: readonly TunnelInput[]): FieldError[] {
       seen.set(Id, index);
       return [];
     }
-    return [fieldError(pointerTo(index, "Id"), "fields_conflict", `Id ${Id} is that of Tunnels[${before}] too.`)];
+    return [fieldError(pointerTo(index, "Id"), "fields_conflict", `Id ${Id} is already used by Tunnels[${before}].`)];
   });
 }
 
-/** Which field of which tunnel a fault is about. */
+/** Returns the tunnel and the field of an error's pointer. */
 function placeOf({ pointer }: FieldError): { readonly index: number; readonly field: string } {
   const [, index = "", field = ""] = /^\/Tunnels\/(\d+)\/(\w+)/.exec(pointer) ?? [];
   return { index: Number(index || Number.NaN), field };
 }
 
-/** A fault of a field that the tunnel may not have, its type being another: `planTunnels` knows, and is told. */
-export function failsTunnelOnly({ Tunnels: inputs = [] }: Partial<Vpn>, fault: FieldError): boolean {
-  const { index, field } = placeOf(fault);
+/**
+ * Returns whether a schema error may not count, because the tunnel may have a type without this field. `planTunnels` knows the type
+ * and gets these errors.
+ */
+export function failsTunnelOnly({ Tunnels: inputs = [] }: Partial<Vpn>, error: FieldError): boolean {
+  const { index, field } = placeOf(error);
   const input = inputs[index];
   return input !== undefined && typesOf(input).some((type) => !hasField(type, field));
 }
 
-/** Every fault that can be told without looking at the network or at the tunnels it has. */
+/** Returns the errors that can be found without the network and its stored tunnels. */
 export function checkTunnels({ Tunnels: inputs }: Vpn): readonly FieldError[] {
-  const fields = inputs.flatMap((input, index) => checkTunnelInput(input).map((refusal) => blame(index, refusal)));
+  const fields = inputs.flatMap((input, index) => checkTunnelInput(input).map((problem) => errorFor(index, problem)));
   return [...checkIds(inputs), ...fields];
 }
 
 /**
- * What is to be stored. `make.sharedKey` is called for each new IPsec tunnel without a key. Throws `validation_failed` with every
- * field that is not valid, unknown ids and what of `spared` counts included, else `tunnel_type_fixed`, else `peer_network_overlap`.
+ * Returns the tunnels to store and to remove. Calls `make.sharedKey` for each IPsec tunnel without a key. `deferred` are the schema
+ * errors of `failsTunnelOnly`. Throws `validation_failed` with all field errors, unknown ids and the deferred errors that count;
+ * else `tunnel_type_fixed`; else `peer_network_overlap`.
  */
 export function planTunnels(
   known: readonly KnownTunnel[],
   { Tunnels: inputs }: Vpn,
   network: TunnelNetwork,
   make: { readonly sharedKey: () => string },
-  spared: readonly FieldError[] = [],
+  deferred: readonly FieldError[] = [],
 ): TunnelPlan {
-  const standing = new Map(known.map((tunnel) => [tunnel.id, tunnel]));
-  const faults: FieldError[] = checkIds(inputs);
+  const byId = new Map(known.map((tunnel) => [tunnel.id, tunnel]));
+  const errors: FieldError[] = checkIds(inputs);
   const listed: ListedTunnel[] = [];
   const types = new Map<number, TunnelType>();
-  let otherType: number | null = null;
+  let typeChangeAt: number | null = null;
   for (const [index, input] of inputs.entries()) {
-    const before = input.Id === undefined ? undefined : standing.get(input.Id);
+    const before = input.Id === undefined ? undefined : byId.get(input.Id);
     if (input.Id !== undefined && before === undefined) {
-      const detail = `Id ${input.Id} is no tunnel of this network.`;
-      faults.push(fieldError(pointerTo(index, "Id"), "unknown_reference", detail));
+      const detail = `Id: tunnel ${input.Id} does not exist in this network.`;
+      errors.push(fieldError(pointerTo(index, "Id"), "unknown_reference", detail));
       continue;
     }
     const type = input.Type ?? before?.settings.Type ?? "IPsec";
     if (before !== undefined && before.settings.Type !== type) {
-      otherType ??= index;
+      typeChangeAt ??= index;
       continue;
     }
     types.set(index, type);
-    const { settings, sharedKey, refusals } = readTunnelInput(input, type, network, before);
-    faults.push(...refusals.map((refusal) => blame(index, refusal)));
-    if (refusals.length === 0) listed.push({ index, settings, sharedKey });
+    const { settings, sharedKey, problems } = readTunnelInput(input, type, network, before);
+    errors.push(...problems.map((problem) => errorFor(index, problem)));
+    if (problems.length === 0) listed.push({ index, settings, sharedKey });
   }
-  faults.push(
-    ...spared.filter((fault) => {
-      const { index, field } = placeOf(fault);
+  errors.push(
+    ...deferred.filter((error) => {
+      const { index, field } = placeOf(error);
       const type = types.get(index);
       return type !== undefined && hasField(type, field);
     }),
   );
-  faults.push(...findConflicts(listed, network).map(({ index, ...refusal }) => blame(index, refusal)));
-  if (faults.length > 0) throw invalidFields(faults);
-  if (otherType !== null) throw typeFixed(otherType, inputs, standing);
+  errors.push(...findConflicts(listed, network).map(({ index, ...problem }) => errorFor(index, problem)));
+  if (errors.length > 0) throw invalidFields(errors);
+  if (typeChangeAt !== null) throw typeFixed(typeChangeAt, inputs, byId);
   const overlap = findOverlap(listed, network.cidr);
   if (overlap !== null)
     throw errorAt("peer_network_overlap", pointerTo(overlap.index, "PeerNetwork"), `PeerNetwork ${overlap.must}.`);
 
-  const kept = new Set(inputs.map(({ Id }) => Id));
+  const listedIds = new Set(inputs.map(({ Id }) => Id));
   return {
     tunnels: listed.map(({ index: place, settings, sharedKey }) => {
       const { Id, Labels } = inputs[place] ?? {};
-      const before = Id === undefined ? undefined : standing.get(Id);
+      const before = Id === undefined ? undefined : byId.get(Id);
       const isKeyless = settings.Type === "IPsec" && sharedKey === null;
       const planned = {
         place,
@@ -132,7 +139,7 @@ export function planTunnels(
       };
       return { id: before?.id ?? null, ...planned, changed: before === undefined || isChanged(before, planned) };
     }),
-    removed: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
+    removed: known.filter(({ id }) => !listedIds.has(id)).map(({ id }) => id),
   };
 }
 
@@ -140,8 +147,12 @@ function isChanged({ place, settings, sharedKey, labels }: KnownTunnel, planned:
   return !isDeepStrictEqual({ place, settings, sharedKey, labels }, planned);
 }
 
-function typeFixed(index: number, inputs: readonly TunnelInput[], standing: ReadonlyMap<number, KnownTunnel>) {
+function typeFixed(index: number, inputs: readonly TunnelInput[], byId: ReadonlyMap<number, KnownTunnel>) {
   const { Id = 0, Type } = inputs[index] ?? {};
-  const type = standing.get(Id)?.settings.Type;
-  return errorAt("tunnel_type_fixed", pointerTo(index, "Type"), `Tunnel ${Id} is ${type} and cannot become ${Type}.`);
+  const type = byId.get(Id)?.settings.Type;
+  return errorAt(
+    "tunnel_type_fixed",
+    pointerTo(index, "Type"),
+    `Type: tunnel ${Id} is ${type} and cannot change to ${Type}.`,
+  );
 }

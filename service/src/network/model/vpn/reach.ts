@@ -1,55 +1,58 @@
 /**
- * Why a peer and the edge may not find each other although both are set up: the edge is behind the machine's address. What the
- * engine says of a tunnel that is down gets a sentence more, which names the cause and what to do.
+ * Explains why a peer may not reach an edge that is behind the host's address (NAT). The sentence names the cause and the remedy and
+ * is appended to the engine's reason for a tunnel that is down.
  */
 import { isUnrouted } from "../plan.ts";
 import type { TunnelSettings } from "./tunnel.ts";
 
+/** How a peer reaches the edge. */
 export interface Reach {
-  /** The edge's own address, and where this peer meets it. */
+  /** The edge's own address, and the address at which this peer reaches it. */
   readonly edge: string;
   readonly address: string;
-  /** WireGuard's port. */
+  /** UDP port of the edge's WireGuard. */
   readonly port: number;
-  /** Where the UDP ports lead that the peer calls at `address`. */
+  /** What receives the peer's packets to the UDP ports of `address`. */
   readonly leadsTo: "edge" | "another edge" | "a program";
-  /** The peer is in another network of this installation, with which nothing is translated. */
+  /** The peer is in another network of this installation, without NAT between them. */
   readonly isNeighbour: boolean;
 }
 
+/** A probable cause of a tunnel that is down. */
 export interface Cause {
+  /** Cause and remedy, as sentences. */
   readonly detail: string;
-  /** The peer cannot reach the edge, whatever the engine says of it. */
+  /** The peer certainly cannot reach the edge, also if the engine has no reason. */
   readonly isCertain: boolean;
 }
 
-/** Null: nothing stands between them that is known here. */
+/** Returns the cause of a tunnel that is down; null: no obstacle is known. */
 export function explainReach(
   tunnel: TunnelSettings,
   { edge, address, port, leadsTo, isNeighbour }: Reach,
 ): Cause | null {
   const isIpsec = tunnel.Type === "IPsec";
-  const isCalled = isIpsec ? tunnel.PeerEndpoint === "any" : tunnel.PeerEndpoint === "";
+  const peerInitiates = isIpsec ? tunnel.PeerEndpoint === "any" : tunnel.PeerEndpoint === "";
   const ports = isIpsec ? "UDP 500 and 4500" : `UDP ${port}`;
   if (isNeighbour) return null;
   if (address === edge) {
     if (!isUnrouted(edge)) return null;
-    const detail = `${edge} is a private address that is not translated on its way to the peer (BRUME_NAT): the peer needs a route to it.`;
+    const detail = `${edge} is a private address without NAT on the way to the peer (BRUME_NAT): the peer needs a route to it.`;
     return { detail, isCertain: false };
   }
-  const behind = "The edge is behind translation";
-  if (isCalled && leadsTo !== "edge") {
+  const behind = "The edge is behind NAT";
+  if (peerInitiates && leadsTo !== "edge") {
     const owner = leadsTo === "a program" ? "belong to another program of the host" : "lead to another network";
     const instead = isIpsec
-      ? "Set PeerEndpoint to the peer's address, so that the edge calls, or use WireGuard, of which each network has its own port."
-      : "Set PeerEndpoint, so that the edge calls, or let the operator choose other ports (BRUME_WIREGUARD_PORT).";
+      ? "Set PeerEndpoint to the peer's address, so that the edge initiates, or use WireGuard, where each network has its own port."
+      : "Set PeerEndpoint, so that the edge initiates, or let the operator choose other ports (BRUME_WIREGUARD_PORT).";
     const detail = `${behind}, and ${ports} at ${address} ${owner}: the peer cannot reach this edge. ${instead}`;
     return { detail, isCertain: true };
   }
-  if (isCalled && isUnrouted(address)) {
-    const detail = `${behind} at ${address}, which is itself a private address: a peer beyond another router cannot reach it. Forward ${ports} from there to ${address}, and let the operator set BRUME_PUBLIC_ADDRESS.`;
+  if (peerInitiates && isUnrouted(address)) {
+    const detail = `${behind} at ${address}, which is a private address too: a peer on the internet cannot reach it. Forward ${ports} on the router before the host to ${address}, and let the operator set BRUME_PUBLIC_ADDRESS.`;
     return { detail, isCertain: false };
   }
-  const detail = `${behind}: the peer meets it at ${address} (${ports}), not at ${edge}, and needs what PeerConfig says: that address and NAT traversal.`;
+  const detail = `${behind}: the peer reaches it at ${address} (${ports}), not at ${edge}, and must use that address and NAT traversal, as in PeerConfig.`;
   return { detail, isCertain: false };
 }

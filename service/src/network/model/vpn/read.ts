@@ -1,13 +1,13 @@
 /**
- * One tunnel as asked for, read into what is stored (docs/spec.md#vpn-tunnel): defaults, what stays in an edit, what depends on what. The
- * same reading serves a request before anything is known of what stands, and again when it is.
+ * Parses one tunnel of a request into the settings to store (docs/spec.md#vpn-tunnel): defaults, fields that an edit keeps, and rules
+ * between fields. The same code checks a request before the stored tunnel is known, and parses it when it is.
  */
 import { type TunnelInput, type TunnelType, tunnelLimits, tunnelTypes } from "@brume/api/vpn.ts";
 import { type FieldProblem, fieldProblem } from "../../../base/fieldproblem.ts";
-import { readBlocks, readHostPort, readIdentity, readKey, readPeer, type Taken } from "./fields.ts";
+import { type FieldValue, readBlocks, readHostPort, readIdentity, readKey, readPeer } from "./fields.ts";
 import type { IpsecSettings, TunnelSettings, WireguardSettings } from "./tunnel.ts";
 
-/** What of the network its tunnels depend on. */
+/** The fields of a network that its tunnels depend on. */
 export interface TunnelNetwork {
   readonly cidr: string;
   readonly edgeAddress: string;
@@ -15,18 +15,20 @@ export interface TunnelNetwork {
   readonly publicKey: string | null;
 }
 
+/** Name of a request field. */
 export type TunnelField = keyof TunnelInput;
 
+/** Why a field of a tunnel is invalid. */
 export interface TunnelFieldProblem extends FieldProblem {
   readonly field: TunnelField;
 }
 
-/** With refusals, what is read says only which fields there are. */
+/** Result of `readTunnelInput`. If there are problems, the values of `settings` are not usable. */
 export interface ReadTunnel {
   readonly settings: TunnelSettings;
-  /** Null: none was given and none stands. */
+  /** Null: the request has none and none is stored. */
   readonly sharedKey: string | null;
-  readonly refusals: readonly TunnelFieldProblem[];
+  readonly problems: readonly TunnelFieldProblem[];
 }
 
 type TextField =
@@ -41,67 +43,68 @@ type TextField =
 interface Reading {
   readonly input: TunnelInput;
   readonly network: TunnelNetwork;
-  refuse(field: TunnelField, refusal: FieldProblem): void;
+  reject(field: TunnelField, problem: FieldProblem): void;
 }
 
-/** What stands for a value that was refused: nothing is made of it. */
-const nothing = "";
+/** Placeholder for a rejected value; it is never stored. */
+const rejected = "";
 
-function taken(reading: Reading, field: TunnelField, value: Taken): string {
+/** Returns the value, or rejects the field. */
+function accept(reading: Reading, field: TunnelField, value: FieldValue): string {
   if (typeof value === "string") return value;
-  reading.refuse(field, value);
-  return nothing;
+  reading.reject(field, value);
+  return rejected;
 }
 
-/** Empty or absent is what stands; a new tunnel needs it. */
-function need(
+/** Reads a required field. Empty or absent keeps the stored value `old`; a new tunnel must have the field. */
+function readRequired(
   reading: Reading,
   field: TextField,
   old: string | undefined,
-  what: string,
-  read: (text: string) => Taken,
+  meaning: string,
+  read: (text: string) => FieldValue,
 ) {
   const given = reading.input[field];
-  if (given) return taken(reading, field, read(given));
-  return old ?? taken(reading, field, fieldProblem("field_required", `is required: ${what}`));
+  if (given) return accept(reading, field, read(given));
+  return old ?? accept(reading, field, fieldProblem("field_required", `is required: ${meaning}`));
 }
 
-/** Absent is what stands, empty or new is the default. */
-function allow(
+/** Reads an optional field. Absent keeps the stored value `old`; empty, or absent in a new tunnel, is the default `fallback`. */
+function readOptional(
   reading: Reading,
   field: TextField,
   old: string | undefined,
   fallback: string,
-  read: (text: string) => Taken,
+  read: (text: string) => FieldValue,
 ) {
   const given = reading.input[field];
-  if (given) return taken(reading, field, read(given));
+  if (given) return accept(reading, field, read(given));
   return given === undefined && old !== undefined ? old : fallback;
 }
 
 function readCommon(reading: Reading, old: TunnelSettings | undefined) {
   const { input, network } = reading;
   return {
-    Name: need(reading, "Name", old?.Name, "1 to 64 characters", (text) => text),
+    Name: readRequired(reading, "Name", old?.Name, "1 to 64 characters", (text) => text),
     Enabled: input.Enabled ?? old?.Enabled ?? true,
     Mtu: input.Mtu ?? old?.Mtu ?? tunnelLimits.mtu,
-    PeerNetwork: need(reading, "PeerNetwork", old?.PeerNetwork, "the blocks behind the peer", readBlocks),
-    LocalNetwork: allow(reading, "LocalNetwork", old?.LocalNetwork, network.cidr, (text) =>
+    PeerNetwork: readRequired(reading, "PeerNetwork", old?.PeerNetwork, "the blocks behind the peer", readBlocks),
+    LocalNetwork: readOptional(reading, "LocalNetwork", old?.LocalNetwork, network.cidr, (text) =>
       readBlocks(text, network.cidr),
     ),
   };
 }
 
 function readPeerIdentity(reading: Reading, old: string | undefined, endpoint: string): string {
-  const isCaller = endpoint === "any";
-  const identity = allow(reading, "PeerIdentificator", old, isCaller ? nothing : endpoint, readIdentity);
-  if (!isCaller || (reading.input.PeerIdentificator && identity === nothing)) return identity;
-  if (identity === nothing)
-    reading.refuse("PeerIdentificator", fieldProblem("field_required", "is required where PeerEndpoint is any"));
+  const peerInitiates = endpoint === "any";
+  const identity = readOptional(reading, "PeerIdentificator", old, peerInitiates ? "" : endpoint, readIdentity);
+  if (!peerInitiates || (reading.input.PeerIdentificator && identity === rejected)) return identity;
+  if (identity === "")
+    reading.reject("PeerIdentificator", fieldProblem("field_required", "is required if PeerEndpoint is any"));
   else if (/^[\d.]+$/.test(identity))
-    reading.refuse(
+    reading.reject(
       "PeerIdentificator",
-      fieldProblem("format_invalid", `must be a host name or user@host where PeerEndpoint is any, not ${identity}`),
+      fieldProblem("format_invalid", `must be a host name or user@host if PeerEndpoint is any, not ${identity}`),
     );
   return identity;
 }
@@ -109,7 +112,7 @@ function readPeerIdentity(reading: Reading, old: string | undefined, endpoint: s
 function readIpsec(reading: Reading, old: IpsecSettings | undefined): IpsecSettings {
   const { input, network } = reading;
   const common = readCommon(reading, old);
-  const endpoint = need(
+  const endpoint = readRequired(
     reading,
     "PeerEndpoint",
     old?.PeerEndpoint,
@@ -118,11 +121,11 @@ function readIpsec(reading: Reading, old: IpsecSettings | undefined): IpsecSetti
   );
   const encryption = input.EncryptionType ?? old?.EncryptionType ?? "Aes256";
   const version = input.IkeVersion ?? old?.IkeVersion ?? 2;
-  // Phase 1 of IKEv1 has no number for it (IANA "IPsec Registry", encryption algorithms), so it could never come up.
+  // Phase 1 of IKEv1 has no number for AES-GCM (IANA "IPsec Registry", encryption algorithms), so it cannot be negotiated.
   if (encryption === "AesGcm" && version === 1)
-    reading.refuse(
+    reading.reject(
       "EncryptionType",
-      fieldProblem("fields_conflict", "must not be AesGcm with IkeVersion 1, which does not know it"),
+      fieldProblem("fields_conflict", "must not be AesGcm with IkeVersion 1, which does not support it"),
     );
   return {
     ...common,
@@ -130,7 +133,7 @@ function readIpsec(reading: Reading, old: IpsecSettings | undefined): IpsecSetti
     PeerEndpoint: endpoint,
     EncryptionType: encryption,
     PeerIdentificator: readPeerIdentity(reading, old?.PeerIdentificator, endpoint),
-    LocalIdentificator: allow(
+    LocalIdentificator: readOptional(
       reading,
       "LocalIdentificator",
       old?.LocalIdentificator,
@@ -150,11 +153,11 @@ function readWireguard(reading: Reading, old: WireguardSettings | undefined): Wi
   return {
     ...common,
     Type: "WireGuard",
-    PeerEndpoint: allow(reading, "PeerEndpoint", old?.PeerEndpoint, "", readHostPort),
-    // Without one the tunnel waits until the peer has a key.
-    PeerPublicKey: allow(reading, "PeerPublicKey", undefined, old?.PeerPublicKey ?? "", (text) =>
+    PeerEndpoint: readOptional(reading, "PeerEndpoint", old?.PeerEndpoint, "", readHostPort),
+    // Without a key the tunnel is not applied until the peer has one.
+    PeerPublicKey: readOptional(reading, "PeerPublicKey", undefined, old?.PeerPublicKey ?? "", (text) =>
       text === network.publicKey
-        ? fieldProblem("fields_conflict", "must be the key of the peer, and is that of this end")
+        ? fieldProblem("fields_conflict", "must be the public key of the peer, but is that of this network")
         : readKey(text),
     ),
     KeepAlive: input.KeepAlive ?? old?.KeepAlive ?? tunnelLimits.keepAlive,
@@ -164,41 +167,42 @@ function readWireguard(reading: Reading, old: WireguardSettings | undefined): Wi
 function readSharedKey(reading: Reading, type: TunnelType): string | null {
   const given = reading.input.SharedKey;
   if (!given) return null;
-  if (type === "WireGuard") return taken(reading, "SharedKey", readKey(given));
+  if (type === "WireGuard") return accept(reading, "SharedKey", readKey(given));
   const { minSharedKey, maxSharedKey } = tunnelLimits;
   if (given.length >= minSharedKey) return given;
   const must = `must be ${minSharedKey} to ${maxSharedKey} characters long, not ${given.length}`;
-  return taken(reading, "SharedKey", fieldProblem("too_short", must));
+  return accept(reading, "SharedKey", fieldProblem("too_short", must));
 }
 
-/** What stands, if something does: its type is the wish's. */
+/** The stored tunnel that the request edits, with the same type. */
 export interface StoredTunnelInput {
   readonly settings: TunnelSettings;
   readonly sharedKey: string | null;
 }
 
+/** Parses a tunnel of the type `type`; `stored` is the tunnel that it edits, undefined if it is new. */
 export function readTunnelInput(
   input: TunnelInput,
   type: TunnelType,
   network: TunnelNetwork,
-  standing: StoredTunnelInput | undefined,
+  stored: StoredTunnelInput | undefined,
 ): ReadTunnel {
-  const refusals: TunnelFieldProblem[] = [];
+  const problems: TunnelFieldProblem[] = [];
   const reading: Reading = {
     input,
     network,
-    refuse: (field, refusal) => refusals.push({ field, ...refusal }),
+    reject: (field, problem) => problems.push({ field, ...problem }),
   };
-  const old = standing?.settings;
+  const old = stored?.settings;
   const settings =
     type === "WireGuard"
       ? readWireguard(reading, old?.Type === "WireGuard" ? old : undefined)
       : readIpsec(reading, old?.Type === "IPsec" ? old : undefined);
-  const sharedKey = readSharedKey(reading, type) ?? standing?.sharedKey ?? null;
-  return { settings, sharedKey, refusals };
+  const sharedKey = readSharedKey(reading, type) ?? stored?.sharedKey ?? null;
+  return { settings, sharedKey, problems };
 }
 
-/** Settings that are in nobody's way: what an edit starts from while nobody has looked what it really starts from. */
+/** Settings that conflict with nothing: placeholders for the stored tunnel of an edit, before it is read. */
 const blank = { Name: "a", Enabled: true, Mtu: 1400, PeerNetwork: "0.0.0.0/0", LocalNetwork: "0.0.0.0/0" } as const;
 const blanks: Readonly<Record<TunnelType, TunnelSettings>> = {
   IPsec: {
@@ -216,22 +220,22 @@ const blanks: Readonly<Record<TunnelType, TunnelSettings>> = {
   WireGuard: { ...blank, Type: "WireGuard", PeerEndpoint: "", PeerPublicKey: "", KeepAlive: 0 },
 };
 
-/** A network that nothing is outside of. */
+/** A network that contains all addresses: a placeholder before the network is read. */
 const anywhere: TunnelNetwork = { cidr: "0.0.0.0/0", edgeAddress: "192.0.2.1", publicKey: null };
 
-/** A known tunnel has one of the two types, whatever the wish says of it. */
+/** Returns the types that the tunnel can have: for an edit both, since `Type` may be wrong. */
 export const typesOf = ({ Id, Type }: TunnelInput): readonly TunnelType[] =>
   Id === undefined ? [Type ?? "IPsec"] : tunnelTypes;
 
-/** What is wrong with the wish whatever stands: with all types that it may have. */
+/** Returns the problems that the input has for every type it can have, independent of the stored tunnel. */
 export function checkTunnelInput(input: TunnelInput): readonly TunnelFieldProblem[] {
   const isKnown = input.Id !== undefined;
   const types = typesOf(input);
   const [first = [], ...others] = types.map((type) => {
-    const standing = isKnown ? { settings: blanks[type], sharedKey: null } : undefined;
-    return readTunnelInput(input, type, anywhere, standing).refusals;
+    const stored = isKnown ? { settings: blanks[type], sharedKey: null } : undefined;
+    return readTunnelInput(input, type, anywhere, stored).problems;
   });
   return first.filter(({ field, code }) =>
-    others.every((other) => other.some((refusal) => refusal.field === field && refusal.code === code)),
+    others.every((other) => other.some((problem) => problem.field === field && problem.code === code)),
   );
 }

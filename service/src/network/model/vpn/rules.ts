@@ -1,6 +1,6 @@
 /**
- * What tunnels of one network may not have in common. Two things are held: what the contract promises to be there once, and what an
- * IKE daemon needs to know for whom a packet is.
+ * Rules between the tunnels of one network: fields that the API requires to be unique, keys that an IKE daemon must be able to
+ * select, and subnets that must not overlap so that each packet has one tunnel.
  */
 import { isIPv4 } from "node:net";
 import { join, parseAddress, parseAddresses } from "../../../base/address.ts";
@@ -9,41 +9,43 @@ import { splitBlocks } from "./fields.ts";
 import type { TunnelFieldProblem, TunnelNetwork } from "./read.ts";
 import type { IpsecSettings, TunnelSettings } from "./tunnel.ts";
 
+/** A valid tunnel of the request. */
 export interface ListedTunnel {
-  /** In the list as it was sent. */
+  /** Index in the list of the request. */
   readonly index: number;
   readonly settings: TunnelSettings;
-  /** Null: none, or one that will be made and is like no other. */
+  /** Null: none, or one that will be created at random. */
   readonly sharedKey: string | null;
 }
 
+/** A problem of the tunnel at `index` with another tunnel or with the network. */
 export interface Conflict extends TunnelFieldProblem {
   readonly index: number;
 }
 
-/** Of host names and IKE identities letter case says nothing. */
-const once: readonly {
+/** Fields that are unique in a network. Host names and IKE identities are compared without letter case. */
+const uniqueFields: readonly {
   readonly field: TunnelFieldProblem["field"];
   readonly keyOf: (settings: TunnelSettings) => string | null;
   readonly must: string;
 }[] = [
-  { field: "Name", keyOf: ({ Name }) => Name, must: "must be unique in the network, and is that of" },
+  { field: "Name", keyOf: ({ Name }) => Name, must: "must be unique in the network, but is the same in" },
   {
     field: "PeerIdentificator",
     keyOf: (tunnel) =>
       tunnel.Type === "IPsec" ? `${tunnel.PeerEndpoint} ${tunnel.PeerIdentificator}`.toLowerCase() : null,
-    must: "must not occur twice with one PeerEndpoint (several networks of one peer go into PeerNetwork), as it does in",
+    must: "must be unique for its PeerEndpoint (list several networks of one peer in PeerNetwork), but is the same in",
   },
   {
     field: "PeerPublicKey",
     keyOf: (tunnel) => (tunnel.Type === "WireGuard" ? tunnel.PeerPublicKey || null : null),
-    must: "must be unique in the network, and is that of",
+    must: "must be unique in the network, but is the same in",
   },
 ];
 
 /**
- * How the key of a peer is found: by both identities; in main mode of IKEv1, where the peer says who it is only under that key,
- * by nothing but its address (RFC 2409 section 5.4).
+ * How an IKE daemon selects the key of a peer: by both identities, or in main mode of IKEv1 only by the peer's address, because the
+ * peer sends its identity encrypted with that key (RFC 2409 section 5.4).
  */
 const keyFinders: readonly {
   readonly keyOf: (settings: IpsecSettings) => string | null;
@@ -51,37 +53,39 @@ const keyFinders: readonly {
 }[] = [
   {
     keyOf: (tunnel) => `${tunnel.LocalIdentificator} ${tunnel.PeerIdentificator}`.toLowerCase(),
-    why: "has the same identities on both sides, by which IKE finds the key",
+    why: "has the same identities on both sides, by which IKE selects the key",
   },
   {
     keyOf: (tunnel) => (tunnel.IkeVersion === 1 ? tunnel.PeerEndpoint.toLowerCase() : null),
-    why: "has the same PeerEndpoint, by which IKEv1 finds the key",
+    why: "has the same PeerEndpoint, by which IKEv1 selects the key",
   },
 ];
 
-/** Tunnels that lead a network to itself; that a peer's networks are apart from `cidr` is for `findOverlap` to say. */
+/** Returns the tunnels whose peer is the network itself. `findOverlap` checks that PeerNetwork does not overlap `cidr`. */
 function findLoops(tunnels: readonly ListedTunnel[], { cidr, edgeAddress }: TunnelNetwork): readonly Conflict[] {
   const own = [cidr, edgeAddress].map(parseAddresses);
   return tunnels.flatMap(({ index, settings }) => {
     const peer = settings.PeerEndpoint.replace(/:\d+$/, "");
     const value = isIPv4(peer) ? parseAddress(peer).value : null;
     const isOwn = value !== null && own.some(({ first, last }) => first <= value && value <= last);
-    const blame = (field: TunnelFieldProblem["field"], address: string): Conflict => ({
+    const conflict = (field: TunnelFieldProblem["field"], address: string): Conflict => ({
       index,
       field,
-      ...fieldProblem("fields_conflict", `must be at the far end, and ${address} is an address of this network`),
+      ...fieldProblem("fields_conflict", `must be an address of the peer, but ${address} belongs to this network`),
     });
     return [
-      ...(splitBlocks(settings.PeerNetwork).includes(`${edgeAddress}/32`) ? [blame("PeerNetwork", edgeAddress)] : []),
-      ...(isOwn ? [blame("PeerEndpoint", peer)] : []),
+      ...(splitBlocks(settings.PeerNetwork).includes(`${edgeAddress}/32`)
+        ? [conflict("PeerNetwork", edgeAddress)]
+        : []),
+      ...(isOwn ? [conflict("PeerEndpoint", peer)] : []),
     ];
   });
 }
 
-/** Tunnels to the network itself, and everything that is there twice and may not; the later one in the list is to blame. */
+/** Returns tunnels to the network itself, duplicates of unique fields, and keys that IKE cannot select. Reports the later of two tunnels. */
 export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelNetwork): readonly Conflict[] {
   const conflicts = [...findLoops(tunnels, network)];
-  for (const { field, keyOf, must } of once) {
+  for (const { field, keyOf, must } of uniqueFields) {
     const seen = new Map<string, number>();
     for (const { index, settings } of tunnels) {
       const key = keyOf(settings);
@@ -99,7 +103,7 @@ export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelN
       const before = seen.get(key);
       if (before === undefined) seen.set(key, tunnel);
       else if (tunnel.sharedKey === null || tunnel.sharedKey !== before.sharedKey) {
-        const must = `must be that of Tunnels[${before.index}], which ${why}`;
+        const must = `must be the same as in Tunnels[${before.index}], which ${why}`;
         conflicts.push({ index: tunnel.index, field: "SharedKey", ...fieldProblem("fields_conflict", must) });
       }
     }
@@ -107,28 +111,28 @@ export function findConflicts(tunnels: readonly ListedTunnel[], network: TunnelN
   return conflicts;
 }
 
-/** The first two that claim one address: blocks behind different peers, or a peer's and the network's own. */
+/** Returns the first overlap of subnets behind different peers, or of a peer's with `cidr`; null: there is none. */
 export function findOverlap(
   tunnels: readonly ListedTunnel[],
   cidr: string,
 ): (FieldProblem & { readonly index: number }) | null {
-  const whole = parseAddresses(cidr);
-  const claims = [{ first: whole.first, last: whole.last, index: -1 }];
+  const own = parseAddresses(cidr);
+  const ranges = [{ first: own.first, last: own.last, index: -1 }];
   for (const { index, settings } of tunnels)
-    for (const range of join(splitBlocks(settings.PeerNetwork).map(parseAddresses))) claims.push({ ...range, index });
-  claims.sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
-  // What one tunnel claims is joined, so whatever begins before the widest claim so far has ended is somebody else's.
-  let widest = claims[0];
-  for (const claim of claims.slice(1)) {
-    if (widest !== undefined && claim.first <= widest.last) {
-      const other = Math.min(widest.index, claim.index);
+    for (const range of join(splitBlocks(settings.PeerNetwork).map(parseAddresses))) ranges.push({ ...range, index });
+  ranges.sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+  // The subnets of one tunnel are joined, so a range that begins before the furthest one ends belongs to another tunnel.
+  let furthest = ranges[0];
+  for (const range of ranges.slice(1)) {
+    if (furthest !== undefined && range.first <= furthest.last) {
+      const other = Math.min(furthest.index, range.index);
       const whose = other < 0 ? `the network's own ${cidr}` : `that of Tunnels[${other}]`;
       return {
-        index: Math.max(widest.index, claim.index),
+        index: Math.max(furthest.index, range.index),
         ...fieldProblem("fields_conflict", `must not overlap ${whose}`),
       };
     }
-    widest = claim;
+    furthest = range;
   }
   return null;
 }

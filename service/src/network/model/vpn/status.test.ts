@@ -5,7 +5,7 @@ import { TunnelStatus } from "@brume/api/vpn.ts";
 import { taskErrors } from "@brume/api/work.ts";
 import { Check } from "typebox/value";
 import type { TunnelStatus as EngineStatus, TunnelFault } from "../../../drivers/router/interface.ts";
-import { showStatus, type Word } from "./status.ts";
+import { type ObservedStatus, showStatus } from "./status.ts";
 import type { TunnelSettings } from "./tunnel.ts";
 
 const settings: TunnelSettings = {
@@ -37,7 +37,7 @@ const up: EngineStatus = {
   peerAddress: "203.0.113.50",
   proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
 };
-const show = (word: Word, change: Partial<TunnelSettings> = {}): TunnelStatus => {
+const show = (word: ObservedStatus, change: Partial<TunnelSettings> = {}): TunnelStatus => {
   const status = showStatus({ id: 3, settings: { ...settings, ...change } as TunnelSettings }, word, null);
   assert.ok(Check(TunnelStatus, status));
   assert.equal(status.Operational, status.State === "Up");

@@ -1,4 +1,4 @@
-/** How a tunnel is doing: the engine's word on it in the terms of the contract (docs/spec.md#vpn-tunnel). */
+/** Converts the status of a tunnel from the router driver into the form of the API (docs/spec.md#vpn-tunnel). */
 import { formatDate } from "@brume/api/common.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
 import { showWorkError, taskErrors, type WorkError } from "@brume/api/work.ts";
@@ -14,32 +14,32 @@ const states = {
   unknown: "Unknown",
 } as const;
 
-/** No step is to blame: a tunnel comes up by itself or does not. */
+/** Returns an error without a step: no flow establishes a tunnel. */
 const explain = (code: TunnelFault, detail: string): WorkError =>
   showWorkError({ code, title: taskErrors[code], detail, step: null });
 
-/** Where the peer is said to be, without port; "" for one that calls. */
+/** Returns the configured address of the peer, without port; "" if the peer initiates. */
 function peerOf({ Type, PeerEndpoint }: TunnelSettings): string {
   if (Type === "IPsec") return PeerEndpoint === "any" ? "" : PeerEndpoint;
   return PeerEndpoint.replace(/:\d+$/, "");
 }
 
-/** `silent`: the engine gave no answer in time. `absent`: it did, and does not have the tunnel (yet). */
-export type Word = EngineStatus | "silent" | "absent";
+/** `silent`: the router driver did not respond in time. `absent`: it responded, and does not have the tunnel (yet). */
+export type ObservedStatus = EngineStatus | "silent" | "absent";
 
-/** Why it is not up: what the engine says, and what stands between the edge and the peer. */
-function explainWord(settings: TunnelSettings, word: EngineStatus, reach: Reach | null): WorkError | null {
-  const { reason } = word;
-  // An engine that does not work says nothing of the peer.
-  const cause = reach === null || word.state === "unknown" ? null : explainReach(settings, reach);
+/** Returns why a tunnel is not up: the engine's reason, and a known obstacle between the edge and the peer. */
+function explainDown(settings: TunnelSettings, status: EngineStatus, reach: Reach | null): WorkError | null {
+  const { reason } = status;
+  // If the engine does not work, its reason is not about the peer.
+  const cause = reach === null || status.state === "unknown" ? null : explainReach(settings, reach);
   if (reason === null) return cause?.isCertain ? explain("peer_unreachable", cause.detail) : null;
   return explain(reason.fault, cause === null ? reason.detail : `${reason.detail} ${cause.detail}`);
 }
 
-/** `reach`: how the peer finds the edge; null: it is not looked at. */
+/** Returns the status as a response body. `reach`: how the peer reaches the edge; null: not considered. */
 export function showStatus(
   { id, settings }: Pick<StoredTunnel, "id" | "settings">,
-  word: Word,
+  observed: ObservedStatus,
   reach: Reach | null,
 ): TunnelStatus {
   const idle: TunnelStatus = {
@@ -56,30 +56,30 @@ export function showStatus(
     PeerAddress: peerOf(settings),
     Proposal: "",
   };
-  // What is wished counts: the engine may not have heard of it yet.
+  // The desired state decides: the engine may not have it yet.
   if (!settings.Enabled) return { ...idle, State: "Disabled" };
   if (isKeyless(settings)) {
-    const detail = `The peer of tunnel ${id} has no key yet: set PeerPublicKey, or have one made by POST /publicnetwork/{id}/vpn/${id}/peer.`;
+    const detail = `The peer of tunnel ${id} has no key yet. Set PeerPublicKey, or create a key with POST /publicnetwork/{id}/vpn/${id}/peer.`;
     return { ...idle, Error: explain("peer_unreachable", detail) };
   }
-  if (word === "absent") return idle;
-  if (word === "silent") {
-    const error = explain("engine_unavailable", `The engine said nothing of tunnel ${id} within 2 seconds.`);
+  if (observed === "absent") return idle;
+  if (observed === "silent") {
+    const error = explain("engine_unavailable", `The router did not report the status of tunnel ${id} within 2 s.`);
     return { ...idle, State: "Unknown", Error: error };
   }
-  const isUp = word.state === "up";
+  const isUp = observed.state === "up";
   return {
     TunnelId: id,
     Operational: isUp,
-    State: states[word.state],
-    Error: isUp ? null : explainWord(settings, word, reach),
-    EstablishedAt: word.establishedAt === null ? null : formatDate(word.establishedAt),
-    BytesIn: word.bytesIn,
-    BytesOut: word.bytesOut,
-    LastSeen: word.lastSeen === null ? null : formatDate(word.lastSeen),
-    LocalSubnets: isUp ? [...word.localSubnets] : [],
-    PeerSubnets: isUp ? [...word.peerSubnets] : [],
-    PeerAddress: word.peerAddress,
-    Proposal: isUp ? word.proposal : "",
+    State: states[observed.state],
+    Error: isUp ? null : explainDown(settings, observed, reach),
+    EstablishedAt: observed.establishedAt === null ? null : formatDate(observed.establishedAt),
+    BytesIn: observed.bytesIn,
+    BytesOut: observed.bytesOut,
+    LastSeen: observed.lastSeen === null ? null : formatDate(observed.lastSeen),
+    LocalSubnets: isUp ? [...observed.localSubnets] : [],
+    PeerSubnets: isUp ? [...observed.peerSubnets] : [],
+    PeerAddress: observed.peerAddress,
+    Proposal: isUp ? observed.proposal : "",
   };
 }

@@ -1,6 +1,6 @@
 /**
- * A tunnel as it is stored, as the router driver wants it, and as answers show it. What is stored are the words of the contract,
- * every default filled in, so that nothing changes under a tunnel when a default does; its key is kept apart, sealed.
+ * The three forms of a tunnel: stored, for the router driver, and as a response body. The stored settings have the values of the
+ * API with every default filled in, so that a changed default does not change existing tunnels. The key is stored encrypted.
  */
 import type { Labels } from "@brume/api/common.ts";
 import type { Digest, EncryptionType, Tunnel, TunnelType } from "@brume/api/vpn.ts";
@@ -12,13 +12,15 @@ import { splitBlocks } from "./fields.ts";
 interface Settings {
   readonly Name: string;
   readonly Enabled: boolean;
+  /** Bytes. */
   readonly Mtu: number;
-  /** Blocks as `10.0.0.0/24`, joined by commas, as is `LocalNetwork`. */
+  /** Blocks such as `10.0.0.0/24`, joined by commas; `LocalNetwork` too. */
   readonly PeerNetwork: string;
   readonly PeerEndpoint: string;
   readonly LocalNetwork: string;
 }
 
+/** Stored settings of an IPsec tunnel. */
 export interface IpsecSettings extends Settings {
   readonly Type: "IPsec";
   readonly EncryptionType: EncryptionType;
@@ -30,25 +32,28 @@ export interface IpsecSettings extends Settings {
   readonly PerfectForwardSecrecy: boolean;
 }
 
+/** Stored settings of a WireGuard tunnel. */
 export interface WireguardSettings extends Settings {
   readonly Type: "WireGuard";
+  /** "": the peer has no key yet. */
   readonly PeerPublicKey: string;
   /** Seconds; 0: off. */
   readonly KeepAlive: number;
 }
 
-/** All that can be set of a tunnel but its key and its labels. */
+/** All settings of a tunnel, except its shared key and its labels. */
 export type TunnelSettings = IpsecSettings | WireguardSettings;
 
+/** A tunnel as it is stored, without its key. */
 export interface StoredTunnel {
   readonly id: number;
-  /** In the list, from 0. */
+  /** Index in the list of the network, from 0. */
   readonly place: number;
   readonly settings: TunnelSettings;
   readonly labels: Labels;
 }
 
-/** Of a row, whose texts are JSON that was written here. */
+/** Parses the row of a tunnel. */
 export function readTunnel(row: {
   readonly id: number;
   readonly place: number;
@@ -59,11 +64,11 @@ export function readTunnel(row: {
   return { id, place, settings: JSON.parse(spec) as TunnelSettings, labels: JSON.parse(labels) as Labels };
 }
 
-/** The text of `spec`. */
+/** Returns the text of the column `spec`. */
 export const writeSettings = (settings: TunnelSettings): string => JSON.stringify(settings);
 
-/** Largest packet that fits into the carrier's, in bytes. */
-const carriers = { IPsec: 1400, WireGuard: 1420 } as const;
+/** Largest packet inside a tunnel of this type over a path of 1500 bytes, in bytes. */
+const maxMtu = { IPsec: 1400, WireGuard: 1420 } as const;
 
 const encryptions: Readonly<Record<EncryptionType, Encryption>> = {
   Aes: "aes128",
@@ -74,20 +79,20 @@ const encryptions: Readonly<Record<EncryptionType, Encryption>> = {
 
 const digests = { Sha1: "sha1", Sha256: "sha256", Sha384: "sha384", Sha512: "sha512" } as const;
 
-/** The peer of a WireGuard tunnel has no key yet. */
+/** Returns whether the tunnel is a WireGuard tunnel whose peer has no key yet. */
 export const isKeyless = (settings: TunnelSettings): boolean =>
   settings.Type === "WireGuard" && settings.PeerPublicKey === "";
 
 /**
- * What the driver is told; `sharedKey` is null for a tunnel that has none. To describe a tunnel to its peer any text will do for the
- * key, since only a placeholder is told, but not null: that there is a key is told.
+ * Returns the spec for the router driver; `sharedKey` is null for a tunnel without one. For a peer configuration with placeholders,
+ * any text serves as the key, but not null: the configuration shows that there is a key.
  */
 export function toSpec({ id, settings }: Pick<StoredTunnel, "id" | "settings">, sharedKey: string | null): TunnelSpec {
   const common = {
     id,
-    // There is nobody to speak with until the peer has a key.
+    // WireGuard cannot be configured until the peer has a key.
     enabled: settings.Enabled && !isKeyless(settings),
-    mtu: Math.min(settings.Mtu, carriers[settings.Type]),
+    mtu: Math.min(settings.Mtu, maxMtu[settings.Type]),
     localSubnets: splitBlocks(settings.LocalNetwork),
     peerSubnets: splitBlocks(settings.PeerNetwork),
   };
@@ -115,16 +120,17 @@ export function toSpec({ id, settings }: Pick<StoredTunnel, "id" | "settings">, 
   };
 }
 
+/** What a response shows of a tunnel besides its stored settings. */
 export interface TunnelFacts {
   readonly state: Tunnel["State"];
-  /** `""` for those who may not see it. */
+  /** `""` if the caller may not see it. */
   readonly sharedKey: string | null;
-  /** The network's end of WireGuard; null while it has none. */
+  /** The edge's WireGuard key and UDP port; null: it has none yet. */
   readonly wireguard: { readonly publicKey: string; readonly listenPort: number } | null;
   readonly peerConfig: string;
 }
 
-/** What a tunnel of the other type has instead of the fields of one. */
+/** Values that a response shows for the fields of the other type. */
 const absentIpsec = {
   EncryptionType: "",
   PeerIdentificator: "",
@@ -136,11 +142,11 @@ const absentIpsec = {
 } as const;
 const absentWireguard = { PeerPublicKey: "", KeepAlive: null } as const;
 
-/** Whether a tunnel of this type has the field; what is said of one that it has not is ignored. */
+/** Returns whether a tunnel of this type has the field. A request may contain other fields; they are ignored. */
 export const hasField = (type: TunnelType, field: string): boolean =>
   !Object.hasOwn(type === "IPsec" ? absentWireguard : absentIpsec, field);
 
-/** The answer form: all keys in the order of the contract. */
+/** Returns the response body: all keys in the order of the API description. */
 export function showTunnel({ id, settings, labels }: StoredTunnel, facts: TunnelFacts): Tunnel {
   const shown = { ...absentIpsec, ...absentWireguard, ...settings };
   const edge = settings.Type === "WireGuard" ? facts.wireguard : null;
