@@ -38,7 +38,7 @@ import { createFeed, eventPruner } from "./engine/event.ts";
 import { endedTasks, pruneReconciler } from "./engine/prune.ts";
 import { createPruneTime } from "./engine/prunetime.ts";
 import { endedWithin } from "./engine/task.ts";
-import { createDiskNews } from "./http/diskevents.ts";
+import { createDiskEvents } from "./http/diskevents.ts";
 import { createDiskWatch, type DiskSettings, type DiskState, describeDisk, withoutStorage } from "./http/diskspace.ts";
 import { printEvent } from "./http/events.ts";
 import { moveKeyTimes, storedKeys } from "./http/idempotency.ts";
@@ -196,7 +196,7 @@ export function createService(options: ServiceOptions): Service {
   let state: "starting" | "running" | "stopping" = "starting";
   let isDatabaseUp = true;
   const diskWatch = createDiskWatch({ ...options.disk, log, registry: metrics.registry });
-  const diskNews = createDiskNews(store);
+  const diskEvents = createDiskEvents(store);
   let disk: DiskState | null = null;
   let machineState = { ready: true, detail: "not checked yet" };
   let orphans = 0;
@@ -217,7 +217,7 @@ export function createService(options: ServiceOptions): Service {
     );
     disk = await diskWatch.look();
     // A failed write is tried again at the next check.
-    await diskNews.tell(disk, clock.now()).catch(() => {});
+    await diskEvents.report(disk, clock.now()).catch(() => {});
     await metrics.look();
     machineState = await machine;
     orphans = await countOrphans(store.read).catch(() => orphans);
@@ -293,7 +293,7 @@ export function createService(options: ServiceOptions): Service {
     authenticate: authenticator.authenticate,
     audit: auditTable,
     readiness,
-    look: checkHealth,
+    refreshReadiness: checkHealth,
     documents,
     freshness: () => (store.processes === "one" ? store.commits() + zones.revision() : null),
     filterEvent: filterEventForToken,

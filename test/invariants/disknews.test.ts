@@ -1,8 +1,8 @@
-/** Events tell when the disk of the data is low and when it no longer is: once each, to those who administer. */
+/** Events report when the disk of the data is low and when it no longer is: once each, to those who administer. */
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
-import { createDiskNews } from "../../service/src/http/diskevents.ts";
+import { createDiskEvents } from "../../service/src/http/diskevents.ts";
 import { invariant } from "../support/enginefixture.ts";
 import { createTestService } from "../support/testservice.ts";
 
@@ -10,19 +10,19 @@ invariant("each change of the disk is one event, also over a restart and a faile
   const state = (isLow: boolean) => ({ folder: "data", low: 100, free: isLow ? 50 : 500, size: 1000, isLow });
   const types = async () =>
     (await store.read.selectFrom("event").select(["type", "data"]).orderBy("id").execute()).map(({ type }) => type);
-  const news = createDiskNews(store);
-  await news.tell(null, 1);
-  await news.tell(state(false), 1);
+  const news = createDiskEvents(store);
+  await news.report(null, 1);
+  await news.report(state(false), 1);
   assert.deepEqual(await types(), [], "all is well");
-  const full = createDiskNews({ ...store, write: () => Promise.reject(new Error("full")) });
-  await assert.rejects(full.tell(state(true), 2), /full/);
-  await news.tell(state(true), 3);
-  await news.tell(state(true), 4);
+  const full = createDiskEvents({ ...store, write: () => Promise.reject(new Error("full")) });
+  await assert.rejects(full.report(state(true), 2), /full/);
+  await news.report(state(true), 3);
+  await news.report(state(true), 4);
   assert.deepEqual(await types(), ["disk.low"]);
-  const next = createDiskNews(store);
-  await next.tell(state(true), 5);
-  await next.tell(state(false), 6);
-  await next.tell(state(false), 7);
+  const next = createDiskEvents(store);
+  await next.report(state(true), 5);
+  await next.report(state(false), 6);
+  await next.report(state(false), 7);
   assert.deepEqual(await types(), ["disk.low", "disk.recovered"]);
 });
 

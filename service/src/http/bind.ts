@@ -1,6 +1,6 @@
 /**
- * The contract and its handlers, brought together once when the service starts: per operation what the pipeline would
- * otherwise have to work out for every request.
+ * Binds each operation of the contract to its handler when the service starts. The result contains all that the pipeline would
+ * otherwise compute for every request.
  */
 import { errorCodes, type FieldError, type MissingCode } from "@brume/api/errors.ts";
 import { isChange, isStored, type Operation } from "@brume/api/operation.ts";
@@ -11,45 +11,50 @@ import type { ChangeResult, ListPage, ReadResult, Request } from "./handler.ts";
 import type { Metrics, Timer } from "./metrics.ts";
 import { parseId } from "./path.ts";
 
-/** A handler as the pipeline sees it, which knows operations only as data. `Handlers` fits. */
+/** A handler without the types of its operation, as the pipeline calls it. The values of `Handlers` are assignable to it. */
 export interface AnyHandler {
   read?(request: Request, db: Reader): Promise<ReadResult<unknown>>;
   list?(request: Request, db: Reader): Promise<ListPage<unknown>>;
   check?(body: object): readonly FieldError[];
   alsoCheck?(body: object): readonly FieldError[];
-  spares?(body: object, fault: FieldError): boolean;
+  failsElementOnly?(body: object, error: FieldError): boolean;
   prepare?(request: Request): Promise<(tx: Tx) => Promise<ChangeResult<unknown>>>;
   change?(request: Request, tx: Tx): Promise<ChangeResult<unknown>>;
 }
 
 interface Parameter {
   readonly name: string;
+  /** Error code if no object has this id. */
   readonly missing: MissingCode;
-  /** `domain`, `public network`. */
+  /** Name of the object in sentences, such as `public network`. */
   readonly noun: string;
 }
 
+/** An operation with its handler and its derived properties. */
 export interface Bound {
   readonly name: string;
   readonly operation: Operation;
   readonly handler: AnyHandler;
+  /** The operation changes data; otherwise it only reads. */
   readonly change: boolean;
-  /** Fields of the body; null: whatever comes is thrown away. */
+  /** Schema of the body; null: a body is read and dropped. */
   readonly fields: TObject | null;
-  /** Fields that only answers have, its own and that of reading the same object: ignored in a body, in strict mode too. */
-  readonly answered: ReadonlySet<string>;
-  /** Whether its answer is remembered until the next commit. */
-  readonly remembered: boolean;
-  /** Whether it draws from the token's rate limit. */
+  /** Fields of the response, and of the response of GET on the same path. A body may contain them, in strict mode too; they are ignored. */
+  readonly responseFields: ReadonlySet<string>;
+  /** The response may be cached until the next commit. */
+  readonly cached: boolean;
+  /** The request counts towards the rate limit of the token. */
   readonly counted: boolean;
-  /** Whether it answers before the service is ready, and while it stops. */
+  /** The operation responds before the service is ready and while it stops. */
   readonly alwaysAnswers: boolean;
+  /** Ids of the path, in its order. */
   readonly parameters: readonly Parameter[];
-  /** What `Accept` may ask for instead of JSON. */
+  /** Media type that `Accept` can select instead of JSON; null: none. */
   readonly otherMedia: string | null;
-  /** That other form is a stream of events. */
+  /** `otherMedia` is an event stream. */
   readonly streams: boolean;
-  readonly note: Timer;
+  /** Records the duration of a request in the metrics. */
+  readonly recordDuration: Timer;
 }
 
 const noFields = Type.Object({});
@@ -57,7 +62,7 @@ const noFields = Type.Object({});
 const keysOf = (operation: Operation | undefined): string[] =>
   Object.keys((operation?.answer as TObject | null | undefined)?.properties ?? {});
 
-/** `read`: the operation that reads what the path names. */
+/** Binds one operation. `read` is the GET operation of the same path. Throws if the handler does not have the required method. */
 export function bindOperation(
   name: string,
   operation: Operation,
@@ -73,7 +78,7 @@ export function bindOperation(
     : operation.list === true
       ? "list"
       : "read";
-  if (handler[verb] === undefined) throw new Error(`operation ${name} has no handler with ${verb}()`);
+  if (handler[verb] === undefined) throw new Error(`Operation ${name} has no handler with ${verb}().`);
   const streams = operation.media === "text/event-stream";
   return {
     name,
@@ -81,39 +86,39 @@ export function bindOperation(
     handler,
     change,
     fields: operation.body ?? (operation.method === "POST" || operation.method === "PUT" ? noFields : null),
-    answered: new Set([...keysOf(operation), ...keysOf(read)]),
-    remembered: isStored(operation),
+    responseFields: new Set([...keysOf(operation), ...keysOf(read)]),
+    cached: isStored(operation),
     counted: operation.unlimited !== true,
     alwaysAnswers: operation.alwaysAnswers === true,
     parameters: [...operation.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = ""]) => {
       const missing = operation.params?.[parameter];
-      if (missing === undefined) throw new Error(`operation ${name} does not say what a missing ${parameter} is`);
+      if (missing === undefined) throw new Error(`Operation ${name} has no error code for a missing ${parameter}.`);
       return { name: parameter, missing, noun: errorCodes[missing].noun };
     }),
     otherMedia: operation.media ?? null,
     streams,
-    note: metrics.timer(name),
+    recordDuration: metrics.timer(name),
   };
 }
 
+/** Ids of a path, by parameter name. */
 export type Ids = Readonly<Record<string, number>>;
 
 const noIds: Ids = Object.freeze({});
 
-/** Ids of the path; what is no id names nothing and throws the 404 of its kind. */
+/** Parses the ids of the path. Throws the `not found` error of the object if a text is not an id. */
 export function readIds(bound: Bound, texts: Readonly<Record<string, string>>): Ids {
   if (bound.parameters.length === 0) return noIds;
   const ids: Record<string, number> = {};
   for (const { name, missing, noun } of bound.parameters) {
     const id = parseId(texts[name] ?? "");
-    if (id === null)
-      throw new ApiError(missing, `There is no ${noun} with such an ID: it must be a number from 1 to 2147483647.`);
+    if (id === null) throw new ApiError(missing, `No ${noun} has this ID: an ID is a number from 1 to 2147483647.`);
     ids[name] = id;
   }
   return ids;
 }
 
-/** What a request is about, as far as its path tells: the innermost object. For the audit of what did not come to a change. */
+/** Returns kind and id of the innermost object of the path, for the audit row of a request that changed nothing. */
 export function subjectOf(
   bound: Bound,
   texts: Readonly<Record<string, string>>,

@@ -1,40 +1,41 @@
 /**
- * Slows requests with tokens that are not good. A client network may fail often for a moment; beyond that its refusals leave at a fixed
- * pace, and each connection waits for its own. So a flood of guesses costs little, whatever its tokens are, and good tokens of the same
- * network are not affected.
+ * Delays the responses to invalid tokens. Each client network may fail a number of times without delay; beyond that its rejections are
+ * sent at a fixed pace. So a flood of guessed tokens costs little, and valid tokens of the same network are not affected.
  */
 import { networkOf } from "../base/address.ts";
 
+/** Limits of the delay. */
 export interface BrakeLimits {
-  /** Refusals that leave at once. */
+  /** Rejections without delay. */
   readonly burst: number;
-  /** Milliseconds between two refusals beyond these. */
+  /** Milliseconds between two rejections beyond these. */
   readonly pace: number;
-  /** Milliseconds that a refusal waits at most. */
+  /** Maximum delay of a rejection in milliseconds. */
   readonly longest: number;
 }
 
-/** Networks are swept when there are more; one whose turn is past is as a new one. */
+/** Number of networks above which those without a delay are deleted: they are the same as new ones. */
 const sweepAbove = 1000;
 
-/** Milliseconds that a refusal at `now` to this address has to wait. `now` never goes back. */
+/** Returns the delay in milliseconds of a rejection at `now` (ms, steady clock) to this address. */
 export type Brake = (address: string, now: number) => number;
 
+/** Creates the delay. */
 export function createBrake({ burst, pace, longest }: BrakeLimits): Brake {
-  /** By network: when its next refusal would leave if there were no burst. */
-  const turns = new Map<number, number>();
-  /** How far ahead of its turn a refusal may leave. */
+  /** By network: the time of its next rejection if there were no burst. */
+  const slots = new Map<number, number>();
+  /** Milliseconds that a rejection may be sent before its slot. */
   const head = (burst - 1) * pace;
   let sweepAt = sweepAbove;
   return (address, now) => {
-    if (turns.size >= sweepAt) {
-      for (const [network, turn] of turns) if (turn <= now) turns.delete(network);
-      sweepAt = Math.max(sweepAbove, turns.size * 2);
+    if (slots.size >= sweepAt) {
+      for (const [network, slot] of slots) if (slot <= now) slots.delete(network);
+      sweepAt = Math.max(sweepAbove, slots.size * 2);
     }
     const network = networkOf(address);
-    const turn = Math.max(now, turns.get(network) ?? 0);
-    // Those that wait longest take no further turns, so that the network is soon as a new one.
-    turns.set(network, Math.min(turn + pace, now + head + longest));
-    return Math.min(longest, Math.max(0, turn - head - now));
+    const slot = Math.max(now, slots.get(network) ?? 0);
+    // Rejections with the maximum delay use no further slots, so the network recovers soon.
+    slots.set(network, Math.min(slot + pace, now + head + longest));
+    return Math.min(longest, Math.max(0, slot - head - now));
   };
 }

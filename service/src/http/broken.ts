@@ -1,11 +1,10 @@
 /**
- * What node:http's parser refuses before there is a request: broken syntax, too many bytes, too little in too long a time. The
- * caller gets the same error object as everywhere else (docs/spec.md#order-of-checks, step 1), and a method that nobody has heard of is still told
- * what the path takes.
+ * Converts errors of the parser of node:http to API errors: invalid syntax, too many bytes, timeouts. The client gets the usual error
+ * object (docs/spec.md#order-of-checks, step 1). For an unknown method the response still contains the methods of the path.
  */
 import { ApiError } from "../base/error.ts";
 
-/** What llhttp says: code, fixed sentence, the bytes it was reading and how far it got. */
+/** An error of llhttp: code, fixed sentence, the packet that it read and its position in it. */
 export interface ParserError extends Error {
   readonly code?: string;
   readonly reason?: string;
@@ -19,7 +18,7 @@ interface Sizes {
   readonly body: number;
 }
 
-/** The line at which the parser stopped, as far as it came in the same packet. */
+/** Returns the line at which the parser stopped, or its part in the last packet. */
 function brokenLine({ rawPacket, bytesParsed = 0 }: ParserError): string {
   if (rawPacket === undefined) return "";
   const start = bytesParsed === 0 ? 0 : rawPacket.lastIndexOf("\n", bytesParsed - 1) + 1;
@@ -27,14 +26,14 @@ function brokenLine({ rawPacket, bytesParsed = 0 }: ParserError): string {
   return rawPacket.toString("latin1", start, end < 0 ? rawPacket.length : end + 1);
 }
 
-/** Method and target of a request line whose method the parser does not know (RFC 9112 section 3); null: it is no such line. */
+/** Returns method and target of a request line with an unknown method (RFC 9112 section 3); null: the error is another one. */
 export function unknownMethod(error: ParserError): { method: string; target: string } | null {
   if (error.code !== "HPE_INVALID_METHOD") return null;
   const [, method, target] = /^([!#$%&'*+.^_`|~\w-]+) (\S+) HTTP\/1\.[01]\r?\n$/.exec(brokenLine(error)) ?? [];
   return method === undefined || target === undefined ? null : { method, target };
 }
 
-/** The fault for an error in a head. */
+/** Returns the API error for a parser error in a head. */
 export function headError(error: ParserError, sizes: Sizes): ApiError {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT")
     return new ApiError("request_timeout", "The head of the request did not arrive in time.");
@@ -49,17 +48,17 @@ export function headError(error: ParserError, sizes: Sizes): ApiError {
   if (error.code === "HPE_INVALID_URL")
     return new ApiError(
       "path_not_readable",
-      `The request target is not valid: ${error.reason ?? "it cannot be read"}.`,
+      `The request target is not valid: ${error.reason ?? "it cannot be parsed"}.`,
     );
   return new ApiError(
     "request_not_readable",
-    `The parser stopped at: ${error.reason ?? "something that it cannot read"}.`,
+    `The request is not valid HTTP: ${error.reason ?? "it cannot be parsed"}.`,
   );
 }
 
-/** The fault for an error in a body. */
+/** Returns the API error for a parser error in a body. */
 export function bodyError(error: ParserError): ApiError {
   if (error.code === "ERR_HTTP_REQUEST_TIMEOUT")
     return new ApiError("request_timeout", "The body did not arrive in time.");
-  return new ApiError("body_not_readable", `The body is not valid HTTP: ${error.reason ?? "it cannot be read"}.`);
+  return new ApiError("body_not_readable", `The body is not valid HTTP: ${error.reason ?? "it cannot be parsed"}.`);
 }

@@ -1,6 +1,6 @@
 /**
- * A change from its transaction to its answer: what the handler does, its events, its audit and its idempotency key commit
- * together, and only then the world outside is told and waited for. A dry run goes the same way and is rolled back at the end.
+ * Executes a change. The rows of the handler, the events, the audit row and the idempotency key commit in one transaction. Only then is
+ * the change applied to the host and waited for. A dry run takes the same path and is rolled back at the end.
  */
 import type { OperationName } from "@brume/api/contract.ts";
 import type { Clock } from "../base/clock.ts";
@@ -15,6 +15,7 @@ import type { AuditTable } from "./refusallog.ts";
 import { json, type Reply } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
+/** Dependencies of a change. */
 export interface ChangeTools {
   readonly store: Store;
   readonly clock: Clock;
@@ -23,7 +24,7 @@ export interface ChangeTools {
   readonly stop: Stop;
 }
 
-/** Thrown to undo a transaction that did all it should. */
+/** Thrown at the end of a dry run to roll its transaction back. */
 class DryRunEnd extends Error {
   readonly outcome: ChangeResult<unknown>;
   constructor(outcome: ChangeResult<unknown>) {
@@ -32,7 +33,7 @@ class DryRunEnd extends Error {
   }
 }
 
-/** An object as JSON; the same object is the answer, the event's and the audit's, and is written once. */
+/** Returns an object as JSON. Response, event and audit contain the same object, so its text is created once. */
 export type Print = (value: unknown) => string | null;
 
 function createPrint(): Print {
@@ -48,10 +49,10 @@ function createPrint(): Print {
   };
 }
 
-/** The answer to something found or changed. `undefined` stands for an operation that answers with nothing. */
-export function show(found: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
-  const { answer, tag, text } = found;
-  const status = found.status ?? 200;
+/** Creates the response from the result of a handler. If `answer` is undefined, the body is empty. */
+export function show(result: ReadResult<unknown>, print: Print = JSON.stringify): Reply {
+  const { answer, tag, text } = result;
+  const status = result.status ?? 200;
   const headers = tag === undefined ? [] : ["ETag", `"${tag}"`];
   if (text !== undefined) return { status, type: text.type, body: text.body, headers };
   if (answer === undefined) return { status, type: null, body: "", headers };
@@ -60,7 +61,7 @@ export function show(found: ReadResult<unknown>, print: Print = JSON.stringify):
 
 const resourceOf = (type: string): string => type.slice(0, type.indexOf("."));
 
-function tell(
+function eventsOf(
   changes: readonly ResourceChange[],
   caller: Caller,
   requestId: string,
@@ -68,7 +69,7 @@ function tell(
   print: Print,
 ): NewEvent[] {
   return changes
-    .filter((happening) => happening.silent !== true)
+    .filter(({ silent }) => silent !== true)
     .map(({ type, id, parent, project, after }) => ({
       type,
       date: now,
@@ -82,19 +83,17 @@ function tell(
     }));
 }
 
-/** The audit's row of a request; `happening` is the first of a change that took place. */
+/** Creates the audit row of a request. `change` is its first changed object, if there is one. */
 export function auditRow(
   exchange: Exchange,
   bound: Bound,
   caller: Caller | null,
   date: number,
   status: number,
-  happening?: ResourceChange,
+  change?: ResourceChange,
   print = createPrint(),
 ): AuditRow {
-  const subject = happening
-    ? { resource: resourceOf(happening.type), id: happening.id }
-    : subjectOf(bound, exchange.parameters);
+  const subject = change ? { resource: resourceOf(change.type), id: change.id } : subjectOf(bound, exchange.parameters);
   return {
     date,
     caller,
@@ -104,14 +103,14 @@ export function auditRow(
     resourceId: subject.id,
     status,
     requestId: exchange.id,
-    before: print(happening?.before),
-    after: print(happening?.after),
+    before: print(change?.before),
+    after: print(change?.after),
   };
 }
 
 /**
- * Runs the change and waits up to `wait` milliseconds for its effect. `claim` is the request's idempotency key, if it has one.
- * Whatever the handler throws undoes everything.
+ * Executes the change and waits up to `wait` milliseconds for its effect. `claim` is the idempotency key of the request; null: none.
+ * Rejects with any error of the handler, after a rollback.
  */
 export async function executeChange(
   tools: ChangeTools,
@@ -133,11 +132,11 @@ export async function executeChange(
       : change(tx))) as ChangeResult<unknown>;
     if (request.dryRun) throw new DryRunEnd(outcome);
     const now = clock.now();
-    await append(tx, tell(outcome.changes, caller, exchange.id, now, print));
+    await append(tx, eventsOf(outcome.changes, caller, exchange.id, now, print));
     await audit.write(tx, auditRow(exchange, bound, caller, now, 200, outcome.changes[0], print));
     if (claim !== null) {
       reply = show(outcome, print);
-      await claim.keep(tx, reply, outcome.tasks ?? [], now);
+      await claim.store(tx, reply, outcome.tasks ?? [], now);
     }
     return outcome;
   });
@@ -149,16 +148,16 @@ export async function executeChange(
     throw error;
   }
   try {
-    // Nothing is awaited between the commit and this call, so that settling begins in the order of commits.
-    const settling = outcome.refresh?.(wait);
-    const later = settling && (await (wait > 0 ? tools.stop.race(settling) : settling));
-    if (later !== undefined) {
-      reply = show({ ...outcome, answer: later });
+    // Nothing is awaited between the commit and this call, so that changes are applied in the order of commits.
+    const refreshing = outcome.refresh?.(wait);
+    const answer = refreshing && (await (wait > 0 ? tools.stop.race(refreshing) : refreshing));
+    if (answer !== undefined) {
+      reply = show({ ...outcome, answer });
       await claim?.amend(reply, outcome.tasks ?? []);
     }
   } catch (error) {
-    // The change is stored and will be: the caller must hear 200 and nothing else.
-    log("error", "a change is stored, but bringing it into the world or its answer up to date failed", {
+    // The change is committed, so the response must be 200.
+    log("error", "A change is committed, but applying it or updating its response failed.", {
       request: exchange.id,
       operation: bound.name,
       error,

@@ -1,6 +1,6 @@
 /**
- * Between node:http and the pipeline: takes requests of a connection in turn, sends what the pipeline decides, and answers in the same
- * form what the parser refused. Nothing thrown here reaches a socket handler.
+ * Connects node:http to the pipeline. Runs the requests of a connection one after another, sends the responses, and sends the same form
+ * of error for requests that the parser rejects. No error reaches a socket handler.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -12,20 +12,21 @@ import { StorageError } from "../store/db.ts";
 import type { Brake } from "./brake.ts";
 import { bodyError, headError, type ParserError, unknownMethod } from "./broken.ts";
 import { auditRow } from "./change.ts";
-import type { Crowd } from "./connectionlimits.ts";
+import type { ConnectionTracker } from "./connectionlimits.ts";
 import { type Connection, connectionOf, type Exchange, linger, lingerAtEnd, whenClosed } from "./exchange.ts";
 import { type AuditRow, TokenRefused } from "./handler.ts";
 import { hasBody, isAmbiguous, readRequestId } from "./head.ts";
 import type { Timer } from "./metrics.ts";
 import type { Route } from "./path.ts";
 import { endLate, Gone, stallTime } from "./payload.ts";
-import type { Answer, Limits } from "./pipeline.ts";
+import type { Limits, Respond } from "./pipeline.ts";
 import type { NoteRate } from "./rateheaders.ts";
 import { errorReply, print, type Reply, send, toApiError } from "./reply.ts";
 import type { Stop } from "./stop.ts";
 
+/** Dependencies of the connections. */
 export interface ConnectionTools {
-  readonly answer: Answer;
+  readonly respond: Respond;
   readonly route: (target: string) => Route;
   readonly unready: () => string | null;
   readonly limits: Limits;
@@ -34,21 +35,23 @@ export interface ConnectionTools {
   readonly stop: Stop;
   readonly requestIds: () => string;
   readonly noteAudit: (row: AuditRow) => Promise<void>;
-  readonly noteUnknown: Timer;
+  /** Records requests without an operation in the metrics. */
+  readonly recordUnknown: Timer;
   readonly noteRate: NoteRate;
-  readonly crowd: Crowd;
+  readonly tracker: ConnectionTracker;
   readonly brake: Brake;
-  /** One request more or less is running. */
+  /** Adds to the number of running requests. */
   readonly count: (change: 1 | -1) => void;
 }
 
-/** Pipelined requests that may wait; then the connection is read no further until half of them are gone. */
+/** Pipelined requests that may wait. At this number reading pauses until half of them are served. */
 const mostWaiting = 64;
 
+/** Serves the requests of all connections of `server`. */
 export function serveConnection(server: Server, tools: ConnectionTools): void {
-  const { limits, clock, log, stop, crowd, brake } = tools;
+  const { limits, clock, log, stop, tracker, brake } = tools;
 
-  /** Null: it is answered already, which spares what is remembered the cost of a promise. */
+  /** Starts a request. Returns null if the response has been sent already; cached responses need no promise. */
   function serve(connection: Connection, request: IncomingMessage, response: ServerResponse): Promise<void> | null {
     tools.count(1);
     const begun = performance.now();
@@ -67,51 +70,51 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
       dryRun: false,
       applied: "",
     };
-    let answer: Reply | Promise<Reply | null>;
+    let reply: Reply | Promise<Reply | null>;
     try {
-      answer = tools.answer(exchange);
+      reply = tools.respond(exchange);
     } catch (error) {
-      answer = refuse(exchange, error);
+      reply = errorReplyOf(exchange, error);
     }
-    if (answer instanceof Promise) return serveLater(exchange, answer, begun);
-    note(exchange, answer, begun);
-    finish(exchange, answer);
+    if (reply instanceof Promise) return serveLater(exchange, reply, begun);
+    recordDuration(exchange, reply, begun);
+    finish(exchange, reply);
     return null;
   }
 
-  async function serveLater(exchange: Exchange, answer: Promise<Reply | null>, begun: number): Promise<void> {
+  async function serveLater(exchange: Exchange, pending: Promise<Reply | null>, begun: number): Promise<void> {
     let reply: Reply | null;
     try {
-      reply = await answer;
+      reply = await pending;
     } catch (error) {
       if (error instanceof Gone) return;
-      // A token that was just refused is not looked up once more.
+      // A token that was just rejected is not authenticated again.
       if (!(error instanceof ApiError && error.status === 401)) await tools.noteRate(exchange);
-      reply = refuse(exchange, error);
+      reply = errorReplyOf(exchange, error);
       await auditRefusal(exchange, error, reply.status);
-      if (reply.status === 401) await slow(exchange);
+      if (reply.status === 401) await delayRejection(exchange);
     }
-    note(exchange, reply, begun);
+    recordDuration(exchange, reply, begun);
     if (reply !== null) finish(exchange, reply);
     else await whenClosed(exchange.response);
   }
 
-  function note({ bound }: Exchange, reply: Reply | null, begun: number): void {
-    const timer = bound?.note ?? tools.noteUnknown;
+  function recordDuration({ bound }: Exchange, reply: Reply | null, begun: number): void {
+    const timer = bound?.recordDuration ?? tools.recordUnknown;
     timer(reply?.status ?? 200, (performance.now() - begun) / 1000);
   }
 
-  function refuse(exchange: Exchange, error: unknown): Reply {
-    const fault = toApiError(error);
+  function errorReplyOf(exchange: Exchange, error: unknown): Reply {
+    const apiError = toApiError(error);
     const { bound } = exchange;
     if (!(error instanceof ApiError)) {
       const level = error instanceof StorageError ? "warn" : "error";
-      log(level, "a request failed", { request: exchange.id, operation: bound?.name, error });
+      log(level, "A request failed.", { request: exchange.id, operation: bound?.name, error });
     }
-    return errorReply(fault, exchange.id);
+    return errorReply(apiError, exchange.id);
   }
 
-  /** Changes that were asked for, and whatever was asked for with a token that is not good. Resolves when the answer may leave. */
+  /** Audits rejected changes, and all requests with an invalid token. Resolves when the response may be sent. */
   async function auditRefusal(exchange: Exchange, error: unknown, status: number): Promise<void> {
     const { bound } = exchange;
     if (bound === null || bound.operation.access === "open") return;
@@ -121,8 +124,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
       await tools.noteAudit(auditRow(exchange, bound, caller, clock.now(), status));
   }
 
-  /** Resolves when a refusal of a token may leave: at once, or later where the network sends many. */
-  async function slow({ address }: Exchange): Promise<void> {
+  /** Delays the response to an invalid token if its network has sent many of them. */
+  async function delayRejection({ address }: Exchange): Promise<void> {
     const ms = brake(address, performance.now());
     if (ms > 0) await stop.race(sleep(ms, undefined, { ref: false }));
   }
@@ -131,36 +134,37 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     const { request, response, connection, head, headers } = exchange;
     if (exchange.applied !== "") headers.push("Preference-Applied", exchange.applied);
     if (exchange.dryRun) headers.push("X-Dry-Run", "true");
-    // What is remembered is answered before the parser has come to the end of a request without a body.
+    // A cached response is sent before the parser has reached the end of a request without a body.
     const unread = !request.complete && hasBody(head);
-    // A body of unknown length, or one that the client may now never send, cannot be waited for.
-    const lost = isAmbiguous(head) || (unread && (head.transferEncoding !== undefined || head.expect !== undefined));
+    // A body of unknown length, or one that the client may not send now, is not waited for.
+    const isBodyLost =
+      isAmbiguous(head) || (unread && (head.transferEncoding !== undefined || head.expect !== undefined));
     const { status } = reply;
     if (
       request.httpVersion !== "1.1" ||
-      stop.asked ||
-      lost ||
+      stop.requested ||
+      isBodyLost ||
       status === 408 ||
       status === 413 ||
       status === 431 ||
       status === 501
     )
       response.shouldKeepAlive = false;
-    // The parser does not find its way back to HTTP behind an upgrade that was asked for and is not given.
+    // After a rejected upgrade the parser cannot continue with HTTP.
     if (connection.broken !== null || head.upgrade !== undefined) response.shouldKeepAlive = false;
     if (unread && !response.shouldKeepAlive) lingerAtEnd(connection.socket);
     else if (unread) endLate(request, limits.bodyTime);
     try {
       send(request, response, exchange.id, reply, headers);
     } catch (error) {
-      log("error", "an answer could not be written", { request: exchange.id, error });
+      log("error", "A response could not be sent.", { request: exchange.id, error });
       connection.socket.destroy();
     }
-    // A client that does not take its answer must not be waited for without end.
+    // Limits the wait for a client that does not read its response.
     if (response.writableLength > 0) connection.socket.setTimeout(stallTime(limits));
   }
 
-  function endTurn(connection: Connection, response: ServerResponse): void {
+  function endRequest(connection: Connection, response: ServerResponse): void {
     const { socket, waiting } = connection;
     tools.count(-1);
     connection.last = response;
@@ -170,17 +174,17 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     } else if (waiting.length === mostWaiting / 2) socket.resume();
   }
 
-  /** The turns of those who came meanwhile, when that of `response` is over. */
-  async function goOn(connection: Connection, serving: Promise<void>, response: ServerResponse): Promise<void> {
+  /** Waits for the running request, then serves the requests that arrived meanwhile. */
+  async function serveWaiting(connection: Connection, serving: Promise<void>, response: ServerResponse): Promise<void> {
     await serving;
-    endTurn(connection, response);
-    for (let turn = connection.waiting.shift(); turn; turn = connection.waiting.shift()) {
-      await serve(connection, turn.request, turn.response);
-      endTurn(connection, turn.response);
+    endRequest(connection, response);
+    for (let next = connection.waiting.shift(); next; next = connection.waiting.shift()) {
+      await serve(connection, next.request, next.response);
+      endRequest(connection, next.response);
     }
-    if (connection.farewell !== null) await part(connection, connection.farewell);
+    if (connection.farewell !== null) await sendFarewell(connection, connection.farewell);
     connection.busy = false;
-    crowd.release(connection.socket);
+    tracker.endRequest(connection.socket);
   }
 
   function take(request: IncomingMessage, response: ServerResponse): void {
@@ -196,63 +200,64 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     try {
       const serving = serve(connection, request, response);
       if (serving === null) {
-        endTurn(connection, response);
+        endRequest(connection, response);
         connection.busy = false;
-        crowd.touch(connection.socket);
+        tracker.touch(connection.socket);
         return;
       }
-      crowd.hold(connection.socket);
-      goOn(connection, serving, response).catch((error: unknown) => fail(connection, error));
+      tracker.startRequest(connection.socket);
+      serveWaiting(connection, serving, response).catch((error: unknown) => fail(connection, error));
     } catch (error) {
       fail(connection, error);
     }
   }
 
   function fail(connection: Connection, error: unknown): void {
-    log("error", "a connection failed", { error });
+    log("error", "A connection failed.", { error });
     connection.socket.destroy();
   }
 
-  function say(connection: Connection, text: string): void {
+  function sendLast(connection: Connection, text: string): void {
     connection.closed = true;
     linger(connection.socket, text);
   }
 
-  /** Node:http still holds an answer back while the one before it is on its way out. */
-  async function part(connection: Connection, farewell: () => string): Promise<void> {
+  /** Sends the last response of the connection when the one before it has been sent. */
+  async function sendFarewell(connection: Connection, farewell: () => string): Promise<void> {
     if (connection.closed) return;
     connection.busy = true;
     if (connection.last !== null) await whenClosed(connection.last);
-    say(connection, farewell());
+    sendLast(connection, farewell());
     connection.busy = false;
   }
 
-  /** The last words on a connection, after the answers that are still due. */
-  function leave(connection: Connection, fault: ApiError, headers: readonly string[] = []): void {
+  /** Closes the connection with an error response, after the responses to the requests before it. */
+  function closeWith(connection: Connection, error: ApiError, headers: readonly string[] = []): void {
     if (connection.closed || connection.farewell !== null) return;
     connection.farewell = () => {
       const id = tools.requestIds();
-      tools.noteUnknown(fault.status, 0);
-      return print(id, errorReply(fault, id, headers), clock.now());
+      tools.recordUnknown(error.status, 0);
+      return print(id, errorReply(error, id, headers), clock.now());
     };
-    if (!connection.busy) part(connection, connection.farewell).catch((error: unknown) => fail(connection, error));
+    if (!connection.busy)
+      sendFarewell(connection, connection.farewell).catch((cause: unknown) => fail(connection, cause));
   }
 
-  /** A method that the parser or node:http keeps for itself: no operation has it, but the path may be known. */
-  function leaveUnknown(connection: Connection, target: string): void {
+  /** Closes the connection after a method that the parser or node:http does not pass on. The path decides the error. */
+  function rejectMethod(connection: Connection, target: string): void {
     const unready = tools.unready();
     const route = tools.route(target);
     if (!route.found && route.reason === "path_not_readable")
-      leave(
+      closeWith(
         connection,
         new ApiError("path_not_readable", "The request target is not a path in percent-encoded UTF-8."),
       );
-    else if (unready !== null) leave(connection, new ApiError("not_ready", unready));
+    else if (unready !== null) closeWith(connection, new ApiError("not_ready", unready));
     else if (!route.found)
-      leave(connection, new ApiError("path_not_found", "Nothing is offered at this path; /docs says what is."));
+      closeWith(connection, new ApiError("path_not_found", "No operation has this path; /docs lists all paths."));
     else {
       const allow = route.allow.join(", ");
-      leave(connection, new ApiError("method_not_allowed", `This path takes ${allow}.`), ["Allow", allow]);
+      closeWith(connection, new ApiError("method_not_allowed", `This path supports ${allow}.`), ["Allow", allow]);
     }
   }
 
@@ -264,7 +269,7 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
     socket.on("error", () => socket.destroy());
     const connection = connectionOf(request.socket);
     connection.latest = request;
-    leaveUnknown(connection, request.url ?? "");
+    rejectMethod(connection, request.url ?? "");
   });
 
   server.on("clientError", (error: ParserError, socket: Duplex) => {
@@ -277,8 +282,8 @@ export function serveConnection(server: Server, tools: ConnectionTools): void {
       else if (!connection.busy) socket.destroy();
     } else {
       const unknown = unknownMethod(error);
-      if (unknown !== null) leaveUnknown(connection, unknown.target);
-      else leave(connection, headError(error, limits));
+      if (unknown !== null) rejectMethod(connection, unknown.target);
+      else closeWith(connection, headError(error, limits));
     }
   });
 }

@@ -1,34 +1,38 @@
 /**
- * Places of connections, so that those who open many do not use up the descriptors of files and keep others out. Connections that
- * wait for a request, or for the rest of its head, have places of their own: idle ones never take the place of a request under way,
- * an event stream or a WebSocket. Newcomers always get in, for the idlest of the network that has most.
+ * Limits the number of connections, in total and per client network, so that no client uses up the file descriptors. Connections without
+ * a complete request count separately, so they never displace a running request, an event stream or a WebSocket. A new connection is
+ * always accepted: at the limit it closes the longest idle connection of the network that has the most.
  */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { networkOf } from "../base/address.ts";
 import { createPlaces, type PlaceLimits } from "../base/places.ts";
 
-export interface CrowdLimits {
-  /** Connections without a request. */
+/** Limits of the number of connections. */
+export interface ConnectionLimits {
+  /** Connections that wait for a request or the rest of its head. */
   readonly waiting: PlaceLimits;
-  /** Connections with one: also event streams and WebSockets. */
+  /** Connections with a running request, event stream or WebSocket. */
   readonly serving: PlaceLimits;
 }
 
-export interface Crowd {
-  attend(server: Server): void;
-  /** A whole request came and is answered. */
+/** Counts the connections of a server and closes those beyond the limits. */
+export interface ConnectionTracker {
+  /** Starts to count the connections of `server`. */
+  attach(server: Server): void;
+  /** Records that a request was received and its response sent at once. */
   touch(socket: Socket): void;
-  /** A request runs from now on. */
-  hold(socket: Socket): void;
-  /** It has ended. */
-  release(socket: Socket): void;
+  /** Records the start of a request. */
+  startRequest(socket: Socket): void;
+  /** Records the end of a request. */
+  endRequest(socket: Socket): void;
 }
 
-/** The same for a socket and for TLS on it. */
+/** Key of a connection: the same for a TCP socket and for the TLS socket on it. */
 const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
 
-export function createCrowd(limits: CrowdLimits): Crowd {
+/** Creates the tracker of the connections of one server. */
+export function createConnectionTracker(limits: ConnectionLimits): ConnectionTracker {
   const sockets = new Map<string, Socket>();
   const waiting = createPlaces<string>(limits.waiting);
   const serving = createPlaces<string>(limits.serving);
@@ -45,15 +49,15 @@ export function createCrowd(limits: CrowdLimits): Crowd {
   };
 
   return {
-    attend(server) {
+    attach(server) {
       server.on("connection", (socket: Socket) => {
-        // Without an address it has gone again already.
+        // A socket without an address is closed already.
         if (socket.remoteAddress === undefined) return;
         const name = nameOf(socket);
         sockets.set(name, socket);
         enter(waiting, name, socket.remoteAddress);
         socket.once("close", () => {
-          // The far end may have a new connection of the same name.
+          // The client may have a new connection with the same port.
           if (sockets.get(name) !== socket) return;
           sockets.delete(name);
           waiting.leave(name);
@@ -62,7 +66,7 @@ export function createCrowd(limits: CrowdLimits): Crowd {
       });
     },
     touch: (socket) => waiting.touch(nameOf(socket)),
-    hold: (socket) => move(waiting, serving, socket),
-    release: (socket) => move(serving, waiting, socket),
+    startRequest: (socket) => move(waiting, serving, socket),
+    endRequest: (socket) => move(serving, waiting, socket),
   };
 }

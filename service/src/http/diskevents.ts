@@ -1,22 +1,25 @@
 /**
- * Appends an event when the disk of the data becomes low, and when it no longer is. What was told last is read from the events, so
- * a restart repeats nothing. An event that cannot be stored is tried again with the next state.
+ * Appends an event when the data disk becomes low, and when it has recovered. The last reported state is read from the events, so a
+ * restart repeats none. An event that cannot be stored is retried with the next state.
  */
 import { append } from "../engine/event.ts";
 import type { Store, Tx } from "../store/db.ts";
 import type { DiskState } from "./diskspace.ts";
 
-export interface DiskNews {
-  tell(state: DiskState | null, now: number): Promise<void>;
+/** Reports the state of the data disk as events. */
+export interface DiskEvents {
+  /** Appends an event if the state differs from the last reported one. `now` is in ms since 1970. Rejects if it cannot be stored. */
+  report(state: DiskState | null, now: number): Promise<void>;
 }
 
-/** There is one disk of the data. */
+/** There is one data disk. */
 const disk = { resource: "disk", id: 1 } as const;
 
-export function createDiskNews(store: Store): DiskNews {
-  let told: boolean | null = null;
+/** Creates the reporter of disk events. */
+export function createDiskEvents(store: Store): DiskEvents {
+  let reported: boolean | null = null;
 
-  async function readTold(): Promise<boolean> {
+  async function readReported(): Promise<boolean> {
     const row = await store.read
       .selectFrom("event")
       .select("type")
@@ -29,7 +32,7 @@ export function createDiskNews(store: Store): DiskNews {
   }
 
   async function save(tx: Tx, { isLow, folder, free, size, low }: DiskState, date: number): Promise<void> {
-    // It is of no project: whoever administers the first one hears of it.
+    // The event belongs to no project; the administrators of the first one receive it.
     const first = await tx
       .selectFrom("project")
       .select((e) => e.fn.min("id").as("id"))
@@ -40,12 +43,12 @@ export function createDiskNews(store: Store): DiskNews {
   }
 
   return {
-    async tell(state, now) {
+    async report(state, now) {
       if (state === null) return;
-      told ??= await readTold();
-      if (state.isLow === told) return;
+      reported ??= await readReported();
+      if (state.isLow === reported) return;
       await store.write((tx) => save(tx, state, now));
-      told = state.isLow;
+      reported = state.isLow;
     },
   };
 }

@@ -1,35 +1,43 @@
-/** How full the disk of the data is: for `/readyz`, `/metrics` and one line in the log, before changes can no longer be stored. */
+/** Measures the free space of the data disk, for `/readyz`, `/metrics` and a log line before changes can no longer be stored. */
 import { statfs } from "node:fs/promises";
 import { Gauge, type Registry } from "prom-client";
 import type { Log } from "../base/log.ts";
 import { StorageError } from "../store/db.ts";
 
+/** The data disk and its low-water mark. */
 export interface DiskSettings {
+  /** Folder on the disk. */
   readonly folder: string;
-  /** Bytes: with fewer free the disk counts as low. */
+  /** Bytes. With fewer free bytes the disk counts as low. */
   readonly low: number;
 }
 
+/** State of the data disk; `free` and `size` are in bytes. */
 export interface DiskState extends DiskSettings {
   readonly free: number;
   readonly size: number;
   readonly isLow: boolean;
 }
 
+/** Measures the data disk. */
 export interface DiskWatch {
-  /** Null: it is not watched, or does not say. */
+  /** Measures the disk and logs a change of `isLow`. Resolves to null if no disk is configured or it could never be measured. */
   look(): Promise<DiskState | null>;
 }
 
 const megabytes = (bytes: number): string => `${Math.floor(bytes / 1e6)} MB`;
 
+/** Returns the state as a text for `/readyz` and the log. */
 export function describeDisk(state: DiskState | null): string {
   if (state === null) return "not watched";
   const { folder, free, size, low, isLow } = state;
   const text = `${megabytes(free)} of ${megabytes(size)} free for ${folder}`;
-  return isLow ? `low: ${text}, less than ${megabytes(low)}. Make room before changes can no longer be stored.` : text;
+  return isLow
+    ? `low: ${text}, less than ${megabytes(low)}. Free some space, or changes can no longer be stored.`
+    : text;
 }
 
+/** Creates the measurement and its metrics. Without `folder` nothing is measured. */
 export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; registry: Registry }): DiskWatch {
   const { folder, low = 0, log, registry } = options;
   if (folder === undefined) return { look: async () => null };
@@ -49,7 +57,7 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
       const found = await statfs(folder).catch(() => null);
       if (found === null) return last;
       const free = found.bavail * found.bsize;
-      // It counts as low until there is a tenth more, so that it does not come and go.
+      // Hysteresis: the disk counts as low until a tenth more is free.
       const isLow = free < (last?.isLow === true ? low * 1.1 : low);
       const state = { folder, low, free, size: found.blocks * found.bsize, isLow };
       if (isLow !== (last?.isLow ?? false))
@@ -60,7 +68,7 @@ export function createDiskWatch(options: Partial<DiskSettings> & { log: Log; reg
   };
 }
 
-/** The store says itself, once, that it cannot work: what fails because of it is worth no line of its own. */
+/** Returns a log that lowers lines about a `StorageError` to `debug`, because the store logs its failure itself, once. */
 export const withoutStorage =
   (log: Log): Log =>
   (level, message, detail) =>

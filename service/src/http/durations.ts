@@ -1,6 +1,6 @@
 /**
- * A histogram whose observation is three additions: prom-client's own hashes and checks its labels on every one, which costs
- * more than routing the request it measures. It reads out in prom-client's form, so the registry prints it like any other.
+ * A histogram of durations whose observation costs three additions. The histogram of prom-client hashes and checks its labels on each
+ * observation, which costs more than routing a request. The registry of prom-client prints this one like its own.
  */
 import type { Metric } from "prom-client";
 
@@ -9,17 +9,20 @@ const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 interface Series {
   readonly labels: Readonly<Record<string, string>>;
-  /** Per bound, not yet added up; the last is what lies above all of them. */
+  /** Observations per bound, not cumulative. The last element counts those above all bounds. */
   readonly counts: Float64Array;
   sum: number;
 }
 
+/** A histogram of durations. */
 export interface Durations {
+  /** The histogram for the registry. */
   readonly metric: Metric;
-  /** The function to call with seconds, for one set of labels. */
+  /** Returns the function that records a duration in seconds, for one set of labels. */
   series(labels: Readonly<Record<string, string>>): (seconds: number) => void;
 }
 
+/** Creates a histogram with the name and help text of its metric. */
 export function createDurations(name: string, help: string): Durations {
   const all: Series[] = [];
 

@@ -1,6 +1,6 @@
 /**
- * Events as answers (docs/spec.md#event, #event-endpoints): what a caller may hear of, what one event looks like, and the list of them.
- * Restricted tokens see through a veil, which the feature that knows their restriction hands in.
+ * Events in responses (docs/spec.md#event, #event-endpoints): the filter for the events of a caller, the JSON of an event, and the list.
+ * The DNS feature supplies the filter for restricted tokens.
  */
 import { formatDate } from "@brume/api/common.ts";
 import { type Event, type eventOperations, eventResourceNames, eventResources } from "@brume/api/event.ts";
@@ -12,12 +12,13 @@ import type { Caller, ListHandler, Page } from "./handler.ts";
 import { defaultLimit } from "./list.ts";
 import { decodeCursor, encodeCursor } from "./read/page.ts";
 
+/** Query of the list and the stream of events. */
 export type EventQuery = Query<typeof eventOperations.listEvents>;
 
-/** What of an event a restricted token may see; null: nothing. */
+/** Returns the part of an event that a restricted token may see; null: nothing. */
 export type FilterEvent = (caller: Caller, row: EventRow) => EventRow | null;
 
-/** One event as clients see it, on one line; its data is JSON already. */
+/** Returns an event as one line of JSON. `data` of the row is JSON already. */
 export function printEvent(row: EventRow): string {
   const { id, type, date, project_id, resource, resource_id, parent_id, token_id, request_id, data } = row;
   return (
@@ -37,7 +38,7 @@ const words = (text: string): string[] =>
     .map((word) => word.trim())
     .filter((word) => word !== "");
 
-/** What the caller may hear of, and of that what it asks for. Throws `query_invalid`. */
+/** Returns the filter for the events that the caller may see and the query selects. Throws `query_invalid`. */
 export function filterOf(caller: Caller, query: EventQuery): EventFilter {
   const resources = query.resource === undefined ? undefined : words(query.resource).map(readResource);
   return {
@@ -54,7 +55,10 @@ const kinds: ReadonlySet<string> = new Set(eventResourceNames);
 function readResource(text: string): { resource: string; id: number } {
   const [, resource, digits] = /^([a-z]+):(\d{1,10})$/i.exec(text) ?? [];
   if (resource === undefined)
-    throw queryFault("resource", `resource must be like domain:3, not ${JSON.stringify(text.slice(0, 40))}.`);
+    throw queryFault(
+      "resource",
+      `resource must be a kind and an id such as domain:3, not ${JSON.stringify(text.slice(0, 40))}.`,
+    );
   const kind = resource.toLowerCase();
   if (!kinds.has(kind))
     throw queryFault(
@@ -64,10 +68,10 @@ function readResource(text: string): { resource: string; id: number } {
   return { resource: kind, id: Number(digits) };
 }
 
-/** Rows read at once where all of them must be looked at. */
+/** Rows per query if all rows must be filtered. */
 const batch = 500;
 
-/** How many events match, for a token that is not restricted. */
+/** Returns the number of matching events, for a token without restriction. */
 async function countEvents(db: Reader, filter: EventFilter, after: number): Promise<number> {
   const { project, kinds = [], types, resources } = filter;
   let query = db.selectFrom("event").where("project_id", "=", project).where("id", ">", after);
@@ -90,18 +94,18 @@ async function countEvents(db: Reader, filter: EventFilter, after: number): Prom
   return row.count;
 }
 
-/** `GET /event` without a stream. */
+/** Creates the handler of `GET /event` without a stream. */
 export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandler<typeof eventOperations.listEvents> {
-  /** All that match, since a veil is not SQL: for restricted tokens only, whose events are those of one domain. */
-  async function readVeiled(caller: Caller, filter: EventFilter, after: number): Promise<EventRow[]> {
-    const seen: EventRow[] = [];
+  /** Reads all matching events, because `filterEvent` cannot run in SQL. Only for restricted tokens, which see one domain. */
+  async function readFiltered(caller: Caller, filter: EventFilter, after: number): Promise<EventRow[]> {
+    const visible: EventRow[] = [];
     for (let last = after; ; ) {
       const rows = await feed.after(filter, last, batch);
       for (const row of rows) {
         const part = filterEvent(caller, row);
-        if (part !== null) seen.push(part);
+        if (part !== null) visible.push(part);
       }
-      if (rows.length < batch) return seen;
+      if (rows.length < batch) return visible;
       last = rows[batch - 1]?.id ?? last;
     }
   }
@@ -111,10 +115,10 @@ export function createEventList(feed: Feed, filterEvent: FilterEvent): ListHandl
       const filter = filterOf(caller, query);
       const limit = query.limit ?? defaultLimit;
       const start = query.after ?? 0;
-      const from = query.cursor === undefined ? start : Math.max(start, decodeCursor(query.cursor).id);
-      const filtered = caller.restriction === null ? null : await readVeiled(caller, filter, start);
+      const position = query.cursor === undefined ? start : Math.max(start, decodeCursor(query.cursor).id);
+      const filtered = caller.restriction === null ? null : await readFiltered(caller, filter, start);
       const total = filtered?.length ?? (await countEvents(db, filter, start));
-      const rows = filtered?.filter((row) => row.id > from) ?? (await feed.after(filter, from, limit + 1));
+      const rows = filtered?.filter((row) => row.id > position) ?? (await feed.after(filter, position, limit + 1));
       const items = rows.slice(0, limit);
       const last = items.at(-1);
       return {

@@ -1,6 +1,6 @@
 /**
- * One request on its way to its answer, and the connection it came over. Node:http parses pipelined requests ahead and would
- * run them side by side; a connection here runs them one after the other, so that a read sees the change sent before it.
+ * State of a request while it is processed, and of its connection. Node:http parses pipelined requests ahead and would run them in
+ * parallel. A connection here runs them one after another, so a read sees the change that was sent before it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -9,6 +9,7 @@ import type { Bound } from "./bind.ts";
 import type { Caller } from "./handler.ts";
 import { createHeadReader, type Head } from "./head.ts";
 
+/** A request and its response while it is processed. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -16,48 +17,52 @@ export interface Exchange {
   readonly head: Head;
   /** `X-Request-Id`. */
   readonly id: string;
-  /** Where the request came from. */
+  /** Address of the client. */
   readonly address: string;
-  /** Headers that every answer from here on has: names and values in turn. */
+  /** Headers to add to the response, as alternating names and values. */
   readonly headers: string[];
   /** Set when the token is known. */
   caller: Caller | null;
-  /** Set when the operation is known, with the texts in the path's parameters. */
+  /** Set when the operation is known. */
   bound: Bound | null;
+  /** Texts of the path parameters. */
   parameters: Readonly<Record<string, string>>;
   dryRun: boolean;
-  /** Which preferences were honoured, for `Preference-Applied`. */
+  /** Value of `Preference-Applied`; empty: none. */
   applied: string;
 }
 
+/** State of one connection. */
 export interface Connection {
   readonly socket: Socket;
-  /** The peer's; IPv4 in its own form also on a socket of both families. */
+  /** Address of the client; an IPv4 address is never in its IPv6 form. */
   readonly address: string;
   readonly readHead: (raw: readonly string[]) => Head;
-  /** A request runs. */
+  /** A request is running. */
   busy: boolean;
-  /** Nothing that still comes is looked at. */
+  /** Further input is ignored. */
   closed: boolean;
-  /** Requests that came ahead of their turn, with where their answers go. */
+  /** Pipelined requests that wait for the running one. */
   readonly waiting: { readonly request: IncomingMessage; readonly response: ServerResponse }[];
-  /** The answer that was given last; it may still be on its way out, with others before it. */
+  /** The last response; it may not be sent completely yet. */
   last: ServerResponse | null;
-  /** The request whose head was read last: the only one whose body may be under way. */
+  /** The request whose head was read last: the only one whose body may be incomplete. */
   latest: IncomingMessage | null;
-  /** Why the rest of that body will never come, and who wants to hear of it. */
+  /** The error that ended that body early. */
   broken: ApiError | null;
+  /** Called when `broken` is set. */
   onBroken: (() => void) | null;
-  /** What is said after the last answer, before the connection closes: the syntax behind it was not HTTP. */
+  /** Returns the response to send after the last one, before the connection closes: the input after it was not HTTP. */
   farewell: (() => string) | null;
 }
 
 const connections = new WeakMap<Socket, Connection>();
 
+/** Returns the state of a connection. Creates it on the first call. */
 export function connectionOf(socket: Socket): Connection {
   const known = connections.get(socket);
   if (known !== undefined) return known;
-  const made: Connection = {
+  const created: Connection = {
     socket,
     address: addressOf(socket),
     readHead: createHeadReader(),
@@ -70,24 +75,24 @@ export function connectionOf(socket: Socket): Connection {
     onBroken: null,
     farewell: null,
   };
-  connections.set(socket, made);
-  return made;
+  connections.set(socket, created);
+  return created;
 }
 
-/** Whether every request that came over it has got its whole answer. */
+/** Returns true if all responses of the connection have been sent completely. */
 export const isIdle = ({ busy, last }: Connection): boolean => !busy && (last === null || last.closed);
 
-/** Resolves when the answer has left, or its connection was closed under it. */
+/** Resolves when the response has been sent or its connection was closed. */
 export async function whenClosed(response: ServerResponse): Promise<void> {
   if (!response.closed) await new Promise((resolve) => response.once("close", resolve));
 }
 
-/** How long a client that is still sending may go on, in milliseconds, before the connection is cut. */
+/** Milliseconds that a client may continue to send before the connection is closed. */
 const lingerTime = 2000;
 
 /**
- * Ends the connection after what was written, and `text`, but reads on for a while: closing with unread bytes makes the kernel send a reset, which
- * can wipe out the answer before the client reads it (RFC 9112 section 9.6).
+ * Sends `text`, ends the connection, and reads the input for a while. Closing with unread bytes makes the kernel send a reset, which can
+ * destroy the response before the client reads it (RFC 9112 section 9.6).
  */
 export function linger(socket: Socket, text = ""): void {
   socket.end(text);
@@ -97,15 +102,15 @@ export function linger(socket: Socket, text = ""): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** Makes node:http, which closes at once after a last answer, linger instead. */
+/** Makes node:http linger after the last response instead of closing at once. */
 export function lingerAtEnd(socket: Socket): void {
   socket.destroySoon = () => linger(socket);
 }
 
-/** Request ids that no other process gives: a random beginning, then counted. */
-export function createRequestIds(beginning: string): () => string {
+/** Creates a source of request ids: `prefix` and a counter. A random prefix makes them unique among processes. */
+export function createRequestIds(prefix: string): () => string {
   let count = 0;
-  return () => `${beginning}-${(++count).toString(36)}`;
+  return () => `${prefix}-${(++count).toString(36)}`;
 }
 
 function addressOf(socket: Socket): string {
@@ -115,7 +120,7 @@ function addressOf(socket: Socket): string {
 
 const authority = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 
-/** Scheme and authority that the request was sent to: as a proxy in front or the client says, else as the socket is. */
+/** Returns scheme and authority of the request URL, from the headers of the client or its proxy, else from the socket. */
 export function originOf({ headers, socket }: IncomingMessage): string {
   const isSecure = "encrypted" in socket || headers["x-forwarded-proto"] === "https";
   const { localAddress = "", localPort = 0 } = socket;

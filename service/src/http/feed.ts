@@ -1,7 +1,7 @@
 /**
- * Events as a stream (docs/spec.md#event-endpoints): server-sent events (WHATWG HTML section 9.2). A stream holds nothing but
- * the id it has got to and reads on from the table, so a slow reader falls behind instead of filling the memory, and a
- * reader that comes back goes on where it was.
+ * Streams of events (docs/spec.md#event-endpoints): server-sent events (WHATWG HTML section 9.2). A stream keeps only the id of its last
+ * event and reads the next ones from the table. So a slow client falls behind instead of filling the memory, and a client that connects
+ * again continues at its last event.
  */
 import type { Clock } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
@@ -12,78 +12,84 @@ import type { Exchange } from "./exchange.ts";
 import type { Caller } from "./handler.ts";
 import { head } from "./reply.ts";
 
+/** Dependencies and limits of the streams. */
 export interface StreamTools {
   readonly feed: Feed;
   readonly clock: Clock;
   readonly log: Log;
-  /** Asks again who the token belongs to; throws when it is no longer good. */
+  /** Returns the caller of a token. Throws if the token is no longer valid. */
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
-  /** For restricted tokens. */
+  /** Filters the events of restricted tokens. */
   readonly filterEvent: FilterEvent;
-  /** Milliseconds between comments. */
+  /** Milliseconds between the comments that keep a connection open. */
   readonly ping: number;
-  /** Milliseconds after which a reader that takes nothing of what waits for it is cut off. */
+  /** Milliseconds after which the connection of a client that does not read is closed. */
   readonly stall: number;
-  /** Streams per token. */
+  /** Maximum number of streams per token. */
   readonly most: number;
 }
 
+/** The open event streams. */
 export interface Streams {
-  /** Answers with a stream that goes on after this returns. Throws `rate_limited` when the token has too many. */
+  /** Responds with a stream, which continues after this resolves. Throws `rate_limited` if the token has too many streams. */
   open(exchange: Exchange, caller: Caller, token: string, query: EventQuery): Promise<void>;
+  /** Returns the number of open streams. */
   count(): number;
+  /** Ends all streams. */
   close(): void;
 }
 
-/** Rows read at once: few, since one may hold a large object. */
+/** Rows per query: few, because a row may contain a large object. */
 const batch = 50;
 
 const frame = (row: EventRow): string => `id: ${row.id}\nevent: ${row.type}\ndata: ${printEvent(row)}\n\n`;
 const resetFrame = (oldest: number): string => `event: reset\ndata: {"Oldest":${oldest}}\n\n`;
 
-/** Where a stream begins: after the event that the client saw last; null: with the next one. */
+/** Returns the id of the last event that the client has received; null: the stream begins with the next new event. */
 function readStart(lastEventId: string | undefined, after: number | undefined): number | null {
   if (lastEventId === undefined || lastEventId === "") return after ?? null;
-  if (!/^\d{1,15}$/.test(lastEventId)) throw new ApiError("query_invalid", "Last-Event-ID must be the ID of an event.");
+  if (!/^\d{1,15}$/.test(lastEventId))
+    throw new ApiError("query_invalid", "Last-Event-ID must be the ID of an event: 1 to 15 digits.");
   return Number(lastEventId);
 }
 
 interface Start {
-  /** The stream goes on after this event. */
+  /** The stream continues after this event. */
   readonly last: number;
-  /** The oldest event kept, if the reader must be told that it missed some. */
+  /** Id of the oldest stored event, if the client has missed events; null: it has missed none. */
   readonly reset: number | null;
 }
 
-async function findStart(feed: Feed, asked: number | null): Promise<Start> {
+async function findStart(feed: Feed, requested: number | null): Promise<Start> {
   const oldest = await feed.oldest();
   const newest = await feed.newest();
-  const last = asked ?? newest;
-  // Either it was away for too long, or it knows events that this database never had: what it holds may be wrong.
+  const last = requested ?? newest;
+  // The client was away for too long, or it knows events that this database never had: it must read everything again.
   return last < oldest - 1 || last > newest ? { last: oldest - 1, reset: oldest } : { last, reset: null };
 }
 
+/** Creates the streams of a server. */
 export function createStreams(tools: StreamTools): Streams {
   const perToken = new Map<number, number>();
   const endings = new Set<() => void>();
   let open = 0;
   let closed = false;
 
-  const enter = (tokenId: number): void => {
-    const present = perToken.get(tokenId) ?? 0;
-    if (present >= tools.most)
+  const countIn = (tokenId: number): void => {
+    const current = perToken.get(tokenId) ?? 0;
+    if (current >= tools.most)
       throw new ApiError(
         "rate_limited",
-        `The token has ${present} open event streams, and may have ${tools.most}.`,
+        `The token has ${current} open event streams, the maximum is ${tools.most}. Close one of them.`,
         [],
         5,
       );
-    perToken.set(tokenId, present + 1);
+    perToken.set(tokenId, current + 1);
     open += 1;
   };
-  const leave = (tokenId: number): void => {
-    const present = perToken.get(tokenId) ?? 1;
-    if (present > 1) perToken.set(tokenId, present - 1);
+  const countOut = (tokenId: number): void => {
+    const current = perToken.get(tokenId) ?? 1;
+    if (current > 1) perToken.set(tokenId, current - 1);
     else perToken.delete(tokenId);
     open -= 1;
   };
@@ -96,26 +102,26 @@ export function createStreams(tools: StreamTools): Streams {
     },
     async open(exchange, caller, token, query) {
       const filter = filterOf(caller, query);
-      const asked = readStart(exchange.head.lastEventId, query.after);
-      enter(caller.tokenId);
+      const requested = readStart(exchange.head.lastEventId, query.after);
+      countIn(caller.tokenId);
       try {
-        const start = await findStart(tools.feed, asked);
+        const start = await findStart(tools.feed, requested);
         const end = follow(tools, exchange, caller, token, filter, start, () => {
           endings.delete(end);
-          leave(caller.tokenId);
+          countOut(caller.tokenId);
         });
         endings.add(end);
-        // Service or client may have gone while the start was looked up.
+        // The service may have stopped, or the client gone, while the start was looked up.
         if (closed || exchange.response.destroyed) end();
       } catch (error) {
-        leave(caller.tokenId);
+        countOut(caller.tokenId);
         throw error;
       }
     },
   };
 }
 
-/** Sends events until the reader leaves, its token is no longer good, or the function that this returns is called. */
+/** Sends events until the client leaves, its token is no longer valid, or the returned function is called. */
 function follow(
   { feed, clock, log, authenticate, filterEvent, ping, stall }: StreamTools,
   { id, response, headers, address }: Exchange,
@@ -127,10 +133,10 @@ function follow(
 ): () => void {
   let { last } = start;
   let ended = false;
-  let news = false;
+  let hasNews = false;
   let wake = (): void => {};
 
-  /** Resolves when there is something to do: room to write, something to read, or the end. */
+  /** Resolves when `ready` returns true after a wake-up, or the stream ends. */
   const until = (ready: () => boolean): Promise<void> =>
     new Promise((resolve) => {
       wake = () => {
@@ -138,8 +144,8 @@ function follow(
       };
       wake();
     });
-  const look = (): void => {
-    news = true;
+  const notify = (): void => {
+    hasNews = true;
     wake();
   };
   const end = (): void => {
@@ -152,15 +158,15 @@ function follow(
     wake();
     onEnd();
   };
-  const unsubscribe = feed.subscribe(look);
+  const unsubscribe = feed.subscribe(notify);
   const pinging = setInterval(() => {
     if (!response.writableNeedDrain) response.write(": ping\n\n");
-    look();
+    notify();
   }, ping);
   const expiring = setExpiry(caller, clock.now(), end);
 
-  /** A reader so slow that its next events are deleted before it comes to them has a gap, and is told. */
-  const skipForgotten = async (): Promise<void> => {
+  /** Sends `reset` if the next events of a slow client have been deleted, and continues at the oldest stored event. */
+  const skipDeleted = async (): Promise<void> => {
     const oldest = await feed.oldest();
     if (last >= oldest - 1 || ended) return;
     response.write(resetFrame(oldest));
@@ -169,41 +175,41 @@ function follow(
 
   const run = async (): Promise<void> => {
     while (!ended) {
-      news = false;
+      hasNews = false;
       const newest = await feed.newest();
       const rows = await feed.after(filter, last, batch);
-      // A deleted token wakes its own streams by the event of its deletion. Asked after reading, so that the event itself is not sent.
+      // The event of its deletion wakes the streams of a token. Checked after reading, so that this event is not sent.
       await authenticate(token, address);
       for (const row of rows) {
-        const seen = caller.restriction === null ? row : filterEvent(caller, row);
+        const visible = caller.restriction === null ? row : filterEvent(caller, row);
         if (ended) return;
-        if (seen !== null && !response.write(frame(seen))) await until(() => !response.writableNeedDrain);
+        if (visible !== null && !response.write(frame(visible))) await until(() => !response.writableNeedDrain);
         last = row.id;
       }
-      if (rows.length === batch) await skipForgotten();
+      if (rows.length === batch) await skipDeleted();
       else {
         last = Math.max(last, newest);
-        await until(() => news);
+        await until(() => hasNews);
       }
     }
   };
 
   response.on("close", end).on("error", end);
   response.on("drain", () => wake());
-  // A stream is the last thing on its connection, so that its end is the connection's.
+  // A stream is the last response of its connection, so the connection closes with it.
   response.shouldKeepAlive = false;
   response.setTimeout(stall);
   response.writeHead(200, [...head(id, "text/event-stream"), ...headers]);
   response.write("retry: 2000\n\n");
   if (start.reset !== null) response.write(resetFrame(start.reset));
   run().then(end, (error: unknown) => {
-    if (!(error instanceof ApiError)) log("error", "an event stream ended early", { request: id, error });
+    if (!(error instanceof ApiError)) log("error", "An event stream failed.", { request: id, error });
     end();
   });
   return end;
 }
 
-/** The longest time that a timer can be set to; what is later is found by the pings. */
+/** The longest delay of a timer in ms. Later expiry is found when the stream authenticates after a ping. */
 const longestTimer = 2 ** 31 - 1;
 
 function setExpiry(caller: Caller, now: number, end: () => void): NodeJS.Timeout | undefined {

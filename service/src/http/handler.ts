@@ -1,6 +1,6 @@
 /**
- * What a feature's `routes` hand to `http`: one handler per operation of the contract. A read gets committed state; a change gets
- * the transaction in which everything it does, its events, its audit and its idempotency key commit together.
+ * Types of the handlers that the features pass to `http`, one per operation of the contract. A read gets committed state. A change gets
+ * a transaction, in which its rows, events, audit row and idempotency key commit together.
  */
 import type { Contract, OperationName } from "@brume/api/contract.ts";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -9,17 +9,18 @@ import type { Answer, Body, Operation, Params, Query, Scope } from "@brume/api/o
 import { ApiError } from "../base/error.ts";
 import type { Reader, Tx } from "../store/db.ts";
 
-/** What a token is limited to, besides its scopes. */
+/** Restriction of a token to one domain and some of its records, in addition to its scopes. */
 export interface Restriction {
   readonly domainId: number;
-  /** Its ASCII name. */
+  /** ASCII name of the domain. */
   readonly domain: string;
-  /** Owners relative to the domain, `*` and `?` as wildcards; null: all. */
+  /** Pattern for the owners of records, relative to the domain, with the wildcards `*` and `?`; null: all. */
   readonly pattern: string | null;
+  /** Record types, such as `TXT`; null: all. */
   readonly types: readonly string[] | null;
 }
 
-/** Who asks. */
+/** The token of a request and its project. */
 export interface Caller {
   readonly tokenId: number;
   readonly tokenName: string;
@@ -27,129 +28,141 @@ export interface Caller {
   readonly projectBlocked: boolean;
   readonly scopes: readonly Scope[];
   readonly restriction: Restriction | null;
+  /** Null: the token has no limit. */
   readonly rateLimit: { readonly requests: number; readonly seconds: number } | null;
-  /** Milliseconds since 1970; null: never. */
+  /** Time of expiry in ms since 1970; null: never. */
   readonly expiresAt: number | null;
 }
 
+/** A request after all its parts are validated. */
 export interface Request<Op extends Operation = Operation> {
   readonly params: Params<Op>;
   readonly query: Query<Op>;
   readonly body: Body<Op>;
-  /** Faults of fields that the handler spares: what they are about is missing in the body. */
+  /** Field errors for which `failsElementOnly` returned true. The invalid values are missing in `body`. */
   readonly elementErrors: readonly FieldError[];
   readonly caller: Caller;
   readonly requestId: string;
   readonly dryRun: boolean;
-  /** The media type that `Accept` asks for is the operation's second form. */
+  /** `Accept` selects the second media type of the operation instead of JSON. */
   readonly otherMedia: boolean;
-  /** Where the caller reached the service, as it says itself: `http://127.0.0.1:8080`. */
+  /** Returns scheme and authority of the request URL, such as `http://127.0.0.1:8080`. */
   origin(): string;
-  /** Holds `If-Match` against the object's present tag: `"server-17-3"` without the quotes. Throws `etag_mismatch`. */
+  /** Compares `If-Match` with the current ETag of the object, such as `server-17-3` (no quotes). Throws `etag_mismatch`. */
   expect(tag: string): void;
 }
 
 /** One page of a list. */
 export interface Page<T, Items = readonly T[]> {
   readonly items: Items;
-  /** How many match the filters, on all pages. */
+  /** Number of objects that match the filters, on all pages. */
   readonly total: number;
-  /** Where the next page begins; null: this is the last. */
+  /** Cursor of the next page; null: this is the last one. */
   readonly next: string | null;
 }
 
-/** A page as it is answered: objects that are large are made one after another, and none is kept longer than its text takes. */
+/** A page of a response. An async iterable creates large objects one by one, so that only one is in memory at a time. */
 export type ListPage<T> = Page<T, readonly T[] | AsyncIterable<T>>;
 
+/** Result of a read: the body of the response, and its ETag and status. */
 export interface ReadResult<A> {
   readonly answer: A;
-  /** Entity tag without quotes. */
+  /** ETag without quotes. */
   readonly tag?: string;
-  /** A body in the operation's second form instead of `answer`. */
+  /** A body in the second media type of the operation, instead of `answer`. */
   readonly text?: { readonly type: string; readonly body: string };
-  /** Instead of 200, for the one answer that says with its body that something is not well. */
+  /** Status instead of 200. Only readiness uses it: its body contains the failed checks. */
   readonly status?: 503;
 }
 
-/** What happened to one object: told as an event and, the first of a change, kept in the audit. */
+/** The change of one object. Each becomes an event; the first one of a request is also stored in its audit row. */
 export interface ResourceChange {
   readonly type: EventType;
   readonly id: number;
   readonly parent: number | null;
-  /** Whose it is, if not the caller's project. */
+  /** Project of the object, if it is not the project of the caller. */
   readonly project?: number;
-  /** As GET showed and shows it, secrets empty; null: not there. */
+  /** The object as GET returns it before and after the change, with empty secrets; null: it does not exist. */
   readonly before: unknown;
   readonly after: unknown;
-  /** Kept in the audit only, because a larger event tells of it. */
+  /** Only for the audit: no event is appended, because the event of another object contains this change. */
   readonly silent?: boolean;
 }
 
+/** Result of a change: the response, the changed objects and the background work. */
 export interface ChangeResult<A> extends ReadResult<A> {
   readonly changes: readonly ResourceChange[];
-  /** The work that it ordered, where what is answered does not show whether it goes on: who repeats the request may wait for its end. */
+  /**
+   * Ids of the tasks that the change queued, if the response does not show when they end. A repeated request with `Prefer: wait` waits
+   * for them.
+   */
   readonly tasks?: readonly number[];
   /**
-   * Called once after the commit, in order of commits. Brings the change into the world, waits at most `ms`, and
-   * resolves to the answer as it is then, or undefined if it is still the same.
+   * Called once after the commit, in the order of commits. Starts to apply the change, waits at most `ms` milliseconds for it, and
+   * resolves to the response body at that time, or to undefined if the body has not changed.
    */
   refresh?(ms: number): Promise<A | undefined>;
 }
 
+/** Handler of a read that returns one object. */
 export interface ReadHandler<Op extends Operation> {
-  /** As of a change: what a schema cannot say of the fields of a question. */
+  /** Returns errors of the body of a read-only POST that its schema cannot express, as for a change. */
   check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
   read(request: Request<Op>, db: Reader): Promise<ReadResult<Answer<Op>>>;
 }
 
+/** Handler of a read that returns a list. */
 export interface ListHandler<Op extends Operation> {
   list(request: Request<Op>, db: Reader): Promise<ListPage<Answer<Op> extends readonly (infer T)[] ? T : never>>;
 }
 
-/** What of the fields of a change is checked besides its schema. */
+/** Checks of the fields of a change beyond its schema. They use no stored data. */
 interface FieldChecks<Op extends Operation> {
   /**
-   * What a schema cannot say of the fields and no stored object is needed for. Told together with what the schema found, so fields
-   * may be missing that were refused already; a second fault of the same field is left out.
+   * Returns the errors that the schema cannot express. They are reported together with the errors of the schema, so fields that the
+   * schema has rejected are missing in `body`. A second error of the same field is dropped.
    */
   check?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
-  /** The same where what is stored counts first: told only beside faults that the schema found. */
+  /** As `check`, for rules that `change` checks itself, after others that need stored data. Called only if there are other errors. */
   alsoCheck?(body: Body<Op> extends object ? Partial<Body<Op>> : object): readonly FieldError[];
-  /** Whether a fault of a field refuses less than the request. Then `change` is told of it. */
-  spares?(body: Body<Op> extends object ? Partial<Body<Op>> : object, fault: FieldError): boolean;
+  /** Returns true if the error fails only one element (groups with `BestEffort`, VPN tunnels). `change` gets it in `elementErrors`. */
+  failsElementOnly?(body: Body<Op> extends object ? Partial<Body<Op>> : object, error: FieldError): boolean;
 }
 
+/** A change that runs only in its transaction. */
 export interface DirectChange<Op extends Operation> extends FieldChecks<Op> {
   change(request: Request<Op>, tx: Tx): Promise<ChangeResult<Answer<Op>>>;
 }
 
-/** A change that looks things up before its transaction begins, because that is slow. Made by `afterPreparing`. */
+/** A change with slow look-ups (files, network) before its transaction. Created by `afterPreparing`. */
 export interface PreparedChange<Op extends Operation> extends FieldChecks<Op> {
-  /** Resolves to the change itself. */
+  /** Does the look-ups. Resolves to the function that runs in the transaction. */
   prepare(request: Request<Op>): Promise<(tx: Tx) => Promise<ChangeResult<Answer<Op>>>>;
 }
 
+/** Handler of a change. */
 export type ChangeHandler<Op extends Operation> = DirectChange<Op> | PreparedChange<Op>;
 
-interface ChangeAfter<Op extends Operation, Found> extends FieldChecks<Op> {
+interface ChangeAfter<Op extends Operation, Prepared> extends FieldChecks<Op> {
   /** Slow look-ups before the transaction. */
-  prepare(request: Request<Op>): Promise<Found>;
-  /** Gets what `prepare` found. May run again, as every transaction. */
-  change(request: Request<Op>, tx: Tx, found: NoInfer<Found>): Promise<ChangeResult<Answer<Op>>>;
+  prepare(request: Request<Op>): Promise<Prepared>;
+  /** Gets the result of `prepare`. May run more than once, as every transaction. */
+  change(request: Request<Op>, tx: Tx, prepared: NoInfer<Prepared>): Promise<ChangeResult<Answer<Op>>>;
 }
 
-/** A change that uses what its `prepare` found; the type goes from one to the other. */
-export function afterPreparing<Op extends Operation, Found>(handler: ChangeAfter<Op, Found>): PreparedChange<Op> {
+/** Creates a change whose transaction gets the result of `prepare`, with its type. */
+export function afterPreparing<Op extends Operation, Prepared>(handler: ChangeAfter<Op, Prepared>): PreparedChange<Op> {
   const { prepare, change, ...checks } = handler;
   return {
     ...checks,
     async prepare(request) {
-      const found = await prepare(request);
-      return (tx) => change(request, tx, found);
+      const prepared = await prepare(request);
+      return (tx) => change(request, tx, prepared);
     },
   };
 }
 
+/** Type of the handler of an operation, derived from the contract. */
 export type Handler<Op extends Operation> = Op["list"] extends true
   ? ListHandler<Op>
   : Op["method"] extends "GET"
@@ -161,7 +174,7 @@ export type Handler<Op extends Operation> = Op["list"] extends true
 /** Handlers of some operations of the contract, by name. */
 export type Handlers<Name extends OperationName = OperationName> = { readonly [N in Name]: Handler<Contract[N]> };
 
-/** A token that is known and may not be used: it has expired, or comes from an address that it may not. */
+/** Thrown for a known token that cannot be used: it has expired, or the address of the client is not allowed. */
 export class TokenRefused extends ApiError {
   readonly caller: Caller;
   constructor(caller: Caller, code: "token_expired" | "scope_missing", detail: string) {
@@ -172,8 +185,9 @@ export class TokenRefused extends ApiError {
 
 /** One row of the audit (docs/spec.md#audit). */
 export interface AuditRow {
+  /** Milliseconds since 1970. */
   readonly date: number;
-  /** Null: the token is unknown, or there is none. */
+  /** Null: the token is unknown, or the request has none. */
   readonly caller: Caller | null;
   readonly address: string;
   readonly operation: OperationName;
@@ -181,7 +195,7 @@ export interface AuditRow {
   readonly resourceId: number | null;
   readonly status: number;
   readonly requestId: string;
-  /** JSON. */
+  /** The object before and after the change, as JSON; null: it does not exist, or the request failed. */
   readonly before: string | null;
   readonly after: string | null;
 }

@@ -1,6 +1,6 @@
 /**
- * The head of a request: the few header fields that count, read in one pass over what the parser found, and the small
- * grammars inside them. Pure, and on the way of every request.
+ * Reads the head of a request: the used header fields, in one pass over the raw headers, and the grammars of their values. Pure, because
+ * every request runs it.
  */
 import { ApiError } from "../base/error.ts";
 
@@ -22,16 +22,17 @@ const names = {
 
 type Field = (typeof names)[keyof typeof names];
 
+/** The used header fields of a request, and the size of its head. */
 export type Head = { readonly [F in Field]: string | undefined } & {
   /** Bytes of all header lines. */
   readonly size: number;
 };
 
 const fields: ReadonlyMap<string, Field> = new Map(Object.entries(names));
-/** Most fields are none of ours, and most of those have another length. */
+/** Lengths of the used names: most other names have another length, so they need no look-up. */
 const lengths = new Set([...fields.keys()].map((name) => name.length));
 
-/** `raw` is names and values in turn, as node:http has them. A field that comes twice is one with a comma (RFC 9110 section 5.2). */
+/** Reads `rawHeaders` of node:http: alternating names and values. Repeated fields are joined with a comma (RFC 9110 section 5.2). */
 export function readHead(raw: readonly string[]): Head {
   const head: { -readonly [K in keyof Head]: Head[K] } = {
     size: 0,
@@ -62,7 +63,7 @@ export function readHead(raw: readonly string[]): Head {
   return head;
 }
 
-/** Reads the heads of one connection: a client says mostly the same each time, and what is the same is not read again. */
+/** Creates the reader for one connection. It returns the same object for equal heads, because most clients send the same each time. */
 export function createHeadReader(): (raw: readonly string[]) => Head {
   let last: readonly string[] = [];
   let head = readHead(last);
@@ -77,14 +78,14 @@ export function createHeadReader(): (raw: readonly string[]) => Head {
   };
 }
 
-/** Whether bytes follow the head. */
+/** Returns true if a body follows the head. */
 export function hasBody(head: Head): boolean {
   return head.transferEncoding !== undefined || (head.contentLength !== undefined && Number(head.contentLength) > 0);
 }
 
 /**
- * Throws for a body whose length is doubtful or whose coding is unknown (RFC 9112 section 6.1): read in another way than a proxy in front reads
- * it, its end could be taken for the next request.
+ * Throws `request_not_readable` or `transfer_coding_not_supported` for a body with an ambiguous length or an unknown coding (RFC 9112
+ * section 6.1). A proxy could read another length, and its end would become the next request.
  */
 export function requireFraming(head: Head): void {
   if (head.transferEncoding === undefined) return;
@@ -104,12 +105,12 @@ export function requireFraming(head: Head): void {
     throw new ApiError("transfer_coding_not_supported", `Transfer-Encoding must be chunked alone, not ${shown}.`);
 }
 
-/** A body of two lengths, which somebody in between may have read as two requests (RFC 9112 section 6.3); only a lenient parser lets it in. */
+/** Returns true for a body with two lengths, which a proxy may read as two requests (RFC 9112 section 6.3). Only a lenient parser accepts it. */
 export function isAmbiguous(head: Head): boolean {
   return head.transferEncoding !== undefined && head.contentLength !== undefined;
 }
 
-/** The token of `Authorization: Bearer …`; null for no header or another scheme. */
+/** Returns the token of `Authorization: Bearer …`; null: no header, or another scheme. */
 export function readBearer(authorization: string | undefined): string | null {
   if (authorization === undefined || authorization.length < 7) return null;
   const scheme = authorization.slice(0, 7);
@@ -117,23 +118,24 @@ export function readBearer(authorization: string | undefined): string | null {
   return authorization.slice(7).trim();
 }
 
-/** What the client calls its request, if it may be called so. */
+/** Returns the request id of the client; null if it is not valid. */
 export function readRequestId(sent: string | undefined): string | null {
   return sent !== undefined && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : null;
 }
 
+/** The preferences of `Prefer`. */
 export interface Preferences {
   readonly strict: boolean;
-  /** Seconds asked for; null: not asked. */
+  /** Requested seconds; null: not requested. */
   readonly wait: number | null;
 }
 
-/** The longest wait that is granted, in seconds. */
+/** Longest granted wait in seconds. */
 export const longestWait = 60;
 
 const noPreferences: Preferences = { strict: false, wait: null };
 
-/** `Prefer` (RFC 7240): of a preference that comes twice the first counts; what is not known or not readable is ignored. */
+/** Reads `Prefer` (RFC 7240). The first of repeated preferences counts; unknown or malformed ones are ignored. */
 export function readPreferences(prefer: string | undefined): Preferences {
   if (prefer === undefined) return noPreferences;
   const found = new Map<string, string>();
@@ -149,7 +151,7 @@ export function readPreferences(prefer: string | undefined): Preferences {
   };
 }
 
-/** Whether `Accept` names `media`. */
+/** Returns true if `Accept` contains `media` with a weight above 0. */
 export function accepts(accept: string | undefined, media: string): boolean {
   if (accept === undefined || accept.length < media.length) return false;
   return accept.split(",").some((range) => {
@@ -158,7 +160,7 @@ export function accepts(accept: string | undefined, media: string): boolean {
   });
 }
 
-/** Outer quotes are not part of a key. Throws `idempotency_key_invalid`. */
+/** Returns the key without outer quotes. Throws `idempotency_key_invalid`. */
 export function readIdempotencyKey(sent: string): string {
   const key = sent.length >= 2 && sent.startsWith('"') && sent.endsWith('"') ? sent.slice(1, -1) : sent;
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
@@ -166,7 +168,7 @@ export function readIdempotencyKey(sent: string): string {
   return key;
 }
 
-/** `If-Match` against the present tag (without quotes), by strong comparison (RFC 9110 section 13.1.1). */
+/** Returns true if `If-Match` contains the current ETag (without quotes) or `*`, by strong comparison (RFC 9110 section 13.1.1). */
 export function matchesTag(ifMatch: string, tag: string): boolean {
   return ifMatch.split(",").some((part) => part.trim() === "*" || part.trim() === `"${tag}"`);
 }

@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key` (docs/spec.md#headers-and-queries-for-changes): a change that was answered with 200 is never done twice under one key.
- * The answer is stored in the transaction of the change, so key and change are there together or not at all; that a first request still
- * runs is known in memory only, so a crash frees its key. Answers may show a secret once, so they are sealed.
+ * `Idempotency-Key` (docs/spec.md#headers-and-queries-for-changes): a successful change is never executed twice under one key. The response
+ * is stored in the transaction of the change, so both exist or neither. Running requests are known only in memory, so a crash frees their
+ * keys. Responses may contain secrets, so they are encrypted.
  */
 import { hash } from "node:crypto";
 import { deflateRawSync, inflateRawSync } from "node:zlib";
@@ -11,39 +11,48 @@ import type { Sealer } from "../base/secret.ts";
 import { prepare, type Store, type Tx } from "../store/db.ts";
 import type { Reply } from "./reply.ts";
 
-/** How long a key is known, in milliseconds. */
+/** Milliseconds for which a key is stored. */
 export const keyLife = 24 * 60 * 60 * 1000;
 
-/** Keys as what grows with use. */
+/** The table of keys, for the job that deletes old rows. */
 export const storedKeys = { name: "key", table: "idempotency", key: ["project_id", "key"], date: "date" } as const;
 
-/** A key that this request holds until it lets go. */
+/** A key that a running request owns until `release`. */
 export interface Claim {
-  /** In the transaction of the change. Throws `idempotency_key_busy` when another process was first. */
-  keep(tx: Tx, reply: Reply, tasks: readonly number[], now: number): Promise<void>;
-  /** The answer became another one after the commit: that is the one to repeat. */
+  /**
+   * Stores the response in the transaction of the change. `now` is in ms since 1970. Throws `idempotency_key_busy` if another process
+   * stored one first.
+   */
+  store(tx: Tx, reply: Reply, tasks: readonly number[], now: number): Promise<void>;
+  /** Replaces the stored response, if the response changed after the commit. */
   amend(reply: Reply, tasks: readonly number[]): Promise<void>;
+  /** Frees the key for other requests. */
   release(): void;
 }
 
+/** The idempotency keys of all projects. */
 export interface IdempotencyKeys {
-  /** Either the stored answer of the same request, or the right to be the first. Throws `idempotency_key_busy` and `idempotency_key_conflict`. */
+  /**
+   * Returns the stored response to the same request, or a claim if this request is the first. `now` is in ms since 1970. Throws
+   * `idempotency_key_busy` and `idempotency_key_conflict`.
+   */
   claim(project: number, key: string, fingerprint: string, now: number): Promise<Claim | StoredResponse>;
 }
 
-/** What is known of a request that was answered. */
+/** The stored response to a request. */
 export interface StoredResponse {
+  /** Hash of the request. */
   readonly fingerprint: string;
   readonly reply: Reply;
-  /** The work that it ordered. */
+  /** Ids of the tasks that the request queued. */
   readonly tasks?: readonly number[];
 }
 
-/** Answers to many changes at once say much the same again and again: beyond this many characters they are kept in a twentieth. */
+/** Longer responses (in characters) are compressed: responses to many changes repeat themselves and shrink to a twentieth. */
 const mostPlain = 4096;
 
-function pack(kept: StoredResponse): string {
-  const text = JSON.stringify(kept);
+function pack(response: StoredResponse): string {
+  const text = JSON.stringify(response);
   return text.length <= mostPlain ? text : deflateRawSync(text, { level: 1 }).toString("base64");
 }
 
@@ -79,7 +88,7 @@ const replace = prepare<{ project: number; key: string; sealed: Uint8Array }>()(
     .where("key", "=", p("key")),
 );
 
-/** The clock was set forward, and no key is forgotten early for that. Set back, it only makes them known for longer. */
+/** Moves the dates of the keys after the clock was set forward, so that none expires early. After a step back they only live longer. */
 export async function moveKeyTimes(tx: Tx, step: ClockStep): Promise<void> {
   if (step.by < 0) return;
   await tx
@@ -90,16 +99,21 @@ export async function moveKeyTimes(tx: Tx, step: ClockStep): Promise<void> {
 }
 
 const busy = (): ApiError =>
-  new ApiError("idempotency_key_busy", "The first request with this key has not been answered yet.", [], 1);
+  new ApiError(
+    "idempotency_key_busy",
+    "The first request with this key is still running. Repeat this one later.",
+    [],
+    1,
+  );
 const conflict = (): ApiError =>
   new ApiError(
     "idempotency_key_conflict",
-    "Another method, path, query or body was sent with this key within the last 24 hours.",
+    "Another request was sent with this key within the last 24 hours: its method, path, query or body differs.",
   );
 
 /**
- * The same for the same request, in whatever order its fields came: reading has put them into the schema's, all but those that the
- * client has named. Only a hash is kept, and that sealed.
+ * Returns a SHA-256 hash of a request that does not depend on the order of its fields: parsing has ordered them as in the schema, and the
+ * labels are sorted here.
  */
 export function fingerprint(...parts: readonly unknown[]): string {
   return hash(
@@ -113,17 +127,18 @@ const isMap = (part: unknown): part is object => typeof part === "object" && par
 const sorted = (map: object): object =>
   Object.fromEntries(Object.entries(map).sort(([one], [other]) => (one < other ? -1 : 1)));
 
+/** Creates the keys. `sealer` encrypts the stored responses. */
 export function createIdempotencyKeys(store: Store, sealer: Sealer): IdempotencyKeys {
-  /** Fingerprints of requests that run, by project and key. */
+  /** Fingerprints of the running requests, by project and key. */
   const running = new Map<string, string>();
 
-  const seal = (kept: StoredResponse): Uint8Array => sealer.seal(pack(kept));
+  const seal = (response: StoredResponse): Uint8Array => sealer.seal(pack(response));
 
-  const hold = (name: string, project: number, key: string, print: string): Claim => ({
-    async keep(tx, reply, tasks, now) {
+  const createClaim = (name: string, project: number, key: string, print: string): Claim => ({
+    async store(tx, reply, tasks, now) {
       const sealed = seal({ fingerprint: print, reply, tasks });
-      const stored = await insert.run(tx, { project, key, date: now, sealed, since: now - keyLife });
-      if (stored === 0) throw busy();
+      const inserted = await insert.run(tx, { project, key, date: now, sealed, since: now - keyLife });
+      if (inserted === 0) throw busy();
     },
     async amend(reply, tasks) {
       const sealed = seal({ fingerprint: print, reply, tasks });
@@ -140,11 +155,11 @@ export function createIdempotencyKeys(store: Store, sealer: Sealer): Idempotency
       running.set(name, print);
       try {
         const row = await find.first(store.read, { project, key, since: now - keyLife });
-        if (row === undefined) return hold(name, project, key, print);
-        const kept = unpack(sealer.open(row.sealed));
-        if (kept.fingerprint !== print) throw conflict();
+        if (row === undefined) return createClaim(name, project, key, print);
+        const stored = unpack(sealer.open(row.sealed));
+        if (stored.fingerprint !== print) throw conflict();
         running.delete(name);
-        return kept;
+        return stored;
       } catch (error) {
         running.delete(name);
         throw error;

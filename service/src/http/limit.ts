@@ -1,9 +1,10 @@
 /**
- * Rate limits of tokens that have one: a bucket each, which refills evenly, kept in memory only. The figures go out as
- * `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10).
+ * Rate limits of tokens: one token bucket each, in memory only. The state of the bucket is sent as `RateLimit-Policy` and `RateLimit`
+ * (draft-ietf-httpapi-ratelimit-headers-10).
  */
 import { ApiError } from "../base/error.ts";
 
+/** A rate limit. */
 export interface Rate {
   readonly requests: number;
   readonly seconds: number;
@@ -11,22 +12,24 @@ export interface Rate {
 
 interface Bucket {
   level: number;
-  /** When `level` was true, in milliseconds. */
+  /** Time of `level` in milliseconds, on the steady clock. */
   at: number;
   rate: Rate;
 }
 
+/** The rate limits of all tokens. */
 export interface Limiter {
   /**
-   * Takes one request out of a token's bucket, or only looks. Puts the headers that tell of it into `headers`, also when it
-   * throws `rate_limited`.
+   * Takes one request from the bucket of a token, or only reads it if `counted` is false. `now` is in ms on a steady clock. Adds the
+   * headers of the rate limit to `headers`. Throws `rate_limited`, after adding the headers.
    */
   take(tokenId: number, rate: Rate, now: number, counted: boolean, headers: string[]): void;
 }
 
-/** Buckets are swept when there are more; a full one knows nothing that a new one would not. */
+/** Number of buckets above which full ones are deleted: a full bucket is the same as a new one. */
 const sweepAbove = 1000;
 
+/** Creates the rate limits. */
 export function createLimiter(): Limiter {
   const buckets = new Map<number, Bucket>();
   let sweepAt = sweepAbove;
@@ -54,16 +57,16 @@ export function createLimiter(): Limiter {
       return found;
     }
     if (buckets.size >= sweepAt) sweep(now);
-    const made = { level: rate.requests, at: now, rate };
-    buckets.set(tokenId, made);
-    return made;
+    const created = { level: rate.requests, at: now, rate };
+    buckets.set(tokenId, created);
+    return created;
   };
 
   return {
     take(tokenId, rate, now, counted, headers) {
       const bucket = find(tokenId, rate, now);
       const perRequest = rate.seconds / rate.requests;
-      // A caller that waited exactly as long as it was told must not fail by a rounding error.
+      // A client that waited exactly `Retry-After` seconds must not fail by a rounding error.
       const refused = counted && bucket.level < 1 - 1e-9;
       if (counted && !refused) bucket.level = Math.max(0, bucket.level - 1);
       const untilFull = Math.ceil((rate.requests - bucket.level) * perRequest);

@@ -1,11 +1,13 @@
 /**
- * One page of a list that is read whole: filters of docs/spec.md#lists that SQL does not know (labels, names with `*`), the number
- * that matches, and where the next page begins. Pages go by id, so what is made or deleted in between is never doubled or lost.
+ * Creates one page of a list from all its rows: the filters of docs/spec.md#lists that SQL cannot express (labels, names with `*`), the
+ * number of matches, and the cursor of the next page. Pages are ordered by id, so objects that are created or deleted between two pages
+ * cause no gaps and no duplicates.
  */
 import type { Page } from "./handler.ts";
 import { decodeCursor, encodeCursor } from "./read/page.ts";
 import { matches, nameMatcher, parseSelector, stateMatcher } from "./read/selector.ts";
 
+/** Query of a list. */
 export interface ListQuery {
   readonly name?: string;
   readonly state?: string;
@@ -14,23 +16,23 @@ export interface ListQuery {
   readonly cursor?: string;
 }
 
-/** How to see in a row what filters look at. */
+/** Functions that return the filtered properties of a row. */
 export interface Facets<T> {
   id(row: T): number;
   name?(row: T): string;
   state?(row: T): string;
   labels?(row: T): Readonly<Record<string, string>>;
-  /** Objects inside it, where there may be many. */
+  /** Number of objects inside the row, if there may be many, such as the records of a domain. */
   parts?(row: T): number;
 }
 
-/** Rows of a page when only `cursor` is given. */
+/** Rows of a page if the request has a `cursor` but no `limit`. */
 export const defaultLimit = 100;
 
-/** Objects inside the objects of one answer: what is more comes on the next page, asked for or not (decision 5). */
+/** Maximum number of objects inside the objects of one page; a page ends early rather than exceed it (decision 5). */
 export const mostParts = 100_000;
 
-/** How many of `rows`, from the first on, are `most` together; the first one may be more alone. */
+/** Returns how many rows, from the first on, have a total size of at most `most`; at least 1. */
 export function countFitting<T>(rows: readonly T[], most: number, size: (row: T) => number): number {
   let sum = 0;
   for (const [index, row] of rows.entries()) {
@@ -40,7 +42,7 @@ export function countFitting<T>(rows: readonly T[], most: number, size: (row: T)
   return rows.length;
 }
 
-/** `rows` in ascending order of id. Throws `query_invalid` for a selector or cursor that cannot be read. */
+/** Returns a page of `rows`, which are in ascending order of id. Throws `query_invalid` for a malformed selector or cursor. */
 export function takePage<T>(rows: readonly T[], query: ListQuery, facets: Facets<T>): Page<T> {
   const tests: ((row: T) => boolean)[] = [];
   if (query.name !== undefined && facets.name) {
@@ -62,8 +64,8 @@ export function takePage<T>(rows: readonly T[], query: ListQuery, facets: Facets
   const after = query.cursor === undefined ? 0 : decodeCursor(query.cursor).id;
   const rest = after === 0 ? matching : matching.filter((row) => facets.id(row) > after);
   const limit = query.limit ?? (query.cursor === undefined ? rest.length : defaultLimit);
-  const asked = rest.slice(0, limit);
-  const items = facets.parts ? asked.slice(0, countFitting(asked, mostParts, facets.parts)) : asked;
+  const selected = rest.slice(0, limit);
+  const items = facets.parts ? selected.slice(0, countFitting(selected, mostParts, facets.parts)) : selected;
   const last = items.at(-1);
   return {
     items,

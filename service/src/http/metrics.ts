@@ -1,32 +1,40 @@
 /**
- * Figures for Prometheus (text version 0.0.4): how long requests of each operation take, how many run, how late the event
- * loop is. What costs something is read when somebody asks; a request pays one observation on a series found beforehand.
+ * Metrics for Prometheus (text version 0.0.4): durations of requests by operation, running requests, and the lag of the event loop.
+ * Expensive values are read only when `/metrics` is requested. A request costs one observation on a prepared series.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Registry } from "prom-client";
 import { createDurations } from "./durations.ts";
 
-/** Notes requests of one operation. */
+/** Records the duration of a request of one operation. */
 export type Timer = (status: number, seconds: number) => void;
 
+/** The metrics of the service. */
 export interface Metrics {
   readonly registry: Registry;
-  /** Make one per operation and keep it. */
+  /** Creates the timer of an operation. Call once per operation. */
   timer(operation: string): Timer;
+  /** Resolves to the text of `/metrics`. */
   text(): Promise<string>;
+  /** Stops the measurement of the event loop. */
   close(): void;
 }
 
-/** What only the server knows when it is asked. */
-export interface Figures {
+/** Current values of the HTTP server. */
+export interface CurrentValues {
+  /** Running requests. */
   running(): number;
+  /** Open event streams. */
   streams(): number;
 }
 
-/** Other rooms put figures of their own into `registry`. */
-export function createMetrics(figures: Figures, registry = new Registry()): Metrics {
+/** Creates the metrics. Other modules add theirs to `registry`. */
+export function createMetrics(values: CurrentValues, registry = new Registry()): Metrics {
   const registers: never[] = [];
-  const durations = createDurations("brume_http_request_duration_seconds", "Time from a request's head to its answer.");
+  const durations = createDurations(
+    "brume_http_request_duration_seconds",
+    "Time from the head of a request to its response.",
+  );
   registry.registerMetric(durations.metric);
   const lag = monitorEventLoopDelay({ resolution: 50 });
   lag.enable();
@@ -37,8 +45,8 @@ export function createMetrics(figures: Figures, registry = new Registry()): Metr
     };
     registry.registerMetric(new Gauge({ name, help, registers, collect }));
   };
-  gauge("brume_http_requests_running", "Requests that are not answered yet.", figures.running);
-  gauge("brume_http_event_streams", "Open event streams.", figures.streams);
+  gauge("brume_http_requests_running", "Requests without a response yet.", values.running);
+  gauge("brume_http_event_streams", "Open event streams.", values.streams);
   gauge("process_resident_memory_bytes", "Resident memory.", () => process.memoryUsage.rss());
   gauge("process_start_time_seconds", "Start of the process since 1970.", () => performance.timeOrigin / 1000);
   const time = new Counter({
@@ -54,11 +62,11 @@ export function createMetrics(figures: Figures, registry = new Registry()): Metr
   registry.registerMetric(time);
   const late = new Gauge({
     name: "brume_event_loop_lag_seconds",
-    help: "How late the event loop was since the last look.",
+    help: "How late the event loop was since the last read.",
     labelNames: ["quantile"] as const,
     registers,
     collect() {
-      // The monitor reports the whole time between two of its ticks, so its own period is taken off.
+      // The monitor reports the time between two of its ticks, so its period (50 ms) is subtracted.
       const seconds = (nanoseconds: number) => (lag.count === 0 ? 0 : Math.max(0, nanoseconds / 1e9 - 0.05));
       this.set({ quantile: "0.5" }, seconds(lag.percentile(50)));
       this.set({ quantile: "0.99" }, seconds(lag.percentile(99)));

@@ -1,30 +1,31 @@
 /**
- * From a request target to the operations behind it (docs/spec.md#base-address-and-paths, rules 1-6). Every request passes here first, and
- * what it says is in nobody's hands, so reading a target never throws and costs one walk along it.
+ * Finds the operations of a request target (docs/spec.md#base-address-and-paths, rules 1-6). The target is hostile input, so routing never
+ * throws and takes time linear in its length.
  */
 import type { Method, Operation } from "@brume/api/operation.ts";
 import { asciiLower, encodeHighBytes, percentDecode } from "./read/text.ts";
 
+/** Result of routing a request target. */
 export type Route<Name extends string = string> =
   | { readonly found: false; readonly reason: "path_not_readable" | "path_not_found" }
   | {
       readonly found: true;
       readonly operations: ReadonlyMap<Method, Name>;
-      /** For the header `Allow`. */
+      /** Methods for the header `Allow`. */
       readonly allow: readonly string[];
-      /** Decoded texts by name of the parameter; whether they are ids is for the reader to say. */
+      /** Decoded texts by parameter name. They may not be valid ids. */
       readonly params: Readonly<Record<string, string>>;
-      /** Raw, without `?`. */
+      /** Raw query, without `?`. */
       readonly query: string;
-      /** Every way of writing a path gives this one: for `Link` and fingerprints. */
+      /** Canonical path: the same for all spellings. For `Link` and fingerprints. */
       readonly path: string;
     };
 
-/** What can be done at one path. */
+/** The operations of one path. */
 interface Leaf<Name extends string> {
   readonly operations: Map<Method, Name>;
   readonly segments: readonly Segment[];
-  /** The path itself, if it has no parameters. */
+  /** The path, if it has no parameters. */
   readonly fixed: string | null;
   readonly methods: Set<string>;
   allow: readonly string[];
@@ -36,7 +37,7 @@ interface Segment {
   readonly parameter: string;
 }
 
-/** One segment of the paths: which segments, and which operations, come after it. */
+/** A node of the tree of paths: the segments and the operations after it. */
 interface Branch<Name extends string> {
   readonly literals: Map<string, Branch<Name>>;
   parameter: Branch<Name> | null;
@@ -48,12 +49,15 @@ const unknown = { found: false, reason: "path_not_found" } as const;
 const methodOrder = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
 const noParams: Readonly<Record<string, string>> = Object.freeze({});
 
-/** Targets are as node:http gives them: bytes above 0x7f as Latin-1. Throws if two operations claim one method of one path. */
+/**
+ * Creates the function that routes request targets. A target has the form of node:http: bytes above 0x7f as Latin-1. Throws if two
+ * operations have the same method and path.
+ */
 export function createRouter<Name extends string>(
   operations: Readonly<Record<Name, Operation>>,
 ): (target: string) => Route<Name> {
   const root: Branch<Name> = { literals: new Map(), parameter: null, leaf: null };
-  for (const [name, operation] of Object.entries<Operation>(operations)) plant(root, name as Name, operation);
+  for (const [name, operation] of Object.entries<Operation>(operations)) addOperation(root, name as Name, operation);
 
   return (target) => {
     const start = startOfPath(target);
@@ -77,41 +81,42 @@ export function createRouter<Name extends string>(
   };
 }
 
-function plant<Name extends string>(root: Branch<Name>, name: Name, operation: Operation): void {
+function addOperation<Name extends string>(root: Branch<Name>, name: Name, operation: Operation): void {
   let branch = root;
   const segments: Segment[] = [];
   for (const text of operation.path.split("/").filter((part) => part !== "")) {
     const parameter = /^\{(.+)\}$/.exec(text)?.[1];
-    branch = grow(branch, parameter === undefined ? asciiLower(text) : null);
+    branch = childOf(branch, parameter === undefined ? asciiLower(text) : null);
     segments.push(parameter === undefined ? { literal: text, parameter: "" } : { literal: null, parameter });
   }
   const fixed = segments.every(({ literal }) => literal !== null) ? operation.path : null;
   branch.leaf ??= { operations: new Map(), segments, fixed, methods: new Set(["OPTIONS"]), allow: [] };
   const { operations, methods } = branch.leaf;
-  if (operations.has(operation.method)) throw new Error(`${operation.method} ${operation.path} is claimed twice`);
+  if (operations.has(operation.method))
+    throw new Error(`${operation.method} ${operation.path} belongs to two operations.`);
   operations.set(operation.method, name);
   methods.add(operation.method);
-  // A stream has no end whose headers could be told beforehand.
+  // The length of a stream is not known, so it supports no HEAD.
   if (operation.method === "GET" && operation.media !== "text/event-stream") methods.add("HEAD");
   branch.leaf.allow = methodOrder.filter((method) => methods.has(method));
 }
 
-function grow<Name extends string>(branch: Branch<Name>, literal: string | null): Branch<Name> {
+function childOf<Name extends string>(branch: Branch<Name>, literal: string | null): Branch<Name> {
   const known = literal === null ? branch.parameter : branch.literals.get(literal);
   if (known) return known;
-  const made: Branch<Name> = { literals: new Map(), parameter: null, leaf: null };
-  if (literal === null) branch.parameter = made;
-  else branch.literals.set(literal, made);
-  return made;
+  const created: Branch<Name> = { literals: new Map(), parameter: null, leaf: null };
+  if (literal === null) branch.parameter = created;
+  else branch.literals.set(literal, created);
+  return created;
 }
 
-/** Where the path begins, behind scheme and authority of an absolute form (RFC 9112 section 3.2); negative: there is none. */
+/** Returns the position of the path, after scheme and authority of an absolute form (RFC 9112 section 3.2); -1: there is no path. */
 function startOfPath(target: string): number {
   if (target.startsWith("/")) return 0;
   return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i.exec(target)?.[0].length ?? -1;
 }
 
-/** Decoded segments, runs of `/` and one at the end counting as none; null if one is malformed or not UTF-8. */
+/** Returns the decoded segments that are not empty; null if one is malformed or not UTF-8. */
 function readSegments(path: string): string[] | null {
   const raw = path.split("/").filter((segment) => segment !== "");
   if (!/[^\x21-\x24\x26-\x7e]/.test(path)) return raw;
@@ -124,7 +129,7 @@ function readSegments(path: string): string[] | null {
   return segments;
 }
 
-/** Of all paths that fit, the one whose literals come first. */
+/** Returns the leaf of the matching path. A literal segment takes precedence over a parameter. */
 function find<Name extends string>(branch: Branch<Name>, segments: readonly string[], at: number): Leaf<Name> | null {
   const segment = segments[at];
   if (segment === undefined) return branch.leaf;
@@ -139,7 +144,7 @@ function canonical(parameter: string): string {
 
 const highestId = 2_147_483_647;
 
-/** An id in a path: 1 to 10 decimal digits, at most 2147483647; null: it names nothing. */
+/** Parses an id of a path: 1 to 10 decimal digits, at most 2147483647. Returns null for any other text. */
 export function parseId(text: string): number | null {
   if (!/^\d{1,10}$/.test(text)) return null;
   const id = Number(text);

@@ -1,33 +1,35 @@
 /**
- * The bytes of a body, up to a limit and within a time. The pipeline asks for them only after everything that can be decided
- * without; so a client that said `Expect: 100-continue` is told to go on only here.
+ * Reads the bytes of a body, within limits of size and time. The pipeline reads the body only after all checks that do not need it, so
+ * `100 Continue` is sent only here.
  */
 import type { IncomingMessage } from "node:http";
 import { ApiError } from "../base/error.ts";
 import type { Exchange } from "./exchange.ts";
 
+/** Limits of a body. */
 export interface PayloadLimits {
-  /** Bytes. */
+  /** Maximum size in bytes. */
   readonly body: number;
-  /** Milliseconds for the whole body. */
+  /** Milliseconds for the complete body. */
   readonly bodyTime: number;
 }
 
-/** Milliseconds that a connection may stand still with an answer that its client does not take, before it is cut. */
+/** Returns the milliseconds after which a connection whose client does not read its response is closed. */
 export const stallTime = ({ bodyTime }: PayloadLimits): number => 2 * bodyTime;
 
-/** The client went away in the middle of its request: there is nobody to answer. */
+/** Thrown when the client closed the connection during its request, so no response is possible. */
 export class Gone extends Error {
   override readonly name = "Gone";
 }
 
+/** Creates the error of a body with more than `limit` bytes. */
 export function tooLarge(limit: number): ApiError {
   return new ApiError("body_too_large", `The body must not be longer than ${limit} bytes.`);
 }
 
 /**
- * Reads a body that there is to its end; `keep: false` drops what comes; `turnEnd` is that of the server. Rejects with `body_too_large`, `request_timeout`, `body_not_readable`
- * (broken chunks) or `Gone`.
+ * Reads the body of a request to its end. With `keep: false` the bytes are dropped and the result is empty. Rejects with
+ * `body_too_large`, `request_timeout`, `body_not_readable` (broken chunks) or `Gone`.
  */
 export async function receive(
   exchange: Exchange,
@@ -38,20 +40,20 @@ export async function receive(
   const { request, response, connection, head } = exchange;
   if (head.expect !== undefined && request.httpVersionMinor > 0 && head.expect.toLowerCase() === "100-continue")
     response.writeContinue();
-  // Or node:http takes it for a body that nobody wants, and reads it once more in the end.
+  // Without a first read node:http treats the body as unwanted and reads it once more at the end.
   request.read(0);
-  // The parser has been through all that came with the head when the sockets were looked at: most bodies are here then.
+  // After this the parser has processed all input that arrived with the head: most bodies are complete.
   await turnEnd();
   if (request.complete && connection.broken === null) {
-    const whole = request.read() as Uint8Array | null;
+    const complete = request.read() as Uint8Array | null;
     request.read();
-    if (whole !== null && whole.length > limits.body) throw tooLarge(limits.body);
-    return whole !== null && keep ? whole : nothing;
+    if (complete !== null && complete.length > limits.body) throw tooLarge(limits.body);
+    return complete !== null && keep ? complete : nothing;
   }
   return gather(exchange, limits, keep);
 }
 
-/** Cuts the connection of a request that was answered and whose body is not here after `ms` milliseconds. Nobody reads that body. */
+/** Closes the connection after `ms` milliseconds if the body of a request that has its response is still incomplete. */
 export function endLate(request: IncomingMessage, ms: number): void {
   const timer = setTimeout(() => {
     if (!request.complete) request.socket.destroy();
@@ -61,11 +63,12 @@ export function endLate(request: IncomingMessage, ms: number): void {
 
 const nothing = new Uint8Array();
 
+/** Resolves at the end of the current turn of the event loop. */
 export type TurnEnd = () => Promise<void>;
 
 /**
- * Resolves when all sockets that have something were read once, for all that wait in the same turn of the event loop together.
- * Microtasks and ticks run between a head and its body, too early.
+ * Creates a `TurnEnd` that resolves after all sockets with input have been read once. All requests of one turn share one `setImmediate`.
+ * Microtasks and ticks would run too early, between a head and its body.
  */
 export function createTurnEnd(): TurnEnd {
   let ending: Promise<void> | null = null;
@@ -91,7 +94,7 @@ function gather({ request, connection }: Exchange, limits: PayloadLimits, keep: 
     };
     const fail = (error: Error): void => {
       stop();
-      // Whatever still comes is read into nothing, or the answer could not leave.
+      // Further input is read and dropped, otherwise the response could not be sent.
       request.on("error", () => {}).resume();
       reject(error);
     };

@@ -1,6 +1,6 @@
 /**
- * The way of every request, in the order that the API promises (docs/spec.md#order-of-checks): the first check that fails decides the answer.
- * `answer` is that order, readable from top to bottom; the rooms beside this one know how each check is done.
+ * Processes every request in the order of checks that the API specifies (docs/spec.md#order-of-checks): the first check that fails
+ * decides the response. `respond` contains this order from top to bottom; the other modules of this folder implement the single checks.
  */
 import type { FieldError } from "@brume/api/errors.ts";
 import { grants } from "@brume/api/operation.ts";
@@ -35,6 +35,7 @@ import { type ReplayTools, repeat, repeatLater } from "./replay.ts";
 import { json, preflight, type Reply, success } from "./reply.ts";
 import type { CachedResponse, ResponseCache } from "./responsecache.ts";
 
+/** Limits of the size and time of a request. */
 export interface Limits extends PayloadLimits {
   /** Bytes of all header lines. */
   readonly headers: number;
@@ -42,6 +43,7 @@ export interface Limits extends PayloadLimits {
   readonly target: number;
 }
 
+/** Dependencies of the pipeline. */
 export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly limits: Limits;
   readonly route: (target: string) => Route;
@@ -50,9 +52,10 @@ export interface PipelineTools extends ChangeTools, ReplayTools {
   readonly limiter: Limiter;
   readonly keys: IdempotencyKeys;
   readonly streams: Streams;
-  readonly memory: ResponseCache;
-  /** What keeps the service from answering now; null: nothing. */
+  readonly cache: ResponseCache;
+  /** Returns why the service does not respond now (starting, stopping); null: it is ready. */
   readonly unready: () => string | null;
+  /** Adds the row of a request that changed nothing to the audit. */
   readonly noteAudit: (row: AuditRow) => Promise<void>;
   readonly noteRate: NoteRate;
 }
@@ -61,18 +64,22 @@ type Known = Extract<Route, { found: true }>;
 
 const everything = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
 
-/** Null when a stream has begun. Throws the fault that decides the answer otherwise. What is remembered is there at once. */
-export type Answer = (exchange: Exchange) => Reply | Promise<Reply | null>;
+/**
+ * Returns the response to a request, or null if an event stream has started. Throws the error that decides the response. A cached
+ * response is returned without a promise.
+ */
+export type Respond = (exchange: Exchange) => Reply | Promise<Reply | null>;
 
-export function createPipeline(tools: PipelineTools): Answer {
+/** Creates the function that processes requests. */
+export function createPipeline(tools: PipelineTools): Respond {
   const { limits, store } = tools;
   const turnEnd = createTurnEnd();
 
-  async function answer(exchange: Exchange): Promise<Reply | null> {
+  async function respond(exchange: Exchange): Promise<Reply | null> {
     const { head } = exchange;
     const method = exchange.request.method ?? "";
 
-    // 1. The head is small and readable, the body not announced too large.
+    // 1. The head is within its limits and readable, and Content-Length is within the limit of the body.
     const route = readTarget(tools, exchange);
     if (Number(head.contentLength) > limits.body) throw tooLarge(limits.body);
     requireFraming(head);
@@ -83,8 +90,8 @@ export function createPipeline(tools: PipelineTools): Answer {
     if (unready !== null && bound?.alwaysAnswers !== true) throw new ApiError("not_ready", unready);
 
     // 3. The path is known.
-    if (route === null) throw new ApiError("path_not_found", "Nothing is offered at this path; /docs says what is.");
-    // Where nobody is asked for a token, one that has a limit still sees it.
+    if (route === null) throw new ApiError("path_not_found", "No operation has this path; /docs lists all paths.");
+    // Responses that need no token still show the rate limit of a token that is sent.
     if (method === "OPTIONS" || (bound?.operation.access === "open" && !bound.alwaysAnswers))
       await tools.noteRate(exchange);
     if (route === "*") return preflight(everything);
@@ -93,12 +100,12 @@ export function createPipeline(tools: PipelineTools): Answer {
     if (method === "OPTIONS") return preflight(route.allow);
     if (bound === undefined) {
       exchange.headers.push("Allow", route.allow.join(", "));
-      throw new ApiError("method_not_allowed", `This path takes ${route.allow.join(", ")}.`);
+      throw new ApiError("method_not_allowed", `This path supports ${route.allow.join(", ")}.`);
     }
     exchange.bound = bound;
     exchange.parameters = route.params;
 
-    // Preferences and query are read before they are judged: a dry run leaves no trace, however it ends.
+    // Preferences and query are parsed here and validated in step 10: a dry run leaves no trace, even if it fails before.
     const { strict, wait } = readPreferences(head.prefer);
     if (strict) exchange.applied = "handling=strict";
     const query = readQuery(bound.operation.query, route.query, {
@@ -107,36 +114,36 @@ export function createPipeline(tools: PipelineTools): Answer {
     });
     exchange.dryRun = query.dryRun;
 
-    // 5. The token is good. An open operation asks for none, and has no use for steps 6 and 7.
+    // 5. The token is valid. An open operation needs none and skips steps 6 and 7.
     const token = readBearer(head.authorization);
-    const known = bound.operation.access === "open" ? nobody : identify(tools, exchange, token);
+    const known = bound.operation.access === "open" ? anonymous : identify(tools, exchange, token);
     const caller = known instanceof Promise ? await known : known;
-    if (caller !== nobody) exchange.caller = caller;
+    if (caller !== anonymous) exchange.caller = caller;
 
-    // 6. The token's rate limit is not used up.
+    // 6. The rate limit of the token allows the request.
     if (caller.rateLimit !== null)
       tools.limiter.take(caller.tokenId, caller.rateLimit, steadyOf(tools.clock), bound.counted, exchange.headers);
 
     // 7. The token has the scope, and its project is not blocked.
-    if (bound.operation.access !== "open") permit(bound, caller, exchange);
+    if (bound.operation.access !== "open") requireAccess(bound, caller, exchange);
 
     // 8. The body is read and decoded.
     const bytes = hasBody(head) ? await receive(exchange, limits, turnEnd, bound.fields !== null) : noBytes;
     const read = bound.fields === null ? nothingRead : readBody(bound, bytes, head, strict);
 
-    // 9. The idempotency key is good, and this request the first that uses it.
+    // 9. The idempotency key is valid, and this request is the first that uses it.
     const keyed = bound.change && head.idempotencyKey !== undefined;
     const claim = keyed ? await claimKey(tools, exchange, bound, caller, route, read) : null;
     try {
       // 10. Query and fields are valid.
-      const spared = holdFields(bound, query.faults, read);
+      const elementErrors = requireValidFields(bound, query.faults, read);
 
-      // 11. The path names objects; whether they are there, and as If-Match says, the handler finds out as its first act.
+      // 11. The ids of the path are valid. The handler first checks that the objects exist and that If-Match matches.
       const request: Request = {
         params: readIds(bound, route.params),
         query: query.value,
         body: read.value as never,
-        elementErrors: spared,
+        elementErrors,
         caller,
         requestId: exchange.id,
         dryRun: query.dryRun,
@@ -146,22 +153,22 @@ export function createPipeline(tools: PipelineTools): Answer {
       };
       if (isStored(claim)) return await replay(tools, exchange, bound, request, claim, wait);
 
-      // 12 and 13. Reads see committed state; a change goes through its transaction to its effect.
+      // 12 and 13. A read returns committed state; a change runs in its transaction and then takes effect.
       if (bound.change) {
         const seconds = wait ?? bound.operation.wait ?? 0;
         const reply = await executeChange(tools, exchange, bound, request, claim, seconds * 1000);
-        if (wait !== null && !query.dryRun) nameWait(exchange, wait);
+        if (wait !== null && !query.dryRun) applyWait(exchange, wait);
         return reply;
       }
       if (bound.streams && request.otherMedia) {
         await tools.streams.open(exchange, caller, token ?? "", query.value);
         return null;
       }
-      const moment = tools.memory.moment();
+      const moment = tools.cache.moment();
       const reply = await readAnswer(bound, request, store.read, route);
-      if (!bound.remembered) return reply;
+      if (!bound.cached) return reply;
       const counted = { ...reply, length: Buffer.byteLength(reply.body) };
-      tools.memory.keep(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
+      tools.cache.store(exchange, moment, { token: token ?? "", caller, bound, reply: counted });
       return counted;
     } finally {
       if (claim !== null && !isStored(claim)) claim.release();
@@ -169,28 +176,28 @@ export function createPipeline(tools: PipelineTools): Answer {
   }
 
   return (exchange) => {
-    const remembered = tools.memory.find(exchange);
-    const reply = remembered === undefined ? null : recall(tools, exchange, remembered);
-    return reply ?? answer(exchange);
+    const cached = tools.cache.find(exchange);
+    const reply = cached === undefined ? null : replyFromCache(tools, exchange, cached);
+    return reply ?? respond(exchange);
   };
 }
 
 /**
- * The steps that a request which was answered before can still fail at, or whose failing could tell it from before. Null: go the
- * whole way.
+ * Repeats the checks that can give a different result for a cached response: size of the head, readiness, token, rate limit. Returns
+ * null if one of them fails; then the request is processed completely.
  */
-function recall(tools: PipelineTools, exchange: Exchange, remembered: CachedResponse): Reply | null {
-  const { token, caller, bound, reply } = remembered;
+function replyFromCache(tools: PipelineTools, exchange: Exchange, cached: CachedResponse): Reply | null {
+  const { token, caller, bound, reply } = cached;
   if (exchange.head.size > tools.limits.headers || tools.unready() !== null) return null;
-  // The whole way asks again, and says what is wrong.
-  let asking: Caller | Promise<Caller>;
+  // The complete processing authenticates again and reports the error.
+  let authenticated: Caller | Promise<Caller>;
   try {
-    asking = tools.authenticate(token, exchange.address);
+    authenticated = tools.authenticate(token, exchange.address);
   } catch {
     return null;
   }
-  if (asking instanceof Promise) asking.catch(() => {});
-  if (asking !== caller) return null;
+  if (authenticated instanceof Promise) authenticated.catch(() => {});
+  if (authenticated !== caller) return null;
   exchange.caller = caller;
   exchange.bound = bound;
   if (caller.rateLimit !== null)
@@ -201,10 +208,10 @@ function recall(tools: PipelineTools, exchange: Exchange, remembered: CachedResp
 async function readAnswer({ name, handler }: Bound, request: Request, db: Reader, route: Known): Promise<Reply> {
   if (handler.list !== undefined) return showPage(await handler.list(request, db), route);
   if (handler.read !== undefined) return show(await handler.read(request, db));
-  throw new Error(`operation ${name} has no handler`);
+  throw new Error(`Operation ${name} has no handler.`);
 }
 
-/** Step 1. Null is a path that nobody knows, `*` the whole service. */
+/** Step 1. Returns null for an unknown path, `*` for the whole service. */
 function readTarget(tools: PipelineTools, { head, request }: Exchange): Known | "*" | null {
   const { limits } = tools;
   const target = request.url ?? "";
@@ -225,8 +232,8 @@ function findOperation(tools: PipelineTools, route: Known, method: string): Boun
   return name === undefined ? undefined : tools.operations.get(name);
 }
 
-/** Who asks where nobody is asked. No handler of an open operation looks at it. */
-const nobody: Caller = {
+/** The caller of open operations. Their handlers do not use it. */
+const anonymous: Caller = {
   tokenId: 0,
   tokenName: "",
   projectId: 0,
@@ -246,17 +253,17 @@ function identify(tools: PipelineTools, exchange: Exchange, token: string | null
 const noBytes = new Uint8Array(0);
 
 /** Step 7. */
-function permit({ operation, change }: Bound, caller: Caller, { parameters }: Exchange): void {
+function requireAccess({ operation, change }: Bound, caller: Caller, { parameters }: Exchange): void {
   const { access, own } = operation;
   const ownId = own === "project" ? caller.projectId : own === "token" ? caller.tokenId : null;
   const isOwn = ownId !== null && Number(parameters["id"]) === ownId;
   if (access !== "any" && access !== "open" && !isOwn && !grants(caller.scopes, access))
     throw new ApiError("scope_missing", `The token needs the scope ${access}.`);
   if (change && caller.projectBlocked && operation.method !== "DELETE" && operation.allowedWhenBlocked !== true)
-    throw new ApiError("project_blocked", "A blocked project can only be read and cleared.");
+    throw new ApiError("project_blocked", "The project is blocked: you can read and delete its objects, nothing else.");
 }
 
-/** Step 9, where there is a key. Null: a dry run, which has no use for it. */
+/** Step 9, for requests with a key. Returns null for a dry run, which does not use the key. */
 async function claimKey(
   tools: PipelineTools,
   { head, dryRun }: Exchange,
@@ -267,30 +274,34 @@ async function claimKey(
 ): Promise<Claim | StoredResponse | null> {
   const key = readIdempotencyKey(head.idempotencyKey ?? "");
   if (dryRun) return null;
-  // A restricted token must not get to see what another one was answered.
-  const whose = caller.restriction === null ? "" : String(caller.tokenId);
-  const print = fingerprint(bound.operation.method, route.path, route.query, read, whose);
+  // A restricted token must not get the stored response to another token.
+  const tokenPart = caller.restriction === null ? "" : String(caller.tokenId);
+  const print = fingerprint(bound.operation.method, route.path, route.query, read, tokenPart);
   return tools.keys.claim(caller.projectId, key, print, tools.clock.now());
 }
 
 const isStored = (claim: Claim | StoredResponse | null): claim is StoredResponse => claim !== null && "reply" in claim;
 
-/** A body as it was understood: two that are understood alike are the same request, however they were written. */
+/** The parsed body. Two bodies that parse to the same value are the same request, in any spelling. */
 interface BodyReading {
-  /** Undefined: there is none to read. */
+  /** Undefined: the operation has no body. */
   readonly value: object | undefined;
   readonly faults: readonly FieldError[];
 }
 
 const nothingRead: BodyReading = { value: undefined, faults: [] };
 
-function readBody({ fields, answered }: Bound, bytes: Uint8Array, head: Head, strict: boolean): BodyReading {
+function readBody({ fields, responseFields }: Bound, bytes: Uint8Array, head: Head, strict: boolean): BodyReading {
   const raw = decodeBody(bytes, head, strict);
-  return fields === null ? nothingRead : readFields(fields, raw, { strict, ignored: answered });
+  return fields === null ? nothingRead : readFields(fields, raw, { strict, ignored: responseFields });
 }
 
-/** Step 10: the faults of query and body together. Answers with those that do not refuse the request as a whole. */
-function holdFields(bound: Bound, queryFaults: readonly FieldError[], read: BodyReading): readonly FieldError[] {
+/** Step 10: throws all errors of query and body together. Returns the errors that fail only elements of the request. */
+function requireValidFields(
+  bound: Bound,
+  queryFaults: readonly FieldError[],
+  read: BodyReading,
+): readonly FieldError[] {
   const invalid = bound.change ? null : queryFault(queryFaults);
   if (invalid !== null) throw invalid;
   const body = read.value;
@@ -299,11 +310,11 @@ function holdFields(bound: Bound, queryFaults: readonly FieldError[], read: Body
     return queryFaults;
   }
   const faults = [...queryFaults, ...read.faults];
-  const blamed = new Set(faults.map(({ pointer }) => pointer));
+  const reported = new Set(faults.map(({ pointer }) => pointer));
   const { handler } = bound;
   const more = [...(handler.check?.(body) ?? []), ...((faults.length > 0 && handler.alsoCheck?.(body)) || [])];
-  faults.push(...more.filter(({ pointer }) => !blamed.has(pointer)));
-  if (faults.some((fault) => handler.spares?.(body, fault) !== true)) throw invalidFields(faults);
+  faults.push(...more.filter(({ pointer }) => !reported.has(pointer)));
+  if (faults.some((fault) => handler.failsElementOnly?.(body, fault) !== true)) throw invalidFields(faults);
   return faults;
 }
 
@@ -313,29 +324,29 @@ function expectTag(exchange: Exchange, ifMatch: string): (tag: string) => void {
   return (tag) => {
     if (matchesTag(ifMatch, tag)) return;
     exchange.headers.push("ETag", `"${tag}"`);
-    throw new ApiError("etag_mismatch", `The present ETag is "${tag}".`);
+    throw new ApiError("etag_mismatch", `The current ETag is "${tag}".`);
   };
 }
 
-/** The answer names the seconds that were granted. */
-function nameWait(exchange: Exchange, seconds: number): void {
+/** Adds the granted seconds to `Preference-Applied`. */
+function applyWait(exchange: Exchange, seconds: number): void {
   exchange.applied += `${exchange.applied === "" ? "" : ", "}wait=${seconds}`;
 }
 
-/** A repeated request changes nothing, but was asked for. */
+/** Returns the stored response to a repeated request. The audit records the repeated request too. */
 async function replay(
   tools: PipelineTools,
   exchange: Exchange,
   bound: Bound,
   request: Request,
-  kept: StoredResponse,
+  stored: StoredResponse,
   wait: number | null,
 ): Promise<Reply> {
-  void tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), kept.reply.status));
-  if (wait === null) return repeat(kept.reply);
+  void tools.noteAudit(auditRow(exchange, bound, request.caller, tools.clock.now(), stored.reply.status));
+  if (wait === null) return repeat(stored.reply);
   const reader = tools.operations.get(bound.operation.resultOperation ?? "");
-  const reply = await repeatLater(kept, reader, request, tools, wait * 1000);
-  nameWait(exchange, wait);
+  const reply = await repeatLater(stored, reader, request, tools, wait * 1000);
+  applyWait(exchange, wait);
   return reply;
 }
 

@@ -1,7 +1,7 @@
 /**
- * `RateLimit` on answers that are given before the token is looked at, or without: unknown paths, methods, open operations. A token with a
- * limit sees its figures on each of its answers; nothing is taken from its bucket here. Only `/healthz` and `/readyz` look at no token, for
- * they answer when the database does not.
+ * Adds `RateLimit` to responses that are decided before the token is checked, or without it: unknown paths, methods, open operations. So a
+ * token with a limit gets the headers on each response. Nothing is taken from its bucket here. `/healthz` and `/readyz` check no token,
+ * because they respond without the database.
  */
 import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Exchange } from "./exchange.ts";
@@ -9,15 +9,17 @@ import type { Caller } from "./handler.ts";
 import { readBearer } from "./head.ts";
 import type { Limiter } from "./limit.ts";
 
+/** Dependencies of `createRateNote`. */
 export interface RateTools {
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
   readonly limiter: Limiter;
   readonly clock: Clock;
 }
 
+/** Adds the headers to the response of a request. */
 export type NoteRate = (exchange: Exchange) => Promise<void>;
 
-/** Adds the headers unless they are there. A token that is not good, or cannot be looked up now, has no limit to show. */
+/** Creates the function that adds the headers once. An invalid token, or one that cannot be looked up now, adds none. */
 export function createRateNote({ authenticate, limiter, clock }: RateTools): NoteRate {
   return async ({ head, headers, caller, address }) => {
     const token = caller === null ? readBearer(head.authorization) : null;
@@ -26,7 +28,7 @@ export function createRateNote({ authenticate, limiter, clock }: RateTools): Not
       const { tokenId, rateLimit } = await authenticate(token, address);
       if (rateLimit !== null) limiter.take(tokenId, rateLimit, steadyOf(clock), false, headers);
     } catch {
-      // The answer is about something else.
+      // The response reports another error, or none.
     }
   };
 }

@@ -1,67 +1,68 @@
 /**
- * The audit of requests that were refused (docs/spec.md#audit): what was done commits its own row, what was not has no transaction to go
- * with. The first refusal of a kind is on the disk before its answer leaves, and so are the next few, so that killing the service hides
- * nothing. Those that go on are counted in memory and added to the same row once a second: a client that loops costs neither
- * commits nor rows.
+ * The audit of rejected requests (docs/spec.md#audit). They have no transaction of their own, so this module writes their rows. The first
+ * rejections of a kind are stored before their responses are sent, so a kill of the service hides nothing. Further ones are counted in
+ * memory and added to the same row once a second, so a client that loops costs neither commits nor rows.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import { StorageError, type Store, type Tx } from "../store/db.ts";
 import type { AuditRow } from "./handler.ts";
 
-/** The table of the audit. */
+/** The audit table. */
 export interface AuditTable {
-  /** Hands the row over; it is written with the commit. */
+  /** Adds the row to the transaction; it may be written only at the commit. */
   write(tx: Tx, row: AuditRow): Promise<void>;
-  /** Writes the row at once; resolves to its id. */
+  /** Writes the row at once. Resolves to its id. */
   insert(tx: Tx, row: AuditRow): Promise<number>;
-  /** The row stands for so many requests more, the last of which came at `date`. */
+  /** Adds `more` requests to the count of a row. The last of them arrived at `date` (ms since 1970). */
   add(tx: Tx, id: number, more: number, date: number): Promise<void>;
 }
 
+/** The audit of rejected requests. */
 export interface RefusalLog {
-  /** Resolves when the answer may leave. Never rejects. */
+  /** Records a rejected request. Resolves when its response may be sent. Never rejects. */
   note(row: AuditRow): Promise<void>;
-  /** Resolves when what was noted so far is stored, or is known not to be. */
+  /** Resolves when all requests recorded so far are stored. Rejects if the database cannot store them. */
   flush(): Promise<void>;
 }
 
-/** One row of the table, and what has been noted for it since it was last written. */
+/** One row of the table, with the requests that were counted for it since it was last written. */
 interface Entry {
   readonly row: AuditRow;
   id: number | null;
   more: number;
   last: number;
-  /** Repeats that waited for the disk. */
+  /** Requests whose response waited for the disk. */
   awaited: number;
 }
 
 const minute = 60_000;
-/** A row takes repeats until there were none for so many milliseconds, or it is so old. */
+/** Maximum ms between two requests of one row, and maximum age of a row in ms. */
 const longestGap = 10 * minute;
 const longestRow = 60 * minute;
-/** Repeats of a kind that are on the disk before their answer leaves; a minute without any begins the count anew. */
+/** Requests of a row that are stored before their response is sent. A minute without requests resets the count. */
 const mostAwaited = 20;
-/** New rows a minute for one token or one address, and for all unknown tokens together. Beyond it rows are coarser. */
+/** New rows per minute for one token or address, and for all unknown tokens together. Beyond that, rows contain less detail. */
 const mostRows = { source: 30, unknown: 300 };
-/** Kinds known at once, and rows kept while the database cannot store. */
+/** Entries in memory, and rows to write while the database is not available. */
 const mostEntries = 5000;
 const mostDirty = 10_000;
-/** Milliseconds between writes of counts, and between tries while the database cannot store. */
+/** Milliseconds between writes of counts, and between attempts while the database is not available. */
 const pause = 1000;
-/** Milliseconds that an answer waits for a database that does not answer. */
+/** Milliseconds that a response waits for the database. */
 const patience = 1000;
 /** Rows of one transaction. */
 const batch = 500;
 
-/** Who asks, as far as that can be told: a token, or the network of an address. */
+/** Returns the source of a request: its token, or the network of its address. */
 const sourceOf = ({ caller, address }: AuditRow): string =>
   caller === null ? `? ${networkOf(address)}` : `${caller.projectId} ${caller.tokenId}`;
 
-/** IPv6 comes in blocks of /64. */
+/** Returns the address, or the /64 of an IPv6 address. */
 const networkOf = (address: string): string =>
   address.includes("::") || !address.includes(":") ? address : address.split(":").slice(0, 4).join(":");
 
+/** Creates the audit of rejected requests. */
 export function createRefusalLog(store: Store, audit: AuditTable, log: Log): RefusalLog {
   const entries = new Map<string, Entry>();
   const dirty = new Set<Entry>();
@@ -72,8 +73,8 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
   let next: Promise<void> | null = null;
   let timer: NodeJS.Timeout | null = null;
 
-  /** Whether the source may have another row of its own in this minute. */
-  function hasRoom(source: string, most: number, now: number): boolean {
+  /** Takes one new row of the source for this minute. Returns false if there is none left. */
+  function takeRow(source: string, most: number, now: number): boolean {
     if (now - windowStart >= minute || now < windowStart) {
       windowStart = now;
       sources.clear();
@@ -94,13 +95,13 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
   function open(key: string, row: AuditRow): Entry {
     const entry: Entry = { row, id: null, more: 0, last: row.date, awaited: 0 };
     entries.delete(key);
-    // The one that was begun first; what is noted for it is written all the same.
+    // Removes the oldest entry; its counts are still written.
     if (entries.size >= mostEntries) entries.delete(entries.keys().next().value as string);
     entries.set(key, entry);
     return entry;
   }
 
-  /** The entry that the row counts for; `isNew`: it is the first of it. */
+  /** Returns the entry that counts the request. `isNew`: it is the first request of the entry. */
   function place(row: AuditRow): { entry: Entry; isNew: boolean } {
     const source = sourceOf(row);
     const kind = `${row.operation} ${row.status}`;
@@ -109,8 +110,8 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
     const known = findEntry(exact, now);
     if (known !== undefined) return { entry: known, isNew: false };
     const isUnknown = row.caller === null;
-    if (isUnknown && !hasRoom("?", mostRows.unknown, now)) return coarse(`? ${kind}`, { ...row, address: "" });
-    if (hasRoom(source, mostRows.source, now)) return { entry: open(exact, row), isNew: true };
+    if (isUnknown && !takeRow("?", mostRows.unknown, now)) return coarse(`? ${kind}`, { ...row, address: "" });
+    if (takeRow(source, mostRows.source, now)) return { entry: open(exact, row), isNew: true };
     return coarse(`${source} ${kind}`, row);
   }
 
@@ -120,14 +121,14 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
     return { entry: open(key, { ...row, resource: null, resourceId: null }), isNew: true };
   }
 
-  async function writeSome(): Promise<void> {
-    const some = [...dirty].slice(0, batch).map((entry) => ({ entry, more: entry.more, last: entry.last }));
-    if (some.length === 0) return;
+  async function writeBatch(): Promise<void> {
+    const entriesToWrite = [...dirty].slice(0, batch).map((entry) => ({ entry, more: entry.more, last: entry.last }));
+    if (entriesToWrite.length === 0) return;
     let ids: number[];
     try {
       ids = await store.write(async (tx) => {
         const written: number[] = [];
-        for (const { entry, more, last } of some) {
+        for (const { entry, more, last } of entriesToWrite) {
           const id = entry.id ?? (await audit.insert(tx, entry.row));
           if (more > 0) await audit.add(tx, id, more, last);
           written.push(id);
@@ -136,11 +137,11 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
       });
     } catch (error) {
       if (error instanceof StorageError) throw error;
-      log("error", "Refused requests are missing from the audit.", { rows: some.length, error });
-      for (const { entry } of some) dirty.delete(entry);
+      log("error", "Rejected requests are missing in the audit.", { rows: entriesToWrite.length, error });
+      for (const { entry } of entriesToWrite) dirty.delete(entry);
       return;
     }
-    for (const [index, { entry, more }] of some.entries()) {
+    for (const [index, { entry, more }] of entriesToWrite.entries()) {
       entry.id = ids[index] ?? null;
       entry.more -= more;
       if (entry.more === 0) dirty.delete(entry);
@@ -148,13 +149,13 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
   }
 
   async function writeAll(): Promise<void> {
-    // What is counted meanwhile has time until the next write.
-    for (let left = dirty.size; left > 0; left -= batch) await writeSome();
-    if (lost > 0) log("error", "Refused requests are missing from the audit: there were too many.", { rows: lost });
+    // Requests that are counted meanwhile are written next time.
+    for (let left = dirty.size; left > 0; left -= batch) await writeBatch();
+    if (lost > 0) log("error", "Rejected requests are missing in the audit: there were too many.", { rows: lost });
     lost = 0;
   }
 
-  /** Resolves when everything noted before this call is stored. */
+  /** Resolves when all requests recorded before this call are stored. */
   function flush(): Promise<void> {
     if (writing === null) {
       writing = writeAll().finally(() => {
@@ -173,12 +174,12 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
 
   async function writeLater(): Promise<void> {
     timer = null;
-    // What could not be stored stays, and is tried again.
+    // Rows that could not be stored stay and are written later.
     await flush().catch(() => {});
-    if (dirty.size > 0) later();
+    if (dirty.size > 0) schedule();
   }
 
-  function later(): void {
+  function schedule(): void {
     timer ??= setTimeout(() => void writeLater(), pause).unref();
   }
 
@@ -195,7 +196,7 @@ export function createRefusalLog(store: Store, audit: AuditTable, log: Log): Ref
         return;
       }
       dirty.add(entry);
-      later();
+      schedule();
       if (!isNew && entry.awaited >= mostAwaited) return;
       entry.awaited += 1;
       const stored = flush().catch(() => {});

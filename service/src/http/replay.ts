@@ -1,7 +1,7 @@
 /**
- * What a repeated request gets (docs/spec.md#headers-and-queries-for-changes): the stored answer, byte for byte; or, if it asks to wait,
- * the same object as it is when the work on it has ended. That object is found through the contract: `shows` names the operation that reads
- * it.
+ * The response to a repeated request (docs/spec.md#headers-and-queries-for-changes): the stored response, byte for byte. With
+ * `Prefer: wait` it is the same object after its background work has ended. `resultOperation` of the contract names the operation that
+ * reads this object.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSettled } from "@brume/api/work.ts";
@@ -16,22 +16,27 @@ import type { Stop } from "./stop.ts";
 
 const repeated = ["Idempotency-Replayed", "true"];
 
+/** Returns a stored response with the header `Idempotency-Replayed`. */
 export function repeat(stored: Reply): Reply {
   return { ...stored, headers: [...stored.headers, ...repeated] };
 }
 
+/** Dependencies of repeated requests. */
 export interface ReplayTools {
   readonly store: Store;
   readonly stop: Stop;
-  /** Resolves when these tasks have ended, or `ms` are over. */
+  /** Resolves when these tasks have ended, or after `ms` milliseconds. */
   readonly ended: (tasks: readonly number[], ms: number) => Promise<void>;
 }
 
-/** Milliseconds between looks, growing. */
+/** Milliseconds between two reads of the object, doubled after each. */
 const firstPause = 20;
 const longestPause = 500;
 
-/** Waits up to `wait` milliseconds. Without a reader, or when the object is gone, as it is wanted to be or again, it is the stored answer after all. */
+/**
+ * Waits up to `wait` milliseconds for the end of the work and returns the current object. Returns the stored response if there is no
+ * `reader`, or if the object does not exist any more.
+ */
 export async function repeatLater(
   { reply: stored, tasks = [] }: StoredResponse,
   reader: Bound | undefined,
@@ -42,13 +47,14 @@ export async function repeatLater(
   const end = performance.now() + wait;
   await stop.race(ended(tasks, wait));
   if (reader?.handler.read === undefined) return repeat(stored);
-  const params: Ids = { ...(request.params as Ids), ...(stored.body !== "" && ownId(reader, stored.body)) };
-  const asked: Request = { ...request, params, otherMedia: false };
+  const params: Ids = { ...(request.params as Ids), ...(stored.body !== "" && resultId(reader, stored.body)) };
+  const readRequest: Request = { ...request, params, otherMedia: false };
   try {
     for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
-      const found = await reader.handler.read(asked, store.read);
+      const found = await reader.handler.read(readRequest, store.read);
       const left = end - performance.now();
-      if (left <= 0 || stop.asked || isSettled(found.answer)) return repeat(stored.body === "" ? stored : show(found));
+      if (left <= 0 || stop.requested || isSettled(found.answer))
+        return repeat(stored.body === "" ? stored : show(found));
       await sleep(Math.min(pause, left));
     }
   } catch (error) {
@@ -57,8 +63,8 @@ export async function repeatLater(
   }
 }
 
-/** What was answered has the last id that its reader wants; those before it are in the path of both. */
-function ownId({ parameters }: Bound, body: string): Ids {
+/** Returns the last path id of the reader, from the stored response. The ids before it are in the path of both operations. */
+function resultId({ parameters }: Bound, body: string): Ids {
   const { ID, Id } = JSON.parse(body) as { readonly ID?: number; readonly Id?: number };
   return { [parameters.at(-1)?.name ?? ""]: ID ?? Id ?? 0 };
 }

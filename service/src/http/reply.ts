@@ -1,33 +1,36 @@
 /**
- * Answers on the wire: the headers that every answer has, problem bodies, and the length that is always said. A reply is
- * plain data until `send`, so that the pipeline can return it, store it or throw it away.
+ * Creates and sends HTTP responses: the headers of every response, `Content-Length`, and error bodies. A reply is plain data until
+ * `send`, so the pipeline can return it, store it or drop it.
  */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { describeProblem } from "@brume/api/errors.ts";
 import { ApiError } from "../base/error.ts";
 import { StorageError } from "../store/db.ts";
 
+/** A response before it is sent. */
 export interface Reply {
   readonly status: number;
   /** Null: an empty body. */
   readonly type: string | null;
   readonly body: string;
-  /** Bytes of the body, where they have been counted. */
+  /** Bytes of the body, if they are known. */
   readonly length?: number;
-  /** Names and values in turn, beside the headers that every answer has. */
+  /** Alternating names and values, in addition to the headers of every response. */
   readonly headers: readonly string[];
 }
 
+/** Content type of JSON responses. */
 export const json = "application/json; charset=utf-8";
 
 const exposed =
   "ETag, Link, X-Total-Count, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Preference-Applied, Idempotency-Replayed, X-Dry-Run";
 
+/** Creates a response with status 200. */
 export function success(type: string | null, body: string, headers: readonly string[] = []): Reply {
   return { status: 200, type, body, headers };
 }
 
-/** `OPTIONS`: what may be done here, also by a page of another origin (docs/spec.md#browsers). */
+/** Creates the response to `OPTIONS`: the allowed methods and headers, also for pages of other origins (docs/spec.md#browsers). */
 export function preflight(methods: readonly string[]): Reply {
   const allow = methods.join(", ");
   return success(null, "", [
@@ -42,33 +45,36 @@ export function preflight(methods: readonly string[]): Reply {
   ]);
 }
 
-/** Seconds after which it is worth trying again, where the fault itself does not say. */
+/** `Retry-After` in seconds by status, for errors without a value of their own. */
 const defaultRetry: Readonly<Record<number, number>> = { 429: 1, 503: 5 };
 
-/** The fault as the caller reads it (docs/spec.md#errors). */
-export function errorReply(fault: ApiError, requestId: string, headers: readonly string[] = []): Reply {
-  const { status, code } = fault;
+/** Creates the response of an error (docs/spec.md#errors). */
+export function errorReply(error: ApiError, requestId: string, headers: readonly string[] = []): Reply {
+  const { status, code } = error;
   const more = [...headers];
-  const retry = fault.retryAfter ?? defaultRetry[status];
+  const retry = error.retryAfter ?? defaultRetry[status];
   if (retry !== undefined) more.push("Retry-After", String(Math.max(1, Math.ceil(retry))));
   if (status === 401)
     more.push("WWW-Authenticate", `Bearer realm="brume"${code === "token_missing" ? "" : ', error="invalid_token"'}`);
-  const body = JSON.stringify(describeProblem(code, fault.message, requestId, fault.errors));
+  const body = JSON.stringify(describeProblem(code, error.message, requestId, error.errors));
   return { status, type: "application/problem+json", body, headers: more };
 }
 
-/** What the caller is told of anything thrown; what only we should know stays here. */
+/** Converts any thrown value to the error that the client gets. Details of unexpected errors are not included. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof StorageError)
     return new ApiError(
       "storage_unavailable",
-      "The database cannot work at the moment. Ask again, with the same Idempotency-Key if there was one.",
+      "The database is not available. Repeat the request, with the same Idempotency-Key if it had one.",
     );
-  return new ApiError("internal", "The service failed on this request and has written down why.");
+  return new ApiError(
+    "internal",
+    "The request failed in the service. The log contains the cause under the id of this request.",
+  );
 }
 
-/** All headers of an answer but `Date`, `Connection` and its length: names and values in turn. */
+/** Returns the headers of every response, except `Date`, `Connection` and `Content-Length`, as alternating names and values. */
 export function head(requestId: string, type: string | null): string[] {
   const list = [
     "X-Request-Id",
@@ -86,7 +92,7 @@ export function head(requestId: string, type: string | null): string[] {
   return list;
 }
 
-/** Sends `reply`, with `more` headers, as the one answer to a request; `HEAD` gets the headers only. */
+/** Sends `reply`, with the headers `more`, as the response to a request. `HEAD` gets only the headers. */
 export function send(
   request: IncomingMessage,
   response: ServerResponse,
@@ -101,11 +107,14 @@ export function send(
   for (const text of more) list.push(text);
   response.writeHead(reply.status, list);
   if (request.method === "HEAD" || reply.body === "") response.end();
-  // As many bytes as characters: it is ASCII, and need not be encoded.
+  // As many bytes as characters: the body is ASCII, and `latin1` is the cheaper encoding.
   else response.end(reply.body, length === reply.body.length ? "latin1" : "utf8");
 }
 
-/** The same as text, for a connection whose request never became one (broken syntax, too large, too slow). It says that it closes. */
+/**
+ * Returns a response as text, with `Connection: close`, for a connection on which node:http could not parse a request. `now` is in ms
+ * since 1970.
+ */
 export function print(requestId: string, reply: Reply, now: number): string {
   const list = head(requestId, reply.type);
   list.push("Content-Length", String(Buffer.byteLength(reply.body)), ...reply.headers);

@@ -1,60 +1,61 @@
 /**
- * Answers of reads, kept as text until anything is committed: programs that wait ask for the same object again and again, and need
- * not wait for the database each time. Only answers that depend on nothing else are kept, only while this process alone
- * writes, and each only for the very token and request line that got it.
+ * Cache of the responses to reads, as text, until the next commit: clients that poll one object do not wait for the database each time.
+ * Only responses that depend on nothing else are cached, only while this process alone writes, and each for one token and request line.
  */
 import type { Bound } from "./bind.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Caller } from "./handler.ts";
 import type { Reply } from "./reply.ts";
 
+/** A response with the data that is needed to send it again. */
 export interface CachedResponse {
-  /** As it was sent. */
+  /** The token as it was sent. */
   readonly token: string;
   readonly caller: Caller;
   readonly bound: Bound;
   readonly reply: Reply;
 }
 
+/** The cache of responses. */
 export interface ResponseCache {
-  /** What the same request was answered since the last commit. */
+  /** Returns the response to the same request since the last commit. */
   find(exchange: Exchange): CachedResponse | undefined;
-  /** Where time stands now: what is read after this call may be kept with it. */
+  /** Returns the current count of commits, to be taken before a read; null: nothing can be cached. */
   moment(): number | null;
-  /** Keeps the answer, unless something was committed since `moment`. */
-  keep(exchange: Exchange, moment: number | null, remembered: CachedResponse): void;
+  /** Stores the response, unless there was a commit since `moment`. */
+  store(exchange: Exchange, moment: number | null, response: CachedResponse): void;
 }
 
-/** Characters of all answers together; beyond it all are forgotten. */
+/** Maximum size of the cache in characters; beyond it the cache is cleared. */
 const mostCharacters = 16 * 1024 * 1024;
-/** What one answer costs beside its text. */
+/** Characters that an entry counts in addition to its text. */
 const overhead = 500;
 
-/** `accept`: what the request said that got it. */
-type Kept = CachedResponse & { readonly accept: string | undefined };
+/** `accept`: the `Accept` header of the request. */
+type Entry = CachedResponse & { readonly accept: string | undefined };
 
-/** `freshness` counts commits and whatever else an answer may show; null: others write too, so nothing can be kept. */
+/** Creates the cache. `freshness` counts commits and all other changes of responses; null: other processes write, so nothing is cached. */
 export function createResponseCache(freshness: () => number | null): ResponseCache {
   /** By `Authorization`, then by target. */
-  const answers = new Map<string, Map<string, Kept>>();
-  let present: number | null = null;
+  const entries = new Map<string, Map<string, Entry>>();
+  let current: number | null = null;
   let characters = 0;
 
-  const forget = (): void => {
-    if (answers.size > 0) answers.clear();
+  const clear = (): void => {
+    if (entries.size > 0) entries.clear();
     characters = 0;
   };
 
   const moment = (): number | null => {
     const now = freshness();
-    if (now !== present) {
-      present = now;
-      forget();
+    if (now !== current) {
+      current = now;
+      clear();
     }
     return now;
   };
 
-  /** Whether the request is no more than its head line, its token and its media type. */
+  /** Returns true if only request line, token and media type decide the response. */
   const isPlain = ({ request, head }: Exchange): boolean =>
     request.method === "GET" &&
     head.contentLength === undefined &&
@@ -65,25 +66,25 @@ export function createResponseCache(freshness: () => number | null): ResponseCac
   return {
     moment,
     find(exchange) {
-      if (moment() === null || answers.size === 0 || !isPlain(exchange)) return undefined;
+      if (moment() === null || entries.size === 0 || !isPlain(exchange)) return undefined;
       const { head, request } = exchange;
-      const kept = answers.get(head.authorization ?? "")?.get(request.url ?? "");
-      // Only an operation with a second form looks at the media type.
-      return kept === undefined || kept.bound.otherMedia === null || kept.accept === head.accept ? kept : undefined;
+      const entry = entries.get(head.authorization ?? "")?.get(request.url ?? "");
+      // Only an operation with a second media type depends on `Accept`.
+      return entry === undefined || entry.bound.otherMedia === null || entry.accept === head.accept ? entry : undefined;
     },
-    keep(exchange, then, remembered) {
-      if (then === null || moment() !== then) return;
+    store(exchange, readAt, response) {
+      if (readAt === null || moment() !== readAt) return;
       const { authorization, accept } = exchange.head;
       const { url } = exchange.request;
       if (authorization === undefined || url === undefined || !isPlain(exchange)) return;
-      characters += authorization.length + url.length + (accept?.length ?? 0) + remembered.reply.body.length + overhead;
-      if (characters > mostCharacters) return forget();
-      let ofToken = answers.get(authorization);
+      characters += authorization.length + url.length + (accept?.length ?? 0) + response.reply.body.length + overhead;
+      if (characters > mostCharacters) return clear();
+      let ofToken = entries.get(authorization);
       if (ofToken === undefined) {
         ofToken = new Map();
-        answers.set(authorization, ofToken);
+        entries.set(authorization, ofToken);
       }
-      ofToken.set(url, { ...remembered, accept });
+      ofToken.set(url, { ...response, accept });
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The HTTP server: node:http below, the pipeline above, and between them what neither of them does alone: one request at a time
- * per connection, every answer with its headers whatever went wrong, limits on time and size, and an end that loses nothing.
+ * Creates the HTTP server: connects node:http to the pipeline and creates the parts they share (limits, streams, metrics, idempotency
+ * keys). Each connection processes one request at a time. Closing the server waits for the requests that run.
  */
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -16,7 +16,7 @@ import type { Store } from "../store/db.ts";
 import { type AnyHandler, bindOperation } from "./bind.ts";
 import { type BrakeLimits, createBrake } from "./brake.ts";
 import { serveConnection } from "./connection.ts";
-import { type CrowdLimits, createCrowd } from "./connectionlimits.ts";
+import { type ConnectionLimits, createConnectionTracker } from "./connectionlimits.ts";
 import { createEventList, type FilterEvent } from "./events.ts";
 import { connectionOf, createRequestIds } from "./exchange.ts";
 import { createStreams } from "./feed.ts";
@@ -36,16 +36,19 @@ import type { Tickets } from "./tickets.ts";
 import { createUpgrades } from "./upgrade.ts";
 
 /** Sizes in bytes, times in milliseconds. */
-export interface HttpLimits extends Limits, CrowdLimits {
+export interface HttpLimits extends Limits, ConnectionLimits {
+  /** Time for the head of a request. */
   readonly headersTime: number;
+  /** Time that a connection may be without a request. */
   readonly idleTime: number;
+  /** Time between two comments of an event stream. */
   readonly ping: number;
   readonly streamsPerToken: number;
-  /** How fast requests with bad tokens are refused, for each network of clients. */
+  /** Rate at which requests with invalid tokens are rejected, for each client network. */
   readonly guesses: BrakeLimits;
 }
 
-/** docs/spec.md#defaults-and-limits. */
+/** The limits of docs/spec.md#defaults-and-limits. */
 export const defaultLimits: HttpLimits = {
   headers: 16 * 1024,
   target: 8 * 1024,
@@ -60,6 +63,7 @@ export const defaultLimits: HttpLimits = {
   serving: { total: 2048, perNetwork: 1024 },
 };
 
+/** Dependencies and settings of the HTTP server. */
 export interface HttpOptions {
   readonly store: Store;
   readonly clock: Clock;
@@ -68,55 +72,58 @@ export interface HttpOptions {
   readonly feed: Feed;
   /** The contract. */
   readonly operations: Readonly<Record<string, Operation>>;
-  /** Handlers of all operations but those of the service itself and the events, which http has. */
+  /** Handlers of all operations except those of the service itself and of events, which this folder has. */
   readonly handlers: Readonly<Record<string, AnyHandler>>;
-  /** Throws `token_invalid` or `token_expired`. */
+  /** Returns the caller of a token. Throws `token_invalid` or `token_expired`. */
   readonly authenticate: (value: string, address: string) => Caller | Promise<Caller>;
   readonly audit: AuditTable;
-  /** Only `starting` keeps the service from answering; what fails says so by its own faults. */
+  /** Only `starting` makes the service reject requests; operations whose dependencies fail report their own errors. */
   readonly readiness: () => Readiness;
-  /** Looks afresh before `/readyz` answers. */
-  readonly look?: () => Promise<void>;
+  /** Refreshes the state that `readiness` returns, before `/readyz` responds. */
+  readonly refreshReadiness?: () => Promise<void>;
   readonly documents: Documents;
-  /** Counts commits and all else that stable answers show; null: others write too. Without it nothing is kept. */
+  /** Counts commits and all other changes of cacheable responses; null: other processes write too. Without it nothing is cached. */
   readonly freshness?: () => number | null;
-  /** What restricted tokens see of events; without it they see none. */
+  /** Returns the part of an event that a restricted token may see; without it they see none. */
   readonly filterEvent?: FilterEvent;
-  /** Resolves when these tasks have ended, or `ms` are over; without it nobody is waited for. */
+  /** Resolves when these tasks have ended, or after `ms` milliseconds; without it there is no waiting. */
   readonly ended?: (tasks: readonly number[], ms: number) => Promise<void>;
-  /** Where other rooms put figures of their own. */
+  /** Registry with the metrics of the other modules. */
   readonly registry?: Registry;
-  /** Of WebSockets; without them there are none. */
+  /** Tickets for WebSockets; without them there are no WebSockets. */
   readonly tickets?: Tickets;
+  /** Creates the ids of requests that send none. */
   readonly requestIds?: () => string;
-  /** Take header lines that end in a bare LF. */
+  /** Accept header lines that end in a bare LF. */
   readonly lenient?: boolean;
-  /** PEM texts. */
+  /** Certificate chain and key as PEM; null: no TLS. */
   readonly tls?: { readonly certificate: string; readonly key: string } | null;
   readonly limits?: Partial<HttpLimits>;
 }
 
+/** The HTTP server. */
 export interface Http {
   readonly server: Server;
-  /** Resolves to `host:port` as a URL spells it; port 0 takes a free one. */
+  /** Resolves to `host:port` as in a URL; port 0 selects a free one. */
   listen(host: string, port: number): Promise<string>;
-  /** Takes no new connection, lets what has begun finish within `graceMs`, then cuts the rest. Resolves when all is stored. */
+  /** Accepts no new connections, waits up to `graceMs` milliseconds for running requests, then closes all. Resolves when the audit is stored. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Connections that do nothing get this long to bring their request when the service stops, in milliseconds. */
-const lastMoment = 250;
+/** Milliseconds that an idle connection stays open when the service stops, for a request that is under way. */
+const idleGrace = 250;
 
+/** Creates the HTTP server. Throws if an operation has no handler. */
 export function createHttp(options: HttpOptions): Http {
   const { store, clock, log, feed, authenticate, audit, filterEvent = () => null } = options;
   const limits = { ...defaultLimits, ...options.limits };
   const stop = createStop();
-  const crowd = createCrowd(limits);
-  /** All connections, and those of them that speak HTTP; under TLS these are others. */
+  const tracker = createConnectionTracker(limits);
+  /** All TCP sockets, and the sockets that carry HTTP: with TLS they are different objects. */
   const sockets = new Set<Socket>();
-  const speaking = new Set<Socket>();
+  const httpSockets = new Set<Socket>();
   let running = 0;
-  /** A service that has started never goes back to it, and need not be asked again. */
+  /** Set once: a service that has started is never `starting` again. */
   let started = false;
 
   const streams = createStreams({
@@ -137,20 +144,20 @@ export function createHttp(options: HttpOptions): Http {
   const keys = createIdempotencyKeys(store, options.sealer);
 
   const readiness = (): Readiness =>
-    stop.asked ? { ...options.readiness(), Status: "stopping" } : options.readiness();
-  const readAfresh = async (): Promise<Readiness> => {
-    await options.look?.();
+    stop.requested ? { ...options.readiness(), Status: "stopping" } : options.readiness();
+  const readReadiness = async (): Promise<Readiness> => {
+    await options.refreshReadiness?.();
     return readiness();
   };
   const handlers: Readonly<Record<string, AnyHandler>> = {
-    ...serviceHandlers(readAfresh, options.documents, metrics.text),
+    ...serviceHandlers(readReadiness, options.documents, metrics.text),
     listEvents: createEventList(feed, filterEvent),
     ...options.handlers,
   };
   const operations = new Map(
     Object.entries(options.operations).map(([name, operation]) => {
       const handler = handlers[name];
-      if (handler === undefined) throw new Error(`operation ${name} has no handler`);
+      if (handler === undefined) throw new Error(`Operation ${name} has no handler.`);
       const { path } = operation;
       const read = Object.values(options.operations).find((other) => other.method === "GET" && other.path === path);
       return [name, bindOperation(name, operation, handler, metrics, read)];
@@ -158,34 +165,34 @@ export function createHttp(options: HttpOptions): Http {
   );
   const route = createRouter(options.operations);
   const unready = (): string | null => {
-    if (stop.asked) return "The service is stopping.";
+    if (stop.requested) return "The service is stopping.";
     started ||= options.readiness().Status !== "starting";
     return started ? null : "The service is starting.";
   };
 
   const settings = {
-    // The parser counts target and headers together and more roughly than the pipeline, which decides.
+    // The parser counts target and headers together and less exactly than the pipeline, which enforces both limits.
     maxHeaderSize: limits.headers + limits.target + 8 * 1024,
     headersTimeout: limits.headersTime,
-    // Only for bodies that nobody reads; those that somebody reads have a time of their own.
+    // Only for bodies that are not read; the pipeline limits the time of those it reads.
     requestTimeout: limits.headersTime + 2 * limits.bodyTime,
     connectionsCheckingInterval: Math.min(1000, limits.headersTime / 4),
     keepAliveTimeout: limits.idleTime,
     requireHostHeader: false,
-    // A request without a body need not be made a stream that ends.
+    // A request without a body needs no stream.
     optimizeEmptyRequests: true,
     insecureHTTPParser: options.lenient === true,
-    ...(upgrades && { shouldUpgradeCallback: upgrades.wants }),
+    ...(upgrades && { shouldUpgradeCallback: upgrades.accepts }),
   };
   const { tls } = options;
   const server: Server = tls
     ? createTlsServer({ ...settings, cert: tls.certificate, key: tls.key })
     : createServer(settings);
   server.maxHeadersCount = 0;
-  // A client may close its side when it has asked all it wants, and still get its answers.
+  // A client may close its side after its last request and still get the responses.
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  const answer = createPipeline({
+  const respond = createPipeline({
     store,
     clock,
     log,
@@ -196,7 +203,7 @@ export function createHttp(options: HttpOptions): Http {
     authenticate,
     limiter,
     keys,
-    memory: createResponseCache(options.freshness ?? (() => null)),
+    cache: createResponseCache(options.freshness ?? (() => null)),
     streams,
     unready,
     stop,
@@ -205,7 +212,7 @@ export function createHttp(options: HttpOptions): Http {
     ended: options.ended ?? (async () => {}),
   });
   serveConnection(server, {
-    answer,
+    respond,
     route,
     unready,
     limits,
@@ -214,25 +221,25 @@ export function createHttp(options: HttpOptions): Http {
     stop,
     requestIds: options.requestIds ?? createRequestIds(randomBytes(6).toString("hex")),
     noteAudit: refusals.note,
-    noteUnknown: metrics.timer("none"),
+    recordUnknown: metrics.timer("none"),
     noteRate,
-    crowd,
+    tracker,
     brake: createBrake(limits.guesses),
     count: (change) => {
       running += change;
     },
   });
-  crowd.attend(server);
+  tracker.attach(server);
   if (upgrades) {
-    upgrades.attend(server);
-    server.on("upgrade", ({ socket }) => crowd.hold(socket));
+    upgrades.attach(server);
+    server.on("upgrade", ({ socket }) => tracker.startRequest(socket));
   }
-  const keep = (set: Set<Socket>) => (socket: Socket) => {
+  const track = (set: Set<Socket>) => (socket: Socket) => {
     set.add(socket);
     socket.once("close", () => set.delete(socket));
   };
-  server.on("connection", keep(sockets));
-  server.on(tls ? "secureConnection" : "connection", keep(speaking));
+  server.on("connection", track(sockets));
+  server.on(tls ? "secureConnection" : "connection", track(httpSockets));
 
   return {
     server,
@@ -246,16 +253,16 @@ export function createHttp(options: HttpOptions): Http {
         });
       }),
     async close(graceMs) {
-      stop.ask();
+      stop.request();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       streams.close();
       upgrades?.close();
       const cutIdle = setInterval(
         () => {
-          for (const socket of speaking) if (!connectionOf(socket).busy) socket.destroy();
-          if (speaking.size === 0) for (const socket of sockets) socket.destroy();
+          for (const socket of httpSockets) if (!connectionOf(socket).busy) socket.destroy();
+          if (httpSockets.size === 0) for (const socket of sockets) socket.destroy();
         },
-        Math.min(lastMoment, graceMs),
+        Math.min(idleGrace, graceMs),
       );
       const cutAll = setTimeout(() => {
         for (const socket of sockets) socket.destroy();
@@ -266,7 +273,7 @@ export function createHttp(options: HttpOptions): Http {
       metrics.close();
       await refusals
         .flush()
-        .catch((error: unknown) => log("error", "Refused requests are missing from the audit.", { error }));
+        .catch((error: unknown) => log("error", "Rejected requests are missing in the audit.", { error }));
     },
   };
 }

@@ -1,17 +1,19 @@
-/** What the service says about itself (docs/spec.md#service-endpoints): operations that no feature has a handler for. */
+/** Handlers of the operations on the service itself (docs/spec.md#service-endpoints): health, readiness, metrics, OpenAPI and reference. */
 import type { serviceOperations } from "@brume/api/service.ts";
 import type { Static } from "typebox";
 import type { Handlers } from "./handler.ts";
 import { json } from "./reply.ts";
 
+/** Response of `/readyz`. */
 export type Readiness = Static<(typeof serviceOperations)["readReadiness"]["answer"]>;
 
-/** Texts may be made when first asked for. */
+/** Sources of the OpenAPI document (JSON) and the API reference (HTML). They may create the text on the first call. */
 export interface Documents {
   openapi(): string;
   docs(): string;
 }
 
+/** Creates the handlers. `readiness` checks the service; `metrics` resolves to the Prometheus text. */
 export function serviceHandlers(
   readiness: () => Promise<Readiness>,
   documents: Documents,

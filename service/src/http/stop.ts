@@ -1,37 +1,42 @@
 /**
- * The wish to stop, known to whoever waits: a change that is stored and only held up for its effect is answered soon when the
- * service stops, instead of being cut off without a word.
+ * The stop signal for requests that wait: when the service stops, a committed change that waits for its effect gets its response soon,
+ * instead of a closed connection.
  */
-/** Milliseconds that a change which is stored still gets for its effect: what acts at once acts in time. */
+
+/** Milliseconds that a committed change still waits for its effect after the stop was requested. */
 const lastWait = 250;
 
+/** The stop signal of the HTTP server. */
 export interface Stop {
-  readonly asked: boolean;
-  ask(): void;
-  /** Resolves as `work` does, or to undefined when the service stops first. */
+  /** The service is stopping. */
+  readonly requested: boolean;
+  /** Sets `requested` and ends all waits soon. */
+  request(): void;
+  /** Resolves or rejects as `work` does, or resolves to undefined if the service stops first. */
   race<T>(work: Promise<T>): Promise<T | undefined>;
 }
 
+/** Creates the stop signal. */
 export function createStop(): Stop {
   const waiting = new Set<() => void>();
-  let asked = false;
+  let requested = false;
   return {
-    get asked() {
-      return asked;
+    get requested() {
+      return requested;
     },
-    ask() {
-      asked = true;
+    request() {
+      requested = true;
       setTimeout(() => {
-        for (const give of waiting) give();
+        for (const release of waiting) release();
       }, lastWait).unref();
     },
     race(work) {
       return new Promise((resolve, reject) => {
-        const give = (): void => resolve(undefined);
-        waiting.add(give);
-        // Not Promise.race with one lasting promise, which would remember every request for as long as the service runs.
-        void work.then(resolve, reject).then(() => waiting.delete(give));
-        if (asked) setTimeout(give, lastWait).unref();
+        const release = (): void => resolve(undefined);
+        waiting.add(release);
+        // Promise.race with one promise for the whole life of the service would keep every request in memory.
+        void work.then(resolve, reject).then(() => waiting.delete(release));
+        if (requested) setTimeout(release, lastWait).unref();
       });
     },
   };

@@ -1,54 +1,56 @@
 /**
- * Tickets for WebSockets: whoever may have one gets it by a request like any other, and comes with it once, soon. So no token has to
- * stand in an address, which logs and histories keep. Known in memory only: a ticket is worth nothing after a restart.
+ * Tickets for WebSockets. An authenticated request issues a ticket, which opens one WebSocket within a minute. So no token is part of a
+ * URL, which logs and histories store. Tickets exist only in memory and end with a restart.
  */
 import { type Clock, steadyOf } from "../base/clock.ts";
 
+/** A ticket for one WebSocket. */
 export interface Ticket {
-  /** Of the WebSocket, with the secret in it. */
+  /** Path of the WebSocket, which contains the secret. */
   readonly path: string;
-  /** Milliseconds since 1970. */
+  /** Time of expiry in ms since 1970. */
   readonly expires: number;
 }
 
-/** Bytes both ways. */
-export interface FarSide extends NodeJS.ReadWriteStream {
+/** A byte stream in both directions to the target of a WebSocket, such as the console of a VM. */
+export interface TargetStream extends NodeJS.ReadWriteStream {
   destroy(error?: Error): void;
 }
 
-/** Makes what is on the other side of the WebSocket. */
-export type OpenFarSide = () => Promise<FarSide>;
+/** Opens the target of a WebSocket. */
+export type OpenTarget = () => Promise<TargetStream>;
 
+/** The issued tickets. */
 export interface Tickets {
-  /** `folder` is the beginning of the path, such as `/console`. */
-  issue(folder: string, open: OpenFarSide): Ticket;
-  /** A ticket that is good leads there; it stays good. */
+  /** Issues a ticket. `folder` is the first part of its path, such as `/console`; `open` opens the target. */
+  issue(folder: string, open: OpenTarget): Ticket;
+  /** Returns true if a valid ticket has this path. */
   has(path: string): boolean;
-  /** From now on it is good no more. Undefined: it never was, or is too old. */
-  take(path: string): OpenFarSide | undefined;
+  /** Uses up the ticket of this path. Returns undefined if it does not exist or has expired. */
+  take(path: string): OpenTarget | undefined;
 }
 
-/** Milliseconds. */
+/** Life of a ticket in milliseconds. */
 export const ticketLife = 60_000;
 const secretBytes = 32;
 
-/** `random` gives so many random bytes. */
+/** Creates the tickets. `random` returns the given number of random bytes. */
 export function createTickets(clock: Clock, random: (bytes: number) => Uint8Array): Tickets {
   const issued = new Map<
     string,
-    { /** By the steady clock. */ readonly expires: number; readonly open: OpenFarSide }
+    { /** In ms of the steady clock. */ readonly expires: number; readonly open: OpenTarget }
   >();
-  const isGood = (path: string): boolean => (issued.get(path)?.expires ?? -Infinity) > steadyOf(clock);
+  const isValid = (path: string): boolean => (issued.get(path)?.expires ?? -Infinity) > steadyOf(clock);
   return {
     issue(folder, open) {
-      for (const path of issued.keys()) if (!isGood(path)) issued.delete(path);
+      for (const path of issued.keys()) if (!isValid(path)) issued.delete(path);
       const path = `${folder}/${Buffer.from(random(secretBytes)).toString("hex")}`;
       issued.set(path, { expires: steadyOf(clock) + ticketLife, open });
       return { path, expires: clock.now() + ticketLife };
     },
-    has: isGood,
+    has: isValid,
     take(path) {
-      const open = isGood(path) ? issued.get(path)?.open : undefined;
+      const open = isValid(path) ? issued.get(path)?.open : undefined;
       issued.delete(path);
       return open;
     },

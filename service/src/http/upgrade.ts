@@ -1,6 +1,6 @@
 /**
- * WebSockets (RFC 6455), for what does not fit into requests and answers: bytes both ways, in binary frames, at the pace of the slower
- * side. Only a request that comes with a good ticket becomes one; any other that asks for an upgrade is answered as if it had not.
+ * WebSockets (RFC 6455), which connect a client with a target such as a console: bytes in both directions, in binary frames, at the pace
+ * of the slower side. Only a request with a valid ticket becomes a WebSocket; the `Upgrade` of any other request is ignored.
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
@@ -8,94 +8,98 @@ import { createWebSocketStream, type WebSocket, WebSocketServer } from "ws";
 import type { Log } from "../base/log.ts";
 import { connectionOf, isIdle } from "./exchange.ts";
 import type { Stop } from "./stop.ts";
-import type { FarSide, Tickets } from "./tickets.ts";
+import type { TargetStream, Tickets } from "./tickets.ts";
 
+/** Dependencies of the WebSockets. */
 export interface UpgradeTools {
   readonly tickets: Tickets;
   readonly stop: Stop;
   readonly log: Log;
 }
 
+/** The WebSockets of a server. */
 export interface Upgrades {
-  /** For node:http: whether the request becomes a WebSocket. */
-  wants(request: IncomingMessage): boolean;
-  attend(server: Server): void;
-  /** Says goodbye to all. */
+  /** Returns true if the request becomes a WebSocket. For `shouldUpgradeCallback` of node:http. */
+  accepts(request: IncomingMessage): boolean;
+  /** Handles the upgrades of `server`. */
+  attach(server: Server): void;
+  /** Closes all WebSockets with code 1001. */
   close(): void;
 }
 
-/** Bytes of one message from a client. */
+/** Maximum size in bytes of a message from a client. */
 const mostBytes = 1024 * 1024;
-/** Milliseconds between signs of life, without which the other end counts as gone. */
-const pulse = 30_000;
+/** Milliseconds between pings. A client without a pong since the last one is disconnected. */
+const pingInterval = 30_000;
 
-/** Codes of RFC 6455 section 7.4.1. */
+/** Close codes (RFC 6455 section 7.4.1). */
 const goingAway = 1001;
 const failed = 1011;
 
 const pathOf = (request: IncomingMessage): string => (request.url ?? "").split("?", 1)[0] ?? "";
 
+/** Creates the WebSockets of a server. */
 export function createUpgrades({ tickets, stop, log }: UpgradeTools): Upgrades {
   const webSockets = new WebSocketServer({ noServer: true, maxPayload: mostBytes, perMessageDeflate: false });
   const alive = new WeakSet<WebSocket>();
 
-  const heart = setInterval(() => {
-    for (const one of webSockets.clients) {
-      if (!alive.delete(one)) one.terminate();
-      else one.ping();
+  const pinging = setInterval(() => {
+    for (const client of webSockets.clients) {
+      if (!alive.delete(client)) client.terminate();
+      else client.ping();
     }
-  }, pulse);
-  heart.unref();
+  }, pingInterval);
+  pinging.unref();
 
-  async function bridge(near: WebSocket, path: string): Promise<void> {
-    // What the client says meanwhile waits in here.
-    const stream = createWebSocketStream(near);
-    stream.on("error", () => near.terminate());
-    alive.add(near);
-    near.on("pong", () => alive.add(near));
-    let far: FarSide;
+  async function connect(client: WebSocket, path: string): Promise<void> {
+    // Buffers what the client sends before the target is open.
+    const stream = createWebSocketStream(client);
+    stream.on("error", () => client.terminate());
+    alive.add(client);
+    client.on("pong", () => alive.add(client));
+    let target: TargetStream;
     try {
       const open = tickets.take(path);
-      if (open === undefined) throw new Error("the ticket was used by somebody else just now");
-      far = await open();
+      if (open === undefined) throw new Error("The ticket was used by another connection meanwhile.");
+      target = await open();
     } catch (error) {
-      log("warn", "The other side of a WebSocket could not be opened.", { error });
-      near.close(failed, "The other side could not be opened.");
+      log("warn", "The target of a WebSocket could not be opened.", { error });
+      client.close(failed, "The target could not be opened.");
       return;
     }
-    const part = (): void => {
-      far.destroy();
-      // Sends what is still to be sent, and says goodbye.
+    const disconnect = (): void => {
+      target.destroy();
+      // Sends the buffered bytes and closes the WebSocket.
       stream.end();
     };
-    far.on("error", part);
-    far.on("close", part);
-    stream.on("close", part);
-    if (near.readyState !== near.OPEN) return part();
-    stream.pipe(far).pipe(stream);
+    target.on("error", disconnect);
+    target.on("close", disconnect);
+    stream.on("close", disconnect);
+    if (client.readyState !== client.OPEN) return disconnect();
+    stream.pipe(target).pipe(stream);
   }
 
   return {
-    wants: (request) =>
+    accepts: (request) =>
       request.method === "GET" &&
       request.headers.upgrade?.toLowerCase() === "websocket" &&
-      !stop.asked &&
+      !stop.requested &&
       isIdle(connectionOf(request.socket)) &&
       tickets.has(pathOf(request)),
-    attend(server) {
+    attach(server) {
       server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
         socket.on("error", () => socket.destroy());
-        webSockets.handleUpgrade(request, socket, head, (near) => {
-          bridge(near, pathOf(request)).catch((error: unknown) => {
+        webSockets.handleUpgrade(request, socket, head, (client) => {
+          connect(client, pathOf(request)).catch((error: unknown) => {
             log("error", "A WebSocket failed.", { error });
-            near.terminate();
+            client.terminate();
           });
         });
       });
     },
     close() {
-      clearInterval(heart);
-      for (const one of webSockets.clients) one.close(goingAway, "The service is stopping.");
+      clearInterval(pinging);
+      for (const client of webSockets.clients) client.close(goingAway, "The service is stopping.");
     },
   };
 }

@@ -84,7 +84,7 @@ export function vpnRoutes(context: NetworkContext): Handlers<Names> {
   return {
     configureVpn: {
       check: (body) => checkTunnels({ Tunnels: body.Tunnels ?? [] }),
-      spares: failsTunnelOnly,
+      failsElementOnly: failsTunnelOnly,
       change: ({ body, ...request }, tx) =>
         changePublic(context, request, tx, async ({ network, tunnels }) => {
           const known = tunnels.map((row) => ({ ...readTunnel(row), sharedKey: openKey(row, sealer) }));

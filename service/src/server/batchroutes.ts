@@ -140,7 +140,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
   return {
     createBatch: afterPreparing({
       check: checkBatch,
-      spares: failsServerOnly,
+      failsElementOnly: failsServerOnly,
       prepare: () => readHostCached(context),
       async change(request, tx, host): Promise<ChangeResult<Batch>> {
         const { body, caller, dryRun } = request;
