@@ -260,7 +260,7 @@ function requireAccess({ operation, change }: Bound, caller: Caller, { parameter
   if (access !== "any" && access !== "open" && !isOwn && !grants(caller.scopes, access))
     throw new ApiError("scope_missing", `The token needs the scope ${access}.`);
   if (change && caller.projectBlocked && operation.method !== "DELETE" && operation.allowedWhenBlocked !== true)
-    throw new ApiError("project_blocked", "The project is blocked: you can read and delete its objects, nothing else.");
+    throw new ApiError("project_blocked", "The project is blocked: its objects can only be read and deleted.");
 }
 
 /** Step 9, for requests with a key. Returns null for a dry run, which does not use the key. */
