@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { initrdName, kernelName, layerName } from "../service/src/drivers/machine/disk/disk.ts";
 import { type GuestImage, readImage } from "../service/src/drivers/machine/image/manifest.ts";
 import { qemuArguments } from "../service/src/drivers/machine/qemu/arguments.ts";
-import { unheldOf } from "../service/src/drivers/machine/qemu/name.ts";
+import { pendingTapOf } from "../service/src/drivers/machine/qemu/name.ts";
 import { renderSeed } from "../service/src/drivers/machine/seed/files.ts";
 import { writeSeed } from "../service/src/drivers/machine/seed/volume.ts";
 import { guest } from "../test/host/imageguest.ts";
@@ -56,7 +56,7 @@ async function startBare(host: ServerHost, image: GuestImage, images: string): P
     nics: [{ mac, addresses: [`${address}/24`], gateway4: gateway, gateway6: null, mtu: null, dhcp: false }],
   });
   const spec = machine({ id: 1, nics: [{ id: 1, mac }] });
-  const tap = unheldOf(tag, 1);
+  const tap = pendingTapOf(tag, 1);
   const ip = (...argv: string[]) => execFileSync("ip", ["-n", space, ...argv]);
   const argv = qemuArguments({ tag, machine: spec, boot: "kernel", layer: 1, accelerator: "tcg" });
   const begun = performance.now();

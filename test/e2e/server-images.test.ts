@@ -209,7 +209,7 @@ onSqlite(
         while ((await read()).Error === null) await pass(stage, clock, 100);
         const { Error: error } = await read();
         assert.equal(error?.code, "backup_failed");
-        assert.match(error?.detail ?? "", /tried again within the hour: .*refuses ensureSnapshot/);
+        assert.match(error?.detail ?? "", /tried again within the hour: .*simulated failure of ensureSnapshot/);
         const metric = new RegExp(`^brume_server_backup_failed\\{server="${server.ID}"\\} 1$`, "m");
         assert.match(await stage.client.readMetrics(), metric);
         const told = (await scene.response()).some(

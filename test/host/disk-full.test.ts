@@ -60,7 +60,7 @@ test("a guest on a full disk is paused, and goes on with room", { skip: hindranc
     return status?.trouble === "IoError" && status;
   });
   assert.deepEqual([paused.power, paused.canResume, paused.stage], ["paused", false, "starting"]);
-  await assert.rejects(machines.ensureRunning(one), /no room for what its disk writes/);
+  await assert.rejects(machines.ensureRunning(one), /no free disk space for server/);
   rmSync(filler);
   await until("it can go on", async () => (await statusOf(machines, 1))?.canResume);
   assert.equal(await machines.ensureRunning(one), null);

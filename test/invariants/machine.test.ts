@@ -149,7 +149,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureIdentityRemoved(2, 7), /no disk/);
       await assert.rejects(machines.ensureIdentityRemoved(4711, 1), /no disk/);
       await machines.ensureRunning(spec({ id: 2 }));
-      await assert.rejects(machines.ensureIdentityRemoved(2, 1), /server 2 runs/);
+      await assert.rejects(machines.ensureIdentityRemoved(2, 1), /server 2 is running/);
     });
 
     test("a rebuild stands beside what was, and either may be kept", async () => {

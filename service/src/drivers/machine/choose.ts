@@ -1,6 +1,6 @@
 /**
- * The machines of this installation: tries what this host can do, and gives the real driver, or the simulated one and why. A host that
- * has run servers is never taken for one that cannot, since the simulated driver would know nothing of them.
+ * Chooses the driver for virtual servers: checks what this host can do and returns the real driver, or the simulated one with the reason.
+ * If the host has servers on disk but cannot run them, the start fails, since the simulated driver would not know them.
  */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -18,39 +18,44 @@ import { uidOf } from "./qemu/process.ts";
 import { openQemu } from "./qemu/qemu.ts";
 import { createSim } from "./sim/sim.ts";
 
+/** Settings and dependencies of `chooseMachines`. */
 export interface ChooseOptions {
   readonly exec: Exec;
-  /** The same as in the names of the router's devices. */
+  /** Tag of the installation, as in the names of the router's devices. */
   readonly tag: string;
   readonly dataFolder: string;
-  /** Nothing is to run, on purpose. */
+  /** True if the operator requested simulated servers. */
   readonly simulate: boolean;
   readonly diskLimits: DiskLimits;
   readonly backups: BackupPlace | null;
-  /** Folder of images that the set-up built, which are copied in first; null: images stay as they are, as a tool beside the service wants. */
+  /**
+   * Folder of images that the set-up built; they are copied to the image folder first. Null: no images are copied or swept, for tools that
+   * run beside the service.
+   */
   readonly built: string | null;
-  /** Whether a folder of images is of one that a customer made. */
+  /** Whether the image folder of that name is of an image that a user made. */
   readonly isOwn: (folder: string) => boolean;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
 }
 
+/** The chosen driver, and texts about the choice. */
 export interface ChosenMachines {
   readonly driver: MachineDriver;
   readonly kind: "host" | "sim";
   /** For `/readyz`: `host: QEMU, emulated`. */
   readonly detail: string;
-  /** For the terminal: what servers run on, or why none do. */
+  /** Lines for the terminal: what servers run on, or the reason why they are simulated. */
   readonly lines: readonly string[];
 }
 
-/** Far above the users of any distribution; below those that containers are given. */
+/** Above the user ids of every distribution and below those that containers use. */
 const firstUid = 700_000;
 
-/** The kernel that tells whether there can be servers comes with the small Linux. */
+/** Finds an image with a kernel, such as Tiny Linux, for the trial boot; null if there is none. */
 async function findCanary(images: string): Promise<Canary | null> {
   for (const { name, boot, files } of (await listImages(images)).images)
     if (boot === "kernel" && files.kernel !== undefined && files.initrd !== undefined)
@@ -58,17 +63,16 @@ async function findCanary(images: string): Promise<Canary | null> {
   return null;
 }
 
+/** Returns the driver for this host. Throws if there are servers on disk that this host cannot run. */
 export async function chooseMachines(options: ChooseOptions): Promise<ChosenMachines> {
   const { exec, tag, dataFolder, simulate, log, now, random } = options;
   const servers = join(dataFolder, "servers");
   const images = join(dataFolder, "images");
-  const simulated = (why: string): ChosenMachines => {
+  const simulated = (reason: string): ChosenMachines => {
     if (!simulate && process.getuid?.() === 0) {
       makeServers(servers);
       if (listServers(servers).length > 0)
-        throw new Error(
-          `there are servers in ${servers}, but they cannot run: ${why}. BRUME_SIMULATE=1 leaves them alone.`,
-        );
+        throw new Error(`The servers in ${servers} cannot run: ${reason}. Set BRUME_SIMULATE=1 to start without them.`);
     }
     return {
       driver: {
@@ -77,14 +81,14 @@ export async function chooseMachines(options: ChooseOptions): Promise<ChosenMach
       },
       kind: "sim",
       detail: "sim: no guest runs",
-      lines: [`servers   simulated, no guest runs: ${why}`],
+      lines: [`servers   simulated, no guest runs: ${reason}`],
     };
   };
   const { built, backups } = options;
   if (built !== null) await prepareImages({ ...options, built, backups });
   if (simulate) return simulated("BRUME_SIMULATE is set");
   if (process.platform !== "linux") return simulated("this is not Linux");
-  if (process.getuid?.() !== 0) return simulated("only root may run servers as users of their own");
+  if (process.getuid?.() !== 0) return simulated("only root may run each server as a separate user");
 
   const cache = join(dataFolder, "accelerator.json");
   const canary = await findCanary(images);

@@ -1,76 +1,77 @@
 /**
- * What the service needs of the host that runs servers, as three interfaces: `Machines` (life cycle and observation), `Images` (where
- * disks come from) and `Consoles` (what a guest prints and shows). A driver implements all three; each feature takes what it uses.
- * Arguments and results are plain data: structured values without functions, so that a driver on another host can take each call as one
- * request. A `signal` ends the request, a `progress` function gets what the request reports before its result. What does not end with a
- * result is a stream: events (`on…`) and consoles (`open…`). Every call may be repeated after any failure or kill: it looks first and does
- * what is missing. Calls on one server wait for each other. One `Machine` is the whole desired state of one server; a driver knows nothing
- * of projects, prices or the API. Times are milliseconds since 1970, memory MB (2^20 bytes), disks GB (2^30 bytes), everything else bytes.
+ * The driver interface for virtual servers on one host. It has three parts: `Machines` (life cycle and observation), `Images` (sources of
+ * disks) and `Consoles` (serial log, serial console and screen). A driver implements all three. Arguments and results are plain data
+ * without functions, so a driver on another host can send each call as one request. A `signal` cancels the request; a `progress` function
+ * reports its progress. Long-lived streams are events (`on…`) and consoles (`open…`). Every call is idempotent: after a failure or a kill
+ * it can be repeated, and it does only what is missing. Calls on one server run one after the other. A driver knows nothing of projects,
+ * prices or the API. Times are milliseconds since 1970, memory is MB (2^20 bytes), disks are GB (2^30 bytes), all other sizes are bytes.
  */
 
-/** A network card. The other end is a device of the host: `Machines.deviceOf`. */
+/** A network interface of a VM. Its other end is a TAP device on the host, named by `Machines.deviceOf`. */
 export interface Nic {
-  /** Unique in the installation, as the card's port in the network is. */
+  /** Unique in the installation, like the port of the NIC in its network. */
   readonly id: number;
   readonly mac: string;
 }
 
-/** Read by the guest at its first boot: a file of the volume labelled CIDATA. */
+/** A file on the seed volume (label CIDATA), which the guest reads at its first boot. */
 export interface SeedFile {
   readonly name: string;
   readonly content: string | Uint8Array;
 }
 
+/** The complete desired state of one server. */
 export interface MachineSpec {
   /** Unique in the installation. */
   readonly id: number;
   readonly uuid: string;
-  /** As its owner calls it, for people who find its disk without the database. */
+  /** Name that the user gave it; identifies the disk when the database is lost. */
   readonly name?: string;
-  /** When more want to start than the machine can take, owners take turns, whoever they are. */
+  /** Id of the owner. Owners take turns in the boot queue. */
   readonly owner: number;
   /**
-   * Grows by one with every start or reset that somebody wants. What runs as an older boot is cut and started anew, what runs as
-   * this one goes on: so an order to reset is carried out once, however often it is given.
+   * Grows by one with each requested start or reset. `ensureRunning` restarts a VM that runs with an older boot number and keeps one that
+   * runs with this number, so a repeated request resets the server only once.
    */
   readonly boot: number;
   readonly cpus: number;
   readonly memory: number;
-  /** Of the processor, against other servers, when cores are scarce: 1, or 2 for high performance. */
+  /** CPU weight relative to other servers when cores are scarce: 1, or 2 for high performance. */
   readonly share: number;
   readonly disk: {
-    /** Grows by one with every rebuild. Disks of several versions stand side by side; the server starts from this one. */
+    /** Grows by one with each rebuild. Disks of several versions can exist at once; the server starts from this one. */
     readonly version: number;
-    /** Only ever grows within a version. */
+    /** GB. Never decreases within a version. */
     readonly gb: number;
   };
-  /** The guest numbers its cards in this order, those plugged in later at the end. */
+  /** The guest numbers its NICs in this order; hot-plugged ones come last. */
   readonly nics: readonly Nic[];
-  /** Written at each start; a new instance id in it makes a new server of the guest. */
+  /** Written at each start. With a new instance id in it, the guest initializes itself as a new server. */
   readonly seed: readonly SeedFile[];
 }
 
 /**
- * Where a disk's content comes from: an image by its folder's name, or the disk of another server as it is at this moment (on: as
- * after a power cut, files flushed where the guest can). Either way nothing is copied but what is written later.
+ * Source of a disk's content: an image, by the name of its folder, or the current disk of another server. The disk of a running server is
+ * crash-consistent; its file systems are flushed if the guest agent supports it. Both sources are shared copy-on-write.
  */
 export type DiskSource = { readonly image: string } | { readonly server: number };
 
-/** `same`: it is as wished; `live`: it was changed now; `nextStart`: it needs a start. */
+/** Outcome for one property: unchanged, changed now, or a restart is needed. */
 export type ApplyResult = "same" | "live" | "nextStart";
 
+/** Outcome of `Machines.apply`, per property. */
 export interface ApplyResults {
   readonly cpus: ApplyResult;
   readonly memory: ApplyResult;
-  /** A stopped server's disk grows `live` too. */
+  /** `live` also when the disk of a stopped server was grown. */
   readonly disk: ApplyResult;
   readonly share: ApplyResult;
   readonly nics: ApplyResult;
 }
 
 /**
- * `order`: we cut it; `guest`: it switched itself off, asked or not; `host`: the whole machine went down or was started anew; `died`:
- * none of these, and `detail` has the process's last words.
+ * How a run ended. `order`: the driver ended the VM on request. `guest`: the guest shut down by itself or after a shutdown request. `host`:
+ * the host shut down or rebooted. `died`: none of these; `detail` contains the last output of the process.
  */
 export interface Exit {
   readonly reason: "order" | "guest" | "host" | "died";
@@ -78,253 +79,262 @@ export interface Exit {
   readonly detail: string;
 }
 
-/**
- * How far a guest is, as its serial line tells: nothing yet, a prompt for a login, or the report that its first boot has ended, which
- * only images give that know of it.
- */
+/** Boot progress of a guest on its serial console: no sign yet, a login prompt, or (only images that report it) first boot complete. */
 export type BootStage = "starting" | "login" | "ready";
 
+/** One disk of a server. */
 export interface DiskStatus {
   readonly version: number;
   readonly gb: number;
-  /** What only this server holds on the machine's own disks. */
+  /** Bytes on the host's disks that only this server uses. Shared layers are not counted. */
   readonly allocated: number;
 }
 
-/** Counted since the start, but `memory`, which is now. */
+/** Resource usage of a VM. Counters start at the start of the VM; `memory` and `resident` are current values. */
 export interface Usage {
-  /** Milliseconds of one core. */
+  /** Milliseconds of CPU time on one core. */
   readonly cpuTime: number;
-  /** MB in use as the guest itself says; null where it does not. */
+  /** MB in use, as reported by the guest; null if it does not report it. */
   readonly memory: number | null;
-  /** MB that the process holds of the machine. */
+  /** MB of host memory that the process uses. */
   readonly resident: number;
   readonly diskRead: number;
   readonly diskWritten: number;
 }
 
-/** Kept beside a server's disks, so that whoever finds them without the database knows what they are. */
+/** Description of a server, stored beside its disks, which identifies them without the database. */
 export interface Label {
-  /** Of the server that the folder belongs to; "" where only an older release wrote there. */
+  /** Of the server that owns the folder; "" if only an older release wrote there. */
   readonly uuid: string;
   readonly name: string;
   readonly cpus: number;
   readonly memory: number;
-  /** Folder of the image that its disk was made from, if that is known. */
+  /** Folder of the image that its disk was created from; "" if unknown. */
   readonly image: string;
 }
 
 /**
- * `NotResponding`: its process has not answered for ten seconds; `IoError`: QEMU has paused it, since its disk cannot be written;
- * `Paused`: it is paused for another reason.
+ * A problem of a running VM. `NotResponding`: no response from its process for 10 seconds. `IoError`: QEMU paused it because its disk
+ * cannot be written. `Paused`: it is paused for another reason.
  */
 export type MachineTrouble = "NotResponding" | "IoError" | "Paused";
 
-/** Network traffic is not here: devices are in the router's hands, and its `PortStatus` counts them. */
+/**
+ * Actual state of one server. Network traffic is not included: the router driver owns the devices, and its `PortStatus` counts their
+ * traffic.
+ */
 export interface MachineStatus {
   readonly id: number;
-  /** Null: nothing is known of it but its number. */
+  /** Null if only its number is known. */
   readonly label: Label | null;
-  /** `paused` is nobody's wish: the disks of the machine are full or broken, or somebody was at the second monitor. */
+  /** `paused` is never requested: the host's disks are full or broken, or an operator paused the VM through the debug monitor. */
   readonly power: "off" | "running" | "paused";
   readonly trouble: MachineTrouble | null;
-  /** It is paused, and there is nothing in the way of going on: its disk can grow again. */
+  /** It is paused and can resume, for example because its disk can grow again. */
   readonly canResume: boolean;
-  /** Since when; null: it never ran. */
+  /** Time of the start or, while off, of the end of the last run; null if it never ran. */
   readonly since: number | null;
-  /** How its last run ended; null while it runs, and before the first. */
+  /** How its last run ended; null while it runs and before the first run. */
   readonly exit: Exit | null;
-  /** Of the present or last run; 0: none. */
+  /** Boot number of the current or last run; 0 if it never ran. */
   readonly boot: number;
-  /** Disk version of the present run; 0 while off. */
+  /** Disk version of the current run; 0 while off. */
   readonly version: number;
-  /** As it runs; 0 while off. */
+  /** Current number of vCPUs; 0 while off. */
   readonly cpus: number;
   readonly memory: number;
-  /** The most that `apply` would reach without a start; 0 while off. */
+  /** Maximum that `apply` can reach without a restart; 0 while off. */
   readonly reach: { readonly cpus: number; readonly memory: number };
   readonly stage: BootStage | null;
   readonly disks: readonly DiskStatus[];
-  /** Null while off, or when it does not answer in time. */
+  /** Null while off, and when the VM does not respond in time. */
   readonly usage: Usage | null;
-  /** A word for people: why it is paused, or what is odd about it; else "". */
+  /** Explanation for operators, such as why it is paused; else "". */
   readonly detail: string;
 }
 
+/** Capacity of the host. */
 export interface Capacity {
   readonly cores: number;
   readonly memory: number;
-  /** Of the disks that hold servers, in GB. */
+  /** GB of the file system that contains the servers. */
   readonly disk: number;
   readonly diskFree: number;
 }
 
+/** `kvm`: hardware virtualization; `tcg`: emulation by QEMU. */
 export type Accelerator = "kvm" | "tcg";
 
+/** Actual state of the host and all its servers. */
 export interface MachinesStatus {
   readonly ready: boolean;
   readonly detail: string;
-  /** Null: servers are simulated. */
+  /** Null if servers are simulated. */
   readonly accelerator: Accelerator | null;
   readonly capacity: Capacity;
-  /**
-   * Also those that nobody named to this driver since it started, by whatever is left of them (folder, process, device): what no
-   * row owns goes away with `remove`.
-   */
+  /** All servers found by folder, process or device. `remove` deletes those that the database does not contain. */
   readonly machines: readonly MachineStatus[];
 }
 
-/** One answer of the trials at start; `works: false` says in words what that costs. */
+/** Result of one capability check at the start; if `works` is false, `detail` explains the consequence. */
 export interface Probe {
   readonly name: string;
   readonly works: boolean;
   readonly detail: string;
 }
 
-/** A server's power has changed, by whatever means: `exit` is null when it was started. */
+/** A server was started or has ended, for any reason. `exit` is null when it was started. */
 export interface PowerEvent {
   readonly id: number;
   readonly boot: number;
   readonly exit: Exit | null;
 }
 
-/** Bytes both ways; `end` and `destroy` leave the server alone. */
+/** A bidirectional byte stream. `end` and `destroy` do not affect the server. */
 export interface Stream extends NodeJS.ReadWriteStream {
   destroy(error?: Error): void;
 }
 
+/** Selects a part of the serial logs. */
 export interface ReadLogOptions {
-  /** The start before. */
+  /** True: the log of the previous boot. */
   readonly previous?: boolean;
-  /** Last lines only. */
+  /** Only this number of lines from the end. */
   readonly tail?: number;
 }
 
 /** Life cycle and observation of servers. */
 export interface Machines {
   /**
-   * There is a disk of `machine.disk.version` with at least `gb`. Made from the source if there is none; what is there keeps its
-   * content. A source server is held only for the moment (it may be on, off, and changed or removed afterwards). Rejects when it is
-   * the first disk and the folder belongs to a server of another uuid: numbers may repeat after a database was restored, disks must not.
+   * Ensures that a disk of `machine.disk.version` with at least `gb` exists. Creates it from the source if it is missing; an existing disk
+   * keeps its content. The source is locked only for a moment; it may be on or off, and may be changed or removed afterwards. Rejects if
+   * this is the first disk and the folder belongs to a server with another uuid: after a database restore ids can repeat, but disks must
+   * not be mixed up.
    */
   ensureDisk(machine: MachineSpec, source: DiskSource): Promise<void>;
   /**
-   * This server's disk holds no longer what identifies the guest of the disk or image that it was made from. For one that was never
-   * started: rejects while it runs. Asked again it gives the first answer. Where no file system can be opened, the disk stays as it is.
+   * Removes from a disk what identifies the guest that it was copied from. Rejects while the server runs; intended for a disk that was
+   * never started. Idempotent: a repeated call returns the first result. A disk without a readable file system stays unchanged.
    */
   ensureIdentityRemoved(id: number, version: number, signal?: AbortSignal): Promise<Identity>;
-  /** Of this server's disks only the one of this version is left: the end of a rebuild, and of its undoing. */
+  /** Removes all disks of the server except this version. Used at the end of a rebuild and when a rebuild is undone. */
   ensureOnlyDisk(id: number, version: number): Promise<void>;
   /**
-   * Null: it runs, as of this boot or a later one; one that was paused goes on. While too many others are booting, how many are to be
-   * started before it: ask again, at least every minute, until it is stopped or removed. Does not wait for the guest: see `stage`.
-   * Rejects when it cannot be started, with the last words of the process; an error with `final: true` is one that no second try mends
-   * (its disk is missing, or damaged).
+   * Starts the server unless it already runs with this boot number or a later one, and resumes a paused VM. Resolves to null if it runs,
+   * otherwise to its position in the boot queue. In that case, call again at least every minute, or call `ensureStopped` or `remove` to
+   * leave the queue. Does not wait until the guest has booted: see `stage`. Rejects with the last output of the process if the start fails.
+   * An error with `final: true` (the disk is missing or damaged) will not be solved by a retry.
    */
   ensureRunning(machine: MachineSpec): Promise<number | null>;
   /**
-   * `cut`: the power goes; resolves to true. `ask`: its power button is pressed; resolves to whether it is off by the time `signal`
-   * says, and goes on running if not.
+   * Stops the server. `cut` ends the VM at once and resolves to true. `ask` presses its power button and resolves to whether it is off
+   * before `signal` aborts; otherwise the server continues to run.
    */
   ensureStopped(id: number, how: "cut" | "ask", signal?: AbortSignal): Promise<boolean>;
   /**
-   * Brings a server, on or off, as near to the wish as it can be brought without a start. Never starts or stops it, or shrinks a
-   * disk; of cores and memory it takes back what was added since the start, if the guest lets go of it.
+   * Brings a server, running or stopped, as close to the desired state as possible without a restart. Never starts or stops it and never
+   * shrinks a disk. It removes only cores and memory that were added since the start, and only if the guest releases them.
    */
   apply(machine: MachineSpec): Promise<ApplyResults>;
-  /** Nothing of the server is left: process, disks, folder, devices. Copies and images of it live on. An unknown one is fine. */
+  /** Removes process, disks, folder and devices of the server. Its copies and images stay. Succeeds for an unknown id. */
   remove(id: number): Promise<void>;
   /**
-   * All disks of the server as they are at this moment, in a folder that can be copied and put back as the server's own; what was held
-   * of it before is gone. Resolves to its path; null: servers are simulated. Held until released, or until the driver is opened anew.
+   * Takes a copy of all disks of the server at this moment, in a folder that can be copied and later restored as the server's own. Replaces
+   * an earlier copy. Resolves to the path, or to null if servers are simulated. The copy exists until `releaseDisks` or until the driver is
+   * opened again.
    */
   holdDisks(id: number): Promise<string | null>;
-  /** Of all servers. */
+  /** Removes the copies made by `holdDisks`, for all servers. */
   releaseDisks(): Promise<void>;
-  /** Everything at once, so that watching one server costs little less than watching all. */
+  /** Returns the state of all servers in one call, which costs little more than the state of one. */
   observe(): Promise<MachinesStatus>;
-  /** From now on told of every start and end, those that nobody ordered within seconds. Ends with the call of what it returns. */
+  /** Subscribes to starts and ends of all servers; unrequested ones are reported within seconds. Returns a function that unsubscribes. */
   onPower(listener: (event: PowerEvent) => void): () => void;
   /**
-   * Name of the host's device that is the other end of a card, by the card's id: a tap, made anew at each start in the host's own
-   * namespace, down until it is wanted up. The router driver of the same host takes it into a network (`Port.device` there).
+   * Returns the name of the TAP device on the host for a NIC id. The device is created anew at each start, in the host's own network
+   * namespace, and is down. The router driver of the same host moves it into a network (`Port.device` there).
    */
   deviceOf(nic: number): string;
-  /** From now on called with the name of each device that a start or `apply` has left on the host. Ends with the call of what it returns. */
+  /** Subscribes to the names of devices that a start or `apply` has created on the host. Returns a function that unsubscribes. */
   onDevice(listener: (device: string) => void): () => void;
 }
 
-/** Images that disks are made from: those that the operator offers, and those that are made here or brought in. */
+/** Images that disks are created from: images of the operator, images of users and imported ones. */
 export interface Images {
-  /** The default first. */
+  /** Lists the images of the operator, the default image first. */
   listOperatorImages(): Promise<readonly OperatorImage[]>;
-  /** The operator's image of that name is here. Resolves to its folder. */
+  /** Fetches the operator's image of that name if it is missing. Resolves to its folder. */
   ensureFetched(name: string, options?: TransferOptions): Promise<string>;
-  /** The folder of images has one of that name, with the disk from outside. What rejects may be tried again. */
+  /**
+   * Ensures that the image folder contains an image of that name with the foreign disk. A `Refused` result is final; a rejected call may be
+   * retried.
+   */
   ensureImported(
     name: string,
     about: ImportText,
     origin: ImageOrigin,
     options?: TransferOptions,
   ): Promise<Imported | Refused>;
-  /** Null: nothing is wrong with the origin, as far as can be said before anything is fetched. */
+  /** Checks an origin without fetching it. Resolves to null if no error was found. */
   checkOrigin(origin: ImageOrigin): Promise<Refused | null>;
   /**
-   * The server's disk as it is at this moment is kept, for an image of that name. The server is held only for the moment, and
-   * whatever becomes of it, of the service or of the process afterwards, what is kept stays as it is.
+   * Takes a snapshot of the server's disk for an image of that name. The server is locked only for a moment. Later changes, the removal of
+   * the server and a crash of the service do not affect the snapshot.
    */
   ensureSnapshot(id: number, name: string): Promise<void>;
   /**
-   * The folder of images has one of that name, whole and independent, written out of the snapshot that was kept for it of this
-   * server's disk and is then gone. Resolves to what it needs: GB of a disk, bytes on the machine's.
+   * Writes the snapshot of that name as an independent image and removes the snapshot. Resolves to the size that a disk needs (GB) and the
+   * size on the host's disks (bytes).
    */
   ensureImage(id: number, name: string, about: ImageText, signal?: AbortSignal): Promise<ImageSize>;
-  /** An image that servers were made from may go: they keep what they need of it. So may its snapshot. An unknown one is fine. */
+  /** Removes an image and its snapshot. Servers that were created from it keep their data. Succeeds for an unknown name. */
   removeImage(name: string): Promise<void>;
-  /** Images that servers' owners made, and snapshots that are kept for some: also those that no row knows. */
+  /** Lists the images that users made and the snapshots for images not yet written, including those that the database does not contain. */
   listImages(): Promise<readonly HeldImage[]>;
 }
 
-/** What guests print and show. */
+/** Serial console and screen of guests. */
 export interface Consoles {
-  /** What the serial line said since the start; null: there was none such. Very long logs lose their middle. */
+  /**
+   * Returns the output of the serial console since the start, or null if there is no such log. From a very long log, the middle is missing.
+   */
   readLog(id: number, spec?: ReadLogOptions): Promise<string | null>;
-  /** The serial line itself; who was there before is shown out. Rejects while the server is off. */
+  /** Connects to the serial console and disconnects the previous client. Rejects while the server is off. */
   openSerial(id: number): Promise<Stream>;
-  /** The screen, RFB 3.8. Rejects while the server is off. */
+  /** Connects to the screen (RFB 3.8). Rejects while the server is off. */
   openVnc(id: number): Promise<Stream>;
 }
 
-/** One driver of a host. */
+/** The complete driver of one host. */
 export interface MachineDriver extends Machines, Images, Consoles {
-  /** Ends the driver, not the servers: they run on, and the next driver finds them. */
+  /** Closes the driver. Servers continue to run, and the next driver finds them. */
   close(): Promise<void>;
 }
 
+/** Kind of guest operating system. */
 export type Family = "Linux" | "Windows" | "Bsd";
 
-/** An image that the operator of the host offers. `folder: null`: it is not here yet, and can be fetched by its name. */
+/** An image that the operator of the host offers. `folder` is null if it is not on the host yet; it can then be fetched by its name. */
 export interface OperatorImage {
   readonly name: string;
   readonly title: string;
   readonly family: Family;
-  /** `Debian`. */
+  /** Name of the distribution or system, such as `Debian`. */
   readonly os: string;
-  /** MB and GB that a server needs at least. */
+  /** Minimum memory (MB) and disk (GB) of a server. */
   readonly minRam: number;
   readonly hdd: number;
   readonly folder: string | null;
-  /** What carries out user data in its guests; null: not known. */
+  /** The program that applies user data in its guests; null if unknown. */
   readonly guest: "tiny" | "cloud-init" | null;
 }
 
+/** An address, or a file in the import folder. `sha256` has 64 hexadecimal digits; null: not checked. */
 export type ImageOrigin =
-  /** With 64 hexadecimal digits. */
   | { readonly url: string; readonly sha256: string }
-  /** A name in the folder for imports. */
   | { readonly file: string; readonly sha256: string | null };
 
-/** What people read about an image from outside. */
+/** Description of an imported image. */
 export interface ImportText {
   readonly title: string;
   readonly family: Family;
@@ -332,50 +342,53 @@ export interface ImportText {
   readonly minRam: number;
 }
 
+/** Cancellation and progress of a transfer. */
 export interface TransferOptions {
   readonly signal?: AbortSignal;
-  /** Bytes, of all that there will be if that is known. */
+  /** Called with the bytes done and, if known, the total. */
   readonly progress?: (done: number, total: number | null) => void;
 }
 
-/** GB of the disk. */
+/** Result of an import; `hdd` is the size of the disk in GB. */
 export interface Imported {
   readonly hdd: number;
 }
 
-/** Why a disk is not taken, whoever tries. */
+/** A permanent refusal of a disk; the text is one sentence with the reason. */
 export interface Refused {
   readonly refused: string;
 }
 
+/** An image or snapshot that exists on the host. */
 export interface HeldImage {
-  /** Of its folder. */
+  /** Name of its folder. */
   readonly name: string;
-  /** A snapshot is what an image is written from; it can only be removed. */
+  /** A snapshot is the source of an image that is not written yet; it can only be removed. */
   readonly kind: "image" | "snapshot";
   readonly title: string;
   readonly family: Family;
-  /** MB and GB that a server needs; 0 where that cannot be read. */
+  /** Minimum memory (MB) and disk (GB) of a server; 0 if unreadable. */
   readonly minRam: number;
   readonly gb: number;
-  /** On the machine's own disks. */
+  /** Bytes on the host's disks. */
   readonly bytes: number;
 }
 
-/** What people read about an image; the rest (family, how it boots) is as in the one that the server was made from. */
+/** Description of an image made from a server. Family and boot method come from the image of the server. */
 export interface ImageText {
   readonly title: string;
-  /** The image is the server's own, as a backup is: what tells who its guest is stays in it. */
+  /** True for a backup: what identifies the guest stays in the image. */
   readonly keepsIdentity?: boolean;
 }
 
-/** Whether an image or a disk was freed of what makes its guest that one guest (host keys, passwords, logs …), and why not. */
+/** Whether the data that identifies a guest (host keys, passwords, logs …) was removed from an image or disk, and if not, why. */
 export interface Identity {
   readonly removed: boolean;
-  /** "" when it was. */
+  /** Reason why it was not removed; "" if it was. */
   readonly detail: string;
 }
 
+/** Result of `ensureImage`: GB that a disk needs, bytes on the host's disks. */
 export interface ImageSize {
   readonly gb: number;
   readonly bytes: number;

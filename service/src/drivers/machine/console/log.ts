@@ -1,7 +1,7 @@
 /**
- * What a server says on its serial line. QEMU writes every byte of it into a file that only grows, so it is we who see to it that a
- * guest cannot fill the disks of the machine with talk: of a very long log the beginning and the end are kept. The log also tells
- * how far a guest has come, since every image ends its boot with a word there.
+ * Reads and trims the serial logs of servers, and opens their consoles. QEMU appends all output to a file, so the file of a very long log
+ * is cut to its beginning and end; otherwise a guest could fill the host's disks. The boot progress of a guest is also read from the log,
+ * since every image prints a mark at the end of its boot.
  */
 import { closeSync, constants, existsSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -9,24 +9,25 @@ import type { BootStage, Consoles, ReadLogOptions, Stream } from "../interface.t
 import type { Folder } from "../qemu/folder.ts";
 import { openSocket } from "../qemu/socket.ts";
 
-const longest = 8 * 2 ** 20;
-const kept = { first: 256 * 1024, last: 2 ** 20 };
+/** Bytes of a log before it is trimmed, and what remains of its two ends. */
+const maxLogBytes = 8 * 2 ** 20;
+const trimmedBytes = { first: 256 * 1024, last: 2 ** 20 };
 
 function readAt(file: number, from: number, length: number): Buffer {
   const buffer = Buffer.alloc(length);
   return buffer.subarray(0, readSync(file, buffer, 0, length, from));
 }
 
-/** The process appends, so it goes on at the new end; what it writes in this very moment may be lost. */
+/** Trims a log that is too long. QEMU writes in append mode, so it continues at the new end; output during the trim may be lost. */
 export function trimLog(path: string): void {
   if (!existsSync(path)) return;
   const file = openSync(path, constants.O_RDWR | constants.O_NOFOLLOW);
   try {
     const { size } = fstatSync(file);
-    if (size <= longest) return;
-    const first = readAt(file, 0, kept.first);
-    const last = readAt(file, size - kept.last, kept.last);
-    const gap = Buffer.from(`\n[${size - kept.first - kept.last} bytes are left out here]\n`);
+    if (size <= maxLogBytes) return;
+    const first = readAt(file, 0, trimmedBytes.first);
+    const last = readAt(file, size - trimmedBytes.last, trimmedBytes.last);
+    const gap = Buffer.from(`\n[${size - trimmedBytes.first - trimmedBytes.last} bytes are left out here]\n`);
     ftruncateSync(file, 0);
     writeSync(file, Buffer.concat([first, gap, last]), 0, null, 0);
   } finally {
@@ -34,7 +35,7 @@ export function trimLog(path: string): void {
   }
 }
 
-/** Null: there is no such log. Bytes that are no UTF-8 show as U+FFFD. */
+/** Reads a log; null if it does not exist. Invalid UTF-8 becomes U+FFFD. */
 export async function readLogFile(folder: Folder, { previous = false, tail }: ReadLogOptions): Promise<string | null> {
   const path = previous ? folder.previousConsole : folder.console;
   if (!existsSync(path)) return null;
@@ -42,6 +43,7 @@ export async function readLogFile(folder: Folder, { previous = false, tail }: Re
   return tail === undefined ? text : lastLines(text, tail);
 }
 
+/** Returns the last `count` lines. */
 export function lastLines(text: string, count: number): string {
   if (count <= 0) return "";
   let from = text.endsWith("\n") ? text.length - 1 : text.length;
@@ -50,8 +52,8 @@ export function lastLines(text: string, count: number): string {
 }
 
 /**
- * `BRUME-READY` is what images say whose first boot is over (`readyMark`), perhaps behind a prompt that stands there already; the
- * small Linux says `READY` when it can be reached.
+ * Images print `BRUME-READY` when their first boot is complete (`readyMark`), sometimes after a prompt on the same line. Tiny Linux prints
+ * `READY` when it is reachable.
  */
 const marks: readonly { readonly stage: BootStage; readonly mark: RegExp }[] = [
   { stage: "ready", mark: /BRUME-READY instance=/ },
@@ -59,19 +61,21 @@ const marks: readonly { readonly stage: BootStage; readonly mark: RegExp }[] = [
 ];
 const rank: Readonly<Record<BootStage, number>> = { starting: 0, login: 1, ready: 2 };
 
+/** Reads the boot progress from a growing log. */
 export interface Follower {
-  /** Reads on from where it was last asked. */
+  /** Reads the new part of the log and returns the boot progress. */
   stage(): BootStage;
 }
 
+/** Starts to follow a log, which may not exist yet. */
 export function followLog(path: string): Follower {
   let at = 0;
   let stage: BootStage = "starting";
   let rest = "";
-  const look = () => {
+  const readNew = () => {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
     try {
-      // It was shortened: what matters of it was read before.
+      // The log was trimmed; its earlier content was already read.
       at = Math.min(at, fstatSync(file).size);
       const chunk = readAt(file, at, 256 * 1024);
       at += chunk.length;
@@ -85,15 +89,16 @@ export function followLog(path: string): Follower {
   return {
     stage() {
       try {
-        if (stage !== "ready") look();
+        if (stage !== "ready") readNew();
       } catch {
-        // Not there yet.
+        // The file does not exist yet.
       }
       return stage;
     },
   };
 }
 
+/** Creates the consoles of a driver: `folder` returns a server's folder, `isOn` whether its VM runs. */
 export function createConsoles(folder: (id: number) => Folder, isOn: (id: number) => boolean): Consoles {
   const serials = new Map<number, Stream>();
   async function open(id: number, name: string): Promise<Stream> {

@@ -1,64 +1,67 @@
 /**
- * A copy of disks and images as they were at one moment, laid out as in the data folder so that it can be put back as it is. What is
- * in the copy before this one already (by device, inode, size and time of the last change) gets one more name instead of being copied;
- * so does a layer that several servers share. Closed layers and images never change, so copying them needs no care.
+ * Copies disks and images as of one moment into a backup folder, with the layout of the data folder, so that it can be restored as it is. A
+ * file that the previous copy already contains (same device, inode, size and modification time) is hard-linked instead; so is a layer that
+ * several servers share. Read-only layers and images never change, so they are copied without locks.
  */
 import { constants, existsSync } from "node:fs";
 import { chmod, chown, copyFile, link, lstat, mkdir, readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { syncPath } from "../../../base/fsync.ts";
 
+/** The file that lists the content of a copy. */
 export const listName = "files.json";
 
-/** Paths in a copy by what they are copies of. */
+/** Paths in a copy, by the key of the source file. */
 type List = Readonly<Record<string, string>>;
 
+/** Input of `copyDisks`. */
 export interface CopyOptions {
   readonly dataFolder: string;
-  /** Where daily backups are, if that is not the data folder. */
+  /** Folder of daily backups, if it is outside the data folder. */
   readonly backupFolder: string | null;
   readonly target: string;
-  /** The copy before, in the same file system as `target`. */
+  /** The previous copy, in the same file system as `target`. */
   readonly previous: string | null;
-  /** Resolves to a folder with the disks of a server that nothing writes to; null: there are none any more. */
+  /** Resolves to a folder with the unchanging disks of a server; null if the server has none. */
   readonly hold: (server: number) => Promise<string | null>;
 }
 
+/** Numbers of servers and images, and bytes that were copied. */
 export interface CopySums {
   readonly servers: number;
   readonly images: number;
   readonly copied: number;
-  /** Bytes that were there already. */
+  /** Bytes that were linked instead of copied. */
   readonly kept: number;
 }
 
-const isGone = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
 async function readList(folder: string | null): Promise<List> {
   if (folder === null) return {};
   return readFile(join(folder, listName), "utf8").then(
     (text) => JSON.parse(text) as List,
     (error: unknown) => {
-      if (isGone(error)) return {};
+      if (isMissing(error)) return {};
       throw error;
     },
   );
 }
 
-/** Files of folders that are being made, or that only a process needs. */
-const isPassing = (name: string): boolean =>
+/** Returns whether an entry is temporary or belongs to a process. */
+const isTemporary = (name: string): boolean =>
   /\.(part|gone|copy|image)$/.test(name) || name === "run" || name === "root";
-/** Of a server's folder: where its disk was and whose it is. The rest is made anew at each start. */
-const isKept = (name: string): boolean => /^disk-[1-9][0-9]*$/.test(name) || name === "label.json";
+/** Returns whether an entry of a server's folder is copied. The others are created anew at each start. */
+const isCopied = (name: string): boolean => /^disk-[1-9][0-9]*$/.test(name) || name === "label.json";
 
-/** Throws when the disk is full, or a file changes while it is copied; then the target is no copy. */
+/** Copies all disks and images. Throws if the target is full or a file changes during the copy; then the copy is incomplete. */
 export async function copyDisks(options: CopyOptions): Promise<CopySums> {
   const { dataFolder, backupFolder, target, previous, hold } = options;
   const before = await readList(previous);
   const list: Record<string, string> = {};
   let [servers, images, copied, kept] = [0, 0, 0, 0];
 
-  async function reuse(key: string, to: string): Promise<boolean> {
+  async function tryLink(key: string, to: string): Promise<boolean> {
     const here = list[key];
     const there = before[key];
     const from = here !== undefined ? join(target, here) : there !== undefined ? join(previous ?? "", there) : null;
@@ -66,7 +69,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
     return link(from, to).then(
       () => true,
       (error: unknown) => {
-        // It was removed by hand, or has as many names as it can have.
+        // The old file was removed, or it has the maximum number of links.
         if (["ENOENT", "EMLINK", "EPERM", "EXDEV"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
         throw error;
       },
@@ -80,7 +83,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
     const found = await lstat(from, { bigint: true });
     const key = keyOf(found);
     const to = join(target, path);
-    if (await reuse(key, to)) kept += Number(found.size);
+    if (await tryLink(key, to)) kept += Number(found.size);
     else {
       await copyFile(from, to, constants.COPYFILE_FICLONE);
       await chown(to, Number(found.uid), Number(found.gid));
@@ -102,7 +105,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
     for (const entry of await readdir(from, { withFileTypes: true })) {
       if (!isWanted(entry.name)) continue;
       const [source, next] = [join(from, entry.name), join(path, entry.name)];
-      if (entry.isDirectory()) await copyTree(source, next, (name) => !isPassing(name));
+      if (entry.isDirectory()) await copyTree(source, next, (name) => !isTemporary(name));
       else if (entry.isFile()) await copyOne(source, next);
     }
     await syncPath(to);
@@ -111,10 +114,10 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
   async function copyImages(from: string, path: string): Promise<void> {
     if (!existsSync(from)) return;
     await mkdir(join(target, path), { recursive: true, mode: 0o755 });
-    for (const name of (await readdir(from)).filter((name) => !isPassing(name))) {
-      // One that was deleted meanwhile is half here, and without its description it is no image.
-      await copyTree(join(from, name), join(path, name), (file) => !isPassing(file)).catch((error: unknown) => {
-        if (!isGone(error) || existsSync(join(from, name))) throw error;
+    for (const name of (await readdir(from)).filter((name) => !isTemporary(name))) {
+      // An image that was deleted during the copy is incomplete; without its manifest it is ignored.
+      await copyTree(join(from, name), join(path, name), (file) => !isTemporary(file)).catch((error: unknown) => {
+        if (!isMissing(error) || existsSync(join(from, name))) throw error;
       });
       images++;
     }
@@ -129,7 +132,7 @@ export async function copyDisks(options: CopyOptions): Promise<CopySums> {
     if (!/^[1-9][0-9]*$/.test(id)) continue;
     const held = await hold(Number(id));
     if (held === null) continue;
-    await copyTree(held, join("servers", id), isKept);
+    await copyTree(held, join("servers", id), isCopied);
     servers++;
   }
   await writeFile(join(target, listName), JSON.stringify(list), { mode: 0o600 });

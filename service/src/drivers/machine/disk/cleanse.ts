@@ -1,6 +1,6 @@
 /**
- * A disk without what identifies its guest (see identity.ts): written out whole, for an image, or in place of all layers of a copy
- * that has not been started yet. The layers that a copy shares with its source are never changed.
+ * Writes a disk without the data that identifies its guest (see identity.ts): as one file for an image, or in place of all layers of a copy
+ * that was not started yet. Layers that a copy shares with its source are never changed.
  */
 import { existsSync } from "node:fs";
 import { chown, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
@@ -9,31 +9,34 @@ import { syncPathNow } from "../../../base/fsync.ts";
 import type { Exec } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { pick, textAt } from "../qemu/qmp.ts";
-import { type Disks, dropMerged, layerName, sizeOf, topOf } from "./disk.ts";
+import { type Disks, layerName, removeMergedLayers, sizeOf, topOf } from "./disk.ts";
 import { removeIdentity } from "./identity.ts";
 
+/** Dependencies of the functions below. */
 export interface CleanseOptions {
   readonly exec: Exec;
   readonly disks: Disks;
-  /** Of the server: what its process has written is nothing for root to read. */
+  /** User id of the server: root must not parse what its process has written. */
   readonly uid: number;
   readonly signal: AbortSignal | undefined;
 }
 
-export interface Whole {
+/** A disk, and the file `path` that its full content of `bytes` is written to. */
+export interface DiskExport {
   readonly disk: string;
-  /** The folder that `disk` and `path` are in. */
+  /** The folder that contains `disk` and `path`. */
   readonly root: string;
   readonly path: string;
   readonly bytes: number;
 }
 
-export const unreadable = "its file systems are not to be read";
+/** Detail of an identity that could not be removed. */
+export const unreadable = "its file systems cannot be read";
 
-/** `isWritten: false`: no file system could be read, and there is nothing at `path`. */
+/** Writes the disk without its guest's identity. `isWritten: false`: no file system could be read, and nothing was written. */
 export async function writeCleansed(
   { exec, disks, uid, signal }: CleanseOptions,
-  { disk, root, path, bytes }: Whole,
+  { disk, root, path, bytes }: DiskExport,
 ): Promise<{ readonly identity: Identity; readonly isWritten: boolean }> {
   const name = "whole.raw";
   const raw = join(root, name);
@@ -47,7 +50,7 @@ export async function writeCleansed(
       return null;
     });
     if (identity === null) return { identity: { removed: false, detail: unreadable }, isWritten: false };
-    await disks.makeTarget(path, bytes, uid);
+    await disks.createTarget(path, bytes, uid);
     await disks.pack(root, name, basename(path), uid, signal);
     return { identity, isWritten: true };
   } finally {
@@ -55,28 +58,31 @@ export async function writeCleansed(
   }
 }
 
-/** What came of it, beside the layers: whoever asks again gets the same answer. */
+/** File with the result beside the layers; a repeated call returns it. */
 const resultName = "identity.json";
 
-/** Of a disk that no process has open. Its content goes into one layer of its own, unless no file system could be read. */
+/**
+ * Removes the guest's identity from a disk that no process has open. The content becomes one new layer, unless no file system could be
+ * read.
+ */
 export async function cleanseDisk(options: CleanseOptions, root: string, disk: string): Promise<Identity> {
   const result = join(disk, resultName);
-  if (!existsSync(disk)) throw new Error(`there is no disk ${disk}`);
+  if (!existsSync(disk)) throw new Error(`disk ${disk} does not exist`);
   if (existsSync(result)) {
-    const known: unknown = JSON.parse(await readFile(result, "utf8"));
-    return { removed: pick(known, "removed") === true, detail: textAt(known, "detail") };
+    const stored: unknown = JSON.parse(await readFile(result, "utf8"));
+    return { removed: pick(stored, "removed") === true, detail: textAt(stored, "detail") };
   }
   const top = topOf(disk);
   const path = join(root, "whole.qcow2");
   await rm(path, { force: true });
-  const whole = { disk, root, path, bytes: await sizeOf(join(disk, layerName(top))) };
-  const { identity, isWritten } = await writeCleansed(options, whole);
+  const target = { disk, root, path, bytes: await sizeOf(join(disk, layerName(top))) };
+  const { identity, isWritten } = await writeCleansed(options, target);
   if (isWritten) {
     await rename(path, join(disk, layerName(top + 1)));
     syncPathNow(disk);
   }
-  // From here on the layers below are not of the chain. Cut short, the same is done once more to what is clean already.
-  await dropMerged(disk);
+  // From here on the layers below are not part of the chain. If this is interrupted, the next call cleans the new layer again.
+  await removeMergedLayers(disk);
   await writeFile(`${result}.part`, JSON.stringify(identity));
   await rename(`${result}.part`, result);
   syncPathNow(disk);

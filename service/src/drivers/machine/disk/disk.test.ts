@@ -31,7 +31,7 @@ test("versions and layers are counted by number, and nothing else is", () => {
   for (const name of ["disk-10", "disk-9", "disk-2.part", "disk-x", "disk-0", "run"])
     mkdirSync(join(folder, name), { recursive: true });
   assert.deepEqual(versionsOf(folder), [9, 10]);
-  assert.throws(() => topOf(join(folder, "disk-9")), /holds no disk/);
+  assert.throws(() => topOf(join(folder, "disk-9")), /contains no disk layer/);
   for (const name of ["0.qcow2", "9.qcow2", "10.qcow2", "11.qcow2.part"])
     writeFileSync(join(folder, "disk-9", name), "");
   assert.equal(topOf(join(folder, "disk-9")), 10);
@@ -48,7 +48,7 @@ test("a size is read from what is a qcow2 file, and from nothing else", async ()
   assert.equal(await sizeOf(path), 5 * GIB);
   for (const bytes of [Buffer.alloc(0), header.subarray(0, 31), Buffer.alloc(32)]) {
     writeFileSync(path, bytes);
-    await assert.rejects(sizeOf(path), /no qcow2/);
+    await assert.rejects(sizeOf(path), /is not a qcow2 file/);
   }
 });
 
@@ -185,7 +185,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     const target = join(root, "7", "whole.qcow2");
     const top = await disks.addLayer(disk, uid);
     await disks.seal(disk, top - 1);
-    await disks.makeTarget(target, 6 * GIB, uid);
+    await disks.createTarget(target, 6 * GIB, uid);
     await disks.flatten(disk, top - 1, { path: "../whole.qcow2", format: "qcow2" }, uid);
     const info = JSON.parse(await exec.run(["qemu-img", "info", "--output=json", target])) as Record<string, unknown>;
     assert.deepEqual([info["backing-filename"], info["virtual-size"]], [undefined, 6 * GIB]);

@@ -1,8 +1,8 @@
 /**
- * Takes out of a disk what makes its guest that one guest: host keys, machine id, password hashes, authorized keys, logs, DHCP and
- * cloud-init state. The disk is hostile and is never mounted: `e2fsck` and `debugfs` read it, as the server's own user. Files are cleared
- * by the number of their inode, since their names may be anything; the last check removes the entries that point to nothing, and gives
- * free blocks back, so what was deleted is not to be found in the image either, nor in its journal.
+ * Removes from a disk what identifies its guest: host keys, machine id, password hashes, authorized keys, logs, DHCP and cloud-init state.
+ * The disk is untrusted and is never mounted: `e2fsck` and `debugfs` read it, as the server's own user. Files are cleared by inode number,
+ * since their names may contain any character. The final check removes the directory entries without an inode and discards free blocks, so
+ * deleted data is neither in the image nor in its journal.
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
@@ -10,9 +10,9 @@ import { CommandError, type Exec, type RunOptions } from "../../exec.ts";
 import type { Identity } from "../interface.ts";
 import { type FileSystem, findFileSystems } from "./partitions.ts";
 
-/** All files in these folders and below them. */
+/** Folders whose files are all cleared, recursively. */
 const trees = ["/var/log", "/var/lib/cloud", "/var/lib/dhcp", "/var/lib/dhclient", "/var/lib/dhcpcd", "/var/lib/brume"];
-/** Files of these folders that are called so. */
+/** Folders and the names of the files in them that are cleared. */
 const listed: readonly (readonly [string, RegExp])[] = [
   ["/etc", /^(shadow-|gshadow-|passwd-|brume-instance)$/],
   ["/etc/ssh", /^ssh_host_/],
@@ -26,7 +26,7 @@ const listed: readonly (readonly [string, RegExp])[] = [
   ["/var/lib/NetworkManager", /(lease|secret_key)/],
 ];
 const history = /^\.[a-z]+_history$/;
-/** Folders in folders, and files in all: a disk that was made to be endless is given up. */
+/** Maximum depth of folders and number of entries; a malicious disk could be endless. */
 const [mostLevels, mostEntries] = [24, 500_000];
 
 interface Entry {
@@ -44,7 +44,7 @@ interface Site {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The tools for one ext file system of a disk. */
+/** Returns operations on one ext file system of a disk. */
 function createTools({ exec, uid, signal }: Site, path: string, { offset }: FileSystem) {
   const device = `${basename(path)}?offset=${offset}`;
   const options: RunOptions = { cwd: dirname(path), uid, gid: uid, timeout: 3600_000, ...(signal && { signal }) };
@@ -54,7 +54,7 @@ function createTools({ exec, uid, signal }: Site, path: string, { offset }: File
       stdin: commands.map((each) => `${each}\n`).join(""),
     });
   return {
-    /** Replays the journal, repairs, and gives free blocks back, which it does only when there was nothing to repair. */
+    /** Replays the journal, repairs, and discards free blocks; e2fsck discards only if nothing was repaired, so it is repeated. */
     async check(): Promise<void> {
       for (let tries = 4; ; tries--) {
         try {
@@ -66,13 +66,13 @@ function createTools({ exec, uid, signal }: Site, path: string, { offset }: File
       }
     },
     change: (commands: readonly string[]) => debug(commands, "-w"),
-    /** What is in each of these folders; nothing in one that is none. */
+    /** Returns the entries of each folder; none for a path that is not a folder. */
     async list(folders: readonly string[]): Promise<Entry[][]> {
-      const answers = (await debug(folders.map((folder) => `ls -p ${folder}`)))
+      const listings = (await debug(folders.map((folder) => `ls -p ${folder}`)))
         .split(/^debugfs: {2}ls -p .*\n/m)
         .slice(1);
-      return answers.map((answer) =>
-        [...answer.matchAll(/^\/([1-9][0-9]*)\/([0-7]{2})[0-7]{4}\/[0-9]+\/[0-9]+\/([^/]*)\/([0-9]*)\/$/gm)]
+      return listings.map((listing) =>
+        [...listing.matchAll(/^\/([1-9][0-9]*)\/([0-7]{2})[0-7]{4}\/[0-9]+\/[0-9]+\/([^/]*)\/([0-9]*)\/$/gm)]
           .map(([, inode, type = "", name = "", bytes]) => ({
             inode: Number(inode),
             type: types[type] ?? ("other" as const),
@@ -82,14 +82,14 @@ function createTools({ exec, uid, signal }: Site, path: string, { offset }: File
           .filter(({ name }) => name !== "." && name !== ".."),
       );
     },
-    /** Where the blocks of a file are, in order. */
+    /** Returns the block numbers of a file, in order. */
     async blocks(inode: number): Promise<number[]> {
-      const answer = await debug([`blocks <${inode}>`]);
-      return (/^[0-9 ]+$/m.exec(answer)?.[0] ?? "").split(" ").filter(Boolean).map(Number);
+      const listing = await debug([`blocks <${inode}>`]);
+      return (/^[0-9 ]+$/m.exec(listing)?.[0] ?? "").split(" ").filter(Boolean).map(Number);
     },
     async blockSize(): Promise<number> {
       const size = Number(/^Block size: +([0-9]+)$/m.exec(await debug(["stats -h"]))?.[1]);
-      if (!(size >= 1024 && size <= 65_536)) throw new Error("the size of its blocks is not to be read");
+      if (!(size >= 1024 && size <= 65_536)) throw new Error("the block size of the file system cannot be read");
       return size;
     },
   };
@@ -103,11 +103,12 @@ async function filesBelow(tools: Tools, tops: readonly string[]): Promise<Entry[
   const seen = new Set<number>();
   let level: readonly string[] = tops;
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > mostLevels || seen.size > mostEntries) throw new Error("its folders have no end");
-    const fresh = (await tools.list(level)).flat().filter(({ inode }) => !seen.has(inode));
-    for (const { inode } of fresh) seen.add(inode);
-    files.push(...fresh.filter(isFile));
-    level = fresh.filter(({ type }) => type === "folder").map(({ inode }) => `<${inode}>`);
+    if (depth > mostLevels || seen.size > mostEntries)
+      throw new Error("its folders are nested too deeply or contain too many entries");
+    const unseen = (await tools.list(level)).flat().filter(({ inode }) => !seen.has(inode));
+    for (const { inode } of unseen) seen.add(inode);
+    files.push(...unseen.filter(isFile));
+    level = unseen.filter(({ type }) => type === "folder").map(({ inode }) => `<${inode}>`);
   }
   return files;
 }
@@ -124,7 +125,7 @@ async function filesOfUsers(tools: Tools): Promise<Entry[]> {
   ];
 }
 
-/** Bytes of a file, in place: its blocks keep their number, and what is written is as long as what was there. */
+/** Changes the bytes of a file in place: its blocks and its length stay. */
 async function rewrite(
   disk: FileHandle,
   tools: Tools,
@@ -141,18 +142,18 @@ async function rewrite(
   for (const [index, place] of places.entries()) await disk.write(content, index * size, size, place);
 }
 
-/** No password has such a hash. What was locked without a hash stays as it was. */
+/** Replaces password hashes by text that no password matches. Accounts that are locked without a hash stay unchanged. */
 const lockAll = (text: string): string =>
   text.replaceAll(/^([^:\n]*:)([^:\n]{2,})/gm, (_, name: string, hash: string) => name + "*".repeat(hash.length));
 
 async function clearJournal(disk: FileHandle, tools: Tools, offset: number): Promise<void> {
   const [size, blocks] = [await tools.blockSize(), await tools.blocks(8)];
   const empty = Buffer.alloc(size);
-  // The first one says that the rest is empty.
+  // The first block marks the rest as empty.
   for (const block of blocks.slice(1)) await disk.write(empty, 0, size, offset + block * size);
 }
 
-/** Resolves to whether it was a guest's root. */
+/** Cleans one file system; resolves to whether it is a root file system. */
 async function cleanse(site: Site, path: string, disk: FileHandle, system: FileSystem): Promise<boolean> {
   const tools = createTools(site, path, system);
   await tools.check();
@@ -168,9 +169,9 @@ async function cleanse(site: Site, path: string, disk: FileHandle, system: FileS
     if (found !== undefined) await rewrite(disk, tools, system.offset, found, lockAll);
   }
   await disk.sync();
-  // An empty one is what systemd takes for a machine that has none yet.
-  const machine = named("machine-id")?.inode;
-  const emptied = machine === undefined ? [] : [`punch <${machine}> 0`, `set_inode_field <${machine}> size 0`];
+  // systemd treats an empty file as a machine without an id.
+  const machineId = named("machine-id")?.inode;
+  const emptied = machineId === undefined ? [] : [`punch <${machineId}> 0`, `set_inode_field <${machineId}> size 0`];
   await tools.change([...new Set(files.map(({ inode }) => inode))].map((inode) => `clri <${inode}>`).concat(emptied));
   await tools.check();
   await clearJournal(disk, tools, system.offset);
@@ -180,7 +181,10 @@ async function cleanse(site: Site, path: string, disk: FileHandle, system: FileS
 
 const nameOf = ({ partition }: FileSystem): string => (partition === 0 ? "the disk" : `partition ${partition}`);
 
-/** `path`: a raw disk that nobody else has open. Rejects when a file system is broken beyond repair: the disk is then of no use. */
+/**
+ * Removes the identity from the raw disk `path`, which no other process may have open. Rejects if a file system cannot be repaired; the
+ * disk is then unusable.
+ */
 export async function removeIdentity(site: Site, path: string): Promise<Identity> {
   const disk = await open(path, "r+");
   try {
@@ -189,7 +193,7 @@ export async function removeIdentity(site: Site, path: string): Promise<Identity
     for (const system of systems) if (system.kind === "ext") roots.push(await cleanse(site, path, disk, system));
     const closed = systems.filter(({ kind }) => kind !== "ext" && kind !== "none");
     const reasons = closed.map((system) => `${nameOf(system)} (${system.kind}) cannot be opened`);
-    if (!roots.includes(true)) reasons.unshift("no root file system of a Linux was found in a file system of type ext");
+    if (!roots.includes(true)) reasons.unshift("no ext file system with a Linux root was found");
     return { removed: reasons.length === 0, detail: reasons.join("; ") };
   } finally {
     await disk.close();

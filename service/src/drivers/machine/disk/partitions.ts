@@ -1,15 +1,16 @@
 /**
- * Where the file systems of a raw disk begin, and of what kind they are. The disk is a guest's: only fixed places of it are read, and
- * nothing is mounted. Sources: UEFI 2.10, chapter 5 (GPT, and MBR in 5.2); the superblocks of the file systems.
+ * Finds the file systems of a raw disk and their types. The disk is untrusted: only fixed offsets are read, and nothing is mounted.
+ * Sources: UEFI 2.10, chapter 5 (GPT; MBR in 5.2); the superblocks of the file systems.
  */
 import type { FileHandle } from "node:fs/promises";
 
+/** A file system on a disk. */
 export interface FileSystem {
-  /** 0: the whole disk is one. */
+  /** Number of the partition; 0 if the file system occupies the whole disk. */
   readonly partition: number;
   /** Bytes from the start of the disk. */
   readonly offset: number;
-  /** `ext`: ext2, ext3 or ext4; `none`: holds no files of the guest, or none that tell who it is. */
+  /** `ext`: ext2, ext3 or ext4; `none`: contains no data that identifies the guest. */
   readonly kind: "ext" | "none" | "XFS" | "Btrfs" | "LVM" | "LUKS" | "swap" | "unknown";
 }
 
@@ -27,7 +28,7 @@ const marks: readonly (readonly [FileSystem["kind"], number, string])[] = [
   ["LUKS", 0, "LUKS\xba\xbe"],
   ["LVM", 512, "LABELONE"],
   ["swap", 4086, "SWAPSPACE2"],
-  // EFI's own partition.
+  // The EFI system partition.
   ["none", 54, "FAT1"],
   ["none", 82, "FAT32"],
 ];
@@ -37,7 +38,7 @@ async function kindAt(disk: FileHandle, offset: number, bytes: number): Promise<
   if (head.length >= 1082 && head.readUInt16LE(1080) === 0xef53) return "ext";
   const found = marks.find(([, at, mark]) => head.toString("latin1", at, at + mark.length) === mark);
   if (found !== undefined) return found[0];
-  // Such as the place of a boot loader.
+  // Small or empty, such as a boot loader partition.
   return bytes <= 4 * 2 ** 20 || head.every((byte) => byte === 0) ? "none" : "unknown";
 }
 
@@ -58,7 +59,7 @@ async function readGpt(disk: FileHandle): Promise<Range[]> {
   return ranges;
 }
 
-/** Of a partition in a partition, which old systems have, only the outer one is seen: it is `unknown`. */
+/** Reads the primary partitions. Logical partitions are not read; their container is `unknown`. */
 function readMbr(head: Buffer): Range[] {
   const entries = [446, 462, 478, 494].map((at, index): readonly [number, Range] => [
     head[at + 4] ?? 0,
@@ -67,6 +68,7 @@ function readMbr(head: Buffer): Range[] {
   return entries.filter(([type, [, , bytes]]) => type !== 0 && bytes > 0).map(([, range]) => range);
 }
 
+/** Returns the file systems of all partitions, or the one that occupies the whole disk. */
 export async function findFileSystems(disk: FileHandle): Promise<FileSystem[]> {
   const { size } = await disk.stat();
   const whole = await kindAt(disk, 0, size);

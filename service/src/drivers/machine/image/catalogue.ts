@@ -1,20 +1,21 @@
 /**
- * Official cloud images of distributions, which an installation with internet can fetch: addresses as their makers publish them. Only
- * the running service asks them, and only when somebody wants the image.
+ * Official cloud images of distributions with their public addresses. Only the running service connects to these addresses, and only when a
+ * user or the operator requests the image.
  */
 import type { Family } from "../interface.ts";
 
+/** One image of the catalogue. */
 export interface CatalogueEntry {
-  /** Of the image, once it is fetched. */
+  /** Name of the image after it is fetched. */
   readonly name: string;
   readonly title: string;
   readonly family: Family;
   readonly os: string;
-  /** MB and GB that a server needs at least; the disk in the image may say more. */
+  /** Minimum memory (MB) and disk (GB) of a server; the disk in the image may need more. */
   readonly minRam: number;
   readonly hdd: number;
   readonly url: string;
-  /** The file of checksums, relative to `url`. */
+  /** Address of the checksum file, relative to `url`. */
   readonly sums: string;
   readonly hash: "sha256" | "sha512";
   readonly guest: "cloud-init";
@@ -35,6 +36,7 @@ const ubuntu = "https://cloud-images.ubuntu.com";
 const alpine = "nocloud_alpine-3.22.2-x86_64-bios-cloudinit-r0.qcow2";
 const fedora = "https://dl.fedoraproject.org/pub/fedora/linux/releases/44/Cloud/x86_64/images";
 
+/** All images that can be fetched by name. */
 export const catalogue: readonly CatalogueEntry[] = [
   entry(
     "debian-12",

@@ -1,14 +1,17 @@
-/** An official cloud image of the catalogue: its checksum first, then the image itself, judged and unpacked like any foreign one. */
+/**
+ * Fetches an official cloud image of the catalogue: first its checksum, then the image, which is checked and converted like any foreign
+ * one.
+ */
 import { basename } from "node:path";
 import type { Exec } from "../../exec.ts";
 import type { CatalogueEntry } from "./catalogue.ts";
 import { downloadText, parseSource } from "./download.ts";
-import { type MakeOptions, obtainUrl } from "./import.ts";
+import { downloadImage, type MakeOptions } from "./import.ts";
 import { type GuestImage, ImageError, readImage } from "./manifest.ts";
 
 /**
- * The checksum of `file` in the text that a distribution publishes, in any of the three ways that are in use: `HASH  NAME`,
- * `HASH (NAME) = HASH` as BSD writes it, or a hash alone. Lower case; null when there is none.
+ * Returns the checksum of `file` from the checksum file of a distribution, in one of three formats: `HASH  NAME`, `HASH (NAME) = HASH`
+ * (BSD), or a single hash. In lower case; null if there is none.
  */
 export function findSum(text: string, file: string, hash: CatalogueEntry["hash"]): string | null {
   const digits = hash === "sha256" ? 64 : 128;
@@ -25,8 +28,8 @@ export function findSum(text: string, file: string, hash: CatalogueEntry["hash"]
 }
 
 /**
- * The image as its maker publishes it now; nothing is fetched when that is here already. Throws an `ImageError`, or whatever `signal`
- * says; then nothing is left of it.
+ * Fetches the currently published image unless this version exists already. Throws an `ImageError` or the reason of `signal`, and then
+ * leaves no files.
  */
 export async function fetchImage(
   exec: Exec,
@@ -43,7 +46,7 @@ export async function fetchImage(
   );
   if (sum === null) throw new ImageError("checksum", `"${url.host}" publishes no checksum of ${file}.`);
   const present = await readImage(images, entry.name).catch(() => null);
-  // Compared by checksum, since the address is that of whatever is the latest.
+  // Compared by checksum, since the address always leads to the latest version.
   if (present?.version === sum.slice(0, 16)) return present;
-  return obtainUrl(exec, images, entry, { url, sum, hash: entry.hash }, options);
+  return downloadImage(exec, images, entry, { url, sum, hash: entry.hash }, options);
 }

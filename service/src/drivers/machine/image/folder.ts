@@ -1,8 +1,7 @@
 /**
- * How images come and go in `<images>/`. An image is made in a draft, a folder `NAME.PID-BORN.part` that says which process works in
- * it, and appears whole by one rename. What a killed process left is found by that name: the next one who makes the same image takes
- * it over, with what was downloaded so far; everything else is swept. Disks of servers hold their image by links of their own, so an
- * image may go, or be followed by a newer one, at any time.
+ * Creates and removes images in `<images>/`. An image is built in a draft, a folder `NAME.PID-BORN.part` whose name identifies the process
+ * that works in it, and is published by one rename. The draft of a killed process is reused with its downloads when the same image is built
+ * again; all others are removed. Disks of servers hard-link the files of their image, so an image can be removed or replaced at any time.
  */
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -21,7 +20,7 @@ import {
 } from "./manifest.ts";
 
 const day = 86_400_000;
-/** What of a draft outlives the process that made it: `download-SUM`, the beginning of a file with that checksum. */
+/** Prefix of the files that outlive the process of a draft: `download-SUM` is the beginning of a file with that checksum. */
 export const downloadPrefix = "download-";
 
 const parseDraft = (entry: string): { name: string; pid: number; born: number } | null => {
@@ -29,7 +28,7 @@ const parseDraft = (entry: string): { name: string; pid: number; born: number } 
   return found ? { name: found[1] ?? "", pid: Number(found[2]), born: Number(found[3]) } : null;
 };
 
-const isDead = (exec: Exec, { pid, born }: { pid: number; born: number }): boolean => exec.find(pid)?.born !== born;
+const hasEnded = (exec: Exec, { pid, born }: { pid: number; born: number }): boolean => exec.find(pid)?.born !== born;
 
 async function list(folder: string): Promise<string[]> {
   try {
@@ -40,16 +39,16 @@ async function list(folder: string): Promise<string[]> {
   }
 }
 
-/** Resolves to the path of an empty folder, or one with downloads only. Rejects when this process is making that image already. */
+/** Opens a draft: an empty folder, or one with downloads only. Resolves to its path. Rejects if this process already builds that image. */
 export async function openDraft(exec: Exec, images: string, name: string): Promise<string> {
-  if (!isImageName(name)) throw new ImageError("unusable", `"${name}" cannot be the name of an image.`);
+  if (!isImageName(name)) throw new ImageError("unusable", `"${name}" is not a valid image name.`);
   await mkdir(images, { recursive: true, mode: 0o755 });
   const born = exec.find(process.pid)?.born ?? 0;
   const draft = join(images, `${name}.${process.pid}-${born}.part`);
   for (const entry of await list(images)) {
     const owner = parseDraft(entry);
-    if (owner?.name !== name || !isDead(exec, owner)) continue;
-    // Somebody may have been quicker, here or by sweeping.
+    if (owner?.name !== name || !hasEnded(exec, owner)) continue;
+    // Another process may have taken or removed it.
     await rename(join(images, entry), draft).catch(() => {});
     for (const file of await list(draft))
       if (!file.startsWith(downloadPrefix)) await rm(join(draft, file), { recursive: true, force: true });
@@ -61,8 +60,8 @@ export async function openDraft(exec: Exec, images: string, name: string): Promi
 }
 
 /**
- * Makes the image in the draft appear, in place of an older version if there is one, and removes the draft. The draft must hold the
- * files that `image` names. Killed at any point, either the old image or the new one is there, whole.
+ * Publishes the image in the draft, replacing an older version, and removes the draft. The draft must contain the files that `image` names.
+ * A crash leaves either the complete old or the complete new image.
  */
 export async function placeImage(images: string, draft: string, image: GuestImage): Promise<void> {
   const folder = join(images, image.name);
@@ -88,7 +87,7 @@ export async function placeImage(images: string, draft: string, image: GuestImag
 
 async function placeInto(folder: string, draft: string, image: GuestImage): Promise<void> {
   const present = await list(folder);
-  // A name is a version: what is there under it is the same, and may be lying under the disk of a server.
+  // A file name contains the version, so an existing file is identical, and a disk of a server may link to it.
   for (const file of fileNames(image)) if (!present.includes(file)) await rename(join(draft, file), join(folder, file));
   await syncPath(folder);
   await rename(join(draft, manifestName), join(folder, manifestName));
@@ -96,17 +95,17 @@ async function placeInto(folder: string, draft: string, image: GuestImage): Prom
   await rm(draft, { recursive: true, force: true });
 }
 
-/** Servers that were made from it go on: their disks hold it by a link of their own. An unknown one is fine. */
+/** Removes an image. Disks that were created from it keep their links. Succeeds for an unknown name. */
 export async function removeImage(images: string, name: string): Promise<void> {
   if (!isImageName(name)) return;
-  // Without this there is no image, whatever happens to the rest.
+  // Without its manifest, an incompletely removed folder is not an image.
   await rm(join(images, name, manifestName), { force: true });
   await rm(join(images, name), { recursive: true, force: true });
 }
 
 /**
- * Removes what killed processes left (downloads, which may be resumed, a day later) and files that their image no longer names.
- * Resolves to what it removed.
+ * Removes drafts of killed processes (with downloads only after a day, since they can be resumed) and files that no manifest names.
+ * Resolves to the removed paths.
  */
 export async function sweepImages(exec: Exec, images: string, now: number): Promise<string[]> {
   const removed: string[] = [];
@@ -116,16 +115,16 @@ export async function sweepImages(exec: Exec, images: string, now: number): Prom
   };
   const entries = await list(images);
   const drafts = entries.map(parseDraft).filter((draft) => draft !== null);
-  const isBeingMade = (name: string) => drafts.some((draft) => draft.name === name && !isDead(exec, draft));
+  const isBeingMade = (name: string) => drafts.some((draft) => draft.name === name && !hasEnded(exec, draft));
   for (const entry of entries) {
     const path = join(images, entry);
     const owner = parseDraft(entry);
     if (owner) {
-      if (isDead(exec, owner) && !(await holdsDownload(path, now))) await remove(path);
+      if (hasEnded(exec, owner) && !(await hasRecentDownload(path, now))) await remove(path);
     } else if (isImageName(entry) && !isBeingMade(entry)) {
       const image = await readImage(images, entry).catch(() => undefined);
       if (image === null) await remove(path);
-      // What cannot be read is left for a person to look at.
+      // An unreadable manifest is left for the operator.
       if (!image) continue;
       const keep = [...fileNames(image), manifestName];
       for (const file of await list(path)) if (!keep.includes(file)) await remove(join(path, file));
@@ -134,7 +133,7 @@ export async function sweepImages(exec: Exec, images: string, now: number): Prom
   return removed;
 }
 
-async function holdsDownload(draft: string, now: number): Promise<boolean> {
+async function hasRecentDownload(draft: string, now: number): Promise<boolean> {
   for (const file of await list(draft)) {
     const age = now - (await stat(join(draft, file)).catch(() => ({ mtimeMs: 0 }))).mtimeMs;
     if (file.startsWith(downloadPrefix) && age < day) return true;
@@ -142,13 +141,17 @@ async function holdsDownload(draft: string, now: number): Promise<boolean> {
   return false;
 }
 
+/** The folder of backups, if it is not the image folder. */
 export interface BackupPlace {
   readonly folder: string;
-  /** By the name of the image's folder. */
+  /** Returns whether the image of this name is a backup. */
   readonly isBackup: (name: string) => boolean;
 }
 
-/** The folder of images that has the image of this name, or gets it. A backup from before the setting stays where it was made. */
+/**
+ * Returns a function from the name of an image to the folder that contains it or will contain it. Backups from before the setting stay
+ * where they are.
+ */
 export const placeFor =
   (images: string, backups: BackupPlace | null) =>
   (name: string): string =>

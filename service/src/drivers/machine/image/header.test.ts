@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { headerBytes, judgeHeader } from "./header.ts";
+import { headerBytes, inspectHeader } from "./header.ts";
 
 const gigabyte = 2n ** 30n;
 
@@ -14,18 +14,18 @@ function header(change: (head: Buffer) => void = () => {}): Buffer {
   change(head);
   return head;
 }
-const judge = (change?: (head: Buffer) => void) => judgeHeader(header(change), 200_000);
+const inspect = (change?: (head: Buffer) => void) => inspectHeader(header(change), 200_000);
 
 test("a plain qcow2 is taken, whatever its version and its harmless features", () => {
   const plain = { format: "qcow2", size: 2 ** 31 };
-  assert.deepEqual(judge(), plain);
+  assert.deepEqual(inspect(), plain);
   assert.deepEqual(
-    judge((head) => head.writeUInt32BE(2, 4)),
+    inspect((head) => head.writeUInt32BE(2, 4)),
     plain,
   );
   for (const feature of [1n, 8n, 16n])
     assert.deepEqual(
-      judge((head) => head.writeBigUInt64BE(feature, 72)),
+      inspect((head) => head.writeBigUInt64BE(feature, 72)),
       plain,
     );
 });
@@ -39,7 +39,7 @@ test("one that names another file, is encrypted or unknown is unsafe", () => {
     (head) => head.writeBigUInt64BE(4n, 72),
     (head) => head.writeBigUInt64BE(1n << 40n, 72),
   ];
-  for (const change of hostile) assert.equal((judge(change) as { trouble: string }).trouble, "unsafe");
+  for (const change of hostile) assert.equal((inspect(change) as { defect: string }).defect, "unsafe");
 });
 
 test("one that cannot become a disk is unusable", () => {
@@ -51,16 +51,16 @@ test("one that cannot become a disk is unusable", () => {
     (head) => head.writeBigUInt64BE(2n ** 64n - 1n, 24),
     (head) => head.writeBigUInt64BE(2n, 72),
   ];
-  for (const change of broken) assert.equal((judge(change) as { trouble: string }).trouble, "unusable");
+  for (const change of broken) assert.equal((inspect(change) as { defect: string }).defect, "unusable");
   for (const length of [4, 71, 103])
-    assert.equal((judgeHeader(header().subarray(0, length), length) as { trouble: string }).trouble, "unusable");
+    assert.equal((inspectHeader(header().subarray(0, length), length) as { defect: string }).defect, "unusable");
 });
 
 test("what is known to be something else is not read as a raw disk", () => {
   for (const text of ["KDMV", "# Disk DescriptorFile", "vhdxfile", "<!DOCTYPE html>", "PK\u0003\u0004", "\u001f\u008b"])
-    assert.match((judgeHeader(Buffer.from(text, "latin1"), 5) as { reason: string }).reason, /must be qcow2 or raw/);
-  assert.equal((judgeHeader(Buffer.alloc(0), 0) as { reason: string }).reason, "The image is empty.");
-  assert.deepEqual(judgeHeader(Buffer.alloc(104), 4096), { format: "raw", size: 4096 });
+    assert.match((inspectHeader(Buffer.from(text, "latin1"), 5) as { reason: string }).reason, /must be qcow2 or raw/);
+  assert.equal((inspectHeader(Buffer.alloc(0), 0) as { reason: string }).reason, "The image is empty.");
+  assert.deepEqual(inspectHeader(Buffer.alloc(104), 4096), { format: "raw", size: 4096 });
 });
 
 test("any bytes are judged without an exception", () => {
@@ -68,8 +68,8 @@ test("any bytes are judged without an exception", () => {
     fc.property(fc.uint8Array({ maxLength: headerBytes }), fc.boolean(), fc.nat(), (bytes, isQcow2, length) => {
       const head = Buffer.from(bytes);
       if (isQcow2) head.write("QFI\u00fb", "latin1");
-      const found = judgeHeader(head, length);
-      assert.ok("trouble" in found || (found.size > 0 && found.size <= 4096 * 2 ** 30));
+      const found = inspectHeader(head, length);
+      assert.ok("defect" in found || (found.size > 0 && found.size <= 4096 * 2 ** 30));
     }),
   );
 });

@@ -1,29 +1,30 @@
 /**
- * Whether a disk image that somebody gave us may be shown to QEMU at all. A qcow2 can name other files (a backing file, a data file),
- * and QEMU opens them with our rights, the moment that it is asked what it sees. So the header is judged here, from its bytes, before
- * any program of QEMU's opens the file. Source: docs/interop/qcow2.txt of QEMU.
+ * Checks from the first bytes of a foreign disk image whether QEMU may open it. A qcow2 can name other files (a backing file, a data file),
+ * which QEMU opens with the rights of the service as soon as it opens the image. So the header is checked before any program of QEMU opens
+ * the file. Source: docs/interop/qcow2.txt of QEMU.
  */
 
+/** A disk image that QEMU may open. */
 export interface Disk {
   readonly format: "qcow2" | "raw";
   /** Bytes that the guest sees. */
   readonly size: number;
 }
 
-/** `unsafe`: QEMU must not see it; `unusable`: it would not become a disk. The reason is a sentence. */
+/** Why an image is refused. `unsafe`: QEMU must not open it; `unusable`: it cannot become a disk. The reason is a sentence. */
 export interface HeaderDefect {
-  readonly trouble: "unsafe" | "unusable";
+  readonly defect: "unsafe" | "unusable";
   readonly reason: string;
 }
 
-/** Bytes of a file that are enough to judge it. */
+/** Number of bytes that `inspectHeader` needs. */
 export const headerBytes = 104;
 
 export const gigabyte = 2 ** 30;
-/** As much as a server can have. */
+/** Maximum disk of a server. */
 const largestDisk = 4096 * gigabyte;
 
-/** First bytes of what is often taken for a disk image and would be copied as garbage if it were read as a raw one. */
+/** First bytes of other formats that users mistake for disk images; as raw images they would be garbage. */
 const foreign: readonly (readonly [string, Buffer])[] = [
   ["a VMDK image", Buffer.from("KDMV")],
   ["a VMDK description", Buffer.from("# Disk DescriptorFile")],
@@ -41,26 +42,26 @@ const foreign: readonly (readonly [string, Buffer])[] = [
   ["a web page", Buffer.from("<html")],
 ];
 
-const unsafe = (reason: string): HeaderDefect => ({ trouble: "unsafe", reason: `The image is refused: ${reason}.` });
-const unusable = (reason: string): HeaderDefect => ({ trouble: "unusable", reason });
+const unsafe = (reason: string): HeaderDefect => ({ defect: "unsafe", reason: `The image is refused: ${reason}.` });
+const unusable = (reason: string): HeaderDefect => ({ defect: "unusable", reason });
 
 const incompatible = { dirty: 1n, corrupt: 2n, dataFile: 4n, compression: 8n, extendedL2: 16n };
 
-/** Judges the first bytes of a file of `length` bytes. */
-export function judgeHeader(head: Buffer, length: number): Disk | HeaderDefect {
-  const disk = head.toString("latin1", 0, 4) === "QFI\u00fb" ? judgeQcow2(head) : judgeRaw(head, length);
-  if ("trouble" in disk) return disk;
+/** Inspects the first bytes of a file of `length` bytes. Returns the disk or the defect. */
+export function inspectHeader(head: Buffer, length: number): Disk | HeaderDefect {
+  const disk = head.toString("latin1", 0, 4) === "QFI\u00fb" ? inspectQcow2(head) : inspectRaw(head, length);
+  if ("defect" in disk) return disk;
   if (disk.size === 0) return unusable("The image is empty.");
   return disk.size > largestDisk ? unusable("The image is larger than 4096 GB.") : disk;
 }
 
-function judgeRaw(head: Buffer, length: number): Disk | HeaderDefect {
+function inspectRaw(head: Buffer, length: number): Disk | HeaderDefect {
   const found = foreign.find(([, magic]) => head.subarray(0, magic.length).equals(magic));
   if (found) return unusable(`The image must be qcow2 or raw; this file is ${found[0]}.`);
   return { format: "raw", size: length };
 }
 
-function judgeQcow2(head: Buffer): Disk | HeaderDefect {
+function inspectQcow2(head: Buffer): Disk | HeaderDefect {
   if (head.length < 72) return unusable("The image is a qcow2 that ends within its header.");
   const version = head.readUInt32BE(4);
   if (version !== 2 && version !== 3) return unusable(`The image is a qcow2 of version ${version}.`);
@@ -69,10 +70,10 @@ function judgeQcow2(head: Buffer): Disk | HeaderDefect {
   if (version === 3) {
     if (head.length < 104) return unusable("The image is a qcow2 that ends within its header.");
     const features = head.readBigUInt64BE(72);
-    if (features & incompatible.dataFile) return unsafe("it keeps its data in another file");
-    if (features & incompatible.corrupt) return unusable("The image says of itself that it is damaged.");
+    if (features & incompatible.dataFile) return unsafe("its data is in another file");
+    if (features & incompatible.corrupt) return unusable("The image is marked as damaged.");
     const known = incompatible.dirty | incompatible.compression | incompatible.extendedL2;
-    if (features & ~known) return unsafe("it has features that nobody here knows");
+    if (features & ~known) return unsafe("it has unknown features");
   }
   const size = head.readBigUInt64BE(24);
   return { format: "qcow2", size: Number(size) };

@@ -1,6 +1,6 @@
 /**
- * Makes an image of a foreign disk, which comes from an address or lies in the folder for imports. Whatever it is, it goes the same
- * way: into a draft, checksum, header, a fresh qcow2, and only then does the image appear, whole. On any failure nothing is left.
+ * Creates an image from a foreign disk, from an address or from the import folder. Both go through the same steps: draft, checksum, header
+ * check, conversion to a new qcow2, and publishing of the complete image. On failure nothing is left.
  */
 import { createHash } from "node:crypto";
 import { createReadStream, type Stats } from "node:fs";
@@ -13,9 +13,9 @@ import { convertDisk, findBoot } from "./convert.ts";
 import { type DownloadOptions, downloadFile, parseSource } from "./download.ts";
 import { downloadPrefix, openDraft, placeImage } from "./folder.ts";
 import { gigabyte } from "./header.ts";
-import { type GuestImage, ImageError, isMissing, judgeDisk, type Renewal } from "./manifest.ts";
+import { type GuestImage, ImageError, inspectDisk, isMissing, type Renewal } from "./manifest.ts";
 
-/** What is said about the image that a disk becomes. */
+/** Description of the image to create. */
 export interface ImportSource {
   readonly name: string;
   readonly title: string;
@@ -25,17 +25,18 @@ export interface ImportSource {
   readonly minRam: number;
   /** GB; more when the disk is larger. */
   readonly hdd: number;
-  /** Absent: not known. */
+  /** Absent or null: unknown. */
   readonly guest?: Renewal | null;
 }
 
+/** Options of a download, and the time of creation. */
 export interface MakeOptions extends DownloadOptions {
-  /** Milliseconds since 1970: when the image is said to be made. */
+  /** Creation time of the image in milliseconds since 1970. */
   readonly now: number;
 }
 
-/** Lower-case hexadecimal digits. */
-interface Promised {
+/** The expected checksum, in lower-case hexadecimal digits. */
+interface ExpectedSum {
   readonly sum: string;
   readonly hash: "sha256" | "sha512";
 }
@@ -46,13 +47,13 @@ async function digestFile(path: string, hash: string, signal?: AbortSignal): Pro
   return digest.digest("hex");
 }
 
-async function checkSum(path: string, promised: Promised, what: string, options: MakeOptions): Promise<void> {
-  const sum = await digestFile(path, promised.hash, options.signal);
-  if (sum !== promised.sum)
-    throw new ImageError("checksum", `The ${promised.hash} of ${what} is ${sum}, not ${promised.sum} as promised.`);
+async function checkSum(path: string, expected: ExpectedSum, what: string, options: MakeOptions): Promise<void> {
+  const sum = await digestFile(path, expected.hash, options.signal);
+  if (sum !== expected.sum)
+    throw new ImageError("checksum", `The ${expected.hash} of ${what} is ${sum}; expected ${expected.sum}.`);
 }
 
-/** Runs `work` in a draft, which is gone afterwards unless the image was placed. */
+/** Runs `work` in a draft and removes the draft unless the image was published. */
 async function inDraft<Result>(
   exec: Exec,
   images: string,
@@ -67,12 +68,13 @@ async function inDraft<Result>(
   }
 }
 
-const room = async (folder: string): Promise<number> => {
+/** Returns the usable bytes of the file system; 1 GB stays reserved. */
+const freeSpace = async (folder: string): Promise<number> => {
   const { bavail, bsize } = await statfs(folder);
   return Math.max(0, bavail * bsize - gigabyte);
 };
 
-/** Judges and unpacks the file `foreign` of the draft, and makes the image appear. */
+/** Checks and converts the file `foreign` in the draft, and publishes the image. */
 async function finish(
   exec: Exec,
   images: string,
@@ -82,7 +84,7 @@ async function finish(
   options: MakeOptions,
 ): Promise<GuestImage> {
   const foreign = join(draft, "foreign");
-  const disk = await judgeDisk(foreign);
+  const disk = await inspectDisk(foreign);
   await chmod(foreign, 0o644);
   const file = `disk-${version}.qcow2`;
   await convertDisk(exec, draft, "foreign", disk, file, options.signal);
@@ -108,26 +110,26 @@ async function finish(
 }
 
 /**
- * From an address, as `parseSource` gives it, with the checksum that it must have. What a killed process had fetched of the file with
- * that checksum is not fetched again. Throws an `ImageError`, or whatever `signal` says.
+ * Downloads and imports a disk with the expected checksum; `url` is from `parseSource`. Resumes a download that a killed process began.
+ * Throws an `ImageError`, or the reason of `signal`.
  */
-export async function obtainUrl(
+export async function downloadImage(
   exec: Exec,
   images: string,
   spec: ImportSource,
-  { url, ...promised }: { readonly url: URL } & Promised,
+  { url, ...expected }: { readonly url: URL } & ExpectedSum,
   options: MakeOptions,
 ): Promise<GuestImage> {
   return inDraft(exec, images, spec.name, async (draft) => {
-    const path = join(draft, `${downloadPrefix}${promised.sum.slice(0, 32)}`);
-    await downloadFile(url, path, await room(draft), options);
-    await checkSum(path, promised, `"${url.href}"`, options);
+    const path = join(draft, `${downloadPrefix}${expected.sum.slice(0, 32)}`);
+    await downloadFile(url, path, await freeSpace(draft), options);
+    await checkSum(path, expected, `"${url.href}"`, options);
     await rename(path, join(draft, "foreign"));
-    return finish(exec, images, draft, spec, [promised.sum.slice(0, 16), url.href], options);
+    return finish(exec, images, draft, spec, [expected.sum.slice(0, 16), url.href], options);
   });
 }
 
-/** From an address that a user names. `sha256`: hexadecimal digits, upper or lower case. */
+/** Imports from an address that a user entered. `sha256`: hexadecimal digits, upper or lower case. */
 export async function importUrl(
   exec: Exec,
   images: string,
@@ -137,10 +139,10 @@ export async function importUrl(
 ): Promise<GuestImage> {
   if (!/^[0-9a-f]{64}$/i.test(sha256)) throw new ImageError("checksum", "A SHA-256 has 64 hexadecimal digits.");
   const sum = sha256.toLowerCase();
-  return obtainUrl(exec, images, spec, { url: parseSource(url, options), sum, hash: "sha256" }, options);
+  return downloadImage(exec, images, spec, { url: parseSource(url, options), sum, hash: "sha256" }, options);
 }
 
-/** Whether that can be imported from the folder for imports. Throws an `ImageError` when not. */
+/** Whether that can be imported from the import folder. Throws an `ImageError` when not. */
 export async function findFile(
   folder: string,
   file: string,
@@ -149,16 +151,15 @@ export async function findFile(
     throw new ImageError("missing", "The name of a file to import has no folder in it.");
   const path = join(folder, file);
   const stats = await lstat(path).catch((error: unknown) => {
-    if (isMissing(error))
-      throw new ImageError("missing", `There is no file "${file}" in the folder for imports.`, error);
+    if (isMissing(error)) throw new ImageError("missing", `There is no file "${file}" in the import folder.`, error);
     throw error;
   });
-  // A link could lead to anything that we may read.
-  if (!stats.isFile()) throw new ImageError("unsafe", `"${file}" in the folder for imports is no ordinary file.`);
+  // A symbolic link could lead to any file that root can read.
+  if (!stats.isFile()) throw new ImageError("unsafe", `"${file}" in the import folder is not a regular file.`);
   return { path, stats };
 }
 
-/** From the file of that name in the folder for imports, which stays there. `sha256` null: it is not checked. */
+/** Imports a file of the import folder, which stays there. `sha256` null: the checksum is not verified. */
 export async function importFile(
   exec: Exec,
   images: string,
@@ -168,10 +169,10 @@ export async function importFile(
 ): Promise<GuestImage> {
   const { path, stats } = await findFile(folder, file);
   return inDraft(exec, images, spec.name, async (draft) => {
-    if (stats.blocks * 512 > (await room(draft)))
-      throw new ImageError("full", "There is not enough room on this machine for the image.");
+    if (stats.blocks * 512 > (await freeSpace(draft)))
+      throw new ImageError("full", "There is not enough space on the host for the image.");
     const copy = join(draft, "foreign");
-    // Ours alone from here on; shared blocks and holes stay what they are.
+    // Other processes cannot change the copy; it shares blocks and keeps holes.
     await exec.run(["cp", "--reflink=auto", "--sparse=auto", "--", path, copy], {
       timeout: 3_600_000,
       ...(options.signal && { signal: options.signal }),
@@ -179,7 +180,7 @@ export async function importFile(
     options.progress?.((await stat(copy)).size, stats.size);
     const sum = await digestFile(copy, "sha256", options.signal);
     if (sha256 !== null && sum !== sha256.toLowerCase())
-      throw new ImageError("checksum", `The sha256 of "${file}" is ${sum}, not ${sha256.toLowerCase()} as promised.`);
+      throw new ImageError("checksum", `The sha256 of "${file}" is ${sum}; expected ${sha256.toLowerCase()}.`);
     return finish(exec, images, draft, spec, [sum.slice(0, 16), file], options);
   });
 }

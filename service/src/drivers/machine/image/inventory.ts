@@ -1,6 +1,6 @@
 /**
- * Images and snapshots that are there on the machine, whoever knows of them: the folder of images, and beside the servers what is kept
- * for images that are being written.
+ * Lists the images and snapshots that exist on the host, including those that the database does not contain: the image folders, and the
+ * snapshots in the folder of servers.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ async function snapshotIn(servers: string, entry: string): Promise<HeldImage> {
   };
 }
 
-/** `folders`: of images. */
+/** Lists images and snapshots. `folders`: the image folders. */
 export async function listHeldImages(servers: string, folders: readonly string[]): Promise<readonly HeldImage[]> {
   const snapshots = readdirSync(servers).filter((entry) => entry.endsWith(".image"));
   return [
@@ -38,9 +38,9 @@ export async function listHeldImages(servers: string, folders: readonly string[]
 }
 
 async function imagesIn(images: string): Promise<readonly HeldImage[]> {
-  const { images: whole, broken } = await listImages(images);
+  const { images: usable, broken } = await listImages(images);
   return [
-    ...whole.map((image): HeldImage => {
+    ...usable.map((image): HeldImage => {
       const { name, hdd: gb } = image;
       return { name, kind: "image", ...textOf(image), gb, bytes: allocatedOf(join(images, name)) };
     }),

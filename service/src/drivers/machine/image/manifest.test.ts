@@ -111,10 +111,10 @@ test("a folder is listed with what is usable and what is not, and why", async ()
     Object.fromEntries(found.broken.map(({ name, reason }) => [name, reason.split(":").at(-1)?.trim()])),
     {
       linked: "the file disk-1.qcow2 is missing.",
-      "no-json": "it is no JSON.",
+      "no-json": "it is not JSON.",
       "no-kernel": "the file vmlinuz-1 is missing.",
       overlay: "it names a backing file.",
-      raw: "the file disk-1.qcow2 is no qcow2.",
+      raw: "the file disk-1.qcow2 is not a qcow2.",
     },
   );
   assert.equal(await readImage(images, "empty"), null);

@@ -1,74 +1,78 @@
 /**
- * What a guest image is on disk: one folder `<images>/<name>/` that holds `image.json` and the files that it names. The folder may
- * have been carried here by hand, so everything in it is hostile until parsed. Files are named by version and never written again,
- * since the disks of servers lie over them: a new version is a new file, and `image.json` is what changes over.
+ * Reads and checks guest images. An image is a folder `<images>/<name>/` with `image.json` and the files that it names. An operator may
+ * have copied the folder, so its content is untrusted. File names contain the version, and files never change, since disks of servers use
+ * them: a new version adds files and then replaces `image.json`.
  */
 import { lstat, open, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Family, Identity } from "../interface.ts";
 import { pick, textAt } from "../qemu/qmp.ts";
-import { type Disk, headerBytes, judgeHeader } from "./header.ts";
+import { type Disk, headerBytes, inspectHeader } from "./header.ts";
 
-/** `kernel`: started from `files.kernel` and `files.initrd`; `disk`: by BIOS from its own boot sector; `uefi`: by UEFI from its own. */
+/** How a VM boots. `kernel`: from `files.kernel` and `files.initrd`; `disk`: by BIOS from the boot sector; `uefi`: by UEFI. */
 export type Boot = "kernel" | "disk" | "uefi";
 
-/** Our small Linux, or cloud-init. */
+/** What initializes a guest for an instance id: Tiny Linux itself, or cloud-init. */
 export type Renewal = "tiny" | "cloud-init";
 
+/** The content of `image.json`. */
 export interface GuestImage {
-  /** The folder's name. */
+  /** Name of the folder. */
   readonly name: string;
-  /** For people. */
+  /** Title that users see. */
   readonly title: string;
   readonly family: Family;
   /** `Linux`, `Debian`, `Ubuntu`, … */
   readonly os: string;
-  /** MB that a server needs at least. */
+  /** Minimum memory of a server in MB. */
   readonly minRam: number;
-  /** GB that a server's disk needs at least. */
+  /** Minimum disk of a server in GB. */
   readonly hdd: number;
   readonly boot: Boot;
-  /** Of `files.disk`. */
+  /** Format of `files.disk`. */
   readonly format: "qcow2";
-  /** Names in the folder; kernel and initrd exactly when `boot` is `kernel`. */
+  /** File names in the folder; kernel and initrd exist exactly if `boot` is `kernel`. */
   readonly files: { readonly disk: string; readonly kernel?: string; readonly initrd?: string };
   readonly version: string;
-  /** Where it came from, for people: an address, a file's name, a recipe. */
+  /** Origin, for operators: an address, a file name or a recipe. */
   readonly source: string;
   /** Milliseconds since 1970. */
   readonly made: number;
-  /** Of one that was made of a server. */
+  /** Only of an image that was made from a server. */
   readonly identity?: Identity;
-  /** What carries out user data and makes a guest anew for an instance id, also in images made of it; null: not known. */
+  /** What applies user data and initializes a guest for a new instance id, also in images made from it; null if unknown. */
   readonly guest: Renewal | null;
 }
 
 /**
- * `unsafe`: the image could make QEMU read or write files of this machine; `unusable`: no disk image that we take; `checksum`: other
- * bytes than promised; `address`: not one that we fetch from; `unreachable`: the other side did not give it; `missing`: no such image
- * or file; `full`: no room for it.
+ * Why an image cannot be used. `unsafe`: it could make QEMU access files of the host; `unusable`: not a supported disk image; `checksum`:
+ * wrong checksum; `address`: an address that is not permitted; `unreachable`: the download failed; `missing`: no such image or file;
+ * `full`: not enough disk space.
  */
 export type ImageDefect = "unsafe" | "unusable" | "checksum" | "address" | "unreachable" | "missing" | "full";
 
-/** The message is one sentence that may be shown to whoever asked for the image. */
+/** An image cannot be used. The message is one sentence for the client that requested the image. */
 export class ImageError extends Error {
-  readonly trouble: ImageDefect;
-  constructor(trouble: ImageDefect, message: string, cause?: unknown) {
+  readonly defect: ImageDefect;
+  constructor(defect: ImageDefect, message: string, cause?: unknown) {
     super(message, { cause });
     this.name = "ImageError";
-    this.trouble = trouble;
+    this.defect = defect;
   }
 }
 
+/** File name of the manifest. */
 export const manifestName = "image.json";
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const filePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-/** A name that may become a folder: letters, digits, dot, underscore, hyphen, 64 at most, no `.part` at its end. */
+/**
+ * Returns whether a name is valid as a folder: letters, digits, dot, underscore, hyphen, at most 64 characters, not ending with `.part`.
+ */
 export const isImageName = (name: string): boolean => namePattern.test(name) && !name.endsWith(".part");
 
-/** Reads the text of an `image.json`. Throws an `ImageError` that says which value is wrong. */
+/** Parses an `image.json`. Throws an `ImageError` that names the invalid value. */
 export function parseImage(text: string, name: string): GuestImage {
   const refuse = (what: string, cause?: unknown): never => {
     throw new ImageError("unusable", `${manifestName} of image "${name}": ${what}.`, cause);
@@ -77,13 +81,13 @@ export function parseImage(text: string, name: string): GuestImage {
   try {
     given = JSON.parse(text);
   } catch (error) {
-    refuse("it is no JSON", error);
+    refuse("it is not JSON", error);
   }
-  if (typeof given !== "object" || given === null || Array.isArray(given)) refuse("it is no object");
+  if (typeof given !== "object" || given === null || Array.isArray(given)) refuse("it is not an object");
   const fields = given as Readonly<Record<string, unknown>>;
   const readText = (key: string, pattern: RegExp): string => {
     const value = fields[key];
-    return typeof value === "string" && pattern.test(value) ? value : refuse(`"${key}" is not what it must be`);
+    return typeof value === "string" && pattern.test(value) ? value : refuse(`"${key}" is missing or invalid`);
   };
   const readNumber = (key: string, least: number, most: number): number => {
     const value = fields[key];
@@ -92,7 +96,7 @@ export function parseImage(text: string, name: string): GuestImage {
       : refuse(`"${key}" must be an integer from ${least} to ${most}`);
   };
   const line = /^[^\p{Cc}]{1,200}$/u;
-  if (readText("name", namePattern) !== name) refuse('"name" is not that of its folder');
+  if (readText("name", namePattern) !== name) refuse('"name" must be the name of its folder');
   const boot = readText("boot", /^(kernel|disk|uefi)$/) as Boot;
   const files = fields["files"];
   if (typeof files !== "object" || files === null) refuse('"files" must be an object');
@@ -128,30 +132,32 @@ function readIdentity(value: unknown): Pick<GuestImage, "identity"> {
   return typeof removed === "boolean" ? { identity: { removed, detail: textAt(value, "detail") } } : {};
 }
 
-/** Tiny Linux that was built before images had this is known by its name. */
+/** In older manifests of Tiny Linux the field is missing. */
 const readGuest = ({ guest, name }: Readonly<Record<string, unknown>>): Renewal | null =>
   guest === "tiny" || guest === "cloud-init" ? guest : guest === undefined && name === "brume-tiny" ? "tiny" : null;
 
+/** Returns the text of a manifest. */
 export const printImage = (image: GuestImage): string => `${JSON.stringify(image, null, 2)}\n`;
 
+/** Returns the names of all files of an image. */
 export const fileNames = (image: GuestImage): string[] =>
   [image.files.disk, image.files.kernel, image.files.initrd].filter((file) => file !== undefined);
 
-/** Judges a file by its first bytes; nobody else may be able to write to it. Throws an `ImageError`. */
-export async function judgeDisk(path: string): Promise<Disk> {
+/** Inspects the header of a file that no other process may write to. Throws an `ImageError`. */
+export async function inspectDisk(path: string): Promise<Disk> {
   const file = await open(path, "r");
   try {
     const head = Buffer.alloc(headerBytes);
     const { bytesRead } = await file.read(head, 0, head.length, 0);
-    const found = judgeHeader(head.subarray(0, bytesRead), (await file.stat()).size);
-    if ("trouble" in found) throw new ImageError(found.trouble, found.reason);
+    const found = inspectHeader(head.subarray(0, bytesRead), (await file.stat()).size);
+    if ("defect" in found) throw new ImageError(found.defect, found.reason);
     return found;
   } finally {
     await file.close();
   }
 }
 
-/** The image of that name, or null when there is none. Throws an `ImageError` when there is one that cannot be used. */
+/** Reads the image of that name; null if it does not exist. Throws an `ImageError` if it cannot be used. */
 export async function readImage(images: string, name: string): Promise<GuestImage | null> {
   if (!isImageName(name)) return null;
   const path = join(images, name, manifestName);
@@ -172,18 +178,19 @@ export async function readImage(images: string, name: string): Promise<GuestImag
     });
     if (!found?.isFile()) throw new ImageError("unusable", `Image "${name}": the file ${file} is missing.`);
   }
-  if ((await judgeDisk(join(images, name, image.files.disk))).format !== "qcow2")
-    throw new ImageError("unusable", `Image "${name}": the file ${image.files.disk} is no qcow2.`);
+  if ((await inspectDisk(join(images, name, image.files.disk))).format !== "qcow2")
+    throw new ImageError("unusable", `Image "${name}": the file ${image.files.disk} is not a qcow2.`);
   return image;
 }
 
+/** All images of a folder. */
 export interface ImageList {
   readonly images: readonly GuestImage[];
-  /** Folders that hold no usable image, with the reason. */
+  /** Folders without a usable image, with the reason. */
   readonly broken: readonly { readonly name: string; readonly reason: string }[];
 }
 
-/** All images of the folder, by name. */
+/** Reads all images of the folder, sorted by name. */
 export async function listImages(images: string): Promise<ImageList> {
   const found: GuestImage[] = [];
   const broken: { name: string; reason: string }[] = [];
@@ -211,5 +218,6 @@ async function listNames(images: string): Promise<string[]> {
   }
 }
 
+/** Returns whether the error means that a file does not exist. */
 export const isMissing = (error: unknown): boolean =>
   ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");

@@ -1,6 +1,6 @@
 /**
- * The operator's half of `Images`: what is offered to all projects, and how images come in from outside. At the start of the service,
- * images that the set-up built are copied in, and files that killed processes left are removed.
+ * The part of `Images` for operator images: lists the images that are offered to all projects, and fetches and imports images. At the start
+ * of the service it adopts images that the set-up built and removes files that killed processes left.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,29 +11,32 @@ import { sweepImages } from "./folder.ts";
 import { type ImageDefect, ImageError } from "./manifest.ts";
 import { createImageStore } from "./store.ts";
 
+/** Operations on operator images, the same for real and simulated servers. */
 export type OperatorImages = Pick<Images, "listOperatorImages" | "ensureFetched" | "ensureImported" | "checkOrigin">;
 
+/** Dependencies of `createOperatorImages`. */
 export interface OperatorImageOptions {
   readonly exec: Exec;
   readonly dataFolder: string;
-  /** Whether a folder is of an image that a customer made. */
+  /** Whether the image of this name was made by a user. */
   readonly isOwn: (folder: string) => boolean;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
+/** Dependencies of `prepareImages`. */
 export interface PrepareOptions extends OperatorImageOptions {
   /** Folder of images that the set-up built for all installations of this checkout. */
   readonly built: string;
-  /** Where backups are, if not with the other images. */
+  /** Where backups are stored, if not with the other images. */
   readonly backups?: { readonly folder: string } | null;
-  /** No guest is to run, on purpose: then no image is needed either. */
+  /** True if the operator requested simulated servers, which need no image. */
   readonly simulate: boolean;
   readonly log: Log;
 }
 
-/** Image 1 of every fresh installation. Simulated guests need nothing of it but its name. */
-const first: OperatorImage = {
+/** The first image of every new installation. Simulated guests need only its name. */
+const firstImage: OperatorImage = {
   name: "brume-tiny",
   title: "Brume Tiny Linux",
   family: "Linux",
@@ -44,31 +47,31 @@ const first: OperatorImage = {
   guest: "tiny",
 };
 
-/** What no second try would mend. */
+/** Defects that a retry will not solve. */
 const final: ReadonlySet<ImageDefect> = new Set(["unsafe", "unusable", "checksum", "address", "missing"]);
 
 const foldersIn = (dataFolder: string) => ({ images: join(dataFolder, "images"), imports: join(dataFolder, "import") });
 
-/** Once, before anything uses images. */
+/** Prepares the image folder. Call it once, before other code uses images. Never throws for a single bad image. */
 export async function prepareImages(options: PrepareOptions): Promise<void> {
   const { exec, backups = null, built, simulate, log, now } = options;
   const folders = foldersIn(options.dataFolder);
   for (const folder of Object.values(folders)) mkdirSync(folder, { recursive: true, mode: 0o755 });
   const store = createImageStore({ exec, ...folders, now });
-  const elsewhere = backups === null ? [] : await sweepImages(exec, backups.folder, now());
-  for (const path of [...(await store.sweep()), ...elsewhere])
-    log("warn", "A half-made image of an earlier run was removed.", { path });
+  const sweptBackups = backups === null ? [] : await sweepImages(exec, backups.folder, now());
+  for (const path of [...(await store.sweep()), ...sweptBackups])
+    log("warn", "Removed an incomplete image of an earlier run.", { path });
   try {
     for (const { name, version } of simulate ? [] : await store.adopt(built))
-      log("info", "An image was taken over.", { name, version });
+      log("info", "Adopted an image that the set-up built.", { name, version });
   } catch (error) {
-    // A full disk, say: servers want another image then, and everything else goes on.
-    log("error", "The images that the set-up built could not be taken over.", { error });
+    // For example a full disk. Servers can use other images.
+    log("error", "Could not adopt the images that the set-up built.", { error });
   }
   for (const { name, reason } of (await store.list()).broken) log("warn", "An image cannot be used.", { name, reason });
 }
 
-/** `isSimulated`: guests are simulated, and so is their image. */
+/** Creates the operations on operator images. `isSimulated`: the first image is listed even if it does not exist. */
 export function createOperatorImages(options: OperatorImageOptions, isSimulated: boolean): OperatorImages {
   const { exec, dataFolder, now } = options;
   const store = createImageStore({ exec, ...foldersIn(dataFolder), now });
@@ -91,8 +94,8 @@ export function createOperatorImages(options: OperatorImageOptions, isSimulated:
           guest,
         }),
       );
-      const isFirst = ({ name }: OperatorImage) => name === first.name;
-      const found = all.find(isFirst) ?? (isSimulated ? first : null);
+      const isFirst = ({ name }: OperatorImage) => name === firstImage.name;
+      const found = all.find(isFirst) ?? (isSimulated ? firstImage : null);
       return [...(found === null ? [] : [found]), ...all.filter((image) => !isFirst(image))];
     },
     ensureFetched: async (name, transfer) => (await store.fetch(name, transfer)).name,
@@ -103,7 +106,7 @@ export function createOperatorImages(options: OperatorImageOptions, isSimulated:
       }),
     checkOrigin: (origin) =>
       orRefused(async () => {
-        await store.judge(origin);
+        await store.checkOrigin(origin);
         return null;
       }),
   };
@@ -113,7 +116,7 @@ async function orRefused<Result>(work: () => Promise<Result>): Promise<Result | 
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ImageError && final.has(error.trouble)) return { refused: error.message };
+    if (error instanceof ImageError && final.has(error.defect)) return { refused: error.message };
     throw error;
   }
 }

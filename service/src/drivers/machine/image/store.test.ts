@@ -102,9 +102,9 @@ const nothingIsLeft = () =>
     [],
   );
 const isReason =
-  (trouble: string, says = /./) =>
+  (defect: string, says = /./) =>
   (error: unknown) => {
-    assert.equal((error as { trouble?: string }).trouble, trouble, String(error));
+    assert.equal((error as { defect?: string }).defect, defect, String(error));
     assert.match((error as Error).message, says);
     return true;
   };
@@ -148,7 +148,7 @@ test("other bytes than promised are refused, and so is what has no checksum", as
     .set("distro.img", makeDisk("distro.img"))
     .set("SUMS", `${"1".repeat(64)}  distro.img\n`)
     .set("NONE", "hello\n");
-  await assert.rejects(storeWith(entry("distro.img", "SUMS")).fetch("distro"), isReason("checksum", /as promised/));
+  await assert.rejects(storeWith(entry("distro.img", "SUMS")).fetch("distro"), isReason("checksum", /; expected /));
   nothingIsLeft();
   await assert.rejects(storeWith(entry("distro.img", "NONE")).fetch("distro"), isReason("checksum", /no checksum/));
   await assert.rejects(storeWith(entry("distro.img", "LOST")).fetch("distro"), isReason("missing"));
@@ -243,8 +243,12 @@ test("addresses of this machine and its neighbourhood are not asked", async () =
       url,
     );
   for (const url of tries.slice(0, 4))
-    await assert.rejects(closed.judge({ url, sha256: "0".repeat(64) }), isReason("address", /public internet/), url);
-  await closed.judge({ url: "http://localhost/x", sha256: "0".repeat(64) });
+    await assert.rejects(
+      closed.checkOrigin({ url, sha256: "0".repeat(64) }),
+      isReason("address", /public internet/),
+      url,
+    );
+  await closed.checkOrigin({ url: "http://localhost/x", sha256: "0".repeat(64) });
   for (const url of ["file:///etc/passwd", "ftp://a.example/x", "https://user:word@a.example/x", "nonsense"])
     assert.throws(() => parseSource(url, {}), isReason("address"), url);
   assert.deepEqual(asked, []);
@@ -303,27 +307,27 @@ test("hostile images are refused before QEMU sees them, and nothing is left", as
     cut: "unusable",
     empty: "unusable",
   };
-  for (const [name, trouble] of Object.entries(expected)) {
+  for (const [name, defect] of Object.entries(expected)) {
     const bytes = readFileSync(join(folder, `${name}.img`));
     writeFileSync(join(imports, name), bytes);
     served.set(name, bytes);
-    await assert.rejects(store.import(spec(name), { file: name, sha256: null }), isReason(trouble), name);
+    await assert.rejects(store.import(spec(name), { file: name, sha256: null }), isReason(defect), name);
     await assert.rejects(
       store.import(spec(name), { url: `${origin}/${name}`, sha256: sum(bytes) }),
-      isReason(trouble),
+      isReason(defect),
       name,
     );
   }
   assert.deepEqual(readdirSync(images), []);
 });
 
-test("only ordinary files of the folder for imports are taken", async () => {
+test("only regular files of the import folder are imported", async () => {
   symlinkSync("/etc/passwd", join(imports, "link"));
   mkdirSync(join(imports, "folder"));
   execFileSync("mkfifo", [join(imports, "pipe")]);
-  const refuse = async (file: string, trouble: string) => {
-    await assert.rejects(store.judge({ file, sha256: null }), isReason(trouble), file);
-    await assert.rejects(store.import(spec("own"), { file, sha256: null }), isReason(trouble), file);
+  const refuse = async (file: string, defect: string) => {
+    await assert.rejects(store.checkOrigin({ file, sha256: null }), isReason(defect), file);
+    await assert.rejects(store.import(spec("own"), { file, sha256: null }), isReason(defect), file);
   };
   for (const file of ["link", "folder", "pipe"]) await refuse(file, "unsafe");
   for (const file of ["../raw", "/etc/passwd", "..", ".", "", "a\u0000b", "missing"]) await refuse(file, "missing");

@@ -1,6 +1,6 @@
 /**
- * The images of this installation as one thing: what is there, what can be fetched, what comes in from outside. Whoever wants an image
- * that somebody is bringing in already waits for the same work, which is given up when nobody waits any more.
+ * The image store of this installation: lists, fetches, imports and removes images. Concurrent requests for one image share one transfer,
+ * which is cancelled when the last of them is.
  */
 import { copyFile, link, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,46 +13,51 @@ import { openDraft, placeImage, removeImage, sweepImages } from "./folder.ts";
 import { findFile, type ImportSource, importFile, importUrl, type MakeOptions } from "./import.ts";
 import { fileNames, type GuestImage, ImageError, type ImageList, listImages, readImage } from "./manifest.ts";
 
-/** What fails throws an `ImageError`, or whatever the signal says, and leaves nothing. */
+/** Operations on the image folder. On failure they throw an `ImageError` or the reason of the signal, and leave no files. */
 export interface ImageStore {
+  /** Lists the images in the folder. */
   list(): Promise<ImageList>;
-  /** What can be fetched, whether it is here or not. */
+  /** Images that can be fetched, also those that already exist. */
   readonly catalogue: readonly CatalogueEntry[];
-  /** Brings the image of that name in the catalogue, in its present version. */
+  /** Fetches the current version of an image of the catalogue. */
   fetch(name: string, options?: TransferOptions): Promise<GuestImage>;
+  /** Imports a foreign disk. */
   import(spec: ImportSource, origin: ImageOrigin, options?: TransferOptions): Promise<GuestImage>;
-  /** Throws what an import would, as far as can be told before anything is fetched. */
-  judge(origin: ImageOrigin): Promise<void>;
-  /** Takes over what another folder of images holds in other versions, by links where both are on one file system. */
+  /** Checks an origin without fetching it. Throws the error that an import would throw. */
+  checkOrigin(origin: ImageOrigin): Promise<void>;
+  /** Adopts the images of another folder whose versions differ, by hard links if both are on one file system. Resolves to these images. */
   adopt(from: string): Promise<readonly GuestImage[]>;
+  /** Removes an image. */
   remove(name: string): Promise<void>;
-  /** For the start: what killed processes left goes. Resolves to the paths. */
+  /** Removes files that killed processes left; resolves to their paths. Call it at the start. */
   sweep(): Promise<readonly string[]>;
 }
 
+/** Dependencies of `createImageStore`. */
 export interface StoreOptions {
   readonly exec: Exec;
   readonly images: string;
   readonly imports: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Addresses to fetch and import from: by default those of the public internet. */
+  /** Whether an IP address may be connected to; by default only those of the public internet. */
   readonly allows?: (address: string) => boolean;
   readonly catalogue?: readonly CatalogueEntry[];
 }
 
-interface Work {
+interface Transfer {
   readonly promise: Promise<GuestImage>;
   readonly controller: AbortController;
   readonly listeners: Set<TransferOptions>;
 }
 
+/** Creates the store. */
 export function createImageStore(options: StoreOptions): ImageStore {
   const { exec, images, imports, now } = options;
   const entries = options.catalogue ?? catalogue;
-  const running = new Map<string, Work>();
+  const running = new Map<string, Transfer>();
 
-  function begin(name: string, make: (options: MakeOptions) => Promise<GuestImage>): Work {
+  function begin(name: string, make: (options: MakeOptions) => Promise<GuestImage>): Transfer {
     const controller = new AbortController();
     const listeners = new Set<TransferOptions>();
     const promise = make({
@@ -63,9 +68,9 @@ export function createImageStore(options: StoreOptions): ImageStore {
         for (const { progress } of listeners) progress?.(done, total);
       },
     }).finally(() => running.delete(name));
-    const work = { promise, controller, listeners };
-    running.set(name, work);
-    return work;
+    const transfer = { promise, controller, listeners };
+    running.set(name, transfer);
+    return transfer;
   }
 
   async function share(
@@ -74,17 +79,17 @@ export function createImageStore(options: StoreOptions): ImageStore {
     make: (options: MakeOptions) => Promise<GuestImage>,
   ): Promise<GuestImage> {
     spec.signal?.throwIfAborted();
-    let work = running.get(name);
-    // One that was given up is still tidying.
-    while (work?.controller.signal.aborted) {
-      await work.promise.catch(() => {});
-      work = running.get(name);
+    let transfer = running.get(name);
+    // A cancelled transfer is still removing its files.
+    while (transfer?.controller.signal.aborted) {
+      await transfer.promise.catch(() => {});
+      transfer = running.get(name);
     }
-    const { promise, controller, listeners } = work ?? begin(name, make);
+    const { promise, controller, listeners } = transfer ?? begin(name, make);
     const listener = { ...spec };
     listeners.add(listener);
-    const { promise: leaving, reject } = Promise.withResolvers<never>();
-    const leave = () => {
+    const { promise: cancelled, reject } = Promise.withResolvers<never>();
+    const cancel = () => {
       listeners.delete(listener);
       if (listeners.size > 0) return reject(spec.signal?.reason);
       controller.abort(spec.signal?.reason);
@@ -93,16 +98,16 @@ export function createImageStore(options: StoreOptions): ImageStore {
         () => reject(spec.signal?.reason),
       );
     };
-    spec.signal?.addEventListener("abort", leave, { once: true });
+    spec.signal?.addEventListener("abort", cancel, { once: true });
     try {
-      return await Promise.race([promise, leaving]);
+      return await Promise.race([promise, cancelled]);
     } finally {
       listeners.delete(listener);
-      spec.signal?.removeEventListener("abort", leave);
+      spec.signal?.removeEventListener("abort", cancel);
     }
   }
 
-  async function take(from: string, image: GuestImage): Promise<void> {
+  async function adoptImage(from: string, image: GuestImage): Promise<void> {
     const draft = await openDraft(exec, images, image.name);
     try {
       for (const file of fileNames(image)) {
@@ -129,19 +134,19 @@ export function createImageStore(options: StoreOptions): ImageStore {
           ? importUrl(exec, images, about, origin, make)
           : importFile(exec, images, about, { ...origin, folder: imports }, make),
       ),
-    async judge(origin) {
+    async checkOrigin(origin) {
       if ("url" in origin) parseSource(origin.url, options);
       else await findFile(imports, origin.file);
     },
     async adopt(from) {
-      const taken: GuestImage[] = [];
+      const adopted: GuestImage[] = [];
       for (const image of (await listImages(from)).images) {
         const present = await readImage(images, image.name).catch(() => null);
         if (present?.version === image.version) continue;
-        await take(from, image);
-        taken.push(image);
+        await adoptImage(from, image);
+        adopted.push(image);
       }
-      return taken;
+      return adopted;
     },
     remove: (name) => removeImage(images, name),
     sweep: () => sweepImages(exec, images, now()),

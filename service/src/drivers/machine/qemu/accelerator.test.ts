@@ -40,7 +40,7 @@ test("only what boots counts, and it is asked once", async () => {
   assert.deepEqual(second.asked, []);
 });
 
-test("another QEMU, or a file that is not to be read, is asked again", async () => {
+test("another QEMU, or an unreadable file, leads to a new trial", async () => {
   const cache = join(folder, "two.json");
   await choose(machine(["tcg"]).fake, cache);
   const newer = machine(["tcg"], "QEMU 2");

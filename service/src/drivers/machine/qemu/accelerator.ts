@@ -1,7 +1,6 @@
 /**
- * Who executes the guests' instructions. It is found out by booting a small kernel, because nothing else tells: a /dev/kvm that
- * opens, even one that makes virtual machines, may belong to a hypervisor that cannot boot a single one. The answer holds for as long
- * as kernel, QEMU and the machine's present life are the same, and is kept for that.
+ * Chooses the accelerator (KVM or emulation) by booting a small kernel. A /dev/kvm that opens is no proof: under some hypervisors it
+ * creates VMs that cannot boot. The result is cached and valid for the same kernel, QEMU version and boot of the host.
  */
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -12,53 +11,59 @@ import { replaceFile } from "./folder.ts";
 import { hostBoot } from "./process.ts";
 import { pick, textAt } from "./qmp.ts";
 
-/** Name of the trial. */
+/** Name of the trial in `Probe.name`. */
 export const virtualisation = "hardware virtualisation";
 
+/** The small guest that is booted as a test. */
 export interface Canary {
-  /** Holds the kernel and initrd of the tiny image; the latter prints CANARY-OK and switches off when told `canary`. */
+  /** Contains kernel and initrd of the tiny image. With `canary` on its command line, the initrd prints CANARY-OK and shuts down. */
   readonly folder: string;
   readonly kernel: string;
   readonly initrd: string;
 }
 
+/** Settings and dependencies of `chooseAccelerator`. */
 export interface AcceleratorOptions {
   readonly exec: Exec;
   readonly canary: Canary;
-  /** Where the answer is kept. */
+  /** File that caches the result. */
   readonly cache: string;
-  /** Of a process as servers will have. */
+  /** User id for the trial, with the same rights as the processes of servers. */
   readonly uid: number;
 }
 
-export interface AcceleratorAnswer {
-  /** Null: QEMU boots nothing here. */
+/** The chosen accelerator, and how the trial ended. */
+export interface AcceleratorResult {
+  /** Null if QEMU cannot boot a guest on this host. */
   readonly accelerator: Accelerator | null;
-  /** What was said by those that did not boot. */
-  readonly troubles: string;
+  /** Errors of the accelerators that failed. */
+  readonly failures: string;
   readonly trial: Probe;
 }
 
 /**
- * Limits in milliseconds. A kernel takes half a second with KVM, so what is silent for ten is not coming; emulated it takes two, and
- * many times that while the machine is busy, which is no reason to do without servers.
+ * Time limits in milliseconds. A boot takes 0.5 s with KVM and 2 s emulated. Emulation gets 60 s, since a busy host must not lead to
+ * simulated servers.
  */
 const choices: readonly { readonly name: Accelerator; readonly cpu: string; readonly limit: number }[] = [
   { name: "kvm", cpu: "host", limit: 10_000 },
   { name: "tcg", cpu: "max", limit: 60_000 },
 ];
 
-/** Only who is in its group may open /dev/kvm, unless everybody may. Root's group opens more than that and is not given. */
+/**
+ * Returns the group id for a server's process. With KVM it is the group of /dev/kvm, unless all users may open the device or the group is
+ * root, which has further rights.
+ */
 export function groupOf(accelerator: Accelerator, uid: number): number {
   if (accelerator === "tcg") return uid;
   const device = statSync("/dev/kvm");
   return (device.mode & 0o006) === 0o006 || device.gid === 0 ? uid : device.gid;
 }
 
-/** Null, or why not. */
-async function whyNot(options: AcceleratorOptions, { name, cpu, limit }: (typeof choices)[number]) {
+/** Boots the canary. Resolves to null on success, or to the reason of the failure. */
+async function tryBoot(options: AcceleratorOptions, { name, cpu, limit }: (typeof choices)[number]) {
   const { exec, canary, uid } = options;
-  const words = [
+  const qemuOptions = [
     ["-nodefaults"],
     ["-no-user-config"],
     ["-no-reboot"],
@@ -72,11 +77,11 @@ async function whyNot(options: AcceleratorOptions, { name, cpu, limit }: (typeof
     ["-append", "console=ttyS0 quiet panic=1 canary"],
     ["-serial", "stdio"],
   ];
-  const argv = ["qemu-system-x86_64", ...words.flat()];
+  const argv = ["qemu-system-x86_64", ...qemuOptions.flat()];
   try {
     const gid = groupOf(name, uid);
-    const said = await exec.run(argv, { cwd: canary.folder, uid, gid, timeout: limit });
-    return said.includes("CANARY-OK") ? null : "the kernel did not start";
+    const output = await exec.run(argv, { cwd: canary.folder, uid, gid, timeout: limit });
+    return output.includes("CANARY-OK") ? null : "the kernel did not start";
   } catch (error) {
     return (error as Error).message.replace(/^qemu-system-x86_64 [^:]*: /, "").split("\n")[0] ?? "";
   }
@@ -87,41 +92,44 @@ async function keyOf(exec: Exec): Promise<string> {
   return [release(), version, hostBoot()].join(" | ");
 }
 
-async function readCache(path: string, key: string): Promise<AcceleratorAnswer | null> {
+async function readCache(path: string, key: string): Promise<AcceleratorResult | null> {
   try {
-    const kept = JSON.parse(await readFile(path, "utf8")) as unknown;
-    const name = choices.find((choice) => choice.name === pick(kept, "accelerator"))?.name;
-    if (pick(kept, "key") !== key || name === undefined) return null;
-    return answerOf(name, textAt(kept, "troubles"));
+    const cached = JSON.parse(await readFile(path, "utf8")) as unknown;
+    const name = choices.find((choice) => choice.name === pick(cached, "accelerator"))?.name;
+    if (pick(cached, "key") !== key || name === undefined) return null;
+    return resultOf(name, textAt(cached, "troubles"));
   } catch {
     return null;
   }
 }
 
-function answerOf(accelerator: Accelerator | null, troubles: string): AcceleratorAnswer {
+function resultOf(accelerator: Accelerator | null, failures: string): AcceleratorResult {
   const works = accelerator === "kvm";
   const cost =
     accelerator === null ? "Servers are simulated" : "Servers are emulated, about 20 times slower than this host";
-  const detail = works ? "" : `${cost} (${troubles})`;
-  return { accelerator, troubles, trial: { name: virtualisation, works, detail } };
+  const detail = works ? "" : `${cost} (${failures})`;
+  return { accelerator, failures, trial: { name: virtualisation, works, detail } };
 }
 
-/** Takes two to six seconds on an idle machine; a kept answer takes the time of asking QEMU for its version. */
-export async function chooseAccelerator(options: AcceleratorOptions): Promise<AcceleratorAnswer> {
+/**
+ * Returns the accelerator for this host. Takes 2 to 6 seconds on an idle host; a cached result only the time of `qemu-system-x86_64
+ * --version`.
+ */
+export async function chooseAccelerator(options: AcceleratorOptions): Promise<AcceleratorResult> {
   const key = await keyOf(options.exec);
-  const kept = await readCache(options.cache, key);
-  if (kept !== null) return kept;
-  const troubles: string[] = [];
+  const cached = await readCache(options.cache, key);
+  if (cached !== null) return cached;
+  const failures: string[] = [];
   for (const choice of choices) {
     const { name } = choice;
-    const trouble = await whyNot(options, choice);
-    if (trouble === null) {
-      const answer = answerOf(name, troubles.join("; "));
-      const kept = { key, accelerator: name, troubles: answer.troubles };
-      await replaceFile(options.cache, `${JSON.stringify(kept)}\n`, 0o600);
-      return answer;
+    const failure = await tryBoot(options, choice);
+    if (failure === null) {
+      const result = resultOf(name, failures.join("; "));
+      const cached = { key, accelerator: name, troubles: result.failures };
+      await replaceFile(options.cache, `${JSON.stringify(cached)}\n`, 0o600);
+      return result;
     }
-    troubles.push(`${name}: ${trouble}`);
+    failures.push(`${name}: ${failure}`);
   }
-  return answerOf(null, troubles.join("; "));
+  return resultOf(null, failures.join("; "));
 }

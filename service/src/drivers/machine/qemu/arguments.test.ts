@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MachineSpec, Nic } from "../interface.ts";
-import { limitsFor, placesFor, qemuArguments, type Start } from "./arguments.ts";
+import { limitsFor, portsFor, qemuArguments, type Start } from "./arguments.ts";
 
 const nic = (id: number): Nic => ({ id, mac: `02:42:00:00:00:${String(id).padStart(2, "0")}` });
 const machine: MachineSpec = {
@@ -96,7 +96,7 @@ test("a small server with a kernel of its own is not made smaller by room for mo
 test("many cards have places, each its own", () => {
   const nics = Array.from({ length: 12 }, (_, index) => nic(index + 1));
   const many = text({ machine: { ...machine, nics } });
-  assert.equal(placesFor({ ...machine, nics }), 16);
+  assert.equal(portsFor({ ...machine, nics }), 16);
   const buses = [...many.matchAll(/bus=(rp\d+)/g)].map(([, bus]) => bus);
   assert.equal(new Set(buses).size, 12);
   assert.match(many, /id=rp8,bus=pcie.0,chassis=9,slot=9,addr=0x11.0,multifunction=on/);

@@ -1,56 +1,64 @@
 /**
- * The command line of one server: a pure text of its wish. All paths begin at the process's own folder, so the process needs to
- * reach nothing else. What is to be plugged in later (memory, cards, with KVM processors) needs its place from the start.
+ * Builds the QEMU command line from the spec of a server; pure. All paths are relative to the `run/` folder of the process, so it needs
+ * access to nothing else. Memory, NICs and (with KVM) vCPUs that are hot-plugged later need reserved slots from the start.
  */
 import { initrdName, kernelName, layerName, variablesName } from "../disk/disk.ts";
 import type { Boot } from "../image/manifest.ts";
 import type { Accelerator, MachineSpec, Nic } from "../interface.ts";
-import { guestOf, unheldOf } from "./name.ts";
+import { guestOf, pendingTapOf } from "./name.ts";
 
+/** UEFI firmware of the host. */
 export const firmware = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 
-/** Modules of memory that fit in between two starts. */
+/** Maximum number of memory modules that can be hot-plugged between two starts. */
 const memorySlots = 8;
 
-/** Places for cards: all that are wished, and some. Sixteen at most, two functions of eight. */
-export const placesFor = (machine: MachineSpec): number => Math.min(16, Math.max(8, machine.nics.length + 4));
+/** Returns the number of PCIe ports for NICs: those of the spec and 4 spare, 8 to 16. Two PCI slots with 8 functions each hold 16. */
+export const portsFor = (machine: MachineSpec): number => Math.min(16, Math.max(8, machine.nics.length + 4));
 
-/** A kernel that sees room for more memory sets 64 MB aside for devices that would not reach it. Ours is told that there are none. */
-const worthIt = 512;
+/**
+ * MB of memory below which hot-plug is not offered. A kernel that sees empty slots reserves 64 MB for devices with narrow addresses.
+ * Kernels that we boot directly get `swiotlb=noforce` and reserve nothing.
+ */
+const minHotplugMemory = 512;
 
-/** MB of translated code that an emulated machine keeps. */
+/** MB for translated code of an emulated VM. */
 export const codeCache = 64;
 
-/** What the machine will be able to grow to. */
+/** Returns the vCPUs and memory (MB) that the VM can grow to without a restart. */
 export function limitsFor({ machine, boot }: Pick<Start, "machine" | "boot">) {
   const { cpus, memory } = machine;
   return {
     cpus: Math.max(cpus, Math.min(64, Math.max(4, cpus * 2))),
-    memory: boot === "kernel" || memory >= worthIt ? Math.max(2048, memory * 4) : memory,
+    memory: boot === "kernel" || memory >= minHotplugMemory ? Math.max(2048, memory * 4) : memory,
   };
 }
 
-/** The node that a layer is in QEMU's graph. */
+/** Returns the name of a layer in QEMU's block graph. */
 export const nodeOf = (layer: number): string => `disk${layer}`;
+/** Returns the QEMU id of a NIC's network backend. */
 export const netdevOf = (nic: number): string => `n${nic}`;
+/** Returns the QEMU id of a NIC. */
 export const nicOf = (nic: number): string => `nic${nic}`;
-export const placeOf = (index: number): string => `rp${index}`;
-/** The path of a layer from the process's folder. */
+/** Returns the QEMU id of a PCIe port. */
+export const portOf = (index: number): string => `rp${index}`;
+/** Returns the path of a layer, relative to the folder of the process. */
 export const layerPath = (version: number, layer: number): string => `../disk-${version}/${layerName(layer)}`;
 
+/** Input of `qemuArguments`. */
 export interface Start {
   readonly tag: string;
   readonly machine: MachineSpec;
   readonly boot: Boot;
-  /** The layer in force. */
+  /** Number of the writable layer. */
   readonly layer: number;
   readonly accelerator: Accelerator;
 }
 
-/** Values of options double their commas. */
+/** Escapes a value: commas are doubled. */
 const value = (text: string): string => text.replaceAll(",", ",,");
 
-/** An option with its values. */
+/** An option and its values. */
 type Option = readonly string[];
 
 function bootOptions({ boot, machine }: Start): readonly Option[] {
@@ -68,27 +76,27 @@ function bootOptions({ boot, machine }: Start): readonly Option[] {
   ];
 }
 
-/** Devices on the root bus cannot be taken away again, hence a port for each card, also for those that are there from the start. */
-const placeOptions = (count: number): readonly Option[] =>
+/** Returns PCIe ports for all NICs: devices on the root bus cannot be unplugged. */
+const portOptions = (count: number): readonly Option[] =>
   Array.from({ length: count }, (_, index) => {
     const address = `0x${(0x10 + (index >> 3)).toString(16)}.${index & 7}`;
     const first = (index & 7) === 0 ? ",multifunction=on" : "";
     const slot = index + 1;
-    const place = `id=${placeOf(index)},bus=pcie.0,chassis=${slot},slot=${slot},addr=${address}${first}`;
-    return ["-device", `pcie-root-port,${place}`];
+    const port = `id=${portOf(index)},bus=pcie.0,chassis=${slot},slot=${slot},addr=${address}${first}`;
+    return ["-device", `pcie-root-port,${port}`];
   });
 
 const nicOptions = (tag: string, { id, mac }: Nic, index: number): readonly Option[] => [
-  ["-netdev", `tap,id=${netdevOf(id)},ifname=${value(unheldOf(tag, id))},script=no,downscript=no`],
-  ["-device", `virtio-net-pci,netdev=${netdevOf(id)},id=${nicOf(id)},mac=${value(mac)},bus=${placeOf(index)}`],
+  ["-netdev", `tap,id=${netdevOf(id)},ifname=${value(pendingTapOf(tag, id))},script=no,downscript=no`],
+  ["-device", `virtio-net-pci,netdev=${netdevOf(id)},id=${nicOf(id)},mac=${value(mac)},bus=${portOf(index)}`],
 ];
 
-/** Of a program that is started in the `run/` of the server's folder. It stands still until it is told to go on. */
+/** Returns the command line of a VM, for a process started in the server's `run/` folder. The VM waits for `cont`. */
 export function qemuArguments(start: Start): readonly string[] {
   const { tag, machine, layer, accelerator } = start;
   const { id, uuid, cpus, memory, disk, nics } = machine;
   const limits = limitsFor(start);
-  const room = limits.memory > memory ? `,slots=${memorySlots},maxmem=${limits.memory}M` : "";
+  const hotplug = limits.memory > memory ? `,slots=${memorySlots},maxmem=${limits.memory}M` : "";
   const server = (name: string, extra = "") => `socket,id=${name},path=${name},server=on,wait=off${extra}`;
   const root = `driver=qcow2,node-name=${nodeOf(layer)},discard=unmap,file.driver=file`;
   const options: readonly Option[] = [
@@ -102,10 +110,10 @@ export function qemuArguments(start: Start): readonly string[] {
     ["-machine", "q35"],
     ["-accel", accelerator === "kvm" ? "kvm" : `tcg,thread=multi,tb-size=${codeCache}`],
     ["-cpu", accelerator === "kvm" ? "host" : "max"],
-    ["-m", `${memory}${room}`],
+    ["-m", `${memory}${hotplug}`],
     ["-smp", `${cpus},maxcpus=${limits.cpus}`],
     ["-rtc", "base=utc"],
-    // A guest that switches itself off leaves the process waiting, so that also a service that was away learns of it.
+    // After a guest shutdown the process stays, so that a service that was not running finds out.
     ["-action", "shutdown=pause"],
     ...bootOptions(start),
     ["-device", "VGA,bus=pcie.0,addr=0x2"],
@@ -120,18 +128,18 @@ export function qemuArguments(start: Start): readonly string[] {
     ["-device", "virtio-serial-pci,bus=pcie.0,addr=0x7"],
     ["-chardev", server("agent")],
     ["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"],
-    ...placeOptions(placesFor(machine)),
+    ...portOptions(portsFor(machine)),
     ...nics.flatMap((nic, index) => nicOptions(tag, nic, index)),
     ["-chardev", server("serial", ",logfile=console.log,logappend=on")],
     ["-serial", "chardev:serial"],
     ["-chardev", server("qmp")],
     ["-mon", "chardev=qmp,mode=control"],
-    // For people, since ours is taken.
+    // For operators: the service occupies the other monitor.
     ["-chardev", server("qmp-debug")],
     ["-mon", "chardev=qmp-debug,mode=control"],
   ];
   return ["qemu-system-x86_64", ...options.flat()];
 }
 
-/** In the folder of the process; left behind by one that was killed. */
+/** Names of the sockets in the folder of the process. A killed process leaves them behind. */
 export const socketNames: readonly string[] = ["agent", "serial", "qmp", "qmp-debug", "vnc"];

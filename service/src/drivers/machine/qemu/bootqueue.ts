@@ -1,33 +1,34 @@
 /**
- * The queue of those who want to boot. Booting guests compete for cores, so only so many do at once; and one who starts a hundred
- * servers must not keep his neighbour waiting for all of them, so owners take turns, each in the order of his own asking. Nobody is
- * called: who waits asks again now and then, and holds nothing but a number meanwhile.
+ * The boot queue. Booting guests compete for cores, so only a limited number boots at once. Owners take turns, so that an owner who starts
+ * a hundred servers does not delay others; the servers of one owner boot in order of arrival. The queue notifies no one: a waiting caller
+ * polls, and a server that is not polled for `waitTimeout` is removed.
  */
 
+/** The boot queue; ids are those of servers. */
 export interface Queue {
   /**
-   * Its turn: a function that ends it and may be called twice. Else how many are before it; who does not ask again in time has left.
-   * One who is in already stays in, and what it was told before ends nothing any more.
+   * Requests a slot. Returns a function that releases the slot (idempotent), or the number of servers before this one. A server that has a
+   * slot keeps it and gets a new release function; the old one has no effect.
    */
   enter(id: number, owner: number): (() => void) | number;
-  /** It does not wait any more. */
+  /** Removes a waiting server. */
   quit(id: number): void;
 }
 
-/** Milliseconds: longer than the longest pause between two tries of an undoing. */
-const patience = 90_000;
+/** Milliseconds without a poll after which a server leaves; longer than the longest pause between retries of an undo. */
+const waitTimeout = 90_000;
 
-/** `places`: how many may be in at once. */
-export function createQueue(places: number, now: () => number): Queue {
-  const inside = new Map<number, symbol>();
-  /** By owner, who was served last at the end: when each of his asked last, in the order in which they came. */
+/** Creates a queue with this number of slots. `now` is in ms. */
+export function createQueue(slots: number, now: () => number): Queue {
+  const admitted = new Map<number, symbol>();
+  /** Waiting servers by owner: id and time of the last poll, in order of arrival. The owner served last is at the end. */
   const waiting = new Map<number, Map<number, number>>();
 
   function quit(id: number): void {
     for (const [owner, own] of waiting) if (own.delete(id) && own.size === 0) waiting.delete(owner);
   }
 
-  /** All who wait: of each owner the first, then of each the second. */
+  /** Returns all waiting servers: the first of each owner, then the second of each, and so on. */
   function inOrder(): number[] {
     const lists = [...waiting.values()].map((own) => [...own.keys()]);
     const longest = Math.max(0, ...lists.map((list) => list.length));
@@ -35,21 +36,21 @@ export function createQueue(places: number, now: () => number): Queue {
   }
 
   function admit(id: number): () => void {
-    const place = Symbol();
-    inside.set(id, place);
-    return () => void (inside.get(id) === place && inside.delete(id));
+    const token = Symbol();
+    admitted.set(id, token);
+    return () => void (admitted.get(id) === token && admitted.delete(id));
   }
 
   return {
     quit,
     enter(id, owner) {
-      if (inside.has(id)) return admit(id);
+      if (admitted.has(id)) return admit(id);
       const own = waiting.get(owner) ?? new Map<number, number>();
       waiting.set(owner, own.set(id, now()));
-      for (const [one, asked] of [...waiting.values()].flatMap((each) => [...each]))
-        if (now() - asked > patience) quit(one);
-      const before = inOrder().indexOf(id);
-      if (before >= places - inside.size) return before;
+      for (const [one, polled] of [...waiting.values()].flatMap((each) => [...each]))
+        if (now() - polled > waitTimeout) quit(one);
+      const position = inOrder().indexOf(id);
+      if (position >= slots - admitted.size) return position;
       quit(id);
       if (waiting.delete(owner) && own.size > 0) waiting.set(owner, own);
       return admit(id);

@@ -1,35 +1,37 @@
 /**
- * What a server's process may take of the machine: its weight for the processor when cores are scarce (it is not held back when they
- * are not), and at most so much memory and so many threads. Each server has a control group of its own, in one hierarchy (v2) or one
- * per controller (v1). A group outside the service's own also means that whoever ends the service as a whole (systemd does) does not
- * end its servers.
+ * Limits the resources of a server's process by control groups: CPU weight while cores are scarce, maximum memory, maximum threads. Each
+ * server has its own group, in one hierarchy (v2) or one per controller (v1). The group is outside the service's own, so stopping the
+ * service (also by systemd) does not end its servers.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** A cgroup controller that Brume uses. */
 export type Controller = "cpu" | "memory" | "pids";
 const controllers: readonly Controller[] = ["cpu", "memory", "pids"];
 
+/** Limits of one server. */
 export interface GroupLimits {
-  /** 1 is what an ordinary process of one core's worth has. */
+  /** Relative CPU weight; 1 is the default weight of a group. */
   readonly weight: number;
-  /** MB. A process that needs more is killed by the kernel. */
+  /** MB. The kernel kills a process that exceeds it. */
   readonly memory: number;
   /** Threads and processes. */
   readonly tasks: number;
 }
 
+/** The control groups of one installation. */
 export interface Groups {
-  /** Controllers that this machine does not offer; their limits are not set. */
+  /** Controllers that this host does not have; their limits are not set. */
   readonly missing: readonly Controller[];
-  /** Puts the process into the server's group with these limits. May be repeated, also with other limits. */
+  /** Moves the process into the server's group and sets the limits. May be repeated, also to change limits. */
   set(id: number, limits: GroupLimits, pid: number): void;
-  /** The server's processes have ended. */
+  /** Removes the server's group, after its processes have ended. */
   remove(id: number): Promise<void>;
 }
 
-/** False when something is in it. */
+/** Removes a group. Returns false if it is not empty. */
 function removeGroup(path: string): boolean {
   try {
     rmdirSync(path);
@@ -41,13 +43,13 @@ function removeGroup(path: string): boolean {
 
 const isUnified = (root: string): boolean => existsSync(join(root, "cgroup.controllers"));
 
-function offered(root: string): readonly Controller[] {
+function controllersOf(root: string): readonly Controller[] {
   if (!isUnified(root)) return controllers.filter((one) => existsSync(join(root, one, "cgroup.procs")));
   const words = readFileSync(join(root, "cgroup.controllers"), "utf8").split(/\s/);
   return controllers.filter((one) => words.includes(one));
 }
 
-/** Lowering a limit below what is in use is refused; the old one stays. */
+/** Writes a limit. The kernel refuses one below the current usage; then the old one stays. */
 function writeUnlessBusy(path: string, value: string): void {
   try {
     writeFileSync(path, value);
@@ -56,6 +58,7 @@ function writeUnlessBusy(path: string, value: string): void {
   }
 }
 
+/** Opens the control groups below `root` and checks which controllers are usable. */
 export function createGroups(tag: string, root = "/sys/fs/cgroup"): Groups {
   const unified = isUnified(root);
   const folderOf = (controller: Controller) => join(root, ...(unified ? [] : [controller]), `brume-${tag}`);
@@ -75,7 +78,7 @@ export function createGroups(tag: string, root = "/sys/fs/cgroup"): Groups {
       removeGroup(folderOf(controller));
     }
   };
-  const usable = offered(root).filter(isUsable);
+  const usable = controllersOf(root).filter(isUsable);
 
   const values = ({ weight, memory, tasks }: GroupLimits): Readonly<Record<Controller, readonly [string, number]>> => {
     const clamp = (unit: number, most: number) => Math.min(most, Math.max(1, Math.round(weight * unit)));
@@ -99,7 +102,7 @@ export function createGroups(tag: string, root = "/sys/fs/cgroup"): Groups {
     async remove(id) {
       for (const folder of new Set(usable.map(folderOf))) {
         const group = join(folder, String(id));
-        // A process that has just ended is in it for a moment more; a group that stays behind empty is in nobody's way.
+        // A process that has just ended stays in the group for a moment. A group that cannot be removed is harmless.
         for (let tries = 0; tries < 50 && !removeGroup(group); tries++) await sleep(20);
         removeGroup(folder);
       }

@@ -1,11 +1,11 @@
 /**
- * The root of a server's process: a small file system of its own with the programs and firmware that it needs, read-only, the device
- * files that it opens, and those parts of the server's folder that it works on. The machine's own file system is not in it. The
- * process has no capabilities and cannot get any, and dumps no core, which would hold the guest's memory.
+ * Confines the process of a server to a private root: a small read-only file system with the programs and firmware it needs, its device
+ * files, and parts of the server's folder. The file system of the host is not visible. The process has no capabilities, cannot get any, and
+ * dumps no core, which would contain the guest's memory.
  *
- *     /usr/bin/…  /lib/…  /usr/share/…     read-only, from the machine
- *     /dev/null /dev/net/tun /dev/kvm      kvm only with hardware virtualisation
- *     /server/run  /server/disk-<n>        the server's own, to write to
+ *     /usr/bin/…  /lib/…  /usr/share/…     read-only, from the host
+ *     /dev/null /dev/net/tun /dev/kvm      kvm only with hardware virtualization
+ *     /server/run  /server/disk-<n>        the server's own, writable
  *     /server/seed.img                     read-only
  */
 import { existsSync, realpathSync, statSync } from "node:fs";
@@ -14,7 +14,7 @@ import { type Exec, searchPath } from "../../exec.ts";
 import { firmware } from "./arguments.ts";
 import { diskName, type Folder } from "./folder.ts";
 
-/** Rights that a process gives up. It is root until then. */
+/** Returns the command that drops the rights of root. */
 const dropRights = (uid: number, gid: number): readonly string[] => [
   "setpriv",
   `--reuid=${uid}`,
@@ -26,9 +26,8 @@ const dropRights = (uid: number, gid: number): readonly string[] => [
 ];
 
 /**
- * Run by `sh` as root in a mount namespace of its own; the text is constant, all that varies are its arguments:
- * BASE KVM (PATH)… -- (MODE FROM TO)… -- COMMAND…
- * `proc` points into the old root, since `umount` reads it there, and to nothing afterwards.
+ * Run by `sh` as root in a private mount namespace. The text is constant; all variable parts are arguments: BASE KVM (PATH)… -- (MODE FROM
+ * TO)… -- COMMAND… `proc` is a link into the old root, which `umount` needs; afterwards it points to nothing.
  */
 const enter = `set -e
 ulimit -c 0
@@ -81,15 +80,15 @@ function programPath(name: string): string {
     .split(":")
     .map((folder) => `${folder}/${name}`)
     .find((path) => existsSync(path));
-  if (found === undefined) throw new Error(`${name} is missing`);
+  if (found === undefined) throw new Error(`program ${name} is not in ${searchPath}`);
   return found;
 }
 
-/** Paths without those that lie in another of them. */
+/** Removes duplicates and paths inside another path of the list. */
 const outermost = (paths: readonly string[]): readonly string[] =>
   [...new Set(paths)].filter((path) => !paths.some((other) => path.startsWith(`${other}/`))).sort();
 
-/** Files and folders of the machine that QEMU needs: itself, its libraries, and what it loads for its devices. */
+/** Returns files and folders of the host that QEMU needs: programs, libraries, and data for its devices. */
 export async function findNeeds(exec: Exec): Promise<readonly string[]> {
   const paths = programs.map(programPath);
   const linked = (await Promise.all(paths.map((path) => exec.run(["ldd", path])))).join("\n");
@@ -99,45 +98,50 @@ export async function findNeeds(exec: Exec): Promise<readonly string[]> {
   const folders = [...libraries, ...data.map((path) => resolve(path)), dirname(firmware)].filter((path) =>
     existsSync(path),
   );
-  // The modules of QEMU lie beside the libraries, by a name that is a link on some distributions.
+  // QEMU's modules are beside the libraries; on some distributions that path is a symbolic link.
   const real = [...folders, ...(existsSync(firmware) ? [firmware] : [])].map((path) => realpathSync(path));
   const inside = real.map((path) => (statSync(path).isDirectory() ? path : dirname(path)));
   return outermost([...paths, ...loaders, ...folders, ...inside]);
 }
 
 /**
- * How processes of servers are shut in. `needs`: each has a root of its own with these paths of the machine in it. `tun`, on a machine
- * that does not let us make one: they see the machine's file system, and come to /dev/net/tun, which gives taps only to their owners,
- * as the machine has it (`open` to all, as the kernel advises) or by a file that only they see (`private`).
+ * How processes of servers are confined. `needs`: each has a private root with these paths of the host. `tun`, on a host that does not
+ * permit private roots: they see the host's file system and open /dev/net/tun, whose devices only their owners can open. `open`: the host's
+ * device file is open to all users, as the kernel recommends. `private`: a device file that only they see.
  */
 export type Confinement = { readonly needs: readonly string[] } | { readonly tun: "open" | "private" };
 
-/** Nothing in here comes from outside: the shell only passes on what it is given. */
+/** Constant text; the shell only executes its arguments. */
 const privateTun = 'mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec "$0" "$@"';
 
-export interface Prisoner {
-  /** An empty folder that the new root is laid over. */
+/** Mounts and rights of a confined process. */
+export interface ConfinedProcess {
+  /** An empty folder, the mount point of the new root. */
   readonly base: string;
-  /** Mode, path on the machine, path in the new root. */
-  readonly parts: readonly (readonly ["ro" | "rw", string, string])[];
+  /** Mode, path on the host, path in the new root. */
+  readonly mounts: readonly (readonly ["ro" | "rw", string, string])[];
   readonly kvm: boolean;
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The parts of a server's folder that its process works on. */
-export const partsOf = (folder: Folder, version: number): Prisoner["parts"] => [
+/** Returns the mounts of a server's process: the parts of its folder that it uses. */
+export const mountsOf = (folder: Folder, version: number): ConfinedProcess["mounts"] => [
   ["rw", folder.run, "/server/run"],
   ["rw", folder.disk(version), `/server/${diskName(version)}`],
   ["ro", folder.seed, "/server/seed.img"],
 ];
 
-/** The command that runs this one shut in, in `/server/run` or, without a root of its own, where it was started. */
-export function confine(how: Confinement, { base, parts, kvm, uid, gid }: Prisoner, argv: readonly string[]): string[] {
+/** Returns the command line that runs `argv` confined: in `/server/run`, or without a private root in the current folder. */
+export function confine(
+  how: Confinement,
+  { base, mounts, kvm, uid, gid }: ConfinedProcess,
+  argv: readonly string[],
+): string[] {
   const command = [...dropRights(uid, gid), ...argv];
   if ("needs" in how) {
-    const words = [base, kvm ? "kvm" : "none", ...how.needs, "--", ...parts.flat(), "--", ...command];
-    return ["unshare", "--mount", "--ipc", "--uts", "--propagation", "private", "sh", "-c", enter, "sh", ...words];
+    const parameters = [base, kvm ? "kvm" : "none", ...how.needs, "--", ...mounts.flat(), "--", ...command];
+    return ["unshare", "--mount", "--ipc", "--uts", "--propagation", "private", "sh", "-c", enter, "sh", ...parameters];
   }
   if (how.tun === "open") return command;
   return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", privateTun, ...command];

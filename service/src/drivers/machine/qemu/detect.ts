@@ -1,6 +1,6 @@
 /**
- * Whether this machine can run servers, each thing tried with a process like theirs: a device file, a module's name or a version says
- * nothing. Start-up prints the answers, and chooses the driver by them.
+ * Checks whether this host can run servers, by running trial processes: a device file, a module or a version number is no proof. The start
+ * of the service prints the results and chooses the driver by them.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -11,24 +11,26 @@ import { type Controller, createGroups } from "./cgroup.ts";
 import { type Confinement, confine, findNeeds } from "./confine.ts";
 import { makeServers } from "./folder.ts";
 
+/** Settings and dependencies of `detectMachine`. */
 export interface DetectOptions {
   readonly exec: Exec;
   readonly tag: string;
-  /** Of all servers' folders. */
+  /** Parent of all server folders. */
   readonly servers: string;
-  /** A number that no server has, for the trials. */
+  /** A user id that no server has, for the trials. */
   readonly uid: number;
-  /** Null: there is no image with a kernel, so nothing can be tried. */
+  /** Null if there is no image with a kernel; then nothing can be booted. */
   readonly canary: Canary | null;
-  /** Where the answer of the longest trial is kept between starts. */
+  /** File that caches the result of the boot trial between starts. */
   readonly cache: string;
 }
 
+/** What this host can do. */
 export interface MachineCapabilities {
-  /** Null: servers are simulated. */
+  /** Null if servers are simulated. */
   readonly accelerator: Accelerator | null;
   readonly confinement: Confinement;
-  /** Why they are; "" when they are not. */
+  /** Why servers are simulated; "" if they are not. */
   readonly obstacle: string;
   readonly trials: readonly Probe[];
 }
@@ -36,26 +38,26 @@ export interface MachineCapabilities {
 const simulated = "Servers are simulated";
 
 const withoutController: Readonly<Record<Controller, string>> = {
-  cpu: "High performance makes no difference (this machine has no control group for processors)",
-  memory: "A server's process may take any amount of memory (this machine has no control group for memory)",
-  pids: "A server's process may start any number of threads (this machine has no control group for them)",
+  cpu: "High performance makes no difference (this host has no control group for CPU)",
+  memory: "A server's process may take any amount of memory (this host has no control group for memory)",
+  pids: "A server's process may start any number of threads (this host has no control group for processes)",
 };
 
-/** Takes a second or two, or six, once per start of the machine; else some tenths of a second. Nothing of it stays. */
+/** Runs all trials and removes their traces. Takes one to six seconds at the first start after a boot of the host, later less than one. */
 export async function detectMachine(options: DetectOptions): Promise<MachineCapabilities> {
   const { exec, tag, servers, uid, canary, cache } = options;
   const trials: Probe[] = [];
   let obstacle = "";
   let confinement: Confinement = { tun: "open" };
   const none = () => ({ accelerator: null, confinement, obstacle, trials }) as const;
-  async function attempt(name: string, cost: string, work: () => Promise<unknown>): Promise<boolean> {
+  async function attempt(name: string, consequence: string, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
       trials.push({ name, works: true, detail: "" });
       return true;
     } catch (error) {
       obstacle = (error as CommandError).stderr?.trim() || (error as Error).message;
-      trials.push({ name, works: false, detail: `${cost} (${obstacle})` });
+      trials.push({ name, works: false, detail: `${consequence} (${obstacle})` });
       return false;
     }
   }
@@ -68,26 +70,26 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
   const folder = mkdtempSync(join(servers, "trial-"));
   const tap = `b${tag}xtry`;
   const qemu = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-machine", "none", "-display", "none"];
-  const held = [...qemu, "-monitor", "stdio", "-netdev", `tap,id=n,ifname=${tap},script=no,downscript=no`];
-  const holds = async (how: Confinement) => {
-    const prisoner = { base: folder, parts: [], kvm: false, uid, gid: uid };
-    await exec.run(confine(how, prisoner, held), { cwd: folder, stdin: "quit\n" });
+  const withTap = [...qemu, "-monitor", "stdio", "-netdev", `tap,id=n,ifname=${tap},script=no,downscript=no`];
+  const runConfined = async (how: Confinement) => {
+    const confined = { base: folder, mounts: [], kvm: false, uid, gid: uid };
+    await exec.run(confine(how, confined, withTap), { cwd: folder, stdin: "quit\n" });
     confinement = how;
   };
   try {
-    const rights = await attempt("users of their own for servers", simulated, () =>
+    const canSwitchUser = await attempt("a separate user for each server", simulated, () =>
       exec.run(["qemu-img", "--version"], { cwd: folder, uid, gid: uid }),
     );
     const taps = await attempt("taps for servers", simulated, async () => {
       await exec.run(["ip", "tuntap", "add", "dev", tap, "mode", "tap", "user", String(uid)]);
-      const enclosed = await attempt(
-        "a root of its own for each server",
-        "Servers see this machine's file system",
-        async () => holds({ needs: await findNeeds(exec) }),
+      const hasPrivateRoot = await attempt(
+        "a private root for each server",
+        "Servers see this host's file system",
+        async () => runConfined({ needs: await findNeeds(exec) }),
       );
-      if (!enclosed) await holds({ tun: "open" }).catch(() => holds({ tun: "private" }));
+      if (!hasPrivateRoot) await runConfined({ tun: "open" }).catch(() => runConfined({ tun: "private" }));
     });
-    if (!rights || !taps) return none();
+    if (!canSwitchUser || !taps) return none();
   } finally {
     await exec.run(["ip", "link", "del", tap]).catch(() => {});
     rmSync(folder, { recursive: true, force: true });
@@ -99,6 +101,6 @@ export async function detectMachine(options: DetectOptions): Promise<MachineCapa
     trials.push({ name: "virtual machines", works: false, detail: `${simulated} (${obstacle})` });
     return none();
   }
-  const { accelerator, trial, troubles } = await chooseAccelerator({ exec, canary, cache, uid });
-  return { accelerator, confinement, obstacle: accelerator === null ? troubles : "", trials: [...trials, trial] };
+  const { accelerator, trial, failures } = await chooseAccelerator({ exec, canary, cache, uid });
+  return { accelerator, confinement, obstacle: accelerator === null ? failures : "", trials: [...trials, trial] };
 }

@@ -1,21 +1,20 @@
 /**
- * One folder per server, `<servers>/<id>/`, which holds all of it that outlives a process:
+ * Paths and files of a server's folder, `<servers>/<id>/`, which contains everything that outlives its process:
  *
- *     label.json    which server it belongs to: its uuid, and what people need to know it again without the database
- *     state.json    how it was started, and how that ended
- *     disk-<n>/     a version of its disk: a whole chain of layers (see disk.ts)
- *     seed.img      what the guest reads at its first boot
- *     qemu.log      what the process complained of
- *     root/         empty: the process's own root is laid over it, where only the process sees it (see confine.ts)
- *     run/          the process's own: sockets, and what the serial line said (console.log, console.1.log)
+ *     label.json    uuid and description of the server, to identify it without the database
+ *     state.json    how the VM was started, and how the run ended
+ *     disk-<n>/     version n of its disk: a complete chain of layers (see disk.ts)
+ *     seed.img      seed volume, which the guest reads at its first boot
+ *     qemu.log      output of the process
+ *     root/         empty: mount point of the process's private root (see confine.ts)
+ *     run/          sockets and serial logs of the process (console.log, console.1.log)
  *
- * Beside them stand snapshots, `<servers>/<image>.image/`, until the images are written that they were kept for.
+ * `<servers>/<image>.image/` is the snapshot for an image that is not written yet.
+ * `<servers>/<id>.copy/` is a copy of disks for a backup (see diskcopy.ts).
  *
- * Likewise `<servers>/<id>.copy/`, which an operator copies for a backup (see held.ts).
- *
- * `<servers>` is closed to everybody but root, and that is the lock between servers: a process is put into its own `run/` before it
- * loses its rights, names everything from there (`../disk-1/2.qcow2`), and cannot climb into a neighbour's. So paths on the way to
- * the data folder need not be open to anybody, and the folder can be moved while its servers are off.
+ * Only root may enter `<servers>`, which separates servers from each other. A process is started in its own `run/` before it drops its
+ * rights, uses relative paths (`../disk-1/2.qcow2`), and cannot reach the folder of another server. So the parents of the data folder
+ * need no read access for others, and the data folder can be moved while its servers are off.
  */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
@@ -26,6 +25,7 @@ import type { Accelerator, Exit } from "../interface.ts";
 import { readId } from "./name.ts";
 import { numberAt, pick, textAt } from "./qmp.ts";
 
+/** Paths of one server's folder. `base` is the mount point of the private root, `output` the log of QEMU. */
 export interface Folder {
   readonly root: string;
   readonly run: string;
@@ -58,12 +58,13 @@ export function folderOf(servers: string, id: number): Folder {
   };
 }
 
+/** Creates the folder of all servers, accessible to root only. */
 export function makeServers(servers: string): void {
   mkdirSync(servers, { recursive: true });
   chmodSync(servers, 0o700);
 }
 
-/** Others may pass through, but not get here. */
+/** Creates a folder that other users may traverse but not list. */
 export const makeFolder = (path: string): void => void mkdirSync(path, { recursive: true, mode: 0o711 });
 
 export const listServers = (servers: string): readonly number[] =>
@@ -71,7 +72,7 @@ export const listServers = (servers: string): readonly number[] =>
     .map(readId)
     .filter((id) => id !== null);
 
-/** What is remembered of the present run, or of the last one. */
+/** The stored state of the current or last run. */
 export interface State {
   readonly uuid: string;
   readonly boot: number;
@@ -81,7 +82,7 @@ export interface State {
   readonly maxCpus: number;
   readonly maxMemory: number;
   readonly share: number;
-  /** The process that was told to go on, and in which life of the machine: see `hostBoot`. */
+  /** The process that received `cont`, and the boot id of the host (see `hostBoot`). */
   readonly child: Child;
   readonly host: string;
   readonly exit: Exit | null;
@@ -94,7 +95,7 @@ function readExit(value: unknown): Exit | null {
   return reason === undefined ? null : { reason, at: numberAt(value, "at"), detail: textAt(value, "detail") };
 }
 
-/** Null when it never ran; a file that is not to be read counts as that, since nothing in it cannot be made anew. */
+/** Reads the state. Null if the server never ran or the file is unreadable: all its content can be created again. */
 export function readState(folder: Folder): State | null {
   try {
     const value = JSON.parse(readFileSync(folder.state, "utf8")) as unknown;
@@ -116,10 +117,11 @@ export function readState(folder: Folder): State | null {
   }
 }
 
+/** Replaces the state file atomically. */
 export const writeState = (folder: Folder, state: State): Promise<void> =>
   replaceFile(folder.state, `${JSON.stringify(state)}\n`, 0o600);
 
-/** Afterwards there is the new content or, after any failure, the old one. */
+/** Replaces a file atomically and durably: after a failure or crash it has the old or the new content. */
 export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const part = `${path}.part`;
   await rm(part, { force: true });
@@ -135,7 +137,7 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
   syncPathNow(dirname(path));
 }
 
-/** The log of the start before is kept, older ones go; a start at which nothing was said was none. */
+/** Renames the current serial log to the previous one. An empty log is not kept: the VM of that start printed nothing. */
 export function rotateConsole(folder: Folder): void {
   if ((statSync(folder.console, { throwIfNoEntry: false })?.size ?? 0) > 0)
     renameSync(folder.console, folder.previousConsole);

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, test } from "node:test";
-import { askAgent } from "./guestagent.ts";
+import { callAgent } from "./guestagent.ts";
 import { isAbsent, openSocket } from "./socket.ts";
 
 // Longer than a socket's path may be, as data folders are.
@@ -34,7 +34,7 @@ const sync = (line: string) => (/guest-sync-delimited.*"id":(\d+)/.exec(line) ??
 async function ask(answer: Parameters<typeof guest>[0], limit = 500): Promise<unknown> {
   const server = await guest(answer);
   try {
-    return await askAgent(folder, 4711, "guest-ping", { a: 1 }, limit);
+    return await callAgent(folder, 4711, "guest-ping", { a: 1 }, limit);
   } finally {
     server.close();
   }
@@ -73,7 +73,7 @@ test("a refusal is one", async () => {
 
 test("nobody, silence, nonsense and a closed line are all nobody", async () => {
   rmSync(join(folder, "agent"), { force: true });
-  assert.equal(await askAgent(folder, 1, "guest-ping", {}, 100), null);
+  assert.equal(await callAgent(folder, 1, "guest-ping", {}, 100), null);
   assert.equal(await ask(() => {}, 50), null);
   assert.equal(await ask((_line, socket) => void socket.write("nonsense\n{}\n[]\nnull\n"), 50), null);
   assert.equal(await ask((_line, socket) => void socket.destroy(), 5000), null);

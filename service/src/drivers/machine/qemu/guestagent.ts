@@ -1,20 +1,19 @@
 /**
- * The program inside a guest that does what cannot be done from outside, where the image has it: JSON lines on a serial port of its
- * own. It does not greet, and an earlier caller may have left half a line on the way, so each call begins by agreeing on a number.
- * The guest may answer anything; what is not an answer is silence.
+ * Calls the QEMU guest agent, if the image has one: JSON lines on a serial port. The agent sends no banner, and an earlier client may have
+ * left an incomplete line, so each call starts with a synchronization. Input is untrusted; an invalid response is ignored.
  */
 import type { Socket } from "node:net";
 import { pick, splitLines, textAt } from "./qmp.ts";
 import { openSocket } from "./socket.ts";
 
-/** Ends whatever the guest had half read (QEMU's guest agent protocol, `guest-sync-delimited`). */
+/** Discards an incomplete line at the guest (QEMU's guest agent protocol, `guest-sync-delimited`). */
 const delimiter = 0xff;
 
 /**
- * Resolves to what the command returns, or to null when nobody answers in `limit` milliseconds; rejects when the agent refuses.
- * `sync` is any number that the last caller has not taken.
+ * Runs a command of the guest agent. Resolves to its result, or to null without a response within `limit` ms. Rejects if the agent returns
+ * an error. `sync` is any number that differs from that of the previous call.
  */
-export async function askAgent(
+export async function callAgent(
   folder: string,
   sync: number,
   command: string,
@@ -28,17 +27,17 @@ export async function askAgent(
     return null;
   }
   return new Promise((resolve, reject) => {
-    let agreed = false;
+    let isSynced = false;
     const timer = setTimeout(() => resolve(null), limit);
     const split = splitLines((line) => {
       const message = parse(line.slice(line.lastIndexOf(String.fromCharCode(delimiter)) + 1));
-      if (!agreed) {
+      if (!isSynced) {
         if (pick(message, "return") !== sync) return;
-        agreed = true;
+        isSynced = true;
         socket.write(`${JSON.stringify({ execute: command, arguments: args })}\n`);
       } else if (pick(message, "return") !== undefined) resolve(pick(message, "return"));
       else if (pick(message, "error") !== undefined)
-        reject(new Error(`the guest's agent refuses ${command}: ${textAt(message, "error", "desc")}`));
+        reject(new Error(`the guest agent refuses ${command}: ${textAt(message, "error", "desc")}`));
     });
     socket.setEncoding("latin1");
     socket.on("data", (chunk: string) => {
@@ -48,8 +47,8 @@ export async function askAgent(
       clearTimeout(timer);
       resolve(null);
     });
-    const hello = JSON.stringify({ execute: "guest-sync-delimited", arguments: { id: sync } });
-    socket.write(Buffer.concat([Buffer.of(delimiter), Buffer.from(`${hello}\n`)]));
+    const request = JSON.stringify({ execute: "guest-sync-delimited", arguments: { id: sync } });
+    socket.write(Buffer.concat([Buffer.of(delimiter), Buffer.from(`${request}\n`)]));
   }).finally(() => socket.destroy());
 }
 

@@ -1,6 +1,6 @@
 /**
- * Whose folder it is, in a file beside the disks. A database that was restored may give a number away again, and an operator who finds
- * a disk without its row must know what it is: both are answered from here.
+ * The label of a server's folder: a file beside the disks that names the server. After a database restore an id can be used again; the uuid
+ * in the label prevents a mix-up of disks. It also identifies a disk whose row is lost.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { DiskError, originOf } from "../disk/disk.ts";
@@ -8,7 +8,7 @@ import type { Label, MachineSpec } from "../interface.ts";
 import { type Folder, readState, replaceFile } from "./folder.ts";
 import { numberAt, textAt } from "./qmp.ts";
 
-/** Null: an older release made the folder, and never started what is in it. */
+/** Reads the label. Null if the folder was created by an older release and its server never started. */
 export function readLabel(folder: Folder): Label | null {
   try {
     const value = JSON.parse(readFileSync(folder.label, "utf8")) as unknown;
@@ -25,8 +25,8 @@ export function readLabel(folder: Folder): Label | null {
   }
 }
 
-/** Written only where it says something new. */
-export async function mark(folder: Folder, { uuid, name = "", cpus, memory, disk }: MachineSpec): Promise<void> {
+/** Writes the label if it changed. Does nothing if the folder does not exist. */
+export async function writeLabel(folder: Folder, { uuid, name = "", cpus, memory, disk }: MachineSpec): Promise<void> {
   if (!existsSync(folder.root)) return;
   const path = folder.disk(disk.version);
   const origin = existsSync(path) ? await originOf(path).catch(() => null) : null;
@@ -36,7 +36,7 @@ export async function mark(folder: Folder, { uuid, name = "", cpus, memory, disk
   await replaceFile(folder.label, text, 0o600);
 }
 
-/** Throws when the folder is that of another server with this number. */
+/** Throws a `DiskError` if the folder belongs to another server with this id. */
 export function checkOwner(folder: Folder, { id, uuid, disk }: MachineSpec): void {
   const owner = readLabel(folder)?.uuid ?? "";
   if (disk.version === 1 && owner !== "" && owner !== uuid)

@@ -1,18 +1,18 @@
 /**
- * Changes of a running server. Each looks at what the process has, does what is missing, and says whether that was all or the rest
- * waits for the next start; so each may be repeated after it was cut short.
+ * Changes a running VM. Each function reads the current state from QEMU, does what is missing, and returns whether that was sufficient or a
+ * restart is needed. So each can be repeated after an interruption.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { GIB } from "../disk/disk.ts";
 import type { ApplyResult, MachineSpec, Nic } from "../interface.ts";
-import { codeCache, netdevOf, nicOf, placeOf, placesFor } from "./arguments.ts";
+import { codeCache, netdevOf, nicOf, portOf, portsFor } from "./arguments.ts";
 import type { State } from "./folder.ts";
 import { codeSize, cpusOf, MIB, memoryModules, memoryOf, pluggedDevices, rootDisk } from "./monitor.ts";
-import { unheldOf } from "./name.ts";
+import { pendingTapOf } from "./name.ts";
 import { listAt, numberAt, pick, type Qmp, QmpError, textAt } from "./qmp.ts";
 import type { Taps } from "./tap.ts";
 
-/** QEMU shrinks a disk without a word, and with it goes what is on it: we never ask for that. */
+/** Grows the disk to `gb`. It never shrinks one: QEMU would truncate the data without an error. */
 export async function growDisk(qmp: Qmp, gb: number): Promise<ApplyResult> {
   const { node, bytes } = await rootDisk(qmp);
   if (bytes >= gb * GIB) return "same";
@@ -20,28 +20,30 @@ export async function growDisk(qmp: Qmp, gb: number): Promise<ApplyResult> {
   return "live";
 }
 
+/** Limits of disk traffic per server. */
 export interface DiskLimits {
-  /** Operations a second; 0: no limit. */
+  /** Operations per second; 0: no limit. */
   readonly operations: number;
-  /** MB (10^6 bytes) a second; 0: no limit. */
+  /** MB (10^6 bytes) per second; 0: no limit. */
   readonly bandwidth: number;
 }
 
-/** Reads and writes of the guest together. Those that come too fast wait inside QEMU. */
+/** Limits reads and writes of the guest together. QEMU delays requests above the limit. */
 export async function limitDisk(qmp: Qmp, { operations, bandwidth }: DiskLimits): Promise<void> {
   const none = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 };
   const id = "/machine/peripheral/root/virtio-backend";
   await qmp.run("block_set_io_throttle", { id, bps: bandwidth * 1e6, iops: operations, ...none });
 }
 
-/** Modules come in multiples of this, since the guest switches memory on in blocks. */
+/** MB. Sizes of modules are multiples of this, since the guest activates memory in blocks of this size. */
 const block = 128;
 const modules = 8;
 
-/** The most memory that can be reached without a start. */
+/** Returns the maximum memory (MB) without a restart. `inUse`: number of plugged modules. */
 export const reachOfMemory = (state: State, present: number, inUse: number): number =>
   inUse < modules ? Math.max(state.maxMemory, present) : present;
 
+/** Changes the memory to `wanted` MB by plugging or unplugging modules. */
 export async function changeMemory(qmp: Qmp, state: State, wanted: number): Promise<ApplyResult> {
   const present = await memoryOf(qmp);
   const more = wanted - present;
@@ -49,7 +51,7 @@ export async function changeMemory(qmp: Qmp, state: State, wanted: number): Prom
   if (more < 0) return shrinkMemory(qmp, -more);
   const count = await memoryModules(qmp);
   if (more % block !== 0 || wanted > reachOfMemory(state, present, count)) return "nextStart";
-  // What a call that was cut short has left is taken away again, or its name would be in the way.
+  // An interrupted call may have left this object, whose name would be a duplicate.
   const name = `memory${count}`;
   await qmp.run("object-del", { id: name }).catch(unlessRefused);
   await qmp.run("object-add", { "qom-type": "memory-backend-ram", id: name, size: more * MIB });
@@ -57,7 +59,7 @@ export async function changeMemory(qmp: Qmp, state: State, wanted: number): Prom
   return "live";
 }
 
-/** The modules that came last, if they are as much as is to go. */
+/** Unplugs the last modules if their sizes add up to exactly `less` MB. */
 async function shrinkMemory(qmp: Qmp, less: number): Promise<ApplyResult> {
   const sizes = listAt(await qmp.run("query-memory-devices")).map((one) => numberAt(one, "data", "size") / MIB);
   let left = less;
@@ -72,7 +74,7 @@ async function shrinkMemory(qmp: Qmp, less: number): Promise<ApplyResult> {
 
 const cpuName = (order: number): string => `cpu${order}`;
 
-/** The processors that came last. */
+/** Unplugs the vCPUs that were added last. */
 async function shrinkCpus(qmp: Qmp, less: number): Promise<ApplyResult> {
   const plugged = listAt(await qmp.run("query-hotpluggable-cpus"))
     .map((slot) => Number(/^\/machine\/peripheral\/cpu([0-9]+)$/.exec(textAt(slot, "qom-path"))?.[1]))
@@ -84,24 +86,25 @@ async function shrinkCpus(qmp: Qmp, less: number): Promise<ApplyResult> {
 }
 
 /**
- * Under TCG each processor translates into a region of the code cache of its own, and QEMU 7.2 ends when one is added and none is
- * free. There are at least as many as there may be processors, of 2 MB or more. The machine has to be held still: it would take more.
+ * Returns whether TCG has a free region of its code cache for each new vCPU. QEMU 7.2 aborts if a vCPU is added and no region is free.
+ * There are at least as many regions as the maximum of vCPUs, of 2 MB or more. The VM must be stopped, or it would occupy more.
  */
 async function hasRegions(qmp: Qmp, cpus: number, most: number): Promise<boolean> {
-  const fit = codeCache / 2;
-  const regions = fit <= most ? most : Math.min(fit, most * 8);
+  const fitting = codeCache / 2;
+  const regions = fitting <= most ? most : Math.min(fitting, most * 8);
   const { used, total } = await codeSize(qmp);
   return used + (cpus * total) / regions <= total;
 }
 
+/** Changes the number of vCPUs. Under TCG they can only be added. */
 export async function changeCpus(qmp: Qmp, state: State, wanted: number): Promise<ApplyResult> {
   const present = await cpusOf(qmp);
   if (wanted === present) return "same";
-  // TCG counts a processor that was taken away as one that is there still.
+  // TCG does not release the region of an unplugged vCPU.
   if (wanted < present) return state.accelerator === "kvm" ? shrinkCpus(qmp, present - wanted) : "nextStart";
   if (wanted > state.maxCpus) return "nextStart";
   if (state.accelerator === "kvm") return addCpus(qmp, present, wanted);
-  // A cache that is full is emptied when more is translated.
+  // A full cache is flushed when the guest runs on.
   for (let tries = 5; tries > 0; tries--) {
     await qmp.run("stop");
     try {
@@ -118,7 +121,7 @@ async function addCpus(qmp: Qmp, present: number, wanted: number): Promise<Apply
   const order = (slot: unknown) => numberAt(slot, "props", "socket-id") * 4096 + numberAt(slot, "props", "core-id");
   const free = listAt(await qmp.run("query-hotpluggable-cpus"))
     .filter((slot) => pick(slot, "qom-path") === undefined)
-    // QEMU lists the highest first, and a gap in the numbers makes guests hang when they switch off.
+    // QEMU lists the highest first. Guests with a gap in the numbers hang at shutdown.
     .sort((a, b) => order(a) - order(b))
     .slice(0, wanted - present);
   for (const slot of free) {
@@ -132,10 +135,10 @@ function unlessRefused(error: unknown): void {
   if (!(error instanceof QmpError)) throw error;
 }
 
-/** A guest lets go of a device when its driver says so; one without a driver, or in its firmware, does not. */
-const letGo = 4000;
+/** Milliseconds for an unplug. The guest's driver must release the device; without a driver, and in firmware, it does not. */
+const unplugTimeout = 4000;
 
-const isThere = async (qmp: Qmp, name: string): Promise<boolean> =>
+const isPlugged = async (qmp: Qmp, name: string): Promise<boolean> =>
   listAt(await qmp.run("qom-list", { path: "/machine/peripheral" })).some((entry) => textAt(entry, "name") === name);
 
 async function unplug(qmp: Qmp, name: string): Promise<boolean> {
@@ -145,16 +148,17 @@ async function unplug(qmp: Qmp, name: string): Promise<boolean> {
   });
   try {
     await qmp.run("device_del", { id: name });
-    for (let waited = 0; !gone && waited < letGo; waited += 20) await sleep(20);
+    for (let waited = 0; !gone && waited < unplugTimeout; waited += 20) await sleep(20);
   } catch (error) {
-    // "Already in the process of unplug": the guest was asked before, and may still do it.
+    // "Already in the process of unplug": an earlier request is pending and may still succeed.
     unlessRefused(error);
   } finally {
     stop();
   }
-  return gone || !(await isThere(qmp, name));
+  return gone || !(await isPlugged(qmp, name));
 }
 
+/** Dependencies of `changeNics`. */
 export interface NicOptions {
   readonly qmp: Qmp;
   readonly tag: string;
@@ -162,10 +166,10 @@ export interface NicOptions {
   readonly uid: number;
 }
 
-async function plug({ qmp, tag, taps, uid }: NicOptions, server: number, nic: Nic, place: string): Promise<void> {
-  await taps.make(server, [nic], uid);
-  const tap = { type: "tap", id: netdevOf(nic.id), ifname: unheldOf(tag, nic.id), script: "no", downscript: "no" };
-  // One without its card is of a call that was cut short.
+async function plug({ qmp, tag, taps, uid }: NicOptions, server: number, nic: Nic, port: string): Promise<void> {
+  await taps.create(server, [nic], uid);
+  const tap = { type: "tap", id: netdevOf(nic.id), ifname: pendingTapOf(tag, nic.id), script: "no", downscript: "no" };
+  // A backend without its NIC is left from an interrupted call.
   await qmp.run("netdev_del", { id: netdevOf(nic.id) }).catch(unlessRefused);
   await qmp.run("netdev_add", tap);
   try {
@@ -174,19 +178,20 @@ async function plug({ qmp, tag, taps, uid }: NicOptions, server: number, nic: Ni
       netdev: netdevOf(nic.id),
       id: nicOf(nic.id),
       mac: nic.mac,
-      bus: place,
+      bus: port,
     });
   } catch (error) {
     await qmp.run("netdev_del", { id: netdevOf(nic.id) }).catch(unlessRefused);
     throw error;
   }
-  await taps.name([nic]);
+  await taps.rename([nic]);
 }
 
+/** Plugs and unplugs NICs until the VM has those of the spec. */
 export async function changeNics(options: NicOptions, machine: MachineSpec): Promise<ApplyResult> {
   const { qmp, taps } = options;
   const present = await pluggedDevices(qmp);
-  await taps.name(machine.nics.filter(({ id }) => present.has(nicOf(id))));
+  await taps.rename(machine.nics.filter(({ id }) => present.has(nicOf(id))));
   const wanted = new Map(machine.nics.map((nic) => [nicOf(nic.id), nic]));
   const leaving = [...present.keys()].filter((name) => !wanted.has(name));
   const coming = [...wanted].filter(([name]) => !present.has(name)).map(([, nic]) => nic);
@@ -197,16 +202,14 @@ export async function changeNics(options: NicOptions, machine: MachineSpec): Pro
     else left = true;
   }
   const taken = new Set((await pluggedDevices(qmp)).values());
-  const free = Array.from({ length: placesFor(machine) }, (_, index) => placeOf(index)).filter(
-    (one) => !taken.has(one),
-  );
+  const free = Array.from({ length: portsFor(machine) }, (_, index) => portOf(index)).filter((one) => !taken.has(one));
   for (const nic of coming) {
-    const place = free.shift();
-    if (place === undefined) return "nextStart";
+    const port = free.shift();
+    if (port === undefined) return "nextStart";
     try {
-      await plug(options, machine.id, nic, place);
+      await plug(options, machine.id, nic, port);
     } catch (error) {
-      // Fewer places were made at the start than there would be now.
+      // The VM was started with fewer ports than it would get today.
       if (error instanceof QmpError && /Bus '.*' not found/.test(error.message)) return "nextStart";
       throw error;
     }

@@ -1,9 +1,9 @@
-/** Questions to a running server's monitor, and their answers in our words. Sizes are in bytes unless a name says otherwise. */
+/** Typed queries to the monitor of a running VM. Sizes are in bytes unless a name or comment states otherwise. */
 import { listAt, numberAt, pick, type Qmp, textAt } from "./qmp.ts";
 
 export const MIB = 2 ** 20;
 
-/** QAPI's RunState: `running`, `prelaunch` (never told to go), `shutdown` (the guest switched itself off), `io-error` … */
+/** Returns QAPI's RunState: `running`, `prelaunch` (has not received `cont`), `shutdown` (the guest shut down), `io-error` … */
 export const runState = async (qmp: Qmp, limit?: number): Promise<string> =>
   textAt(await qmp.run("query-status", undefined, limit), "status");
 
@@ -11,8 +11,9 @@ export const uuidOf = async (qmp: Qmp): Promise<string> => textAt(await qmp.run(
 
 const isRoot = (device: unknown): boolean => /(^|\/)root(\/|$)/.test(textAt(device, "qdev"));
 
+/** The disk that the guest boots from, as QEMU has it open. */
 export interface RootDisk {
-  /** Number of the layer that is written to. */
+  /** Number of the writable layer. */
   readonly layer: number;
   readonly node: string;
   readonly bytes: number;
@@ -22,21 +23,21 @@ export async function rootDisk(qmp: Qmp): Promise<RootDisk> {
   const inserted = pick(listAt(await qmp.run("query-block")).find(isRoot), "inserted");
   const node = textAt(inserted, "node-name");
   const [, layer] = /^disk([0-9]+)$/.exec(node) ?? [];
-  if (layer === undefined) throw new Error(`the server's disk is "${node}", which is none of ours`);
+  if (layer === undefined) throw new Error(`the disk node of the VM is "${node}"; expected disk<layer>`);
   return { layer: Number(layer), node, bytes: numberAt(inserted, "image", "virtual-size") };
 }
 
-/** MB that the guest has, modules plugged in later included. */
+/** Returns the memory of the guest in MB, including hot-plugged modules. */
 export async function memoryOf(qmp: Qmp, limit?: number): Promise<number> {
   const sizes = await qmp.run("query-memory-size-summary", undefined, limit);
   return Math.round((numberAt(sizes, "base-memory") + numberAt(sizes, "plugged-memory")) / MIB);
 }
 
-/** Bytes of translated code, and how many there may be. */
+/** Returns the size of the translated code in bytes, and its maximum. */
 export async function codeSize(qmp: Qmp): Promise<{ used: number; total: number }> {
   const text = textAt(await qmp.run("x-query-jit"), "human-readable-text");
   const [, used, total] = /^gen code size +([0-9]+)\/([0-9]+)$/m.exec(text) ?? [];
-  if (used === undefined || total === undefined) throw new Error("QEMU does not say how much code it has translated");
+  if (used === undefined || total === undefined) throw new Error("x-query-jit of QEMU returned no code size");
   return { used: Number(used), total: Number(total) };
 }
 
@@ -50,21 +51,21 @@ export async function diskTraffic(qmp: Qmp, limit: number): Promise<{ diskRead: 
 
 const balloon = "/machine/peripheral/balloon";
 
-/** The guest's driver answers by itself from then on. */
+/** Makes the guest's balloon driver report its statistics in this interval. */
 export async function pollMemory(qmp: Qmp, seconds: number): Promise<void> {
   await qmp.run("qom-set", { path: balloon, property: "guest-stats-polling-interval", value: seconds });
 }
 
-/** MB in use as the guest says; null while it has said nothing. */
+/** Returns the memory in use in MB, as reported by the guest; null before its first report. */
 export async function memoryInUse(qmp: Qmp, limit: number): Promise<number | null> {
-  const answer = await qmp.run("qom-get", { path: balloon, property: "guest-stats" }, limit);
-  const total = numberAt(answer, "stats", "stat-total-memory");
-  const available = numberAt(answer, "stats", "stat-available-memory");
-  // What was never told is 2^64 - 1.
+  const stats = await qmp.run("qom-get", { path: balloon, property: "guest-stats" }, limit);
+  const total = numberAt(stats, "stats", "stat-total-memory");
+  const available = numberAt(stats, "stats", "stat-available-memory");
+  // A value that was never reported is 2^64 - 1.
   return total > 0 && total < 2 ** 60 && available <= total ? Math.round((total - available) / MIB) : null;
 }
 
-/** Names of the devices that can be unplugged, with the place each is in. */
+/** Returns the names of the hot-pluggable NICs with the PCIe port of each. */
 export async function pluggedDevices(qmp: Qmp): Promise<ReadonlyMap<string, string>> {
   const entries = listAt(await qmp.run("qom-list", { path: "/machine/peripheral" }));
   const names = entries.map((entry) => textAt(entry, "name")).filter((name) => name.startsWith("nic"));

@@ -1,6 +1,6 @@
 /**
- * How all servers are, at once. Nobody waits for a server that does not answer: it is shown as it was last known, with a word about
- * that. What has no folder but a process or a device left is shown too, so that it can be removed.
+ * Observes all servers at once. A server that does not respond delays no other: its last known state is returned with an explanation.
+ * Servers of which only a process or device is left are returned too, so that they can be removed.
  */
 import { statfsSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
@@ -24,6 +24,7 @@ import { findProcesses, usageOf } from "./process.ts";
 import type { Run, Runs } from "./run.ts";
 import type { Taps } from "./tap.ts";
 
+/** Dependencies of `observeMachines`. */
 export interface ObserverOptions {
   readonly exec: Exec;
   readonly tag: string;
@@ -32,29 +33,30 @@ export interface ObserverOptions {
   readonly accelerator: Accelerator;
   readonly runs: Runs;
   readonly taps: Taps;
-  readonly silent: Silence;
+  readonly unresponsive: Unresponsive;
 }
 
-/** Processes that nobody has taken over, since they do not answer: they are asked again at each look. */
-export interface Silence {
-  /** Milliseconds since it is known not to answer. */
-  ask(id: number): number;
+/** Processes that could not be adopted because they do not respond. Each observation retries. */
+export interface Unresponsive {
+  /** Retries the adoption and returns the milliseconds since the first failure. */
+  retry(id: number): number;
+  /** Ends the count of a server that responds or has no process. */
   forget(id: number): void;
 }
 
-/** `adopt` rejects as long as the process does not answer. */
-export function createSilence(adopt: (id: number) => Promise<unknown>): Silence {
+/** Creates an empty table. `adopt` rejects while the process does not respond. */
+export function createUnresponsive(adopt: (id: number) => Promise<unknown>): Unresponsive {
   const since = new Map<number, number>();
-  const asking = new Set<number>();
+  const pending = new Set<number>();
   return {
-    ask(id) {
+    retry(id) {
       const start = since.get(id) ?? performance.now();
       since.set(id, start);
-      if (!asking.has(id)) {
-        asking.add(id);
+      if (!pending.has(id)) {
+        pending.add(id);
         adopt(id)
           .catch(() => {})
-          .finally(() => asking.delete(id));
+          .finally(() => pending.delete(id));
       }
       return performance.now() - start;
     },
@@ -62,16 +64,17 @@ export function createSilence(adopt: (id: number) => Promise<unknown>): Silence 
   };
 }
 
-/** Milliseconds that a server has for an answer. */
-export const patience = 1000;
-/** After so many without one it is in trouble. */
-const mostSilence = 10_000;
+/** Milliseconds in which a monitor must respond to a query. */
+export const queryTimeout = 1000;
+/** Milliseconds without a response after which a server is `NotResponding`. */
+const unresponsiveAfter = 10_000;
 
-/** Bytes that must be free before a server that was paused for lack of room goes on. */
-const leastRoom = 64 * MIB;
-export function hasRoom(servers: string): boolean {
+/** Bytes that must be free before a VM that was paused by a full disk may resume. */
+const minFreeSpace = 64 * MIB;
+/** Returns whether a VM that was paused by a full disk may resume. */
+export function hasSpace(servers: string): boolean {
   const { bsize, bavail } = statfsSync(servers);
-  return bsize * bavail >= leastRoom;
+  return bsize * bavail >= minFreeSpace;
 }
 
 async function disksOf(folder: Folder): Promise<readonly DiskStatus[]> {
@@ -82,31 +85,31 @@ async function disksOf(folder: Folder): Promise<readonly DiskStatus[]> {
       const bytes = await sizeOf(`${disk}/${layerName(topOf(disk))}`);
       found.push({ version, gb: Math.ceil(bytes / GIB), allocated: allocatedOf(disk) });
     } catch {
-      // It is being removed.
+      // The disk is being removed.
     }
   }
   return found;
 }
 
 async function usageNow({ child, qmp }: Run): Promise<Usage> {
-  const [traffic, memory] = await Promise.all([diskTraffic(qmp, patience), memoryInUse(qmp, patience)]);
+  const [traffic, memory] = await Promise.all([diskTraffic(qmp, queryTimeout), memoryInUse(qmp, queryTimeout)]);
   return { ...usageOf(child), ...traffic, memory };
 }
 
-const words: Readonly<Record<string, string>> = {
-  "io-error": "its disk cannot be written: the machine's disks are full or broken",
-  paused: "somebody has paused it",
+const pauseReasons: Readonly<Record<string, string>> = {
+  "io-error": "its disk cannot be written: the host's disks are full or broken",
+  paused: "it was paused through the debug monitor",
 };
 
 const troubleOf = (status: string): MachineTrouble | null =>
   status === "running" ? null : status === "io-error" ? "IoError" : "Paused";
 
-/** What of a server's process is asked in turn, none of which may keep the others waiting. */
+/** Queries the current sizes of a VM in parallel. */
 async function sizesOf({ state, qmp }: Run) {
   const [cpus, memory, modules] = await Promise.all([
-    cpusOf(qmp, patience),
-    memoryOf(qmp, patience),
-    memoryModules(qmp, patience),
+    cpusOf(qmp, queryTimeout),
+    memoryOf(qmp, queryTimeout),
+    memoryModules(qmp, queryTimeout),
   ]);
   const reach = {
     cpus: Math.max(state.maxCpus, cpus),
@@ -125,50 +128,52 @@ async function runningStatus(
   const label = readLabel(run.folder);
   const known = { id, label, since: state.startedAt, exit: null, boot: state.boot, version: state.version, disks };
   try {
-    const status = await runState(qmp, patience);
+    const status = await runState(qmp, queryTimeout);
     const [sizes, usage] = await Promise.all([sizesOf(run), usageNow(run)]);
-    run.heardAt = performance.now();
+    run.respondedAt = performance.now();
     const trouble = troubleOf(status);
     return {
       ...known,
       ...sizes,
       power: trouble === null ? "running" : "paused",
       trouble,
-      canResume: trouble === "Paused" || (trouble === "IoError" && hasRoom(servers)),
+      canResume: trouble === "Paused" || (trouble === "IoError" && hasSpace(servers)),
       stage: run.log.stage(),
       usage,
-      detail: trouble === null ? "" : (words[status] ?? `it is in state "${status}"`),
+      detail: trouble === null ? "" : (pauseReasons[status] ?? `it is in state "${status}"`),
     };
   } catch (error) {
     return {
       ...known,
       power: "running",
-      trouble: performance.now() - run.heardAt >= mostSilence ? "NotResponding" : null,
+      trouble: performance.now() - run.respondedAt >= unresponsiveAfter ? "NotResponding" : null,
       canResume: false,
       cpus: 0,
       memory: 0,
       reach: { cpus: 0, memory: 0 },
       stage: run.log.stage(),
       usage: null,
-      detail: `it does not answer (${(error as Error).message})`,
+      detail: `the VM does not respond (${(error as Error).message})`,
     };
   }
 }
 
-/** `silence`: milliseconds for which its process has not answered; null: it has none. */
-function restingStatus(
+/**
+ * Returns the status of a server without a tracked run. `silentFor`: ms for which its process has not responded; null if it has no process.
+ */
+function untrackedStatus(
   id: number,
   folder: Folder,
   disks: readonly DiskStatus[],
-  silence: number | null,
+  silentFor: number | null,
 ): MachineStatus {
   const state = readState(folder);
-  const isThere = silence !== null;
+  const hasProcess = silentFor !== null;
   return {
     id,
     label: readLabel(folder),
-    power: isThere ? "running" : "off",
-    trouble: isThere && silence >= mostSilence ? "NotResponding" : null,
+    power: hasProcess ? "running" : "off",
+    trouble: hasProcess && silentFor >= unresponsiveAfter ? "NotResponding" : null,
     canResume: false,
     since: state?.exit?.at ?? null,
     exit: state?.exit ?? null,
@@ -180,10 +185,11 @@ function restingStatus(
     stage: null,
     disks,
     usage: null,
-    detail: isThere ? "it runs, but does not answer" : "",
+    detail: hasProcess ? "the VM does not respond" : "",
   };
 }
 
+/** Returns the capacity of the host; `folder` selects the file system. */
 export function capacityOf(folder: string): Capacity {
   const { bsize, blocks, bavail } = statfsSync(folder);
   const gb = (count: number) => Math.floor((count * bsize) / GIB);
@@ -195,6 +201,7 @@ export function capacityOf(folder: string): Capacity {
   };
 }
 
+/** Returns the state of the host and all servers. */
 export async function observeMachines(options: ObserverOptions): Promise<MachinesStatus> {
   const { exec, tag, servers, firstUid, accelerator, runs, taps } = options;
   const processes = findProcesses(exec, tag, firstUid);
@@ -205,9 +212,9 @@ export async function observeMachines(options: ObserverOptions): Promise<Machine
       const disks = await disksOf(folder);
       const run = runs.all.get(id);
       const isSilent = run === undefined && processes.has(id);
-      if (!isSilent) options.silent.forget(id);
+      if (!isSilent) options.unresponsive.forget(id);
       if (run !== undefined) return runningStatus(run, disks, options);
-      return restingStatus(id, folder, disks, isSilent ? options.silent.ask(id) : null);
+      return untrackedStatus(id, folder, disks, isSilent ? options.unresponsive.retry(id) : null);
     }),
   );
   const detail = accelerator === "kvm" ? "QEMU with KVM" : "QEMU, emulating";

@@ -1,16 +1,16 @@
 /**
- * The process of a server: started with rights to nothing but its folder, and known by its name and number of user ever after. What
- * is not in /proc under both is not ours, whatever a file says, and is not ended.
+ * Finds, inspects and ends the QEMU processes of servers. A process belongs to us only if both its guest name and its user id in /proc
+ * match; no other process is ended, even if a state file names it.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child, Exec } from "../../exec.ts";
 import { serverOf } from "./name.ts";
 
-/** One number per server, without a user of that name: neighbours have nothing in common. */
+/** Returns the user id of a server's process. Each server has its own, without an entry in /etc/passwd, so servers share no rights. */
 export const uidOf = (firstUid: number, id: number): number => firstUid + id;
 
-/** Servers that have a process. Two of one id cannot be: the layer in force is locked. */
+/** Returns the processes of this installation by server id. QEMU's lock on the top layer prevents two processes of one server. */
 export function findProcesses(exec: Exec, tag: string, firstUid: number): ReadonlyMap<number, Child> {
   const found = new Map<number, Child>();
   for (const entry of readdirSync("/proc")) {
@@ -31,7 +31,7 @@ function readServer(pid: string, tag: string): number | null {
   }
 }
 
-/** Who the process runs as; its files in /proc may be root's, the status tells. */
+/** Reads the user id from the status file, since files in /proc may be owned by root. */
 function ownerOf(pid: string): number | null {
   try {
     const [, uid = ""] = /^Uid:\t([0-9]+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
@@ -41,9 +41,10 @@ function ownerOf(pid: string): number | null {
   }
 }
 
-/** Of the machine's life since its last start; another one after each. */
+/** Returns the id of the host's current boot; it changes at each boot. */
 export const hostBoot = (): string => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 
+/** Waits until the process has ended, at most `limit` ms. Resolves to whether it has ended. */
 export async function waitForEnd(exec: Exec, child: Child, limit: number): Promise<boolean> {
   for (let waited = 0; exec.isAlive(child); waited += 10) {
     if (waited >= limit) return false;
@@ -52,20 +53,21 @@ export async function waitForEnd(exec: Exec, child: Child, limit: number): Promi
   return true;
 }
 
-/** Asks, then does not ask. Resolves when it is gone. */
+/** Ends a process: SIGTERM, and SIGKILL after 5 seconds. Throws if it still exists 5 seconds later. */
 export async function endProcess(exec: Exec, child: Child): Promise<void> {
   exec.signal(child, "SIGTERM");
   if (await waitForEnd(exec, child, 5000)) return;
   exec.signal(child, "SIGKILL");
-  if (!(await waitForEnd(exec, child, 5000))) throw new Error(`process ${child.pid} does not end`);
+  if (!(await waitForEnd(exec, child, 5000)))
+    throw new Error(`process ${child.pid} did not end within 5 s after SIGKILL`);
 }
 
-/** Milliseconds of one core, and MB of memory, that the process has had; zeros when it is gone. */
+/** Returns CPU time (ms of one core) and resident memory (MB) of the process; zeros if it has ended. */
 export function usageOf({ pid }: Child): { cpuTime: number; resident: number } {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    // utime and stime in ticks, which are hundredths everywhere; resident set in pages of 4096 bytes.
+    // utime and stime are in ticks of 10 ms; the resident set is in pages of 4096 bytes.
     return {
       cpuTime: (Number(fields[11]) + Number(fields[12])) * 10,
       resident: Math.round((Number(fields[21]) * 4096) / 2 ** 20),

@@ -72,11 +72,11 @@ test("events come to all who listen, with their time", async () => {
 });
 
 test("silence has its limits", async () => {
-  await assert.rejects(createQmp(peer(silent).socket, 20), /did not greet in 20 ms/);
+  await assert.rejects(createQmp(peer(silent).socket, 20), /sent no banner within 20 ms/);
   const { socket, say } = peer(silent);
   say(greeting);
   const qmp = await createQmp(socket);
-  await assert.rejects(qmp.run("query-status", undefined, 20), /did not answer query-status in 20 ms/);
+  await assert.rejects(qmp.run("query-status", undefined, 20), /did not respond to query-status within 20 ms/);
   qmp.close();
 });
 
@@ -84,14 +84,14 @@ test("the end of the other side ends everything that waits", async () => {
   const { socket, say } = peer(silent);
   say(greeting);
   const qmp = await createQmp(socket);
-  const waiting = assert.rejects(qmp.run("quit"), /ended before it answered quit/);
+  const waiting = assert.rejects(qmp.run("quit"), /closed its monitor before it responded to quit/);
   socket.destroy();
   await waiting;
   await qmp.closed;
-  await assert.rejects(qmp.run("quit"), /ended before quit/);
+  await assert.rejects(qmp.run("quit"), /closed its monitor before quit was sent/);
   const gone = peer(silent);
   gone.socket.destroy();
-  await assert.rejects(createQmp(gone.socket), /closed before it greeted/);
+  await assert.rejects(createQmp(gone.socket), /closed before it sent its banner/);
 });
 
 test("whatever bytes come in, nothing is thrown and nobody waits for ever", async () => {

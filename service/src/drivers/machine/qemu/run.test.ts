@@ -35,14 +35,14 @@ function held(t: { after: (end: () => void) => void }) {
     exec,
     now: () => 2000,
     ended: () => {},
-    tell: (event) => told.push(event),
+    publish: (event) => told.push(event),
     fault: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
   });
   let die = (): void => {};
   const closed = new Promise<void>((resolve) => (die = resolve));
   const gone = () => Promise.reject(new Error("the monitor is closed"));
   const qmp: Qmp = { run: gone, onEvent: () => () => {}, closed, close: () => {} };
-  return { folder, told, runs, die, run: runs.hold(7, folder, state.child, qmp, state) };
+  return { folder, told, runs, die, run: runs.track(7, folder, state.child, qmp, state) };
 }
 
 const exit = { reason: "died", at: 2000, detail: "the process was killed from outside" };
@@ -64,7 +64,7 @@ test("whoever looks while a server ends finds it running, or why it ended", asyn
 test("an end counts also while something else is written down", async (t) => {
   const { folder, told, runs, die, run } = held(t);
   die();
-  for (let share = 2; told.length === 0; share++) await runs.remember(run, { share });
+  for (let share = 2; told.length === 0; share++) await runs.updateState(run, { share });
   await run.over;
   await run.written;
   assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);

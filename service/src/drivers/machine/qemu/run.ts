@@ -1,7 +1,7 @@
 /**
- * Servers that run: each a process, the monitor that we hold of it, and what is told when it ends. A run ends in one of three ways
- * (ordered, by the guest, or neither), and whichever it is, one function closes the books: who asked is in `ending` before anything
- * is done, so that an end that nobody asked for is never taken for one that somebody did.
+ * Tracks running VMs: the process, its monitor connection and its state file. A run ends on request, by the guest or by a crash.
+ * `finishRun` handles all three. The requested reason is stored in `ending` before anything is done, so an unrequested end is never
+ * mistaken for a requested one.
  */
 
 import { readFileSync } from "node:fs";
@@ -15,54 +15,58 @@ import { endProcess, waitForEnd } from "./process.ts";
 import { createQmp, pick, type Qmp } from "./qmp.ts";
 import { isAbsent, openSocket } from "./socket.ts";
 
+/** A running VM. */
 export interface Run {
   readonly id: number;
   readonly folder: Folder;
   readonly child: Child;
   readonly qmp: Qmp;
   state: State;
-  /** Resolves when the state is in its file. */
+  /** Resolves when the last change of the state is in its file. */
   written: Promise<void>;
   readonly log: Follower;
-  /** When it last answered. */
-  heardAt: number;
-  /** Resolves when the process is gone and that is written down. */
+  /** Time of the last response, by `performance.now()`. */
+  respondedAt: number;
+  /** Resolves when the process has ended and its exit is stored. */
   readonly over: Promise<void>;
-  /** Why it is about to end; null while it should not. */
+  /** Reason of a requested end; null while it should run. */
   ending: Exit["reason"] | null;
 }
 
+/** Dependencies of `createRuns`; `fault` logs errors of work that has no caller. */
 export interface RunOptions {
   readonly exec: Exec;
   readonly now: () => number;
-  /** After the books are closed. */
+  /** Called after the exit of a run is stored. */
   readonly ended: (run: Run) => Promise<void> | void;
-  readonly tell: (event: PowerEvent) => void;
+  readonly publish: (event: PowerEvent) => void;
   readonly fault: (sentence: string, error: unknown) => void;
 }
 
+/** The table of running VMs. */
 export interface Runs {
   readonly all: ReadonlyMap<number, Run>;
-  /** From now on this process is watched. */
-  hold(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run;
+  /** Starts to track a process. */
+  track(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run;
   /**
-   * Takes over the process that an earlier service started. Null when it is gone by the time this returns: because it was never told
-   * to go on, or its guest had switched itself off. Rejects when it does not answer.
+   * Adopts a process that an earlier service started. Resolves to null if the process was ended: it had not received `cont`, or its guest
+   * had shut down. Rejects if it does not respond.
    */
   adopt(id: number, folder: Folder, child: Child): Promise<Run | null>;
-  /** Cuts the power. Resolves when it is written down. */
+  /** Ends the VM at once. Resolves when the exit is stored. */
   end(run: Run, reason: Exit["reason"]): Promise<void>;
-  /** Changes what is remembered of a run. Resolves when it is written down. */
-  remember(run: Run, change: Partial<State>): Promise<void>;
-  /** A run that nobody saw the end of. */
-  bury(folder: Folder, state: State, exit: Omit<Exit, "at">): Promise<void>;
+  /** Changes the stored state of a run. Resolves when it is in the file. */
+  updateState(run: Run, change: Partial<State>): Promise<void>;
+  /** Stores the exit of a run that ended while it was not tracked. */
+  recordExit(folder: Folder, state: State, exit: Omit<Exit, "at">): Promise<void>;
+  /** Closes all monitor connections; the VMs continue to run. */
   close(): void;
 }
 
-/** Seconds between two looks at how much memory a guest uses. */
+/** Seconds between two reports of memory usage by the guest. */
 const memoryPoll = 10;
 
-/** The last words of the process, which are those of this start. */
+/** Returns the last 500 characters of the process's output since its start; "" if there are none. */
 export function lastOutput(folder: Folder): string {
   try {
     return readFileSync(folder.output, "utf8").trim().slice(-500);
@@ -71,45 +75,47 @@ export function lastOutput(folder: Folder): string {
   }
 }
 
+/** Connects to the monitor of a VM. `limit`: ms for the connection and for the banner of QEMU. */
 export async function callMonitor(folder: Folder, limit?: number): Promise<Qmp> {
   return createQmp(await openSocket(folder.run, "qmp", limit), limit);
 }
 
-export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs {
+/** Creates an empty table of running VMs. */
+export function createRuns({ exec, now, ended, publish, fault }: RunOptions): Runs {
   const all = new Map<number, Run>();
   let closing = false;
 
-  async function bury(folder: Folder, state: State, exit: Omit<Exit, "at">): Promise<void> {
+  async function recordExit(folder: Folder, state: State, exit: Omit<Exit, "at">): Promise<void> {
     await writeState(folder, { ...state, exit: { ...exit, at: now() } });
   }
 
-  /** One writer of the file after the other: a process may end while its share changes. */
-  function remember(run: Run, change: Partial<State>): Promise<void> {
+  /** Writes of one file are serialized: a process may end while its share changes. */
+  function updateState(run: Run, change: Partial<State>): Promise<void> {
     run.state = { ...run.state, ...change };
     run.written = run.written.catch(() => {}).then(() => writeState(run.folder, run.state));
     return run.written;
   }
 
-  /** The monitor is closed: the process is gone, or has no business going on without it. */
-  async function closeBooks(run: Run): Promise<void> {
+  /** Stores the exit after the monitor was closed. A process without a monitor connection is ended. */
+  async function finishRun(run: Run): Promise<void> {
     run.ending ??= "died";
     if (!(await waitForEnd(exec, run.child, 2000))) await endProcess(exec, run.child);
     const reason = run.ending;
     const detail = reason === "died" ? lastOutput(run.folder) || "the process was killed from outside" : "";
     const exit: Exit = { reason, at: now(), detail };
     try {
-      // Who looks before it is written down still finds a run, not one that ended for no reason.
-      await remember(run, { exit }).finally(() => all.delete(run.id));
+      // Until the exit is stored, observers find a run instead of an end without a reason.
+      await updateState(run, { exit }).finally(() => all.delete(run.id));
       await ended(run);
     } catch (error) {
-      fault(`The end of server ${run.id} is not tidied up.`, error);
+      fault(`Could not clean up after the end of server ${run.id}.`, error);
     }
-    tell({ id: run.id, boot: run.state.boot, exit });
+    publish({ id: run.id, boot: run.state.boot, exit });
   }
 
-  function hold(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run {
-    const over = qmp.closed.then(() => (closing ? undefined : closeBooks(run)));
-    over.catch((error: unknown) => fault(`Server ${id} does not end.`, error));
+  function track(id: number, folder: Folder, child: Child, qmp: Qmp, state: State): Run {
+    const over = qmp.closed.then(() => (closing ? undefined : finishRun(run)));
+    over.catch((error: unknown) => fault(`Could not end server ${id}.`, error));
     const log = followLog(folder.console);
     const run: Run = {
       id,
@@ -119,7 +125,7 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
       state,
       written: Promise.resolve(),
       log,
-      heardAt: performance.now(),
+      respondedAt: performance.now(),
       over,
       ending: null,
     };
@@ -133,7 +139,7 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
 
   async function end(run: Run, reason: Exit["reason"]): Promise<void> {
     run.ending ??= reason;
-    // It answers, or is gone before it could.
+    // The process may end before it responds.
     await run.qmp.run("quit", undefined, 2000).catch(() => {});
     if (!(await waitForEnd(exec, run.child, 2000))) await endProcess(exec, run.child);
     run.qmp.close();
@@ -142,27 +148,27 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
 
   return {
     all,
-    hold,
-    remember,
-    bury,
+    track,
+    updateState,
+    recordExit,
     end,
     async adopt(id, folder, child) {
       const state = readState(folder);
-      const told = state !== null && state.child.pid === child.pid && state.child.born === child.born;
+      const isRecorded = state !== null && state.child.pid === child.pid && state.child.born === child.born;
       const qmp = await callMonitor(folder, 2000).catch((error: unknown) => {
-        if (told || !isAbsent(error)) throw error;
+        if (isRecorded || !isAbsent(error)) throw error;
         return null;
       });
-      // It has not come as far as its monitor, so nobody has told it to go on.
+      // It has no monitor yet, so it never received `cont`.
       if (qmp === null) return endProcess(exec, child).then(() => null);
       try {
-        const status = state !== null && (await uuidOf(qmp)) === state.uuid ? await runState(qmp) : "stranger";
-        if (state !== null && status !== "stranger" && status !== "prelaunch" && status !== "shutdown") {
-          return hold(id, folder, child, qmp, state);
+        const status = state !== null && (await uuidOf(qmp)) === state.uuid ? await runState(qmp) : "unknown";
+        if (state !== null && status !== "unknown" && status !== "prelaunch" && status !== "shutdown") {
+          return track(id, folder, child, qmp, state);
         }
         qmp.close();
         await endProcess(exec, child);
-        if (state !== null && status === "shutdown") await bury(folder, state, { reason: "guest", detail: "" });
+        if (state !== null && status === "shutdown") await recordExit(folder, state, { reason: "guest", detail: "" });
         return null;
       } catch (error) {
         qmp.close();
@@ -177,19 +183,20 @@ export function createRuns({ exec, now, ended, tell, fault }: RunOptions): Runs 
   };
 }
 
-/** Milliseconds between two presses: a guest that is just booting does not see the first. */
+/** Milliseconds between two presses of the power button: a guest that is still booting ignores the first. */
 const pressAgain = 5000;
 
-export async function askToStop(run: Run, signal: AbortSignal | undefined): Promise<boolean> {
+/** Presses the power button until the guest is off (true) or `signal` aborts (false). */
+export async function requestShutdown(run: Run, signal: AbortSignal | undefined): Promise<boolean> {
   const off = run.over.then(() => true);
-  const late = new Promise<false>((resolve) => {
+  const aborted = new Promise<false>((resolve) => {
     if (signal?.aborted === true) resolve(false);
     signal?.addEventListener("abort", () => resolve(false), { once: true });
   });
   for (;;) {
     if (run.ending === null) await run.qmp.run("system_powerdown").catch(() => {});
     const pause = sleep(pressAgain, null, { ref: false });
-    const result = await Promise.race([off, late, pause]);
+    const result = await Promise.race([off, aborted, pause]);
     if (result !== null) return result;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * From a wish to a process that runs: seed, taps, command line, process, monitor, and at last the word to go on. Until that word the
- * guest has not executed an instruction, so everything before it may be thrown away and begun anew; and it is written down before
- * the word is given, so a service that is killed here finds either nothing or a run that it knows.
+ * Starts a VM from its spec: seed volume, TAP devices, command line, process, monitor, and finally `cont`. Until `cont` the guest has not
+ * executed an instruction, so every earlier step can be discarded and repeated. The state file is written before `cont`, so after a crash
+ * of the service there is either no run or a recorded one.
  */
 import { chmodSync, chownSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { writeSeed } from "../seed/volume.ts";
 import { groupOf } from "./accelerator.ts";
 import { limitsFor, qemuArguments, socketNames } from "./arguments.ts";
 import type { GroupLimits, Groups } from "./cgroup.ts";
-import { type Confinement, confine, partsOf } from "./confine.ts";
+import { type Confinement, confine, mountsOf } from "./confine.ts";
 import { type Folder, makeFolder, replaceFile, type State, writeState } from "./folder.ts";
 import { type DiskLimits, limitDisk } from "./live.ts";
 import { endProcess, hostBoot, waitForEnd } from "./process.ts";
@@ -22,6 +22,7 @@ import { callMonitor, lastOutput } from "./run.ts";
 import { isAbsent } from "./socket.ts";
 import type { Taps } from "./tap.ts";
 
+/** Settings and dependencies of a start. */
 export interface StartOptions {
   readonly exec: Exec;
   readonly tag: string;
@@ -33,51 +34,52 @@ export interface StartOptions {
   readonly now: () => number;
 }
 
+/** A VM that runs: its process, the monitor connection and the stored state. */
 export interface Started {
   readonly child: Child;
   readonly qmp: Qmp;
   readonly state: State;
 }
 
-/** MB that a process needs beside its guest's memory: QEMU itself, its caches, and files that it reads and writes. */
-const ownMemory = 512;
-/** MB of that which emulates: translated code, and tables for each processor that a guest can make grow. */
-const emulation = (cpus: number): number => 256 + 128 * cpus;
+/** MB that a process needs besides the guest's memory: QEMU itself, its caches, and the page cache of its files. */
+const overheadMemory = 512;
+/** Additional MB under emulation: translated code, and tables per vCPU that a guest can make grow. */
+const emulationMemory = (cpus: number): number => 256 + 128 * cpus;
 
 /**
- * Weight among the servers of the machine: as many cores, as much; twice for high performance. Threads: one for each processor, up
- * to 64 for files, and some.
+ * Returns the cgroup limits of a server. The CPU weight is proportional to the vCPUs, doubled for high performance. 256 tasks cover one
+ * thread per vCPU, up to 64 I/O threads and others.
  */
 export const groupLimits = (
   { cpus, share, memory }: Pick<MachineSpec, "cpus" | "share" | "memory">,
   accelerator: Accelerator,
 ): GroupLimits => ({
   weight: cpus * share,
-  memory: memory + ownMemory + (accelerator === "tcg" ? emulation(cpus) : 0),
+  memory: memory + overheadMemory + (accelerator === "tcg" ? emulationMemory(cpus) : 0),
   tasks: 256,
 });
 
-/** Milliseconds until the monitor greets; a loaded machine may take its time. */
-const greetingLimit = 20_000;
+/** Milliseconds until the monitor must send its banner; a busy host may be slow. */
+const monitorTimeout = 20_000;
 
 async function waitForMonitor(exec: Exec, folder: Folder, child: Child): Promise<Qmp> {
   for (let waited = 0; ; waited += 10) {
-    // A wrong option or a dead accelerator ends the process after it made the socket.
-    if (!exec.isAlive(child)) throw new Error(`QEMU ended: ${lastOutput(folder) || "without a word"}`);
+    // A wrong option or an unusable accelerator ends the process after it created the socket.
+    if (!exec.isAlive(child)) throw new Error(`QEMU ended: ${lastOutput(folder) || "without output"}`);
     if (existsSync(join(folder.run, "qmp"))) {
       try {
-        return await callMonitor(folder, greetingLimit);
+        return await callMonitor(folder, monitorTimeout);
       } catch (error) {
-        // When it is on its way out, its own words are worth more than a closed socket.
+        // If the process is about to end, its output explains more than a closed socket.
         if (!isAbsent(error) && !(await waitForEnd(exec, child, 500))) throw error;
       }
     }
-    if (waited >= greetingLimit) throw new Error(`QEMU did not open its monitor in ${greetingLimit} ms`);
+    if (waited >= monitorTimeout) throw new Error(`QEMU did not open its monitor in ${monitorTimeout} ms`);
     await sleep(10);
   }
 }
 
-/** Nothing of the server runs. Rejects, and nothing does, when it cannot be started. */
+/** Starts the VM of a server that has no process. If it rejects, no process or device is left. */
 export async function startMachine(
   options: StartOptions,
   folder: Folder,
@@ -97,7 +99,7 @@ export async function startMachine(
   await replaceFile(folder.seed, writeSeed(machine.seed), 0o444);
   chownSync(folder.run, uid, uid);
   chmodSync(folder.run, 0o700);
-  await taps.make(id, nics, uid);
+  await taps.create(id, nics, uid);
 
   let child: Child | null = null;
   let qmp: Qmp | null = null;
@@ -105,14 +107,15 @@ export async function startMachine(
   try {
     const argv = qemuArguments({ tag, machine, boot: origin.boot, layer, accelerator });
     const gid = groupOf(accelerator, uid);
-    const parts = partsOf(folder, disk.version);
-    const prisoner = { base: folder.base, parts, kvm: accelerator === "kvm", uid, gid };
-    const command = confine(options.confinement, prisoner, argv);
+    const mounts = mountsOf(folder, disk.version);
+    const confined = { base: folder.base, mounts, kvm: accelerator === "kvm", uid, gid };
+    const command = confine(options.confinement, confined, argv);
     child = await exec.startDetached(command, { output: folder.output, cwd: folder.run });
-    // Before it has any memory that counts.
+    // Before the process allocates the guest's memory.
     groups.set(id, groupLimits(machine, accelerator), child.pid);
     qmp = await waitForMonitor(exec, folder, child);
-    // All that it makes is made: whoever breaks out of the guest cannot lay out links for us to follow.
+    // QEMU has created all its files. From now on a process that a guest has broken out of cannot place symbolic links that root would
+    // follow.
     chownSync(folder.run, 0, 0);
     chmodSync(folder.run, 0o711);
     const limits = limitsFor({ machine, boot: origin.boot });
@@ -131,7 +134,7 @@ export async function startMachine(
     };
     await writeState(folder, state);
     written = state;
-    await taps.name(nics);
+    await taps.rename(nics);
     await limitDisk(qmp, options.diskLimits);
     await qmp.run("cont");
     return { child, qmp, state };

@@ -1,25 +1,27 @@
 /**
- * The machine's ends of cards. A tap is made anew at each start, since the last one is in a network's namespace, where no new process
- * can open it; and it gets the name by which the router knows it only when the process holds it, or the router would be quicker.
+ * TAP devices, the host's ends of NICs. A TAP device is created anew at each start, since the old one is in the namespace of a network,
+ * where a new process cannot open it. It gets its final name only after the process has opened it: the router moves a device of that name
+ * at once.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Exec } from "../../exec.ts";
 import type { Nic } from "../interface.ts";
-import { deviceOf, guestOf, serverOf, unheldOf } from "./name.ts";
+import { deviceOf, guestOf, pendingTapOf, serverOf } from "./name.ts";
 
+/** Creates, renames and removes TAP devices. */
 export interface Taps {
-  /** There is a tap that waits for the server's process; none of the card's own name is left. */
-  make(server: number, nics: readonly Nic[], uid: number): Promise<void>;
-  /** The process has them: from now on they have their own names. Free where that is so. */
-  name(nics: readonly Nic[]): Promise<void>;
-  /** All of the server that are still in the machine's own namespace, or those of these names. */
+  /** Creates a TAP device with a pending name for each NIC, and removes one with the final name. */
+  create(server: number, nics: readonly Nic[], uid: number): Promise<void>;
+  /** Gives the devices their final names, after the process has opened them. Does nothing for devices that have it. */
+  rename(nics: readonly Nic[]): Promise<void>;
+  /** Removes the server's devices in the host's network namespace: all, or those of these names. */
   remove(server: number, devices?: readonly string[]): Promise<void>;
-  /** Servers that have taps in the machine's own namespace. */
+  /** Returns the servers that have devices in the host's network namespace. */
   owners(): ReadonlySet<number>;
 }
 
 export function createTaps(exec: Exec, tag: string): Taps {
-  /** By device the server that it says it belongs to. */
+  /** Returns the server of each device, by the alias of the device. */
   function list(): ReadonlyMap<string, number> {
     const found = new Map<string, number>();
     for (const device of readdirSync("/sys/class/net")) {
@@ -27,7 +29,7 @@ export function createTaps(exec: Exec, tag: string): Taps {
         const server = serverOf(tag, readFileSync(`/sys/class/net/${device}/ifalias`, "utf8").trim());
         if (server !== null) found.set(device, server);
       } catch {
-        // It is gone.
+        // The device was removed.
       }
     }
     return found;
@@ -36,23 +38,23 @@ export function createTaps(exec: Exec, tag: string): Taps {
     if (lines.length > 0) await exec.run(["ip", "-batch", "-"], { stdin: lines.map((line) => `${line}\n`).join("") });
   };
   return {
-    async make(server, nics, uid) {
-      const there = list();
+    async create(server, nics, uid) {
+      const existing = list();
       const lines = nics.flatMap(({ id }) => {
-        const [device, unheld] = [deviceOf(tag, id), unheldOf(tag, id)];
+        const [device, pending] = [deviceOf(tag, id), pendingTapOf(tag, id)];
         return [
-          ...(there.get(device) === server ? [`link del ${device}`] : []),
-          // Its name is ours alone, even if somebody was killed before he said whose it is.
-          ...(existsSync(`/sys/class/net/${unheld}`) ? [`link del ${unheld}`] : []),
-          `tuntap add dev ${unheld} mode tap user ${uid}`,
-          `link set dev ${unheld} alias ${guestOf(tag, server)}`,
+          ...(existing.get(device) === server ? [`link del ${device}`] : []),
+          // Its name belongs to this installation, even if the service was killed before it set the alias.
+          ...(existsSync(`/sys/class/net/${pending}`) ? [`link del ${pending}`] : []),
+          `tuntap add dev ${pending} mode tap user ${uid}`,
+          `link set dev ${pending} alias ${guestOf(tag, server)}`,
         ];
       });
       await ip(lines);
     },
-    async name(nics) {
-      const unnamed = nics.filter(({ id }) => existsSync(`/sys/class/net/${unheldOf(tag, id)}`));
-      await ip(unnamed.map(({ id }) => `link set dev ${unheldOf(tag, id)} name ${deviceOf(tag, id)}`));
+    async rename(nics) {
+      const notRenamed = nics.filter(({ id }) => existsSync(`/sys/class/net/${pendingTapOf(tag, id)}`));
+      await ip(notRenamed.map(({ id }) => `link set dev ${pendingTapOf(tag, id)} name ${deviceOf(tag, id)}`));
     },
     async remove(server, devices) {
       const ours = [...list()].filter(([name, owner]) => owner === server && (devices?.includes(name) ?? true));

@@ -1,31 +1,32 @@
 /**
- * `#cloud-config` for guests without cloud-init: users, keys, files, commands and the host name are read and become a shell script, which
- * such a guest runs at its first boot as it runs any other. What the script would not do is refused by name, so that nothing that was
- * asked for is left out unseen. Values are data of the script, in quotes or in base64, and never part of its text.
+ * Translates `#cloud-config` for guests without cloud-init: users, keys, files, commands and the host name become a shell script, which the
+ * guest runs at its first boot like any user script. Unsupported keys are refused by name, so that no part is ignored silently. Values are
+ * quoted or in base64, so they are data of the script and never code.
  */
 import { parseDocument, visit } from "yaml";
 import { quoteShell } from "../../../base/quote.ts";
 
-/** Bytes of YAML, and of the script. */
-const [mostText, mostScript] = [128 * 1024, 600_000];
-const mostAliases = 100;
-/** Characters of an answer. */
-const mostTold = 500;
+/** Maximum bytes of the YAML text and of the script. */
+const [maxText, maxScript] = [128 * 1024, 600_000];
+const maxAliases = 100;
+/** Maximum characters of a reason. */
+const maxReason = 500;
 
+/** Result of a translation. */
 export interface CloudConfig {
-  /** Null when something is refused. */
+  /** Null if any part is refused. */
   readonly script: string | null;
-  /** What is not done, as `users[0].sudo, packages`, or what is wrong with the text; "" when nothing. */
+  /** The unsupported keys, as `users[0].sudo, packages`, or the error in the text; "" if there are none. */
   readonly refused: string;
 }
 
-class Refusal extends Error {}
+class UnsupportedError extends Error {}
 
-/** Reads one value; what it throws names the place. */
+/** Validates one value. Throws an `UnsupportedError` with its path. */
 type Read<Value> = (value: unknown, place: string) => Value;
 
 const refuse = (place: string, why: string): never => {
-  throw new Refusal(`${place} (${why})`);
+  throw new UnsupportedError(`${place} (${why})`);
 };
 
 const text =
@@ -33,19 +34,19 @@ const text =
   (value, place) =>
     typeof value === "string" && pattern.test(value) ? value : refuse(place, `must be ${what}`);
 
-/** Does all parts before it throws what is refused in any of them. */
+/** Runs all parts, then throws one error with all refused ones. */
 function gather<Value>(parts: readonly (() => Value)[]): Value[] {
   const refused: string[] = [];
   const values = parts.flatMap((part) => {
     try {
       return [part()];
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof UnsupportedError)) throw error;
       refused.push(error.message);
       return [];
     }
   });
-  if (refused.length > 0) throw new Refusal(refused.join(", "));
+  if (refused.length > 0) throw new UnsupportedError(refused.join(", "));
   return values;
 }
 
@@ -63,14 +64,14 @@ const only =
 
 const flag = only(true, false);
 
-/** Optional fields by name: absent and null are the same, and a name that is not here is refused. */
+/** Reads an object with optional fields. Null means absent; an unknown key is refused. */
 const object =
   <Fields extends Record<string, unknown>>(fields: { readonly [Name in keyof Fields]: Read<Fields[Name]> }) =>
   (value: unknown, place: string): Partial<Fields> => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse(place, "must be a mapping");
     const readField = (key: string, given: unknown): [string, unknown] => {
       const at = place === "" ? key : `${place}.${key}`;
-      if (!Object.hasOwn(fields, key)) throw new Refusal(at);
+      if (!Object.hasOwn(fields, key)) throw new UnsupportedError(at);
       return [key, given === null ? undefined : fields[key]?.(given, at)];
     };
     const read = gather(
@@ -89,13 +90,13 @@ const path = text(/^\/[^\p{Cc}]{1,1023}$/u, "a path that begins with /");
 const hostName = text(/^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, "a host name");
 const anyText: Read<string> = (value, place) =>
   typeof value === "string" && !value.includes("\0") ? value : refuse(place, "must be text");
-/** cloud-init takes numbers for the text that they print. */
+/** Like cloud-init, accepts an integer as text. */
 const word: Read<string> = (value, place) => (Number.isInteger(value) ? String(value) : anyText(value, place));
 
 const groups: Read<string[]> = (value, place) =>
   list(name)(typeof value === "string" ? value.split(",").map((one) => one.trim()) : value, place);
 
-/** Text in octal, or the number that YAML makes of 0644. */
+/** Octal text, or the number that YAML parses from 0644. */
 const mode: Read<string> = (value, place) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 0o7777
     ? value.toString(8)
@@ -119,7 +120,7 @@ const account = object({
 });
 
 const user: Read<ReturnType<typeof account> | null> = (value, place) => {
-  // The user that the image has, root, is there already.
+  // The default user of the image is root, which exists.
   if (value === "default") return null;
   if (typeof value === "string") return account({ name: value }, place);
   const found = account(value, place);
@@ -133,7 +134,7 @@ const file = object({
   permissions: mode,
   owner: text(/^[A-Za-z0-9_][A-Za-z0-9_-]*([:.][A-Za-z0-9_][A-Za-z0-9_-]*)?$/, "user or user:group"),
   append: flag,
-  // Users are made before any file is written.
+  // No effect: users are always created before files are written.
   defer: flag,
 });
 
@@ -150,27 +151,27 @@ const config = object({
   runcmd: list(command),
 });
 
-/** As cloud-init's parser: version 1.1, in which 0644 is octal and `yes` is true. */
+/** Parses YAML 1.1 like cloud-init: 0644 is octal and `yes` is true. */
 function readYaml(source: string): unknown {
   try {
-    // Of equal keys the last one counts, there as here: to look for them takes time by the square of their number.
+    // With duplicate keys, the last one counts, as in cloud-init. The check for duplicates would take quadratic time.
     const document = parseDocument(source, {
       version: "1.1",
       uniqueKeys: false,
       prettyErrors: false,
       logLevel: "error",
     });
-    const trouble = document.errors[0] ?? document.warnings[0];
-    if (trouble !== undefined) throw trouble;
+    const problem = document.errors[0] ?? document.warnings[0];
+    if (problem !== undefined) throw problem;
     visit(document, {
       Node(_, node) {
-        if ("tag" in node && node.tag !== undefined) throw new Error(`the tag ${node.tag} is not taken`);
+        if ("tag" in node && node.tag !== undefined) throw new Error(`the tag ${node.tag} is not supported`);
       },
     });
-    return document.toJS({ maxAliasCount: mostAliases });
+    return document.toJS({ maxAliasCount: maxAliases });
   } catch (error) {
-    // Also the end of the stack, of lists in lists without end.
-    throw new Refusal(`what is no YAML that can be read: ${(error as Error).message}`);
+    // Also a stack overflow by deeply nested lists.
+    throw new UnsupportedError(`invalid YAML: ${(error as Error).message}`);
   }
 }
 
@@ -179,14 +180,14 @@ const lines = (values: readonly string[]): Buffer => Buffer.from(values.map((one
 const call = (words: readonly string[], input: Buffer): string =>
   `${words.map((one, index) => (index === 0 ? one : quoteShell(one))).join(" ")} <<'END'\n${encode(input)}\nEND\n`;
 
-/** As strict as cloud-init's, which ignores what is no base64. */
+/** Decodes base64; unlike cloud-init it refuses invalid characters. */
 function decode(content: string, place: string): Buffer {
   const packed = content.replaceAll(/\s/g, "");
   return /^[A-Za-z0-9+/]*={0,2}$/.test(packed) ? Buffer.from(packed, "base64") : refuse(place, "must be base64");
 }
 
-/** What every script begins with. Its output goes to the log of user data, and from there to the serial line. */
-const frame = `#!/bin/sh
+/** The beginning of every script. Its output goes to the user data log, and from there to the serial console. */
+const prologue = `#!/bin/sh
 umask 022
 until pidof getty >/dev/null; do sleep 1; done
 sleep 1
@@ -241,7 +242,7 @@ write_file() {
 }
 `;
 
-const end = `echo "cloud-config: ended"
+const epilogue = `echo "cloud-config: ended"
 sync
 sleep 2
 kill $follower
@@ -269,10 +270,10 @@ function renderFile(given: ReturnType<typeof file>, place: string): string {
 function render(given: ReturnType<typeof config>): string {
   const host = given.hostname ?? given.fqdn?.split(".")[0];
   const names = given.fqdn === undefined ? host : `${given.fqdn} ${host}`;
-  // One shell for all of them, so that each finds the folder and variables of those before; a list is one command.
+  // All commands run in one shell, so that folder and variables carry over; a list is one command.
   const commands = (given.runcmd ?? []).map((one) => (typeof one === "string" ? one : one.map(quoteShell).join(" ")));
   return [
-    frame,
+    prologue,
     host === undefined ? "" : `set_host_name ${quoteShell(host)} ${quoteShell(names ?? host)}\n`,
     ...(given.users ?? []).map((one) => (one === null ? "" : renderUser(one))),
     given.ssh_authorized_keys === undefined ? "" : call(["add_keys", "root"], lines(given.ssh_authorized_keys)),
@@ -280,19 +281,19 @@ function render(given: ReturnType<typeof config>): string {
     commands.length === 0
       ? ""
       : `${call(["base64 -d >/run/seed/commands"], lines(commands))}sh /run/seed/commands </dev/null\necho "runcmd ended with $?"\n`,
-    end,
+    epilogue,
   ].join("");
 }
 
-/** `content`: a text that begins with `#cloud-config`. Nothing in it makes this throw. */
+/** Translates a text that begins with `#cloud-config`. Never throws. */
 export function readCloudConfig(content: Buffer): CloudConfig {
   const refused = (reason: string): CloudConfig => ({ script: null, refused: reason });
-  if (content.length > mostText) return refused(`more than ${mostText} bytes`);
+  if (content.length > maxText) return refused(`more than ${maxText} bytes`);
   try {
     const script = render(config(readYaml(content.toString()) ?? {}, ""));
-    return script.length > mostScript ? refused(`more than ${mostScript} bytes to write`) : { script, refused: "" };
+    return script.length > maxScript ? refused(`more than ${maxScript} bytes to write`) : { script, refused: "" };
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    return refused(error.message.length > mostTold ? `${error.message.slice(0, mostTold)} …` : error.message);
+    if (!(error instanceof UnsupportedError)) throw error;
+    return refused(error.message.length > maxReason ? `${error.message.slice(0, maxReason)} …` : error.message);
   }
 }

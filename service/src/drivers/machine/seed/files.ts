@@ -1,32 +1,33 @@
 /**
- * What a guest is told about itself, in the two languages that guests read: cloud-init's NoCloud (`user-data`, `meta-data`,
- * `network-config`, written as JSON, which is YAML) and `seed.env` for our small Linux, text for a shell. Names, keys and addresses
- * come from users: each must look like what it is, and is quoted all the same.
+ * Renders the seed of a guest in two formats: for cloud-init's NoCloud (`user-data`, `meta-data`, `network-config`, written as JSON, which
+ * is valid YAML), and `seed.env`, shell text for Tiny Linux. Names, keys and addresses come from users: each is validated and also quoted.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { quoteShell } from "../../../base/quote.ts";
 import type { SeedFile } from "../interface.ts";
 import { joinUserData, readUserData, scriptOf } from "./userdata.ts";
 
+/** Network settings of one NIC. */
 export interface GuestNic {
   /** Six pairs of lower-case hexadecimal digits with colons. */
   readonly mac: string;
   /** With prefix length: `10.64.0.9/29`, `fd24::9/64`. */
   readonly addresses: readonly string[];
-  /** Default routes; the first card that has one is the way out, and when it goes the next. */
+  /** Default routes. The first NIC with one is preferred; the next is the fallback. */
   readonly gateway4: string | null;
   readonly gateway6: string | null;
   readonly mtu: number | null;
-  /** Ask the network for what is not said here. */
+  /** Use DHCP for settings that are missing here. */
   readonly dhcp: boolean;
 }
 
+/** All settings of a guest. */
 export interface Guest {
-  /** A new one makes a new server of the guest: host keys, machine id, password, user data. */
+  /** With a new id the guest initializes itself again: host keys, machine id, password, user data. */
   readonly instanceId: string;
   readonly hostName: string;
   readonly adminUser: string;
-  /** As in /etc/shadow; null: nobody logs in by password. */
+  /** Hash as in /etc/shadow; null: no login by password. */
   readonly passwordHash: string | null;
   /** Lines as in `authorized_keys`. */
   readonly sshKeys: readonly string[];
@@ -35,10 +36,10 @@ export interface Guest {
   readonly userData: string | Uint8Array | null;
 }
 
-/** What a guest writes on its serial line, followed by the end of the line, when everything of a boot has been done. */
+/** Returns the line that a guest prints on its serial console when a boot is complete. */
 export const readyMark = (instanceId: string): string => `BRUME-READY instance=${instanceId}`;
 
-/** The files of the seed volume. Throws when the guest is not what it must be, or its user data cannot be read. */
+/** Returns the files of the seed volume. Throws if a setting is invalid or the user data cannot be read. */
 export function renderSeed(guest: Guest): SeedFile[] {
   check(guest);
   const data = guest.userData === null ? null : readUserData(guest.userData);
@@ -56,31 +57,39 @@ export function renderSeed(guest: Guest): SeedFile[] {
 const print = (value: unknown): string => `${JSON.stringify(value, null, 1)}\n`;
 
 function check(guest: Guest): void {
-  const must = (holds: boolean, what: string) => {
+  const require = (holds: boolean, what: string) => {
     if (!holds) throw new Error(`seed: ${what}`);
   };
-  const isBlock = (text: string) => {
+  const isPrefix = (text: string) => {
     const [address = "", length = "", ...rest] = text.split("/");
     return (
       isIP(address) !== 0 && /^\d{1,3}$/.test(length) && Number(length) <= (isIPv4(address) ? 32 : 128) && !rest[0]
     );
   };
-  must(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(guest.instanceId), "an instance id has letters, digits, . _ -");
-  must(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(guest.hostName), "a host name has letters, digits and hyphens");
-  must(/^[A-Za-z_][A-Za-z0-9_-]{0,31}$/.test(guest.adminUser), "a user name has letters, digits, _ and -");
-  must(guest.passwordHash === null || /^\$[0-9a-z]+\$[./0-9A-Za-z$=,]+$/.test(guest.passwordHash), "no password hash");
-  for (const key of guest.sshKeys) must(/^[^\p{Cc}]+$/u.test(key), "a key is one line");
-  for (const address of guest.nameServers) must(isIP(address) !== 0, "a name server is an address");
+  require(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(
+    guest.instanceId,
+  ), "the instance id must consist of letters, digits, . _ -");
+  require(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(
+    guest.hostName,
+  ), "the host name must consist of letters, digits and hyphens");
+  require(/^[A-Za-z_][A-Za-z0-9_-]{0,31}$/.test(
+    guest.adminUser,
+  ), "the user name must consist of letters, digits, _ and -");
+  require(guest.passwordHash === null ||
+    /^\$[0-9a-z]+\$[./0-9A-Za-z$=,]+$/.test(guest.passwordHash), "the password hash is invalid");
+  for (const key of guest.sshKeys) require(/^[^\p{Cc}]+$/u.test(key), "an SSH key must be one line");
+  for (const address of guest.nameServers) require(isIP(address) !== 0, "a name server must be an IP address");
   for (const nic of guest.nics) {
-    must(/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(nic.mac), "no hardware address");
-    must(nic.addresses.every(isBlock), "an address of a card has a prefix length");
-    must(nic.gateway4 === null || isIPv4(nic.gateway4), "a gateway of IPv4 is an address of it");
-    must(nic.gateway6 === null || isIPv6(nic.gateway6), "a gateway of IPv6 is an address of it");
-    must(nic.mtu === null || (Number.isInteger(nic.mtu) && nic.mtu >= 68 && nic.mtu <= 65_535), "no such MTU");
+    require(/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(nic.mac), "a MAC address is invalid");
+    require(nic.addresses.every(isPrefix), "an address of a NIC must have a prefix length");
+    require(nic.gateway4 === null || isIPv4(nic.gateway4), "gateway4 must be an IPv4 address");
+    require(nic.gateway6 === null || isIPv6(nic.gateway6), "gateway6 must be an IPv6 address");
+    require(nic.mtu === null ||
+      (Number.isInteger(nic.mtu) && nic.mtu >= 68 && nic.mtu <= 65_535), "an MTU must be from 68 to 65535");
   }
 }
 
-/** One line per card: `mac|v4 …|gateway4|v6 …|gateway6|mtu|dhcp`, each field may be empty. */
+/** Returns `seed.env`. CARDS has one line per NIC: `mac|v4 …|gateway4|v6 …|gateway6|mtu|dhcp`; each field may be empty. */
 function environment(guest: Guest): string {
   const nic = ({ mac, addresses, gateway4, gateway6, mtu, dhcp }: GuestNic) => {
     const [v4, v6] = [addresses.filter((text) => !text.includes(":")), addresses.filter((text) => text.includes(":"))];
@@ -100,22 +109,22 @@ function environment(guest: Guest): string {
 }
 
 /**
- * Of the default route by the first card, and one more for each further one, as in `guest/tiny/root/etc/card`: of two with one metric
- * the kernel takes but the first. Cards that ask the network for a route come after these, with 1024.
+ * Metric of the default route of the first NIC, plus one for each further NIC, as in `guest/tiny/root/etc/card`: of routes with the same
+ * metric the kernel accepts only the first. DHCP routes have a metric of 1024.
  */
 const firstMetric = 101;
 
-/** Netplan's format, version 2. */
+/** Returns the network config in Netplan's format, version 2. */
 function networkConfig(guest: Guest): unknown {
   const nic = ({ mac, addresses, gateway4, gateway6, mtu, dhcp }: GuestNic, index: number) => ({
     match: { macaddress: mac },
     dhcp4: dhcp,
-    // The boot waits for the first card only.
+    // The boot waits only for the first NIC.
     ...(index > 0 && { optional: true }),
     ...(mtu !== null && { mtu }),
     ...(addresses.length > 0 && {
       addresses,
-      // Otherwise systemd waits for router advertisements that never come: 15 seconds of every boot.
+      // Otherwise systemd waits 15 seconds at each boot for router advertisements that never arrive.
       "accept-ra": false,
       ...(guest.nameServers.length > 0 && { nameservers: { addresses: guest.nameServers } }),
       routes: [
@@ -131,8 +140,8 @@ function networkConfig(guest: Guest): unknown {
 }
 
 /**
- * Runs early in every boot. cloud-init makes new host keys for a new instance and leaves the machine id as it was: here a disk that has
- * been another instance gets a new one. A disk that has been none gets its first from systemd.
+ * Returns a script for every boot. For a new instance, cloud-init creates new host keys but keeps the machine id; the script renews it if
+ * the disk belonged to another instance. On a new disk, systemd creates the first id.
  */
 const renewMachineId = (instanceId: string): string => `seen=/etc/brume-instance
 was=$(cat $seen 2>/dev/null)
@@ -147,8 +156,8 @@ fi
 printf '%s\\n' ${quoteShell(instanceId)} >$seen`;
 
 /**
- * `isJoined`: a customer's config comes before this one. It then wins where both say something, and lists (users, files, commands) are
- * the customer's with ours at the end, so that the mark comes last.
+ * Returns the cloud-config of Brume. `isJoined`: the user's config precedes it. Then the user's values win, and lists (users, files,
+ * commands) are the user's followed by ours, so that the mark is printed last.
  */
 function cloudConfig(guest: Guest, isJoined: boolean): unknown {
   const mark = readyMark(guest.instanceId);
@@ -173,17 +182,17 @@ function cloudConfig(guest: Guest, isJoined: boolean): unknown {
         ...(!isRoot && { sudo: "ALL=(ALL) NOPASSWD:ALL", shell: "/bin/bash" }),
       },
     ],
-    // sshd takes the first word that it finds, and by default root has no password there.
+    // sshd uses the first value it finds; by default root cannot log in by password.
     ...(isRoot && {
       write_files: [
         { path: "/etc/ssh/sshd_config.d/01-brume.conf", permissions: "0644", content: "PermitRootLogin yes\n" },
       ],
     }),
-    // Cards that came since the first boot are set up at the next one.
+    // NICs that were added after the first boot are configured at the next boot.
     updates: { network: { when: ["boot"] } },
     bootcmd: [["sh", "-c", renewMachineId(guest.instanceId)]],
-    // Once by a command, for guests whose console is another line; then by cloud-init's last word, at every boot. Host keys that are
-    // not on the disk by then are empty files after a reset, and sshd does not start.
+    // The mark is printed once by a command, for guests whose console is another device, and by cloud-init's final message at every boot.
+    // `sync` first: host keys that are not on disk are empty files after a reset, and sshd does not start.
     runcmd: [["sh", "-c", `sync; echo ${quoteShell(mark)} >/dev/ttyS0`]],
     final_message: mark,
   };

@@ -1,14 +1,14 @@
 /**
- * Passwords as /etc/shadow and cloud-init's `hashed_passwd` want them: SHA-512 crypt, `$6$SALT$HASH`. Made in process so that no
- * password ever stands in an argument list, a file or a pipe; the seed holds the hash only.
- * Source: Ulrich Drepper, "Unix crypt using SHA-256 and SHA-512", version 0.6; the numbers in comments are its steps.
+ * Hashes passwords for /etc/shadow and cloud-init's `hashed_passwd`: SHA-512 crypt, `$6$SALT$HASH`. The hash is computed in process, so the
+ * password is never in an argument list, a file or a pipe. Source: Ulrich Drepper, "Unix crypt using SHA-256 and SHA-512", version 0.6; the
+ * numbers in comments are its steps.
  */
 import { createHash } from "node:crypto";
 
 const alphabet = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** What every crypt takes when none are named, so the hash does not name them either. */
-const usualRounds = 5000;
-/** The least that the specification allows: enough for a password that nobody has thought up. */
+/** Default of the specification; the hash does not name it. */
+const defaultRounds = 5000;
+/** Minimum of the specification; sufficient for a random password. */
 export const fewestRounds = 1000;
 
 function digest(parts: readonly Buffer[]): Buffer {
@@ -17,27 +17,27 @@ function digest(parts: readonly Buffer[]): Buffer {
   return hash.digest();
 }
 
-/** `bytes` again and again, up to that length. */
+/** Repeats `bytes` up to that length. */
 const fill = (bytes: Buffer, length: number): Buffer => Buffer.alloc(length, bytes);
 
-/** 1 to 16 characters of `./0-9A-Za-z` out of as many random bytes. */
+/** Returns a salt of 1 to 16 characters of `./0-9A-Za-z`, one per random byte. */
 export const renderSalt = (random: Uint8Array): string =>
   Array.from(random.subarray(0, 16), (byte) => alphabet[byte & 63]).join("");
 
-/** Takes about 1 ms of the processor per 1000 rounds. `salt` as from `renderSalt`. */
-export function hashPassword(password: string, salt: string, rounds: number = usualRounds): string {
+/** Returns the hash of a password, with a salt from `renderSalt`. Takes about 1 ms of CPU time per 1000 rounds. */
+export function hashPassword(password: string, salt: string, rounds: number = defaultRounds): string {
   if (!/^[./0-9A-Za-z]{1,16}$/.test(salt)) throw new Error("a salt has 1 to 16 characters of ./0-9A-Za-z");
   const key = Buffer.from(password, "utf8");
-  const seasoning = Buffer.from(salt, "latin1");
+  const saltKey = Buffer.from(salt, "latin1");
 
   // 1-12
-  const alternate = digest([key, seasoning, key]);
-  const start = [key, seasoning, fill(alternate, key.length)];
+  const alternate = digest([key, saltKey, key]);
+  const start = [key, saltKey, fill(alternate, key.length)];
   for (let bits = key.length; bits > 0; bits >>= 1) start.push(bits & 1 ? alternate : key);
   let state = digest(start);
   // 13-20
   const keyBytes = fill(digest(new Array<Buffer>(key.length).fill(key)), key.length);
-  const saltBytes = fill(digest(new Array<Buffer>(16 + (state[0] ?? 0)).fill(seasoning)), seasoning.length);
+  const saltBytes = fill(digest(new Array<Buffer>(16 + (state[0] ?? 0)).fill(saltKey)), saltKey.length);
   // 21
   for (let round = 0; round < rounds; round++) {
     const parts = [round & 1 ? keyBytes : state];
@@ -46,10 +46,10 @@ export function hashPassword(password: string, salt: string, rounds: number = us
     parts.push(round & 1 ? state : keyBytes);
     state = digest(parts);
   }
-  return `$6$${rounds === usualRounds ? "" : `rounds=${rounds}$`}${salt}$${encode(state)}`;
+  return `$6$${rounds === defaultRounds ? "" : `rounds=${rounds}$`}${salt}$${encode(state)}`;
 }
 
-/** 22e: 21 groups of three bytes, each byte one step further in its third and the thirds taking turns, then the last byte. */
+/** 22e: encodes 21 groups of three bytes, one byte from each third of the digest with rotating order, then the last byte. */
 function encode(bytes: Buffer): string {
   const at = (index: number) => bytes[index] ?? 0;
   const emit = (value: number, count: number) =>

@@ -104,5 +104,5 @@ test("it takes what fits, and says when something does not", () => {
   assert.throws(() => writeSeed([{ name: "all", content: Buffer.alloc(seedCapacity + 1) }]), /larger than/);
   const many = Array.from({ length: 112 }, (_, index) => ({ name: String(index), content: "" }));
   assert.throws(() => writeSeed(many), /too many files/);
-  assert.throws(() => writeSeed([{ name: "", content: "" }]), /cannot be the name/);
+  assert.throws(() => writeSeed([{ name: "", content: "" }]), /is not a valid file name/);
 });

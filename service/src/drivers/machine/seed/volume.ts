@@ -1,7 +1,7 @@
 /**
- * The volume by which a guest learns who it is: a floppy-sized FAT12 file system labelled CIDATA, as cloud-init's NoCloud looks for.
- * It is written here rather than by a program since it is one table, twice, and a list; nothing on the host needs to be mounted.
- * Source: Microsoft's FAT specification 1.03; long names as in its section 7; integers are little-endian.
+ * Writes the seed volume: a FAT12 file system of floppy size with the label CIDATA, which cloud-init's NoCloud looks for. The format is
+ * simple enough to write here, without another program and without a mount. Source: Microsoft's FAT specification 1.03; long names as in
+ * its section 7; integers are little-endian.
  */
 import type { SeedFile } from "../interface.ts";
 
@@ -13,17 +13,17 @@ const entryBytes = 32;
 const fatAt = sectorBytes;
 const rootAt = fatAt + 2 * fatSectors * sectorBytes;
 const dataAt = rootAt + rootEntries * entryBytes;
-/** One sector each; the first is number 2. Below 4085 they make the file system a FAT12. */
+/** Number of data clusters, one sector each; the first is cluster 2. With fewer than 4085 the file system is a FAT12. */
 const clusters = (sectors * sectorBytes - dataAt) / sectorBytes;
 const lastInChain = 0xfff;
 
-/** Where the 13 UTF-16 units of a long-name entry stand. */
+/** Offsets of the 13 UTF-16 units in a long-name entry. */
 const unitOffsets = [1, 3, 5, 7, 9, 14, 16, 18, 20, 22, 24, 28, 30] as const;
 
-/** Bytes of files that fit, each file rounded up to whole sectors. */
+/** Capacity in bytes; each file is rounded up to sectors. */
 export const seedCapacity = clusters * sectorBytes;
 
-/** The volume as bytes. Throws when the files do not fit. */
+/** Returns the bytes of the volume. Throws if the files do not fit. */
 export function writeSeed(files: readonly SeedFile[], label = "CIDATA"): Buffer {
   const volume = Buffer.alloc(sectors * sectorBytes);
   const labelField = label.padEnd(11).slice(0, 11);
@@ -38,7 +38,7 @@ export function writeSeed(files: readonly SeedFile[], label = "CIDATA"): Buffer 
     const content = Buffer.from(file.content as Uint8Array);
     const count = Math.ceil(content.length / sectorBytes);
     const start = chains.length;
-    if (start - 2 + count > clusters) throw new Error(`seed: its files are larger than ${seedCapacity} bytes`);
+    if (start - 2 + count > clusters) throw new Error(`seed: the files are larger than ${seedCapacity} bytes`);
     content.copy(volume, dataAt + (start - 2) * sectorBytes);
     for (let step = 1; step <= count; step++) chains.push(step === count ? lastInChain : start + step);
     directory.push(...nameEntries(file.name, index, count === 0 ? 0 : start, content.length));
@@ -76,11 +76,11 @@ function writeBootSector(volume: Buffer, label: string): void {
   volume.writeUInt16BE(0x55aa, 510);
 }
 
-/** A file in the directory: the parts of its name, last one first, then the short entry with a name that nobody sees. */
+/** Returns the directory entries of a file: the parts of its long name, last one first, then the short entry with an internal name. */
 function nameEntries(name: string, index: number, cluster: number, length: number): Buffer[] {
   const short = Buffer.from(`SEED${index}`.padEnd(11), "latin1");
   const checksum = short.reduce((sum, byte) => (((sum & 1) << 7) + (sum >> 1) + byte) & 0xff, 0);
-  if (name.length === 0 || name.length > 255) throw new Error(`seed: "${name}" cannot be the name of a file`);
+  if (name.length === 0 || name.length > 255) throw new Error(`seed: "${name}" is not a valid file name`);
   const units = Array.from({ length: name.length }, (_, at) => name.charCodeAt(at));
   if (units.length % 13 !== 0) units.push(0);
   while (units.length % 13 !== 0) units.push(0xffff);

@@ -1,27 +1,27 @@
 /**
- * The devices that are the host's ends of cards, as both drivers name and announce them: a driver says which are there after each start
- * and change, so that a router that does not watch the host's devices (the simulated one) can take them into networks.
+ * Adds the names and notifications of NIC devices to a driver, for both the real and the simulated one. A driver reports the devices after
+ * each start and change, so that a router that does not watch the host's devices (the simulated one) can connect them.
  */
 
 import type { MachineSpec, Machines } from "../interface.ts";
 import { deviceOf } from "../qemu/name.ts";
 
-type Verbs = Pick<Machines, "ensureRunning" | "apply">;
+type Calls = Pick<Machines, "ensureRunning" | "apply">;
 
-/** `fault`: a listener has thrown. */
-export function withDevices<Driver extends Verbs>(
+/** Adds `deviceOf` and `onDevice` to a driver. `fault` logs an error of a listener. */
+export function withDevices<Driver extends Calls>(
   tag: string,
   fault: (sentence: string, error: unknown) => void,
   driver: Driver,
 ): Driver & Pick<Machines, "deviceOf" | "onDevice"> {
   const listeners = new Set<(device: string) => void>();
-  const announce = ({ nics }: MachineSpec): void => {
+  const publish = ({ nics }: MachineSpec): void => {
     for (const { id } of nics)
       for (const listener of listeners) {
         try {
           listener(deviceOf(tag, id));
         } catch (error) {
-          fault("A listener for devices of cards failed.", error);
+          fault(`A listener for NIC devices failed (NIC ${id}).`, error);
         }
       }
   };
@@ -29,12 +29,12 @@ export function withDevices<Driver extends Verbs>(
     ...driver,
     async ensureRunning(machine) {
       const before = await driver.ensureRunning(machine);
-      if (before === null) announce(machine);
+      if (before === null) publish(machine);
       return before;
     },
     async apply(machine) {
       const changes = await driver.apply(machine);
-      if (changes.nics === "live") announce(machine);
+      if (changes.nics === "live") publish(machine);
       return changes;
     },
     deviceOf: (nic) => deviceOf(tag, nic),

@@ -1,4 +1,4 @@
-/** One simulated server: what is kept of it, how it changes, how it shows, what it says. Pure but for the server that it is given. */
+/** The state of one simulated server, and its changes, status and console. Functions here change only the server that they get. */
 import { Duplex } from "node:stream";
 import type {
   ApplyResult,
@@ -13,21 +13,23 @@ import type {
   Usage,
 } from "../interface.ts";
 
+/** One disk version; `content` is a text that tests write. */
 export interface Disk {
   readonly version: number;
   gb: number;
   content: string;
 }
 
+/** The current or last run. */
 export interface Power {
   readonly boot: number;
   readonly version: number;
   readonly startedAt: number;
   readonly maxCpus: number;
   readonly maxMemory: number;
-  /** What it was started with, and so cannot be taken from it. */
+  /** Size at the start, below which it cannot shrink. */
   readonly minCpus: number;
-  /** Processors that were added stay. */
+  /** vCPUs cannot be unplugged under emulation. */
   readonly isEmulated: boolean;
   readonly minMemory: number;
   cpus: number;
@@ -37,25 +39,29 @@ export interface Power {
   exit: Exit | null;
 }
 
+/** A server as it is stored: these names are keys in the file (see state.ts). */
 export interface Server {
   readonly id: number;
   label: Label | null;
   disks: Disk[];
   power: Power | null;
   logs: string[];
+  /** The guest ignores its power button and unplug requests. */
   deaf: boolean;
-  /** Its process does not answer, or is paused. */
+  /** A problem that a test has set. */
   trouble: MachineTrouble | null;
 }
 
+/** An image or a snapshot, as it is stored. */
 export interface Image {
   readonly name: string;
   readonly gb: number;
   readonly content: string;
-  /** A snapshot: nothing can be made from it yet. */
+  /** True for a snapshot, from which no disk can be created yet. */
   readonly isKept: boolean;
 }
 
+/** Returns a server without disks. */
 export const newServer = (id: number): Server => ({
   id,
   label: null,
@@ -68,11 +74,13 @@ export const newServer = (id: number): Server => ({
 
 const allSame = { cpus: "same", memory: "same", disk: "same", share: "same", nics: "same" } as const;
 
+/** Returns the current run, or null while the server is off. */
 export const runningOf = (server: Server | undefined): Power | null => {
   const power = server?.power ?? null;
   return power === null || power.exit !== null ? null : power;
 };
 
+/** Applies a spec to a server, like `Machines.apply`. */
 export function changeServer(server: Server | undefined, machine: MachineSpec): ApplyResults {
   const { cpus, memory, share, disk, nics } = machine;
   const target = server?.disks.find((one) => one.version === disk.version);
@@ -116,39 +124,39 @@ const usageOf = (on: Power, now: number): Usage => ({
   diskWritten: 0,
 });
 
-/** `hasRoom`: the disks of the machine have room for more. */
+/** Returns the status of a server. `hasSpace`: the host has free disk space. */
 export function showServer(
   server: Server,
   now: number,
   stage: (power: Power) => BootStage,
-  hasRoom: boolean,
+  hasSpace: boolean,
 ): MachineStatus {
   const { id, label, power, disks } = server;
   const on = runningOf(server);
   const trouble = on === null ? null : server.trouble;
-  const isSilent = trouble === "NotResponding";
+  const isUnresponsive = trouble === "NotResponding";
   return {
     id,
     label,
-    power: on === null ? "off" : trouble === null || isSilent ? "running" : "paused",
+    power: on === null ? "off" : trouble === null || isUnresponsive ? "running" : "paused",
     trouble,
-    canResume: trouble === "Paused" || (trouble === "IoError" && hasRoom),
+    canResume: trouble === "Paused" || (trouble === "IoError" && hasSpace),
     since: on?.startedAt ?? power?.exit?.at ?? null,
     exit: on === null ? (power?.exit ?? null) : null,
     boot: power?.boot ?? 0,
     version: on?.version ?? 0,
-    cpus: isSilent ? 0 : (on?.cpus ?? 0),
-    memory: isSilent ? 0 : (on?.memory ?? 0),
+    cpus: isUnresponsive ? 0 : (on?.cpus ?? 0),
+    memory: isUnresponsive ? 0 : (on?.memory ?? 0),
     reach: { cpus: on?.maxCpus ?? 0, memory: on?.maxMemory ?? 0 },
     stage: on === null ? null : stage(on),
     disks: disks.map(({ version, gb, content }) => ({ version, gb, allocated: content.length })),
-    usage: on === null || isSilent ? null : usageOf(on, now),
+    usage: on === null || isUnresponsive ? null : usageOf(on, now),
     detail: trouble === null ? "" : `simulated: ${trouble}`,
   };
 }
 
-/** Says its word and then repeats what it is told, as a serial line does. */
-export function talk(greeting: string, echo: boolean): Duplex {
+/** Returns a stream that sends a greeting and, with `echo`, repeats its input like a serial console. */
+export function createConsole(greeting: string, echo: boolean): Duplex {
   const stream = new Duplex({
     read() {},
     write(chunk: Buffer, _encoding, done) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -22,7 +22,7 @@ const machine: MachineSpec = {
   seed: [],
 };
 
-test("with a file the next one goes on where the last was killed", async () => {
+test("with a file the next instance continues where the last was killed", async () => {
   const options = { now: () => 1000, images: null, file: join(folder, "machines.json") };
   const first = createSim(options);
   await first.ensureDisk(machine, { image: "any" });
@@ -43,11 +43,26 @@ test("with a file the next one goes on where the last was killed", async () => {
   assert.equal(createSim(options).read(2), "other");
 });
 
-test("ordered trouble comes before or after the deed, and so often", async () => {
+test("a file of an earlier release has `cards` instead of `nics`", async () => {
+  const options = { now: () => 1000, images: null, file: join(folder, "cards.json") };
+  const first = createSim(options);
+  for (const id of [1, 2]) {
+    await first.ensureDisk({ ...machine, id }, { image: "any" });
+    await first.ensureRunning({ ...machine, id });
+  }
+  const stored = readFileSync(options.file, "utf8");
+  assert.match(stored, /"nics":\[3\]/);
+  writeFileSync(options.file, stored.replaceAll('"nics":', '"cards":'));
+  const second = createSim(options);
+  for (const id of [1, 2]) assert.equal((await second.apply({ ...machine, id })).nics, "same");
+  assert.doesNotMatch(readFileSync(options.file, "utf8"), /"cards"/);
+});
+
+test("requested failures come before or after the work, this number of times", async () => {
   const sim = createSim({ now: () => 1000, images: ["tiny"] });
   sim.fail("ensureDisk", 2);
   for (let time = 0; time < 2; time++)
-    await assert.rejects(sim.ensureDisk(machine, { image: "tiny" }), /refuses ensureDisk/);
+    await assert.rejects(sim.ensureDisk(machine, { image: "tiny" }), /simulated failure of ensureDisk/);
   assert.equal(sim.read(1), null);
   sim.fail("ensureDisk", 1, "after");
   await assert.rejects(sim.ensureDisk(machine, { image: "tiny" }));
@@ -55,7 +70,7 @@ test("ordered trouble comes before or after the deed, and so often", async () =>
   await sim.ensureDisk(machine, { image: "tiny" });
 });
 
-test("a deaf guest hears neither its power button nor unplugging", async () => {
+test("a deaf guest ignores its power button and unplug requests", async () => {
   const sim = createSim({ now: () => 1000, images: ["tiny"] });
   await sim.ensureDisk(machine, { image: "tiny" });
   await sim.ensureRunning(machine);
@@ -73,7 +88,7 @@ test("a deaf guest hears neither its power button nor unplugging", async () => {
   assert.equal(await sim.ensureStopped(1, "ask"), true);
 });
 
-test("guests boot in the time that they are given", async () => {
+test("guests boot in the configured time", async () => {
   let now = 1000;
   const sim = createSim({ now: () => now, images: null, bootTime: 500, accelerator: "kvm" });
   const stage = async () => (await sim.observe()).machines[0]?.stage;

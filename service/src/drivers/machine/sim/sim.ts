@@ -1,7 +1,7 @@
 /**
- * Servers without machines, for tests, for the console, and for hosts where nothing may be run: the same wishes, refusals, answers
- * and events. Guests boot in the time that they are given and then sit there. Whoever holds the object breaks things, writes to disks
- * and switches guests off from inside; with a file, a new object goes on where the last one was killed.
+ * The simulated driver, for tests and for hosts that cannot run VMs. It has the same state changes, errors, results and events as the real
+ * one. A guest boots in the configured time and then does nothing. Tests cause failures, write to disks and shut guests down from inside.
+ * With a file, a new instance continues with the state of the previous one.
  */
 
 import { createKeyedQueue } from "../../../base/serialqueue.ts";
@@ -26,6 +26,7 @@ import { writeSeed } from "../seed/volume.ts";
 import { withDevices } from "./nics.ts";
 import {
   changeServer,
+  createConsole,
   type Disk,
   type Image,
   newServer,
@@ -33,96 +34,98 @@ import {
   runningOf,
   type Server,
   showServer,
-  talk,
 } from "./server.ts";
 import { openSimulatedState } from "./state.ts";
 
-type Verb = Exclude<keyof MachineDriver, "onPower" | "onDevice" | "deviceOf" | "close">;
+type Call = Exclude<keyof MachineDriver, "onPower" | "onDevice" | "deviceOf" | "close">;
 
+/** Settings of the simulated driver. */
 export interface SimOptions {
   readonly now: () => number;
-  /** Names of images that servers can be made from, beside those made here; null: whatever they are called. */
+  /** Names of images that disks can be created from, besides those made here; null: any name. */
   readonly images: readonly string[] | null;
-  /** In the names of devices; `sim` by default. */
+  /** Tag in the names of devices; `sim` by default. */
   readonly tag?: string;
-  /** What the operator offers; nothing by default. */
+  /** Images of the operator; none by default. */
   readonly offered?: readonly OperatorImage[];
   /** Milliseconds from a start until the guest is ready; 0 by default. */
   readonly bootTime?: number;
-  /** How many may boot at once; all by default. */
+  /** Maximum number of guests that boot at once; unlimited by default. */
   readonly boots?: number;
-  /** What it pretends to be; processors can be added to a running server only with `kvm`. */
+  /** Simulated accelerator; vCPUs can be unplugged only with `kvm`. */
   readonly accelerator?: Accelerator;
   readonly capacity?: Capacity;
-  /** Where everything is kept after each change. */
+  /** File that stores the state after each change. */
   readonly file?: string;
 }
 
+/** The driver, with controls for tests. */
 export interface SimulatedMachines extends MachineDriver {
-  /** The verb's next `times` calls reject, before anything was done or after everything was. */
-  fail(verb: Verb, times?: number, when?: "before" | "after"): void;
-  /** The verb takes this many milliseconds from now on. */
-  delay(verb: Verb, milliseconds: number): void;
-  /** The process ends, by nobody's order, or with the whole host. */
+  /** Makes the next `times` calls of this method reject, before or after their work. */
+  fail(call: Call, times?: number, when?: "before" | "after"): void;
+  /** Delays all calls of this method by this number of milliseconds. */
+  delay(call: Call, milliseconds: number): void;
+  /** Ends the process without a request, or by a shutdown of the host. */
   kill(id: number, reason?: "died" | "host"): void;
-  /** The guest switches itself off. */
+  /** Shuts the guest down from inside. */
   switchOff(id: number): void;
-  /** From now on the guest does not hear its power button, or unplugging; or hears again. */
+  /** Makes the guest ignore its power button and unplug requests, or respond again. */
   deafen(id: number, deaf: boolean): void;
-  /** From now on its process does not answer, or is paused, for lack of room or so; null: it is well again. */
+  /** Makes the VM unresponsive or paused; null: normal again. */
   trouble(id: number, trouble: MachineTrouble | null): void;
-  /** GB that are free on the machine's disks from now on. */
+  /** Sets the free GB on the host's disks. */
   leave(free: number): void;
-  /** The disk of that version is gone. */
+  /** Removes all disks of the server. */
   lose(id: number): void;
-  /** From now on no file system can be opened, for this reason; null: each can. */
+  /** Makes file systems unreadable for identity removal, for this reason; null: readable. */
   closeDisks(reason: string | null): void;
-  /** What is written on the disk that is in use. */
+  /** Writes the content of the disk in use. */
   write(id: number, text: string): void;
-  /** Null: there is no disk. */
+  /** Returns the content of the disk in use; null if there is none. */
   read(id: number): string | null;
-  /** What is on images, and on snapshots that are kept for some. */
+  /** Returns the contents of images and snapshots. */
   images(): readonly Pick<Image, "content" | "isKept">[];
 }
 
-const plenty: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 65_536 };
+const defaultCapacity: Capacity = { cores: 64, memory: 2 ** 20, disk: 65_536, diskFree: 65_536 };
 
+/** Creates a simulated driver. */
 export function createSim(options: SimOptions): SimulatedMachines {
-  const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", capacity = plenty, file } = options;
+  const { now, bootTime = 0, boots = Infinity, accelerator = "tcg", capacity = defaultCapacity, file } = options;
   let free = capacity.diskFree;
   let closed: string | null = null;
-  const kept = openSimulatedState<Server, Image>(file);
-  const { servers, images } = kept;
-  // What an earlier release kept had less.
+  const state = openSimulatedState<Server, Image>(file);
+  const { servers, images } = state;
+  // Files of earlier releases may lack fields.
   for (const [id, server] of servers) servers.set(id, { ...newServer(id), ...server });
-  const turns = createKeyedQueue();
+  const locks = createKeyedQueue();
   const queue = createQueue(boots, now);
-  const places = new Map<number, () => void>();
+  const bootSlots = new Map<number, () => void>();
   const listeners = new Set<(event: PowerEvent) => void>();
-  const failures = new Map<Verb, { times: number; when: "before" | "after" }>();
-  const delays = new Map<Verb, number>();
+  const failures = new Map<Call, { times: number; when: "before" | "after" }>();
+  const delays = new Map<Call, number>();
 
-  function failNow(verb: Verb, when: "before" | "after"): void {
-    const failure = failures.get(verb);
+  function failIfRequested(call: Call, when: "before" | "after"): void {
+    const failure = failures.get(call);
     if (failure === undefined || failure.when !== when || failure.times === 0) return;
     failure.times--;
-    throw new Error(`the simulated machine refuses ${verb}`);
+    throw new Error(`simulated failure of ${call}`);
   }
-  /** Every verb goes through here: one at a time per server, with the troubles that were ordered. */
-  const act = <Result>(verb: Verb, ids: readonly number[], work: () => Result | Promise<Result>): Promise<Result> =>
-    turns.run(ids, async () => {
-      const wait = delays.get(verb) ?? 0;
+  /** Runs a call under the locks of its servers, with the requested delays and failures. */
+  const run = <Result>(call: Call, ids: readonly number[], work: () => Result | Promise<Result>): Promise<Result> =>
+    locks.run(ids, async () => {
+      const wait = delays.get(call) ?? 0;
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-      failNow(verb, "before");
+      failIfRequested(call, "before");
       const result = await work();
-      kept.keep(ids);
-      failNow(verb, "after");
+      state.save(ids);
+      failIfRequested(call, "after");
       return result;
     });
 
   const running = (id: number): Power | null => runningOf(servers.get(id));
   const stageOf = (power: Power): BootStage => (now() - power.startedAt >= bootTime ? "ready" : "starting");
-  /** The one in use, else the newest. */
+  /** Returns the disk in use, or the newest one. */
   const diskOf = (id: number): Disk | undefined => {
     const version = running(id)?.version;
     const disks = servers.get(id)?.disks ?? [];
@@ -133,11 +136,11 @@ export function createSim(options: SimOptions): SimulatedMachines {
     const power = running(id);
     if (power === null) return;
     power.exit = { reason, at: now(), detail };
-    kept.keep([id]);
+    state.save([id]);
     for (const listener of listeners) listener({ id, boot: power.boot, exit: power.exit });
   }
 
-  function mark(
+  function writeLabel(
     server: Server,
     { uuid, name = "", cpus, memory }: MachineSpec,
     image = server.label?.image ?? "",
@@ -157,7 +160,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     present.gb = Math.max(present.gb, disk.gb);
     const limits = limitsFor({ machine, boot: "kernel" });
     server.trouble = null;
-    mark(server, machine);
+    writeLabel(server, machine);
     server.power = {
       boot,
       version: disk.version,
@@ -177,23 +180,23 @@ export function createSim(options: SimOptions): SimulatedMachines {
       `Server ${id} (${uuid}) is simulated.\nBRUME-READY instance=simulated\nlogin: `,
       ...server.logs.slice(0, 1),
     ];
-    kept.keep([id]);
+    state.save([id]);
     for (const listener of listeners) listener({ id, boot, exit: null });
   }
 
-  /** One that is paused goes on, if there is room for what it writes. */
+  /** Resumes a paused VM. Throws while the host has no free disk space. */
   function resume(id: number): void {
     const server = servers.get(id);
     if (server === undefined || server.trouble === null || server.trouble === "NotResponding") return;
-    if (server.trouble === "IoError" && free <= 0) throw new Error("the machine has no room for what its disk writes");
+    if (server.trouble === "IoError" && free <= 0) throw new Error(`the host has no free disk space for server ${id}`);
     server.trouble = null;
   }
-  /** Of one that runs. */
-  function mustAnswer(id: number): void {
+  /** Throws if the VM runs but does not respond. */
+  function requireResponsive(id: number): void {
     if (running(id) !== null && servers.get(id)?.trouble === "NotResponding")
-      throw new SilenceError(`the simulated server ${id} did not answer`);
+      throw new SilenceError(`the simulated server ${id} did not respond`);
   }
-  function mustRun(id: number): void {
+  function requireRunning(id: number): void {
     if (running(id) === null) throw new Error(`server ${id} is off`);
   }
 
@@ -201,7 +204,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     ensureDisk(machine, source) {
       const { id, disk } = machine;
       const from = "server" in source ? source.server : null;
-      return act("ensureDisk", from === null ? [id] : [id, from], () => {
+      return run("ensureDisk", from === null ? [id] : [id, from], () => {
         const server = servers.get(id) ?? newServer(id);
         const owner = server.label?.uuid ?? machine.uuid;
         if (disk.version === 1 && owner !== machine.uuid)
@@ -216,7 +219,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
         server.disks.push({ version: disk.version, gb: Math.max(gb, disk.gb), content });
         server.disks.sort((a, b) => a.version - b.version);
         const image = "image" in source ? source.image : servers.get(source.server)?.label?.image;
-        mark(server, machine, image);
+        writeLabel(server, machine, image);
       });
       function contentOf(spec: typeof source): { gb: number; content: string } {
         if ("server" in spec) {
@@ -231,14 +234,14 @@ export function createSim(options: SimOptions): SimulatedMachines {
       }
     },
     ensureIdentityRemoved: (id, version) =>
-      act("ensureIdentityRemoved", [id], () => {
-        if (running(id) !== null) throw new Error(`server ${id} runs`);
+      run("ensureIdentityRemoved", [id], () => {
+        if (running(id) !== null) throw new Error(`server ${id} is running`);
         if (servers.get(id)?.disks.some((disk) => disk.version === version) !== true)
           throw new Error(`server ${id} has no disk of version ${version}`);
         return { removed: closed === null, detail: closed ?? "" };
       }),
     ensureOnlyDisk: (id, version) =>
-      act("ensureOnlyDisk", [id], () => {
+      run("ensureOnlyDisk", [id], () => {
         const server = servers.get(id);
         const on = running(id);
         if (on !== null && on.version !== version)
@@ -248,28 +251,28 @@ export function createSim(options: SimOptions): SimulatedMachines {
         server.disks = server.disks.filter((disk) => disk.version === version);
       }),
     ensureSnapshot: (id, name) =>
-      act("ensureSnapshot", [id], () => {
+      run("ensureSnapshot", [id], () => {
         const disk = diskOf(id);
         if (images.has(name)) return;
-        mustAnswer(id);
+        requireResponsive(id);
         if (disk === undefined) throw new Error(`server ${id} has no disk`);
         images.set(name, { name, gb: disk.gb, content: disk.content, isKept: true });
-        kept.keepAll();
+        state.saveAll();
       }),
     ensureImage: (_id, name, { keepsIdentity = false }, signal) =>
-      act("ensureImage", [], () => {
+      run("ensureImage", [], () => {
         signal?.throwIfAborted();
         const image = images.get(name);
         if (image === undefined) throw new Error(`there is no snapshot for image "${name}"`);
         const identity = { removed: !keepsIdentity, detail: keepsIdentity ? "it was kept as it is" : "" };
         images.set(name, { ...image, isKept: false });
-        kept.keepAll();
+        state.saveAll();
         return { gb: image.gb, bytes: Math.min(image.gb * GIB, image.content.length), identity };
       }),
     ensureRunning: (machine) =>
-      act("ensureRunning", [machine.id], () => {
+      run("ensureRunning", [machine.id], () => {
         const { id, owner, boot } = machine;
-        for (const [other, leave] of places) {
+        for (const [other, leave] of bootSlots) {
           const power = running(other);
           if (power === null || stageOf(power) === "ready") leave();
         }
@@ -278,49 +281,49 @@ export function createSim(options: SimOptions): SimulatedMachines {
         if (isUp) resume(id);
         const place = isUp ? null : queue.enter(id, owner);
         if (typeof place !== "function") return place;
-        places.set(id, place);
+        bootSlots.set(id, place);
         start(machine);
         return null;
       }),
     ensureStopped: (id, how) =>
-      act("ensureStopped", [id], () => {
+      run("ensureStopped", [id], () => {
         queue.quit(id);
         const deaf = how === "ask" && servers.get(id)?.deaf === true && running(id) !== null;
         if (!deaf) end(id, how === "cut" ? "order" : "guest");
         return !deaf;
       }),
     apply: (machine) =>
-      act("apply", [machine.id], () => {
+      run("apply", [machine.id], () => {
         const server = servers.get(machine.id);
-        mustAnswer(machine.id);
-        if (server !== undefined) mark(server, machine);
+        requireResponsive(machine.id);
+        if (server !== undefined) writeLabel(server, machine);
         return changeServer(server, machine);
       }),
     listImages: () =>
-      act("listImages", [], () =>
+      run("listImages", [], () =>
         [...images.values()].map(({ name, gb, content, isKept }): HeldImage => {
           const kind = isKept ? "snapshot" : "image";
           return { name, kind, title: name, family: "Linux", minRam: 128, gb, bytes: content.length };
         }),
       ),
     remove: (id) =>
-      act("remove", [id], () => {
+      run("remove", [id], () => {
         queue.quit(id);
         end(id, "order");
         servers.delete(id);
       }),
     removeImage: (name) =>
-      act("removeImage", [], () => {
-        if (images.delete(name)) kept.keepAll();
+      run("removeImage", [], () => {
+        if (images.delete(name)) state.saveAll();
       }),
     holdDisks: (id) =>
-      act("holdDisks", [id], () => {
+      run("holdDisks", [id], () => {
         if (diskOf(id) === undefined) throw new Error(`server ${id} has no disk`);
         return null;
       }),
-    releaseDisks: () => act("releaseDisks", [], () => {}),
+    releaseDisks: () => run("releaseDisks", [], () => {}),
     observe: () =>
-      act("observe", [], () => ({
+      run("observe", [], () => ({
         ready: true,
         detail: "simulated",
         accelerator: null,
@@ -334,39 +337,39 @@ export function createSim(options: SimOptions): SimulatedMachines {
       return () => void listeners.delete(listener);
     },
     readLog: (id, { previous = false, tail } = {}) =>
-      act("readLog", [], () => {
+      run("readLog", [], () => {
         const text = servers.get(id)?.logs[previous ? 1 : 0];
         return text === undefined ? null : tail === undefined ? text : lastLines(text, tail);
       }),
     openSerial: (id) =>
-      act("openSerial", [], () => {
-        mustRun(id);
-        return talk("\r\nThis server is simulated.\r\nlogin: ", true);
+      run("openSerial", [], () => {
+        requireRunning(id);
+        return createConsole("\r\nThis server is simulated.\r\nlogin: ", true);
       }),
     openVnc: (id) =>
-      act("openVnc", [], () => {
-        mustRun(id);
-        return talk("RFB 003.008\n", false);
+      run("openVnc", [], () => {
+        requireRunning(id);
+        return createConsole("RFB 003.008\n", false);
       }),
-    listOperatorImages: () => act("listOperatorImages", [], () => options.offered ?? []),
-    ensureFetched: (name) => act("ensureFetched", [], () => name),
+    listOperatorImages: () => run("listOperatorImages", [], () => options.offered ?? []),
+    ensureFetched: (name) => run("ensureFetched", [], () => name),
     ensureImported: () =>
-      act("ensureImported", [], () => ({ refused: "Simulated servers take no images from outside." })),
-    checkOrigin: () => act("checkOrigin", [], () => null),
-    close: () => turns.settle(),
-    fail: (verb, times = 1, when = "before") => void failures.set(verb, { times, when }),
-    delay: (verb, milliseconds) => void delays.set(verb, milliseconds),
+      run("ensureImported", [], () => ({ refused: "Images cannot be imported: servers are simulated." })),
+    checkOrigin: () => run("checkOrigin", [], () => null),
+    close: () => locks.settle(),
+    fail: (call, times = 1, when = "before") => void failures.set(call, { times, when }),
+    delay: (call, milliseconds) => void delays.set(call, milliseconds),
     kill: (id, reason = "died") => end(id, reason, "killed"),
     switchOff: (id) => end(id, "guest"),
     deafen(id, deaf) {
       const server = servers.get(id);
       if (server !== undefined) server.deaf = deaf;
-      kept.keep([id]);
+      state.save([id]);
     },
     trouble(id, trouble) {
       const server = servers.get(id);
       if (server !== undefined) server.trouble = trouble;
-      kept.keep([id]);
+      state.save([id]);
     },
     leave(left) {
       free = left;
@@ -377,12 +380,12 @@ export function createSim(options: SimOptions): SimulatedMachines {
     lose(id) {
       const server = servers.get(id);
       if (server !== undefined) server.disks = [];
-      kept.keep([id]);
+      state.save([id]);
     },
     write(id, text) {
       const disk = diskOf(id);
       if (disk !== undefined) disk.content = text;
-      kept.keep([id]);
+      state.save([id]);
     },
     read: (id) => diskOf(id)?.content ?? null,
     images: () => [...images.values()].map(({ content, isKept }) => ({ content, isKept })),

@@ -1,65 +1,74 @@
 /**
- * Where simulated servers are kept: all of them on the first line and each change on one behind it, so that keeping one costs the same
- * however many there are, and a kill at any moment costs at most a line that was not finished.
+ * The file of simulated servers: all servers and images on the first line, then one line per change. So storing a change costs the same for
+ * any number of servers, and a kill loses at most an unfinished line.
  */
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
+/** Servers and images in memory, and their storage. */
 export interface SimulatedState<Server, Image> {
   readonly servers: Map<number, Server>;
   readonly images: Map<string, Image>;
-  /** As they are now, also those that are gone. */
-  keep(ids: readonly number[]): void;
-  /** Everything, after a change of an image. */
-  keepAll(): void;
+  /** Stores the current state of these servers, including removed ones. */
+  save(ids: readonly number[]): void;
+  /** Stores everything, after a change of an image. */
+  saveAll(): void;
 }
 
-/** Lines behind the first until they are made one. */
-const mostLines = 2000;
+/** Number of changes after which the file is rewritten as one line. */
+const maxChanges = 2000;
 
-/** `file` undefined: nothing is kept. */
+/** Parses a line. In files of earlier releases, a run has `cards` instead of `nics`. */
+const parseLine = (line: string): unknown =>
+  JSON.parse(line, (key, value: unknown) => {
+    if (key !== "power" || typeof value !== "object" || value === null || !("cards" in value)) return value;
+    const { cards, ...power } = value;
+    return { nics: cards, ...power };
+  });
+
+/** Opens the file, which is created if it is missing. Without `file` nothing is stored. */
 export function openSimulatedState<Server extends { readonly id: number }, Image extends { readonly name: string }>(
   file: string | undefined,
 ): SimulatedState<Server, Image> {
   const servers = new Map<number, Server>();
   const images = new Map<string, Image>();
-  /** The last that was written of each. */
+  /** The last stored text of each server. */
   const written = new Map<number, string>();
   let lines = 0;
 
-  function keepAll(): void {
+  function saveAll(): void {
     if (file === undefined) return;
     written.clear();
     for (const server of servers.values()) written.set(server.id, JSON.stringify(server));
-    const whole = `{"servers":[${[...written.values()].join(",")}],"images":${JSON.stringify([...images.values()])}}\n`;
-    writeFileSync(`${file}.part`, whole);
+    const snapshot = `{"servers":[${[...written.values()].join(",")}],"images":${JSON.stringify([...images.values()])}}\n`;
+    writeFileSync(`${file}.part`, snapshot);
     renameSync(`${file}.part`, file);
     lines = 0;
   }
 
   if (file !== undefined && existsSync(file)) {
     const [first = "", ...changes] = readFileSync(file, "utf8").split("\n");
-    const whole = JSON.parse(first) as { readonly servers: Server[]; readonly images: Image[] };
-    for (const server of whole.servers) servers.set(server.id, server);
-    for (const image of whole.images) images.set(image.name, image);
-    // What stands behind the last end of a line was not finished.
+    const snapshot = parseLine(first) as { readonly servers: Server[]; readonly images: Image[] };
+    for (const server of snapshot.servers) servers.set(server.id, server);
+    for (const image of snapshot.images) images.set(image.name, image);
+    // The text after the last line break is an unfinished change.
     for (const line of changes.slice(0, -1)) {
-      const change = JSON.parse(line) as { readonly id: number; readonly server: Server | null };
+      const change = parseLine(line) as { readonly id: number; readonly server: Server | null };
       if (change.server === null) servers.delete(change.id);
       else servers.set(change.id, change.server);
     }
   }
   try {
-    keepAll();
+    saveAll();
   } catch (error) {
-    // A full disk keeps nothing from its start: what was kept is read, and written anew later.
+    // The service also starts with a full disk: the state was read, and is written later.
     if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
   }
 
   return {
     servers,
     images,
-    keepAll,
-    keep(ids) {
+    saveAll,
+    save(ids) {
       if (file === undefined) return;
       for (const id of ids) {
         const text = JSON.stringify(servers.get(id) ?? null);
@@ -67,7 +76,7 @@ export function openSimulatedState<Server extends { readonly id: number }, Image
         if (text === "null") written.delete(id);
         else written.set(id, text);
         appendFileSync(file, `{"id":${id},"server":${text}}\n`);
-        if (++lines > mostLines + servers.size) keepAll();
+        if (++lines > maxChanges + servers.size) saveAll();
       }
     },
   };
