@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { StorageError } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
-import { checkProblem } from "../support/answers.ts";
+import { checkProblem } from "../support/contractcheck.ts";
 import { startDatabase } from "../support/databases.ts";
 import { startOwnServer, startProxy } from "../support/postgresserver.ts";
 import { createProcess, type Process } from "../support/process.ts";

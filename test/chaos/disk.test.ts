@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError } from "@brume/api/client.ts";
-import { checkProblem } from "../support/answers.ts";
+import { checkProblem } from "../support/contractcheck.ts";
 import { openAsker } from "../support/dnsclient.ts";
 import { createProcess, type Process, type ProcessOptions } from "../support/process.ts";
 import { lookUp } from "./load.ts";

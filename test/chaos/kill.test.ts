@@ -19,9 +19,9 @@ const rounds = { sqlite: 6, postgres: 5 };
 for (const kind of databases) {
   test(`${kind}: a first start that is killed at any moment is made up for by the next`, { timeout: 120_000 }, () =>
     withSeed(async (random) => {
-      const brume = await createProcess(kind, { unborn: true });
+      const brume = await createProcess(kind, { stopped: true });
       try {
-        for (let round = 0; round < 4; round++) await brume.stillbirth(150 + random.below(600));
+        for (let round = 0; round < 4; round++) await brume.startAndKill(150 + random.below(600));
         await brume.start();
         const { ID } = await brume.client.createDomain({ body: { Name: sharedZone } }, { idempotencyKey: "first" });
         assert.equal(ID, 1);
@@ -63,7 +63,7 @@ for (const kind of databases) {
           isOver = true;
           await brume.end("SIGKILL");
           await burning;
-          if (random.chance(50)) await brume.stillbirth(50 + random.below(500));
+          if (random.chance(50)) await brume.startAndKill(50 + random.below(500));
           await brume.start();
           const found = await checkLedger(brume, load, closed, random);
           ids.push(...found.events.map(({ ID }) => ID));

@@ -18,13 +18,13 @@ const tls = {
 };
 
 describe("TLS", () => {
-  let world: TestService;
+  let brume: TestService;
   let port = 0;
   before(async () => {
-    world = await createTestService("sqlite", { tls });
-    port = Number(new URL(world.url).port);
+    brume = await createTestService("sqlite", { tls });
+    port = Number(new URL(brume.url).port);
   });
-  after(() => world.close());
+  after(() => brume.close());
 
   const ask = (path: string, body?: object): Promise<{ status: number; text: string }> =>
     new Promise((done, failed) => {
@@ -35,7 +35,7 @@ describe("TLS", () => {
           path,
           method: body === undefined ? "GET" : "POST",
           ca: tls.certificate,
-          headers: { Authorization: `Bearer ${world.token}`, "Content-Type": "application/json" },
+          headers: { Authorization: `Bearer ${brume.token}`, "Content-Type": "application/json" },
         },
         (response) => {
           let text = "";

@@ -27,18 +27,18 @@ const times = (count: number, call: (index: number) => Promise<unknown>): Promis
 
 for (const kind of databases)
   suite(`${kind}: many writers`, { timeout: 120_000 }, () => {
-    let world: TestService;
+    let brume: TestService;
     let client: Client;
     let neighbour: Client;
     let domain: number;
 
     before(async () => {
-      world = await createTestService(kind);
-      client = world.client;
-      neighbour = await world.neighbour();
+      brume = await createTestService(kind);
+      client = brume.client;
+      neighbour = await brume.neighbour();
       domain = (await client.createDomain({ body: { Name: "crowd.test" } })).ID;
     });
-    after(() => world.close());
+    after(() => brume.close());
 
     test("of equal records, one", async () => {
       const body = { DomainId: domain, Name: "same", IP: "192.0.2.1" };
@@ -46,7 +46,7 @@ for (const kind of databases)
       assert.deepEqual(counts, { ok: 1, record_exists: crowd - 1 });
       const { LinkedRecords } = await client.readDomain({ path: { id: domain } });
       assert.equal(LinkedRecords.filter(({ HostName }) => HostName === "same.crowd.test.").length, 1);
-      assert.deepEqual(await world.resolver.resolve4("same.crowd.test"), ["192.0.2.1"]);
+      assert.deepEqual(await brume.resolver.resolve4("same.crowd.test"), ["192.0.2.1"]);
     });
 
     test("an alias and an address at one name: aliases, or addresses, never both", async () => {
@@ -79,7 +79,7 @@ for (const kind of databases)
 
     test("a quota of ten domains is ten domains", async () => {
       const project = await client.createProject({ body: { Name: "ten", Quotas: { Domains: 10 } } });
-      const ten = await world.as(["dns:write"], { ProjectID: project.ID });
+      const ten = await brume.as(["dns:write"], { ProjectID: project.ID });
       const counts = await tally(times(crowd, (index) => ten.createDomain({ body: { Name: `ten${index}.test` } })));
       assert.deepEqual(counts, { ok: 10, quota_exceeded: crowd - 10 });
       assert.equal((await ten.listDomains()).length, 10);
@@ -87,7 +87,7 @@ for (const kind of databases)
 
     test("a quota of ten records is ten records, however they are asked for", async () => {
       const project = await client.createProject({ body: { Name: "few", Quotas: { RecordsPerDomain: 10 } } });
-      const few = await world.as(["dns:write"], { ProjectID: project.ID });
+      const few = await brume.as(["dns:write"], { ProjectID: project.ID });
       const { ID } = await few.createDomain({ body: { Name: "few.test" } });
       const counts = await tally(
         times(crowd, (index) => {
@@ -166,9 +166,9 @@ for (const kind of databases)
       const { ok = 0, validation_failed = 0, ...others } = await tally(calls);
       assert.deepEqual(others, {});
       assert.equal(ok + validation_failed, crowd);
-      const left = await world.store.read.selectFrom("record").select("id").where("domain_id", "=", ID).execute();
+      const left = await brume.store.read.selectFrom("record").select("id").where("domain_id", "=", ID).execute();
       assert.deepEqual(left, []);
-      await assert.rejects(world.resolver.resolve4("r0.short.test"), { code: "EREFUSED" });
+      await assert.rejects(brume.resolver.resolve4("r0.short.test"), { code: "EREFUSED" });
     });
 
     test("the serial has counted every one of them", async () => {
@@ -177,6 +177,6 @@ for (const kind of databases)
       for await (const page of client.pages("listVersions", { path: { id: domain } })) versions.push(...page);
       assert.equal(versions[0]?.Serial, Serial);
       assert.equal(new Set(versions.map((version) => version.Serial)).size, versions.length);
-      assert.equal((await world.resolver.resolveSoa("crowd.test")).serial, Serial);
+      assert.equal((await brume.resolver.resolveSoa("crowd.test")).serial, Serial);
     });
   });

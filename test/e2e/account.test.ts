@@ -9,18 +9,19 @@ import type { Project, Token } from "@brume/api/account.ts";
 import { scopes } from "@brume/api/operation.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 
-onEveryDatabase("the account", (stage) => {
+onEveryDatabase("the account", (harness) => {
   let names = 0;
-  const project = (more: object = {}) => stage.client.createProject({ body: { Name: `project ${++names}`, ...more } });
+  const project = (more: object = {}) =>
+    harness.client.createProject({ body: { Name: `project ${++names}`, ...more } });
   const token = (more: object = {}) =>
-    stage.client.createToken({
+    harness.client.createToken({
       body: { Name: "token", Scopes: ["dns:read"], ...more },
     });
 
   describe("the account", () => {
     test("shows all projects to administrators, and to others their own", async () => {
-      const other = await stage.neighbour();
-      const all = await stage.client.readAccount();
+      const other = await harness.neighbour();
+      const all = await harness.client.readAccount();
       assert.deepEqual(
         all.Projects.map(({ ID }) => ID).filter((id) => id === 1 || id === other.project),
         [1, other.project],
@@ -29,11 +30,11 @@ onEveryDatabase("the account", (stage) => {
         all.ProjectsBalance.map(({ ProjectId }) => ProjectId),
         all.Projects.map(({ ID }) => ID),
       );
-      const reader = await stage.as(["dns:read"]);
+      const reader = await harness.as(["dns:read"]);
       const own = await reader.client.readAccount();
       assert.deepEqual(own.Projects, [{ ID: 1, Name: "default", IsBlocked: false }]);
-      assert.deepEqual([own.Token.Name, own.Token.Scopes, own.Token.ProjectID], ["somebody", ["dns:read"], 1]);
-      assert.equal((await reader.ask("GET /customer/balance")).text, "0");
+      assert.deepEqual([own.Token.Name, own.Token.Scopes, own.Token.ProjectID], ["test", ["dns:read"], 1]);
+      assert.equal((await reader.request("GET /customer/balance")).text, "0");
     });
   });
 
@@ -42,7 +43,7 @@ onEveryDatabase("the account", (stage) => {
       const made = await project({ Name: "Only one" });
       await refused(project({ Name: "Only one" }), "title_taken", { "/Name": "title_taken" });
       const other = await project({ Name: "only one" });
-      const rename = (id: number, Name: string) => stage.client.updateProject({ path: { id }, body: { Name } });
+      const rename = (id: number, Name: string) => harness.client.updateProject({ path: { id }, body: { Name } });
       await refused(rename(other.ID, "Only one"), "title_taken", { "/Name": "title_taken" });
       assert.equal((await rename(made.ID, "Only one")).Name, "Only one");
       assert.equal((await rename(made.ID, " Renamed ")).Name, "Renamed");
@@ -63,7 +64,7 @@ onEveryDatabase("the account", (stage) => {
     test("have quotas, of which those not given stay", async () => {
       const { ID, Quotas } = await project({ Quotas: { Domains: 3, servers: "7" } });
       assert.deepEqual([Quotas.Domains, Quotas.Servers, Quotas.Tokens], [3, 7, 100]);
-      const edit = (given: object) => stage.client.updateProject({ path: { id: ID }, body: { Quotas: given } });
+      const edit = (given: object) => harness.client.updateProject({ path: { id: ID }, body: { Quotas: given } });
       const edited = await edit({ Tokens: 0 });
       assert.deepEqual(edited.Quotas, { ...Quotas, Tokens: 0 });
       const highest = { FirewallRules: 10_000, RecordsPerDomain: 1_000_000, CPU: 2_147_483_647 };
@@ -75,20 +76,20 @@ onEveryDatabase("the account", (stage) => {
         "/Quotas/RecordsPerDomain": "out_of_range",
         "/Quotas/FirewallRules": "out_of_range",
       });
-      const form = await stage.ask(`PUT /project/${ID}`, "Quotas[Domains]=5&Quotas.Tokens=6&Labels[a]=b");
+      const form = await harness.request(`PUT /project/${ID}`, "Quotas[Domains]=5&Quotas.Tokens=6&Labels[a]=b");
       assert.deepEqual([(form.json as Project).Quotas.Domains, (form.json as Project).Quotas.Tokens], [5, 6]);
       assert.deepEqual((form.json as Project).Labels, { a: "b" });
     });
 
     test("may have lower quotas than they use: then nothing new comes", async () => {
-      const other = await stage.neighbour({ Domains: 2, Tokens: 2 });
+      const other = await harness.neighbour({ Domains: 2, Tokens: 2 });
       const path = { id: other.project };
       const create = (Name: string) => other.client.createDomain({ body: { Name } });
       const made = [await create("q1.example"), await create("q2.example")];
       const error = await refused(create("q3.example"), "quota_exceeded");
       assert.match(error.detail, /Domains: wanted 1, free 0, limit 2/);
-      await stage.client.updateProject({ path, body: { Quotas: { Domains: 1 } } });
-      const { Usage, Quotas } = await stage.client.readProject({ path });
+      await harness.client.updateProject({ path, body: { Quotas: { Domains: 1 } } });
+      const { Usage, Quotas } = await harness.client.readProject({ path });
       assert.deepEqual([Usage.Domains, Usage.Tokens, Quotas.Domains], [2, 1, 1]);
       await refused(create("q3.example"), "quota_exceeded");
       await other.client.createRecordA({ body: { DomainId: made[0]?.ID ?? 0, IP: "192.0.2.1" } });
@@ -100,52 +101,52 @@ onEveryDatabase("the account", (stage) => {
     });
 
     test("are read by their own tokens, and by administrators", async () => {
-      const other = await stage.neighbour();
-      const reader = await stage.as(["dns:read"], { ProjectID: other.project });
+      const other = await harness.neighbour();
+      const reader = await harness.as(["dns:read"], { ProjectID: other.project });
       const own = await reader.client.readOwnProject();
       assert.equal(own.ID, other.project);
       assert.deepEqual(await reader.client.readProject({ path: { id: other.project } }), own);
-      assert.deepEqual(await stage.client.readProject({ path: { id: other.project } }), own);
+      assert.deepEqual(await harness.client.readProject({ path: { id: other.project } }), own);
       await refused(reader.client.readProject({ path: { id: 1 } }), "scope_missing");
       await refused(reader.client.updateProject({ path: { id: other.project }, body: {} }), "scope_missing");
-      await refused(stage.client.readProject({ path: { id: 99_999 } }), "project_not_found");
-      await refused(stage.client.updateProject({ path: { id: 99_999 }, body: {} }), "project_not_found");
-      await refused(stage.client.deleteProject({ path: { id: 99_999 } }), "project_not_found");
+      await refused(harness.client.readProject({ path: { id: 99_999 } }), "project_not_found");
+      await refused(harness.client.updateProject({ path: { id: 99_999 }, body: {} }), "project_not_found");
+      await refused(harness.client.deleteProject({ path: { id: 99_999 } }), "project_not_found");
     });
 
     test("that do not change keep their tag", async () => {
       const { ID } = await project();
       const path = { id: ID };
-      const { etag, answer } = await stage.client.raw.readProject({ path });
-      const same = await stage.client.raw.updateProject({
+      const { etag, answer } = await harness.client.raw.readProject({ path });
+      const same = await harness.client.raw.updateProject({
         path,
         body: { Name: answer.Name, Quotas: answer.Quotas, IsBlocked: false },
       });
       assert.equal(same.etag, etag);
-      const edited = await stage.client.raw.updateProject(
+      const edited = await harness.client.raw.updateProject(
         { path, body: { Labels: { a: "" } } },
         { ifMatch: etag ?? "" },
       );
       assert.notEqual(edited.etag, etag);
-      const late = stage.client.updateProject({ path, body: {} }, { ifMatch: etag ?? "" });
+      const late = harness.client.updateProject({ path, body: {} }, { ifMatch: etag ?? "" });
       assert.equal((await refused(late, "etag_mismatch")).headers.get("etag"), edited.etag);
-      await refused(stage.client.deleteProject({ path }, { ifMatch: etag ?? "" }), "etag_mismatch");
+      await refused(harness.client.deleteProject({ path }, { ifMatch: etag ?? "" }), "etag_mismatch");
     });
 
     test("that are blocked can be read and cleared, and their domains go on", async () => {
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       const path = { id: other.project };
       const domain = await other.client.createDomain({ body: { Name: "blocked.example", Ip: "192.0.2.1" } });
       const more = await other.client.createDomain({ body: { Name: "blocked2.example" } });
-      const blocked = await stage.client.updateProject({ path, body: { IsBlocked: "yes" as never } });
+      const blocked = await harness.client.updateProject({ path, body: { IsBlocked: "yes" as never } });
       assert.equal(blocked.IsBlocked, true);
       const record = { DomainId: domain.ID, IP: "192.0.2.2" };
       await refused(other.client.createRecordA({ body: record }), "project_blocked");
       await refused(other.client.createRecordA({ body: record }, { dryRun: true }), "project_blocked");
       await refused(other.client.updateDomain({ path: { id: domain.ID }, body: {} }), "project_blocked");
-      assert.equal((await other.ask("POST /dns", "{")).code, "project_blocked", "before the body is read");
+      assert.equal((await other.request("POST /dns", "{")).code, "project_blocked", "before the body is read");
       assert.equal((await other.client.listDomains()).length, 2);
-      assert.deepEqual(await stage.lookUp("blocked.example", "A"), ["192.0.2.1"]);
+      assert.deepEqual(await harness.lookUp("blocked.example", "A"), ["192.0.2.1"]);
       await other.client.deleteDomain({ path: { id: more.ID } });
       await other.client.deleteRecord({ path: { domainid: domain.ID, recordId: domain.LinkedRecords[0]?.ID ?? 0 } });
       const unblocked = await other.client.updateProject({ path, body: { IsBlocked: false } });
@@ -154,16 +155,16 @@ onEveryDatabase("the account", (stage) => {
     });
 
     test("go with their tokens, when they own nothing else", async () => {
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       const path = { id: other.project };
       const { ID } = await other.client.createDomain({ body: { Name: "in-the-way.example" } });
-      assert.match((await refused(stage.client.deleteProject({ path }), "project_in_use")).detail, /1 Domains/);
+      assert.match((await refused(harness.client.deleteProject({ path }), "project_in_use")).detail, /1 Domains/);
       await other.client.deleteDomain({ path: { id: ID } });
       await refused(other.client.deleteProject({ path }), "project_in_use");
-      await stage.client.deleteProject({ path });
+      await harness.client.deleteProject({ path });
       await refused(other.client.readAccount(), "token_invalid");
-      await refused(stage.client.readProject({ path }), "project_not_found");
-      await refused(stage.client.listTokens({ query: { project: other.project } }), "project_not_found");
+      await refused(harness.client.readProject({ path }), "project_not_found");
+      await refused(harness.client.listTokens({ query: { project: other.project } }), "project_not_found");
       assert.ok((await project()).ID > other.project, "an id is never used again");
     });
   });
@@ -173,17 +174,17 @@ onEveryDatabase("the account", (stage) => {
       const made = await token({ Labels: { a: "b" } });
       assert.match(made.Token, /^[0-9a-f]{64}$/);
       const { ID } = made;
-      assert.deepEqual(await stage.client.readToken({ path: { id: ID } }), { ...made, Token: "" });
-      const listed = (await stage.client.listTokens()).find((one) => one.ID === ID);
+      assert.deepEqual(await harness.client.readToken({ path: { id: ID } }), { ...made, Token: "" });
+      const listed = (await harness.client.listTokens()).find((one) => one.ID === ID);
       assert.deepEqual(listed, { ...made, Token: "" });
       const everywhere = [
-        await stage.ask("GET /token"),
-        await stage.ask("GET /event?limit=1000"),
-        await stage.ask("GET /audit"),
-        await stage.ask("GET /account"),
+        await harness.request("GET /token"),
+        await harness.request("GET /event?limit=1000"),
+        await harness.request("GET /audit"),
+        await harness.request("GET /account"),
       ];
       for (const { text } of everywhere) assert.ok(!text.includes(made.Token));
-      const rows = await stage.world.store.read.selectFrom("token").selectAll().where("id", "=", ID).execute();
+      const rows = await harness.brume.store.read.selectFrom("token").selectAll().where("id", "=", ID).execute();
       assert.equal(rows[0]?.hash, hash("sha256", made.Token), "only its hash is kept");
       assert.ok(!JSON.stringify(rows).includes(made.Token));
     });
@@ -192,7 +193,7 @@ onEveryDatabase("the account", (stage) => {
       const { Scopes } = await token({ Scopes: ["DNS:Write", "server:read", "dns:write"] });
       assert.deepEqual(Scopes, ["server:read", "dns:write"]);
       assert.deepEqual((await token({ Scopes: "dns:read, network:read" })).Scopes, ["dns:read", "network:read"]);
-      const form = await stage.ask("POST /token", "Name=form&Scopes=dns%3Aread&Scopes=account%3Aadmin");
+      const form = await harness.request("POST /token", "Name=form&Scopes=dns%3Aread&Scopes=account%3Aadmin");
       assert.deepEqual((form.json as Token).Scopes, ["dns:read", "account:admin"]);
       await refused(token({ Scopes: [] }), "validation_failed", { "/Scopes": "too_short" });
       await refused(token({ Scopes: null }), "validation_failed", { "/Scopes": "field_required" });
@@ -202,7 +203,7 @@ onEveryDatabase("the account", (stage) => {
     });
 
     test("have restrictions that fit", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const bad: [object, Record<string, string>][] = [
         [{ DomainID: domain.ID, Scopes: ["dns:read", "server:read"] }, { "/Scopes/1": "value_not_allowed" }],
         [{ RecordPattern: "*" }, { "/RecordPattern": "fields_conflict" }],
@@ -224,7 +225,7 @@ onEveryDatabase("the account", (stage) => {
         ],
       ];
       for (const [body, errors] of bad) await refused(token(body), "validation_failed", errors);
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       await refused(token({ ProjectID: other.project, DomainID: domain.ID }), "validation_failed", {
         "/DomainID": "unknown_reference",
       });
@@ -241,9 +242,9 @@ onEveryDatabase("the account", (stage) => {
     });
 
     test("of a project are listed for administrators of any", async () => {
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       const made = await token({ ProjectID: other.project, Name: "Second", Labels: { env: "x" } });
-      const list = (query: object) => stage.client.listTokens({ query: { project: other.project, ...query } });
+      const list = (query: object) => harness.client.listTokens({ query: { project: other.project, ...query } });
       assert.deepEqual(
         (await list({})).map(({ Name }) => Name),
         ["neighbour", "Second"],
@@ -258,68 +259,68 @@ onEveryDatabase("the account", (stage) => {
         (await list({})).map(({ ID }) => ID),
       );
       const pages: number[] = [];
-      for await (const page of stage.client.pages("listTokens", { query: { project: other.project, limit: 1 } }))
+      for await (const page of harness.client.pages("listTokens", { query: { project: other.project, limit: 1 } }))
         pages.push(page.length);
       assert.deepEqual(pages, [1, 1]);
     });
 
     test("read and delete themselves without any scope for it", async () => {
       const made = await token();
-      const voice = stage.voiceOf(made.Token);
+      const caller = harness.callerOf(made.Token);
       const path = { id: made.ID };
-      assert.equal((await voice.client.readToken({ path })).ID, made.ID);
-      await refused(voice.client.readToken({ path: { id: 1 } }), "scope_missing");
-      await refused(voice.client.readToken({ path: { id: 99_999 } }), "scope_missing");
-      await refused(voice.client.deleteToken({ path: { id: 1 } }), "scope_missing");
-      await refused(voice.client.listTokens(), "scope_missing");
-      await voice.client.deleteToken({ path });
-      await refused(voice.client.readToken({ path }), "token_invalid");
-      await refused(stage.client.readToken({ path }), "token_not_found");
-      await refused(stage.client.deleteToken({ path }), "token_not_found");
+      assert.equal((await caller.client.readToken({ path })).ID, made.ID);
+      await refused(caller.client.readToken({ path: { id: 1 } }), "scope_missing");
+      await refused(caller.client.readToken({ path: { id: 99_999 } }), "scope_missing");
+      await refused(caller.client.deleteToken({ path: { id: 1 } }), "scope_missing");
+      await refused(caller.client.listTokens(), "scope_missing");
+      await caller.client.deleteToken({ path });
+      await refused(caller.client.readToken({ path }), "token_invalid");
+      await refused(harness.client.readToken({ path }), "token_not_found");
+      await refused(harness.client.deleteToken({ path }), "token_not_found");
       assert.ok((await token()).ID > made.ID, "an id is never used again");
     });
 
     test("are refused from the next request on", async () => {
       const made = await token();
-      const voice = stage.voiceOf(made.Token);
-      assert.equal((await voice.ask("GET /dns")).status, 200);
-      await stage.client.deleteToken({ path: { id: made.ID } });
-      assert.equal((await voice.ask("GET /dns")).code, "token_invalid");
-      const scheme = await stage.ask("GET /dns", undefined, { Authorization: `bEaReR ${stage.token}` });
+      const caller = harness.callerOf(made.Token);
+      assert.equal((await caller.request("GET /dns")).status, 200);
+      await harness.client.deleteToken({ path: { id: made.ID } });
+      assert.equal((await caller.request("GET /dns")).code, "token_invalid");
+      const scheme = await harness.request("GET /dns", undefined, { Authorization: `bEaReR ${harness.token}` });
       assert.equal(scheme.status, 200);
       for (const [Authorization, code] of [
-        [`Bearer ${stage.token.toUpperCase()}`, "token_invalid"],
-        [`Bearer ${stage.token}0`, "token_invalid"],
+        [`Bearer ${harness.token.toUpperCase()}`, "token_invalid"],
+        [`Bearer ${harness.token}0`, "token_invalid"],
         ["Basic YTpi", "token_missing"],
         ["Bearer", "token_missing"],
-        [stage.token, "token_missing"],
+        [harness.token, "token_missing"],
       ] as const)
-        assert.equal((await stage.ask("GET /dns", undefined, { Authorization })).code, code, Authorization);
+        assert.equal((await harness.request("GET /dns", undefined, { Authorization })).code, code, Authorization);
     });
 
     test("of a dry run are none", async () => {
-      const count = (await stage.client.listTokens()).length;
-      const dry = await stage.client.createToken({ body: { Name: "dry", Scopes: ["dns:read"] } }, { dryRun: true });
+      const count = (await harness.client.listTokens()).length;
+      const dry = await harness.client.createToken({ body: { Name: "dry", Scopes: ["dns:read"] } }, { dryRun: true });
       assert.deepEqual([dry.ID, dry.Token], [0, ""]);
-      assert.equal((await stage.client.listTokens()).length, count);
+      assert.equal((await harness.client.listTokens()).length, count);
     });
   });
 
   test("the last administrator stays", async () => {
-    const all = await stage.client.readAccount();
+    const all = await harness.client.readAccount();
     for (const { ID } of all.Projects)
-      for (const { ID: id, Scopes } of await stage.client.listTokens({ query: { project: ID } }))
-        if (id !== 1 && Scopes.includes("account:admin")) await stage.client.deleteToken({ path: { id } });
-    await refused(stage.client.deleteToken({ path: { id: 1 } }), "last_admin_token");
-    await refused(stage.client.deleteToken({ path: { id: 1 } }, { dryRun: true }), "last_admin_token");
+      for (const { ID: id, Scopes } of await harness.client.listTokens({ query: { project: ID } }))
+        if (id !== 1 && Scopes.includes("account:admin")) await harness.client.deleteToken({ path: { id } });
+    await refused(harness.client.deleteToken({ path: { id: 1 } }), "last_admin_token");
+    await refused(harness.client.deleteToken({ path: { id: 1 } }, { dryRun: true }), "last_admin_token");
     const soon = new Date(Date.now() + 300).toISOString();
     const passing = await token({ Scopes: ["account:admin"], ExpiresAt: soon });
-    await stage.client.waitFor("readAccount", {}, { until: () => Date.now() > Date.parse(soon) });
-    await refused(stage.client.deleteToken({ path: { id: 1 } }), "last_admin_token");
-    await stage.client.deleteToken({ path: { id: passing.ID } });
-    const second = stage.voiceOf((await token({ Scopes: scopes })).Token);
-    await stage.client.deleteToken({ path: { id: 1 } });
-    await refused(stage.client.readAccount(), "token_invalid");
+    await harness.client.waitFor("readAccount", {}, { until: () => Date.now() > Date.parse(soon) });
+    await refused(harness.client.deleteToken({ path: { id: 1 } }), "last_admin_token");
+    await harness.client.deleteToken({ path: { id: passing.ID } });
+    const second = harness.callerOf((await token({ Scopes: scopes })).Token);
+    await harness.client.deleteToken({ path: { id: 1 } });
+    await refused(harness.client.readAccount(), "token_invalid");
     assert.deepEqual(await second.client.listTokens({ query: { name: "first" } }), []);
   });
 });

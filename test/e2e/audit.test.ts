@@ -4,17 +4,17 @@ import { test } from "node:test";
 import type { AuditEntry } from "@brume/api/account.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 
-onEveryDatabase("the audit", (stage) => {
+onEveryDatabase("the audit", (harness) => {
   /** Refusals are written a moment after their answer. */
   async function read(
     query: object,
     until: (entries: readonly AuditEntry[]) => boolean = () => true,
   ): Promise<AuditEntry[]> {
-    return stage.client.waitFor("listAudit", { query }, { until, timeout: 5000 });
+    return harness.client.waitFor("listAudit", { query }, { until, timeout: 5000 });
   }
 
   test("keeps who changed what, from where, and how it was before and after", async () => {
-    const { client } = stage;
+    const { client } = harness;
     const made = await client.raw.createDomain({ body: { Name: "audited.example", Ip: "192.0.2.1" } });
     const domain = made.answer;
     const path = { id: domain.ID };
@@ -63,18 +63,18 @@ onEveryDatabase("the audit", (stage) => {
 
   test("keeps what was refused, and neither reads nor dry runs", async () => {
     const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
-    const { client } = stage;
-    const reader = await stage.as(["dns:read"]);
+    const { client } = harness;
+    const reader = await harness.as(["dns:read"]);
     await refused(client.createDomain({ body: { Name: "a b" } }), "validation_failed");
     await refused(reader.client.createDomain({ body: { Name: "a.example" } }), "scope_missing");
     await refused(client.deleteDomain({ path: { id: 99_999 } }), "domain_not_found");
     await refused(client.updateRecordTXT({ path: { id: 77_777 }, body: {} }, { ifMatch: "*" }), "record_not_found");
-    await stage.ask("POST /dns", "{");
+    await harness.request("POST /dns", "{");
     await client.createDomain({ body: { Name: "dry.example" } }, { dryRun: true });
     await refused(client.createDomain({ body: { Name: "a b" } }, { dryRun: true }), "validation_failed");
     await refused(reader.client.listTokens(), "scope_missing");
-    await stage.ask("POST /nothing", {});
-    await stage.voiceOf("0".repeat(64)).ask("POST /dns", {});
+    await harness.request("POST /nothing", {});
+    await harness.callerOf("0".repeat(64)).request("POST /dns", {});
     const isNew = ({ ID }: AuditEntry) => ID > start;
     const entries = (await read({}, (all) => all.filter(isNew).length >= 6)).filter(isNew).reverse();
     assert.deepEqual(
@@ -90,7 +90,7 @@ onEveryDatabase("the audit", (stage) => {
       [
         ["createToken", "first", 200, "token", entries[0]?.ResourceID, null, entries[0]?.After],
         ["createDomain", "first", 400, null, null, null, null],
-        ["createDomain", "somebody", 403, null, null, null, null],
+        ["createDomain", "test", 403, null, null, null, null],
         ["deleteDomain", "first", 404, "domain", 99_999, null, null],
         ["updateRecordTXT", "first", 404, "record", 77_777, null, null],
         ["createDomain", "", 401, null, null, null, null],
@@ -106,9 +106,9 @@ onEveryDatabase("the audit", (stage) => {
   test("keeps requests with tokens that are not good, reads too", async () => {
     const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
     const ExpiresAt = new Date(Date.now() + 300).toISOString();
-    const short = await stage.as(["dns:read"], { ExpiresAt });
-    const away = await stage.as(["dns:read"], { AllowedFrom: ["198.51.100.0/24"] });
-    await stage.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
+    const short = await harness.as(["dns:read"], { ExpiresAt });
+    const away = await harness.as(["dns:read"], { AllowedFrom: ["198.51.100.0/24"] });
+    await harness.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
     const isNew = ({ ID, Operation }: AuditEntry) => ID > start && Operation !== "createToken";
     const seen = async () =>
       (await read({}))
@@ -117,29 +117,29 @@ onEveryDatabase("the audit", (stage) => {
         .map((entry) => [entry.Operation, entry.TokenName, entry.Status, entry.TokenID === null]);
     await refused(short.client.listDomains(), "token_expired");
     await refused(away.client.listDomains(), "scope_missing");
-    await stage.voiceOf("1".repeat(64)).ask("GET /server");
+    await harness.callerOf("1".repeat(64)).request("GET /server");
     // They are there when the answer is.
     const expected = [
-      ["listDomains", "somebody", 401, false],
-      ["listDomains", "somebody", 403, false],
+      ["listDomains", "test", 401, false],
+      ["listDomains", "test", 403, false],
       ["listServers", "", 401, true],
     ];
     assert.deepEqual(await seen(), expected);
-    await stage.ask("GET /dns", undefined, { Authorization: "" });
+    await harness.request("GET /dns", undefined, { Authorization: "" });
     assert.deepEqual(await seen(), expected, "a read without a token is nothing");
-    const other = await stage.neighbour();
+    const other = await harness.neighbour();
     const theirs = (await other.client.listAudit()).filter(({ ID }) => ID > start);
     assert.ok(theirs.some(({ Operation, TokenID }) => Operation === "listServers" && TokenID === null));
-    assert.ok(theirs.every(({ TokenName }) => TokenName !== "somebody"));
+    assert.ok(theirs.every(({ TokenName }) => TokenName !== "test"));
   });
 
   test("counts refusals that repeat in one entry, however many", async () => {
     const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
     const loops = 300;
-    const voice = stage.voiceOf("2".repeat(64));
-    const begun = await voice.ask("GET /image");
+    const caller = harness.callerOf("2".repeat(64));
+    const begun = await caller.request("GET /image");
     const ask = async () => {
-      for (let i = 1; i < loops / 4; i++) await voice.ask("GET /image");
+      for (let i = 1; i < loops / 4; i++) await caller.request("GET /image");
     };
     await Promise.all([ask(), ask(), ask(), ask()]);
     const sent = 4 * (loops / 4 - 1) + 1;
@@ -152,9 +152,9 @@ onEveryDatabase("the audit", (stage) => {
   });
 
   test("keeps its size when a token is refused for one object after another", async () => {
-    const voice = await stage.as(["dns:write"]);
-    const tokenId = (await voice.client.readAccount()).Token.ID;
-    for (let id = 0; id < 100; id++) await voice.ask(`DELETE /dns/${500_000 + id}`);
+    const caller = await harness.as(["dns:write"]);
+    const tokenId = (await caller.client.readAccount()).Token.ID;
+    for (let id = 0; id < 100; id++) await caller.request(`DELETE /dns/${500_000 + id}`);
     const sum = (all: readonly AuditEntry[]) => all.reduce((total, { Count }) => total + Count, 0);
     const entries = await read({ token: tokenId }, (all) => sum(all) === 100);
     assert.equal(entries.length, 31);
@@ -162,13 +162,13 @@ onEveryDatabase("the audit", (stage) => {
   });
 
   test("is filtered, and read page by page", async () => {
-    const voice = await stage.as(["dns:write", "account:admin"]);
-    const tokenId = (await voice.client.readAccount()).Token.ID;
+    const caller = await harness.as(["dns:write", "account:admin"]);
+    const tokenId = (await caller.client.readAccount()).Token.ID;
     const from = new Date(Date.now()).toISOString();
-    const domain = await voice.client.createDomain({ body: { Name: "filtered.example" } });
-    const first = await voice.client.createRecordA({ body: { DomainId: domain.ID, IP: "192.0.2.1" } });
-    await voice.client.createRecordTXT({ body: { DomainId: domain.ID, Text: "a" } });
-    await voice.client.deleteRecord({ path: { domainid: domain.ID, recordId: first.ID } });
+    const domain = await caller.client.createDomain({ body: { Name: "filtered.example" } });
+    const first = await caller.client.createRecordA({ body: { DomainId: domain.ID, IP: "192.0.2.1" } });
+    await caller.client.createRecordTXT({ body: { DomainId: domain.ID, Text: "a" } });
+    await caller.client.deleteRecord({ path: { domainid: domain.ID, recordId: first.ID } });
     const operations = async (query: object) =>
       (await read({ token: tokenId, ...query })).map(({ Operation }) => Operation);
     assert.deepEqual(await operations({}), ["deleteRecord", "createRecordTXT", "createRecordA", "createDomain"]);
@@ -180,28 +180,28 @@ onEveryDatabase("the audit", (stage) => {
     assert.deepEqual(await operations({ to: from }), []);
     assert.deepEqual(await operations({ from: "2999-01-01" }), []);
     assert.deepEqual(await read({ token: 99_999 }), []);
-    assert.equal((await stage.ask("GET /audit?resource=record:x")).code, "query_invalid");
+    assert.equal((await harness.request("GET /audit?resource=record:x")).code, "query_invalid");
     for (const query of ["token=x", "from=then", "resource=bogus", "resource=bogus:1", "operation=no", "operation=no*"])
-      assert.equal((await stage.ask(`GET /audit?${query}`)).code, "query_invalid", query);
+      assert.equal((await harness.request(`GET /audit?${query}`)).code, "query_invalid", query);
     const pages: string[][] = [];
-    for await (const page of stage.client.pages("listAudit", { query: { token: tokenId, limit: 3 } }))
+    for await (const page of harness.client.pages("listAudit", { query: { token: tokenId, limit: 3 } }))
       pages.push(page.map(({ Operation }) => Operation));
     assert.deepEqual(pages, [["deleteRecord", "createRecordTXT", "createRecordA"], ["createDomain"]]);
-    const head = await stage.client.raw.listAudit({ query: { token: tokenId, limit: 1 } });
+    const head = await harness.client.raw.listAudit({ query: { token: tokenId, limit: 1 } });
     assert.equal(head.headers.get("x-total-count"), "4");
-    await voice.client.deleteToken({ path: { id: tokenId } });
+    await caller.client.deleteToken({ path: { id: tokenId } });
     assert.equal((await operations({})).length, 5, "it survives the token that did it");
   });
 
   test("is each project's own, and for administrators", async () => {
-    const other = await stage.neighbour();
+    const other = await harness.neighbour();
     await other.client.createDomain({ body: { Name: "theirs.example" } });
     assert.deepEqual(
       (await other.client.listAudit()).filter(({ TokenID }) => TokenID !== null).map(({ Operation }) => Operation),
       ["createDomain"],
     );
     assert.ok((await read({})).every(({ After }) => (After as { Name?: string } | null)?.Name !== "theirs.example"));
-    const reader = await stage.as(["dns:write"]);
+    const reader = await harness.as(["dns:write"]);
     await refused(reader.client.listAudit(), "scope_missing");
   });
 });

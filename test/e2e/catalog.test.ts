@@ -33,16 +33,16 @@ const stock = (name: string, more: Partial<OperatorImage> = {}): OperatorImage =
   ...more,
 });
 
-onSqlite("the catalogue", (stage) => {
-  const post = (body: object | string, headers = {}) => stage.ask("POST /sshkey", body, headers);
-  const keyOf = async (Title: string) => stage.client.createSshKey({ body: { Title, PublicKey: freshLine() } });
+onSqlite("the catalogue", (harness) => {
+  const post = (body: object | string, headers = {}) => harness.request("POST /sshkey", body, headers);
+  const keyOf = async (Title: string) => harness.client.createSshKey({ body: { Title, PublicKey: freshLine() } });
 
   describe("SSH keys", () => {
     test("a key is shown with what is inside it, and read again the same", async () => {
       const response = await post({ Title: "laptop", PublicKey: line, Labels: { of: "ann" } });
       assert.equal(response.status, 200, response.text);
       const hash = createHash("sha256").update(Buffer.from(base64, "base64")).digest("base64").replace(/=+$/, "");
-      const { ID, DateCreate, ...rest } = response.json as Awaited<ReturnType<typeof stage.client.readSshKey>>;
+      const { ID, DateCreate, ...rest } = response.json as Awaited<ReturnType<typeof harness.client.readSshKey>>;
       assert.deepEqual(rest, {
         Title: "laptop",
         PublicKey: base64,
@@ -52,13 +52,13 @@ onSqlite("the catalogue", (stage) => {
         Fingerprint: `SHA256:${hash}`,
         Labels: { of: "ann" },
       });
-      assert.deepEqual(await stage.client.readSshKey({ path: { id: ID } }), response.json);
+      assert.deepEqual(await harness.client.readSshKey({ path: { id: ID } }), response.json);
       assert.match(response.text, new RegExp(`^\\{"ID":${ID},"Title":"laptop","PublicKey":"AAAA`));
       assert.ok(DateCreate);
     });
 
     test("the same title with the same key is that key, with another key it is taken", async () => {
-      const first = await stage.client.createSshKey({ body: { Title: "twice", PublicKey: line } });
+      const first = await harness.client.createSshKey({ body: { Title: "twice", PublicKey: line } });
       // Clients in the field: other names of the fields, the base64 part alone, in a form.
       const form = new URLSearchParams({ Name: "twice", Value: base64 }).toString();
       const again = await post(form, { "Content-Type": "application/x-www-form-urlencoded" });
@@ -81,27 +81,27 @@ onSqlite("the catalogue", (stage) => {
     test("a deleted key is gone, and its title is free", async () => {
       const key = await keyOf("short-lived");
       assert.equal(
-        (await stage.ask(`DELETE /sshkey/${key.ID}`, undefined, { "If-Match": '"sshkey-0-1"' })).code,
+        (await harness.request(`DELETE /sshkey/${key.ID}`, undefined, { "If-Match": '"sshkey-0-1"' })).code,
         "etag_mismatch",
       );
-      await stage.client.deleteSshKey({ path: { id: key.ID } });
-      await refused(stage.client.readSshKey({ path: { id: key.ID } }), "sshkey_not_found");
-      await refused(stage.client.deleteSshKey({ path: { id: key.ID } }), "sshkey_not_found");
+      await harness.client.deleteSshKey({ path: { id: key.ID } });
+      await refused(harness.client.readSshKey({ path: { id: key.ID } }), "sshkey_not_found");
+      await refused(harness.client.deleteSshKey({ path: { id: key.ID } }), "sshkey_not_found");
       const next = await keyOf("short-lived");
       assert.ok(next.ID > key.ID, "an id is never used again");
     });
 
     test("a dry run makes nothing", async () => {
-      const response = await stage.ask("POST /sshkey?dryRun=true", { Title: "dry", PublicKey: line });
+      const response = await harness.request("POST /sshkey?dryRun=true", { Title: "dry", PublicKey: line });
       assert.equal((response.json as { ID: number }).ID, 0);
-      assert.deepEqual(await stage.client.listSshKeys({ query: { name: "dry" } }), []);
+      assert.deepEqual(await harness.client.listSshKeys({ query: { name: "dry" } }), []);
     });
 
     test("keys are listed by title and label, of the own project only, up to the quota", async () => {
-      const neighbour = await stage.neighbour({ SshKeys: 2 });
+      const neighbour = await harness.neighbour({ SshKeys: 2 });
       const made = await Promise.all(
         ["One", "Two", "Three"].map((Title) =>
-          neighbour.ask("POST /sshkey", { Title, PublicKey: freshLine(), Labels: { n: Title } }),
+          neighbour.request("POST /sshkey", { Title, PublicKey: freshLine(), Labels: { n: Title } }),
         ),
       );
       assert.deepEqual(
@@ -115,13 +115,13 @@ onSqlite("the catalogue", (stage) => {
         first,
       ]);
       assert.deepEqual(await neighbour.client.listSshKeys({ query: { label: `n=${first?.Title}` } }), [first]);
-      await refused(stage.client.readSshKey({ path: { id: first?.ID ?? 0 } }), "sshkey_not_found");
+      await refused(harness.client.readSshKey({ path: { id: first?.ID ?? 0 } }), "sshkey_not_found");
     });
 
     test("coming and going is told", async () => {
       const key = await keyOf("told");
-      await stage.client.deleteSshKey({ path: { id: key.ID } });
-      const events = await stage.client.listEvents({ query: { resource: `sshkey:${key.ID}` } });
+      await harness.client.deleteSshKey({ path: { id: key.ID } });
+      const events = await harness.client.listEvents({ query: { resource: `sshkey:${key.ID}` } });
       assert.deepEqual(
         events.map(({ Type, Data }) => [Type, Data]),
         [
@@ -129,33 +129,33 @@ onSqlite("the catalogue", (stage) => {
           ["sshkey.deleted", null],
         ],
       );
-      const [last] = await stage.client.listAudit({ query: { resource: `sshkey:${key.ID}` } });
+      const [last] = await harness.client.listAudit({ query: { resource: `sshkey:${key.ID}` } });
       assert.deepEqual([last?.Operation, last?.Before, last?.After], ["deleteSshKey", key, null]);
     });
   });
 
   describe("images", () => {
-    const names = async (query = {}) => (await stage.client.listImages({ query })).map(({ Name }) => Name);
-    const sync = (...images: OperatorImage[]) => syncOperatorImages(stage.world.store, images, Date.now());
+    const names = async (query = {}) => (await harness.client.listImages({ query })).map(({ Name }) => Name);
+    const sync = (...images: OperatorImage[]) => syncOperatorImages(harness.brume.store, images, Date.now());
     const tiny = stock("brume-tiny", { title: "Brume Tiny Linux", os: "Linux", minRam: 128, hdd: 1 });
     const debian = stock("debian-12", { folder: null });
 
     before(() => sync(tiny, debian));
 
     test("the first of the stock is image 1, shown as it has always been", async () => {
-      const response = await stage.ask("GET /image/1");
+      const response = await harness.request("GET /image/1");
       const { DateCreate, ...rest } = response.json as Image;
       assert.equal(
         JSON.stringify(rest),
         '{"ID":1,"Name":"brume-tiny","DisplayName":"Brume Tiny Linux","DCLocation":null,"Hdd":1,"Family":"Linux","IsAvailableISP":false,"IsISPLiteEnabled":false,"IsISPBusinessEnabled":false,"Type":"GoldServer","LinkedSshKeys":[],"OperatingSystemType":"Linux","TechName":"brume-tiny","State":"Active","MinRAM":128,"Error":null,"ServerID":null,"Progress":100,"Identity":null,"Labels":{}}',
       );
       assert.ok(DateCreate);
-      assert.equal((await stage.client.readImage({ path: { id: 2 } })).State, "Available");
-      await refused(stage.client.readImage({ path: { id: 99 } }), "image_not_found");
+      assert.equal((await harness.client.readImage({ path: { id: 2 } })).State, "Available");
+      await refused(harness.client.readImage({ path: { id: 99 } }), "image_not_found");
     });
 
     test("everybody sees the stock, by name, state and location", async () => {
-      const neighbour = await stage.neighbour();
+      const neighbour = await harness.neighbour();
       assert.deepEqual((await neighbour.client.listImages({})).length, 2);
       assert.deepEqual(await names({ name: "DEB*" }), ["debian-12"]);
       assert.deepEqual(await names({ state: "active" }), ["brume-tiny"]);
@@ -164,10 +164,10 @@ onSqlite("the catalogue", (stage) => {
     });
 
     test("the stock follows what the operator has; what comes back has its id", async () => {
-      const { store } = stage.world;
+      const { store } = harness.brume;
       await sync(debian);
       assert.deepEqual(await names(), ["debian-12"]);
-      await refused(stage.client.readImage({ path: { id: 1 } }), "image_not_found");
+      await refused(harness.client.readImage({ path: { id: 1 } }), "image_not_found");
       await sync(tiny, { ...debian, folder: "debian-12" }, stock("alpine"));
       assert.deepEqual(await names({ state: "Active" }), ["brume-tiny", "debian-12", "alpine"]);
       const before = await store.read.selectFrom("image").selectAll().orderBy("id").execute();
@@ -181,8 +181,8 @@ onSqlite("the catalogue", (stage) => {
   });
 
   test("a location is there for every token", async () => {
-    const voice = await stage.as(["dns:read"]);
-    const [location, ...more] = await voice.client.listLocations({});
+    const caller = await harness.as(["dns:read"]);
+    const [location, ...more] = await caller.client.listLocations({});
     assert.deepEqual(more, []);
     const { Capacity, Engines, IsEnableIpV6, ...rest } = location ?? assert.fail();
     assert.deepEqual(rest, {
@@ -202,7 +202,7 @@ onSqlite("the catalogue", (stage) => {
     assert.equal(Engines.NameServer, "builtin");
     assert.ok(Capacity.FreeCPU <= Capacity.CPU);
     assert.equal(typeof IsEnableIpV6, "boolean");
-    assert.equal((await stage.ask("GET /DCLOCATION/?name=loc*")).headers.get("x-total-count"), "1");
-    assert.equal((await stage.ask("GET /dcLocation?name=x")).text, "[]");
+    assert.equal((await harness.request("GET /DCLOCATION/?name=loc*")).headers.get("x-total-count"), "1");
+    assert.equal((await harness.request("GET /dcLocation?name=x")).text, "[]");
   });
 });

@@ -2,32 +2,32 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createServerScene } from "../support/serverservice.ts";
+import { createServerApiFixture } from "../support/serverapifixture.ts";
 
-onSqlite("disk copies", (stage) => {
-  const scene = createServerScene(stage);
+onSqlite("disk copies", (harness) => {
+  const fixture = createServerApiFixture(harness);
 
   test("are made of a server that is on or off, and removed together", async () => {
-    const { ID: ServerID } = await scene.server();
+    const { ID: ServerID } = await fixture.server();
     // A simulated server has no folder.
-    assert.deepEqual(await stage.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
-    await scene.act(ServerID, { Type: "PowerOff" });
-    assert.deepEqual(await stage.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
-    await stage.client.deleteDiskCopies({});
-    const rows = await stage.client.listAudit({ query: { limit: 10 } });
+    assert.deepEqual(await harness.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
+    await fixture.act(ServerID, { Type: "PowerOff" });
+    assert.deepEqual(await harness.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
+    await harness.client.deleteDiskCopies({});
+    const rows = await harness.client.listAudit({ query: { limit: 10 } });
     assert.ok(rows.some(({ Operation }) => Operation === "createDiskCopy"));
   });
 
   test("need a server that is there, machines that answer, and the scope", async () => {
-    await refused(stage.client.createDiskCopy({ body: { ServerID: 99_999 } }), "server_not_found");
-    const { ID: ServerID } = await scene.server();
-    const somebody = await stage.as(["server:write", "server:read"]);
+    await refused(harness.client.createDiskCopy({ body: { ServerID: 99_999 } }), "server_not_found");
+    const { ID: ServerID } = await fixture.server();
+    const somebody = await harness.as(["server:write", "server:read"]);
     await refused(somebody.client.createDiskCopy({ body: { ServerID } }), "scope_missing");
     await refused(somebody.client.deleteDiskCopies({}), "scope_missing");
-    stage.world.machines.fail("holdDisks", 1);
+    harness.brume.machines.fail("holdDisks", 1);
     // Nothing is made by a question whether it would be.
-    await stage.client.createDiskCopy({ body: { ServerID } }, { dryRun: true });
-    const response = await stage.ask("POST /disk-copy", { ServerID });
+    await harness.client.createDiskCopy({ body: { ServerID } }, { dryRun: true });
+    const response = await harness.request("POST /disk-copy", { ServerID });
     assert.equal(response.status, 500);
   });
 });

@@ -7,36 +7,36 @@ import { after, before, describe, test } from "node:test";
 import type { Claim } from "@brume/api/claim.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
 import { openServer } from "../support/dnstools.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
 import { image, set } from "../support/zone.ts";
 
 const outside = new Map<string, Nameserver>();
 
 onEveryDatabase(
   "claims",
-  (stage) => {
-    let other: Voice & { readonly project: number };
+  (harness) => {
+    let other: Caller & { readonly project: number };
     let serial = 0;
 
     before(async () => {
-      other = await stage.neighbour();
+      other = await harness.neighbour();
     });
-    after(() => outside.get(stage.kind)?.close());
+    after(() => outside.get(harness.kind)?.close());
 
-    const create = (voice: Voice, Name: string, more: object = {}) =>
-      voice.client.createDomain({ body: { Name, ...more } });
-    const erase = (voice: Voice, id: number) => voice.client.deleteDomain({ path: { id } });
+    const create = (caller: Caller, Name: string, more: object = {}) =>
+      caller.client.createDomain({ body: { Name, ...more } });
+    const erase = (caller: Caller, id: number) => caller.client.deleteDomain({ path: { id } });
     /** Asks for the domain, or for another check. */
-    const claim = (voice: Voice, Name: string) => voice.client.createClaim({ body: { Name } }, { wait: 20 });
+    const claim = (caller: Caller, Name: string) => caller.client.createClaim({ body: { Name } }, { wait: 20 });
     /** What the public DNS has for a name. */
     const publish = async (zone: string, texts: Readonly<Record<string, string>>): Promise<void> => {
       serial += 1;
       const sets = Object.entries(texts).map(([owner, text]) => set(owner, "TXT", text));
-      await outside.get(stage.kind)?.publish([image(zone, serial, sets)]);
+      await outside.get(harness.kind)?.publish([image(zone, serial, sets)]);
     };
     const proof = ({ RecordName, RecordText }: Claim) => ({ [RecordName.slice(0, -1)]: RecordText });
-    const typesOf = async (voice: Voice): Promise<string[]> => {
-      const events = await voice.client.listEvents({ query: { type: "domain.*,claim.*", limit: 1000 } });
+    const typesOf = async (caller: Caller): Promise<string[]> => {
+      const events = await caller.client.listEvents({ query: { type: "domain.*,claim.*", limit: 1000 } });
       return events.map(({ Type, ResourceID }) => `${Type} ${ResourceID}`);
     };
 
@@ -44,19 +44,19 @@ onEveryDatabase(
       for (const Name of ["co.uk", "com", "github.io", "рф", "foo.ck", "in-addr.arpa"])
         test(`${Name} is refused, for a domain and for a claim`, async () => {
           const errors = { "/Name": "domain_public_suffix" };
-          await refused(create(stage, Name), "domain_public_suffix", errors);
-          await refused(claim(stage, Name), "domain_public_suffix", errors);
+          await refused(create(harness, Name), "domain_public_suffix", errors);
+          await refused(claim(harness, Name), "domain_public_suffix", errors);
         });
 
       for (const Name of ["internal", "lan", "home.arpa", "corp", "shop.co.uk", "me.github.io", "10.in-addr.arpa"])
         test(`${Name} is taken`, async () => {
-          const { ID } = await create(stage, Name);
-          await erase(stage, ID);
+          const { ID } = await create(harness, Name);
+          await erase(harness, ID);
         });
 
       test("one that a project has from before does not exclude the names below it", async () => {
-        const { ID } = await create(stage, "suffix.example");
-        await stage.world.store.write(async (tx) => {
+        const { ID } = await create(harness, "suffix.example");
+        await harness.brume.store.write(async (tx) => {
           await tx
             .updateTable("domain")
             .set({ name: "org.uk", ascii: "org.uk", subtree: "uk.org." })
@@ -65,13 +65,13 @@ onEveryDatabase(
         });
         const context = await create(other, "shop.org.uk");
         await erase(other, context.ID);
-        await erase(stage, ID);
+        await erase(harness, ID);
       });
     });
 
     test("a domain goes to the project whose record is in the public DNS, and the other's is kept as a zone file", async () => {
-      const lost = await create(stage, "wanted.example", { Ip: "192.0.2.1", Labels: { env: "prod" } });
-      const below = await create(stage, "deep.wanted.example");
+      const lost = await create(harness, "wanted.example", { Ip: "192.0.2.1", Labels: { env: "prod" } });
+      const below = await create(harness, "deep.wanted.example");
       await refused(create(other, "wanted.example"), "domain_not_available");
       const first = await claim(other, "Wanted.Example.");
       assert.deepEqual(
@@ -85,7 +85,7 @@ onEveryDatabase(
       const second = await claim(other, "wanted.example");
       assert.equal(second.State, "Pending");
       assert.equal(second.Detail, "_brume-challenge.wanted.example has 1 other TXT records.");
-      assert.deepEqual(await stage.lookUp("wanted.example", "A"), ["192.0.2.1"]);
+      assert.deepEqual(await harness.lookUp("wanted.example", "A"), ["192.0.2.1"]);
 
       await publish("wanted.example", proof(first));
       const done = await claim(other, "wanted.example");
@@ -94,13 +94,13 @@ onEveryDatabase(
       const got = await other.client.readDomain({ path });
       assert.deepEqual([got.Name, got.LinkedRecords, got.State], ["wanted.example", [], "Active"]);
       assert.ok(got.Serial > lost.Serial);
-      assert.equal(await stage.lookUp("wanted.example", "A"), "ENODATA");
-      assert.deepEqual(await stage.lookUp("wanted.example", "NS"), ["ns1.brume.internal"]);
+      assert.equal(await harness.lookUp("wanted.example", "A"), "ENODATA");
+      assert.deepEqual(await harness.lookUp("wanted.example", "NS"), ["ns1.brume.internal"]);
 
-      await refused(stage.client.readDomain({ path: { id: lost.ID } }), "domain_not_found");
-      await refused(stage.client.readDomain({ path: { id: below.ID } }), "domain_not_found");
-      await refused(create(stage, "wanted.example"), "domain_not_available");
-      const kept = await stage.client.listWithdrawnDomains();
+      await refused(harness.client.readDomain({ path: { id: lost.ID } }), "domain_not_found");
+      await refused(harness.client.readDomain({ path: { id: below.ID } }), "domain_not_found");
+      await refused(create(harness, "wanted.example"), "domain_not_available");
+      const kept = await harness.client.listWithdrawnDomains();
       assert.deepEqual(
         kept.map(({ ID, Name, Records, ZoneFile, Labels }) => [ID, Name, Records, ZoneFile, Labels]),
         [
@@ -108,9 +108,9 @@ onEveryDatabase(
           [below.ID, "deep.wanted.example", 0, "", {}],
         ],
       );
-      const { ZoneFile } = await stage.client.readWithdrawnDomain({ path: { id: lost.ID } });
+      const { ZoneFile } = await harness.client.readWithdrawnDomain({ path: { id: lost.ID } });
       assert.match(ZoneFile, /^wanted\.example\. 3600 IN A 192\.0\.2\.1$/m);
-      const mine = await typesOf(stage);
+      const mine = await typesOf(harness);
       assert.ok(mine.includes(`domain.withdrawn ${lost.ID}`) && mine.includes(`domain.withdrawn ${below.ID}`));
       const theirs = await typesOf(other);
       assert.deepEqual(
@@ -119,31 +119,31 @@ onEveryDatabase(
       );
 
       await refused(other.client.readWithdrawnDomain({ path: { id: lost.ID } }), "withdrawn_domain_not_found");
-      await refused(stage.client.readClaim({ path: { id: first.ID } }), "claim_not_found");
-      for (const { ID } of kept) await stage.client.deleteWithdrawnDomain({ path: { id: ID } });
-      assert.deepEqual(await stage.client.listWithdrawnDomains(), []);
+      await refused(harness.client.readClaim({ path: { id: first.ID } }), "claim_not_found");
+      for (const { ID } of kept) await harness.client.deleteWithdrawnDomain({ path: { id: ID } });
+      assert.deepEqual(await harness.client.listWithdrawnDomains(), []);
       await other.client.deleteClaim({ path: { id: first.ID } });
       await erase(other, path.id);
     });
 
     test("a project consents to a domain inside its own by the record there", async () => {
-      const parent = await create(stage, "parent.example", { Ip: "192.0.2.1" });
+      const parent = await create(harness, "parent.example", { Ip: "192.0.2.1" });
       const asked = await claim(other, "shop.parent.example");
       assert.equal(asked.State, "Pending");
       const body = { DomainId: parent.ID, Name: asked.RecordName, Text: asked.RecordText };
-      await stage.client.createRecordTXT({ body });
+      await harness.client.createRecordTXT({ body });
       const done = await claim(other, "shop.parent.example");
       assert.equal(done.State, "Completed");
-      assert.deepEqual(await stage.lookUp("parent.example", "A"), ["192.0.2.1"]);
-      assert.deepEqual(await stage.lookUp("shop.parent.example", "NS"), ["ns1.brume.internal"]);
-      assert.deepEqual(await stage.client.listWithdrawnDomains(), []);
+      assert.deepEqual(await harness.lookUp("parent.example", "A"), ["192.0.2.1"]);
+      assert.deepEqual(await harness.lookUp("shop.parent.example", "NS"), ["ns1.brume.internal"]);
+      assert.deepEqual(await harness.client.listWithdrawnDomains(), []);
       await erase(other, done.DomainID ?? 0);
-      await erase(stage, parent.ID);
+      await erase(harness, parent.ID);
     });
 
     test("a domain below takes nothing from the owner above, but what is proven itself stays", async () => {
-      const squat = await create(stage, "x.owner.example");
-      const third = await stage.neighbour();
+      const squat = await create(harness, "x.owner.example");
+      const third = await harness.neighbour();
       await refused(create(other, "owner.example"), "domain_not_available");
       const asked = await claim(other, "owner.example");
       // The record in a domain below is no consent for the name above it.
@@ -153,75 +153,77 @@ onEveryDatabase(
       const done = await claim(other, "owner.example");
       assert.equal(done.State, "Completed");
       assert.deepEqual(
-        (await stage.client.listWithdrawnDomains()).map(({ ID }) => ID),
+        (await harness.client.listWithdrawnDomains()).map(({ ID }) => ID),
         [squat.ID],
       );
       assert.deepEqual(
         (await third.client.listDomains()).map(({ Name }) => Name),
         ["branch.owner.example"],
       );
-      await stage.client.deleteWithdrawnDomain({ path: { id: squat.ID } });
+      await harness.client.deleteWithdrawnDomain({ path: { id: squat.ID } });
       await erase(other, done.DomainID ?? 0);
     });
 
     test("nobody can hold the name of a proof", async () => {
       for (const Name of ["_brume-challenge.victim.example", "a._Brume-Challenge.victim.example"])
-        await refused(create(stage, Name), "domain_reserved", { "/Name": "domain_reserved" });
+        await refused(create(harness, Name), "domain_reserved", { "/Name": "domain_reserved" });
     });
 
     test("the operator reserves a name for one project, which proves its claims, and releases it", async () => {
-      const held = await create(stage, "corp.example");
-      const { ID } = await stage.client.createReservation({ body: { Name: "corp.example", ProjectID: other.project } });
-      await refused(stage.client.createReservation({ body: { Name: "Corp.example" } }), "reservation_exists");
-      await refused(create(stage, "a.corp.example"), "domain_reserved", { "/Name": "domain_reserved" });
-      assert.equal((await stage.client.readDomain({ path: { id: held.ID } })).State, "Active", "what exists stays");
+      const held = await create(harness, "corp.example");
+      const { ID } = await harness.client.createReservation({
+        body: { Name: "corp.example", ProjectID: other.project },
+      });
+      await refused(harness.client.createReservation({ body: { Name: "Corp.example" } }), "reservation_exists");
+      await refused(create(harness, "a.corp.example"), "domain_reserved", { "/Name": "domain_reserved" });
+      assert.equal((await harness.client.readDomain({ path: { id: held.ID } })).State, "Active", "what exists stays");
       const below = await create(other, "b.corp.example");
       const done = await claim(other, "corp.example");
       assert.equal(done.State, "Completed");
-      await refused(stage.client.readDomain({ path: { id: held.ID } }), "domain_not_found");
+      await refused(harness.client.readDomain({ path: { id: held.ID } }), "domain_not_found");
 
-      const none = await stage.client.createReservation({ body: { Name: "c.corp.example" } });
+      const none = await harness.client.createReservation({ body: { Name: "c.corp.example" } });
       await refused(create(other, "c.corp.example"), "domain_reserved");
       await refused(claim(other, "x.c.corp.example"), "domain_reserved");
-      for (const id of [ID, none.ID]) await stage.client.deleteReservation({ path: { id } });
+      for (const id of [ID, none.ID]) await harness.client.deleteReservation({ path: { id } });
       await erase(other, below.ID);
       await erase(other, done.DomainID ?? 0);
-      await erase(stage, (await create(stage, "c.corp.example")).ID);
-      const suffix = await stage.client.createReservation({ body: { Name: "co.uk", ProjectID: 1 } });
-      const mine = await create(stage, "co.uk");
+      await erase(harness, (await create(harness, "c.corp.example")).ID);
+      const suffix = await harness.client.createReservation({ body: { Name: "co.uk", ProjectID: 1 } });
+      const mine = await create(harness, "co.uk");
       await refused(create(other, "shop.co.uk"), "domain_reserved");
-      await stage.client.deleteReservation({ path: { id: suffix.ID } });
+      await harness.client.deleteReservation({ path: { id: suffix.ID } });
       await erase(other, (await create(other, "shop.co.uk")).ID);
-      await erase(stage, mine.ID);
-      const kept = await stage.client.listWithdrawnDomains();
-      for (const one of kept) await stage.client.deleteWithdrawnDomain({ path: { id: one.ID } });
+      await erase(harness, mine.ID);
+      const kept = await harness.client.listWithdrawnDomains();
+      for (const one of kept) await harness.client.deleteWithdrawnDomain({ path: { id: one.ID } });
     });
 
     test("a quota that is used up keeps a proven claim pending, and a claim that is late fails", async () => {
-      const { ID } = await create(stage, "scarce.example");
-      const small = await stage.neighbour({ Domains: 0 });
+      const { ID } = await create(harness, "scarce.example");
+      const small = await harness.neighbour({ Domains: 0 });
       const asked = await claim(small, "scarce.example");
       await publish("scarce.example", proof(asked));
       const late = await claim(small, "scarce.example");
       assert.deepEqual([late.State, late.Detail], ["Pending", "Domains: wanted 1, free 0, limit 0."]);
-      await stage.world.store.write(async (tx) => {
+      await harness.brume.store.write(async (tx) => {
         await tx.updateTable("domain_claim").set({ expires: 0 }).where("id", "=", asked.ID).execute();
       });
       assert.equal((await claim(small, "scarce.example")).State, "Failed");
-      assert.equal((await stage.client.readDomain({ path: { id: ID } })).State, "Active");
-      await erase(stage, ID);
+      assert.equal((await harness.client.readDomain({ path: { id: ID } })).State, "Active");
+      await erase(harness, ID);
     });
 
     test("a restricted token sees no claims and no withdrawn domains, and makes none", async () => {
-      const { ID } = await create(stage, "limited.example");
-      const asked = await claim(stage, "limited.example");
-      const voice = await stage.as(["dns:write"], { DomainID: ID });
-      assert.deepEqual(await voice.client.listClaims(), []);
-      assert.deepEqual(await voice.client.listWithdrawnDomains(), []);
-      await refused(voice.client.readClaim({ path: { id: asked.ID } }), "claim_not_found");
-      await refused(claim(voice, "limited.example"), "token_restricted");
-      await stage.client.deleteClaim({ path: { id: asked.ID } });
-      await erase(stage, ID);
+      const { ID } = await create(harness, "limited.example");
+      const asked = await claim(harness, "limited.example");
+      const caller = await harness.as(["dns:write"], { DomainID: ID });
+      assert.deepEqual(await caller.client.listClaims(), []);
+      assert.deepEqual(await caller.client.listWithdrawnDomains(), []);
+      await refused(caller.client.readClaim({ path: { id: asked.ID } }), "claim_not_found");
+      await refused(claim(caller, "limited.example"), "token_restricted");
+      await harness.client.deleteClaim({ path: { id: asked.ID } });
+      await erase(harness, ID);
     });
   },
   async (kind) => {

@@ -6,12 +6,12 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
 import { run } from "../support/dnstools.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
 
-onEveryDatabase("domains", (stage) => {
-  const create = (body: object) => stage.client.createDomain({ body: body as { Name: string } });
-  const read = (id: number) => stage.client.readDomain({ path: { id } });
-  const erase = (domain: Domain) => stage.client.deleteDomain({ path: { id: domain.ID } });
+onEveryDatabase("domains", (harness) => {
+  const create = (body: object) => harness.client.createDomain({ body: body as { Name: string } });
+  const read = (id: number) => harness.client.readDomain({ path: { id } });
+  const erase = (domain: Domain) => harness.client.deleteDomain({ path: { id: domain.ID } });
 
   describe("names", () => {
     const names: [given: string, name: string, ascii?: string][] = [
@@ -49,7 +49,7 @@ onEveryDatabase("domains", (stage) => {
             Labels: {},
           },
         );
-        assert.deepEqual(await stage.lookUp(NamePunyCode, "NS"), ["ns1.brume.internal"]);
+        assert.deepEqual(await harness.lookUp(NamePunyCode, "NS"), ["ns1.brume.internal"]);
         await erase(domain);
       });
 
@@ -87,7 +87,7 @@ onEveryDatabase("domains", (stage) => {
           domain.LinkedRecords.map((one) => [one.TypeRecord, one.HostName, one.IP, one.TTL, one.State, one.DomainID]),
           [[type, "@", shown, 3600, "Active", domain.ID]],
         );
-        assert.deepEqual(await stage.lookUp("old.example", type), [shown]);
+        assert.deepEqual(await harness.lookUp("old.example", type), [shown]);
         await erase(domain);
       }
       await refused(create({ Name: "old.example", Ip: "192.0.2" }), "validation_failed", { "/Ip": "format_invalid" });
@@ -99,7 +99,7 @@ onEveryDatabase("domains", (stage) => {
       const domain = await create({ Name: "labels.example", Labels: { env: "prod", "brume.io/a": "" } });
       const path = { id: domain.ID };
       assert.deepEqual(domain.Labels, { env: "prod", "brume.io/a": "" });
-      const edit = (body: object) => stage.client.raw.updateDomain({ path, body });
+      const edit = (body: object) => harness.client.raw.updateDomain({ path, body });
       const first = await edit({ Labels: { team: "web" } });
       assert.deepEqual(first.answer.Labels, { team: "web" });
       assert.equal(first.answer.Serial, domain.Serial);
@@ -146,7 +146,7 @@ onEveryDatabase("domains", (stage) => {
         'txt.file.example. 3600 IN TXT "a" "b;c"',
         "www.file.example. 3600 IN CNAME @",
       ]);
-      assert.deepEqual(await stage.lookUp("host-2.file.example", "A"), ["192.0.2.2"]);
+      assert.deepEqual(await harness.lookUp("host-2.file.example", "A"), ["192.0.2.2"]);
       await erase(domain);
     });
 
@@ -161,8 +161,8 @@ onEveryDatabase("domains", (stage) => {
       const clash = ZoneFile.replace("192.0.2\n", "192.0.2.2\n");
       const conflict = await refused(create({ Name: "bad.example", ZoneFile: clash }), "zone_file_invalid");
       assert.match(conflict.errors[0]?.detail ?? "", /^line 4: /);
-      assert.deepEqual(await stage.client.listDomains({ query: { name: "bad.example" } }), []);
-      assert.equal(await stage.lookUp("bad.example", "NS"), "EREFUSED");
+      assert.deepEqual(await harness.client.listDomains({ query: { name: "bad.example" } }), []);
+      assert.equal(await harness.lookUp("bad.example", "NS"), "EREFUSED");
       const both = create({ Name: "bad.example", ZoneFile: "x A 192.0.2.1", Migrate: true });
       await refused(both, "validation_failed", { "/Migrate": "fields_conflict" });
     });
@@ -171,7 +171,7 @@ onEveryDatabase("domains", (stage) => {
   describe("what they have", () => {
     test("an SOA and an NS set that are in no list, and whatever replaces the set", async () => {
       const domain = await create({ Name: "auto.example" });
-      assert.deepEqual(await stage.lookUp("auto.example", "SOA"), [
+      assert.deepEqual(await harness.lookUp("auto.example", "SOA"), [
         JSON.stringify({
           nsname: "ns1.brume.internal",
           hostmaster: "hostmaster.auto.example",
@@ -182,15 +182,15 @@ onEveryDatabase("domains", (stage) => {
           minttl: 60,
         }),
       ]);
-      const line = await run("dig", stage.world.dns, "+noall", "+answer", "auto.example", "SOA");
+      const line = await run("dig", harness.brume.dns, "+noall", "+answer", "auto.example", "SOA");
       assert.match(line, /^auto\.example\.\s+3600\s+IN\s+SOA\s/);
       const body = { DomainId: domain.ID, Name: "ns.auto.example" };
-      const own = await stage.client.createRecordNS({ body });
-      assert.deepEqual(await stage.lookUp("auto.example", "NS"), ["ns.auto.example"]);
+      const own = await harness.client.createRecordNS({ body });
+      assert.deepEqual(await harness.lookUp("auto.example", "NS"), ["ns.auto.example"]);
       const { LinkedRecords, NameServers } = await read(domain.ID);
       assert.deepEqual([LinkedRecords, NameServers], [[own], ["ns1.brume.internal"]]);
-      await stage.client.deleteRecord({ path: { domainid: domain.ID, recordId: own.ID } });
-      assert.deepEqual(await stage.lookUp("auto.example", "NS"), ["ns1.brume.internal"]);
+      await harness.client.deleteRecord({ path: { domainid: domain.ID, recordId: own.ID } });
+      assert.deepEqual(await harness.lookUp("auto.example", "NS"), ["ns1.brume.internal"]);
       await erase(domain);
     });
 
@@ -200,10 +200,10 @@ onEveryDatabase("domains", (stage) => {
       assert.ok(domain.Serial >= before && domain.Serial <= Math.floor(Date.now() / 1000) + 1, String(domain.Serial));
       let last = domain.Serial;
       for (let i = 0; i < 5; i++) {
-        await stage.client.createRecordA({ body: { DomainId: domain.ID, Name: `h${i}`, IP: "192.0.2.1" } });
+        await harness.client.createRecordA({ body: { DomainId: domain.ID, Name: `h${i}`, IP: "192.0.2.1" } });
         const { Serial } = await read(domain.ID);
         assert.ok(Serial > last);
-        assert.equal((await stage.world.resolver.resolveSoa("serial.example")).serial, Serial);
+        assert.equal((await harness.brume.resolver.resolveSoa("serial.example")).serial, Serial);
         last = Serial;
       }
       await erase(domain);
@@ -223,8 +223,8 @@ onEveryDatabase("domains", (stage) => {
         { TypeRecord: "CNAME", MnemonicName: "*", Name: "@" },
       ] as const;
       const Changes = records.map((record) => ({ Op: "Create" as const, ...record }));
-      const { Serial } = await stage.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
-      const response = await stage.ask(`GET /dns/${domain.ID}`, undefined, { Accept: "text/dns" });
+      const { Serial } = await harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
+      const response = await harness.request(`GET /dns/${domain.ID}`, undefined, { Accept: "text/dns" });
       assert.equal(response.headers.get("content-type"), "text/dns; charset=us-ascii");
       assert.ok(response.headers.has("etag"));
       assert.deepEqual(response.text.split("\n"), [
@@ -237,17 +237,17 @@ onEveryDatabase("domains", (stage) => {
         'xn--f1a.text.example. 3600 IN TXT "say \\"\\208\\182\\""',
         "",
       ]);
-      assert.equal(await stage.client.text("readDomain", { path: { id: domain.ID } }), response.text);
+      assert.equal(await harness.client.text("readDomain", { path: { id: domain.ID } }), response.text);
       for (const Accept of ["text/plain", "application/xml", "*/*", "text/dns;q=0"])
-        assert.equal((await stage.ask(`GET /dns/${domain.ID}`, undefined, { Accept })).text[0], "{");
+        assert.equal((await harness.request(`GET /dns/${domain.ID}`, undefined, { Accept })).text[0], "{");
       await erase(domain);
     });
   });
 
   describe("whose they are", () => {
-    let other: Voice;
+    let other: Caller;
     before(async () => {
-      other = await stage.neighbour();
+      other = await harness.neighbour();
     });
 
     test("a name belongs to one project, with all above and below it", async () => {
@@ -273,12 +273,12 @@ onEveryDatabase("domains", (stage) => {
       const above = await create({ Name: "tree.example", ZoneFile: "a.sub A 192.0.2.1\nb A 192.0.2.2\n" });
       const below = await create({ Name: "sub.tree.example", ZoneFile: "a A 192.0.2.3\n" });
       const top = await create({ Name: "a.sub.tree.example", Ip: "192.0.2.4" });
-      assert.deepEqual(await stage.lookUp("a.sub.tree.example", "A"), ["192.0.2.4"]);
+      assert.deepEqual(await harness.lookUp("a.sub.tree.example", "A"), ["192.0.2.4"]);
       await erase(top);
-      assert.deepEqual(await stage.lookUp("a.sub.tree.example", "A"), ["192.0.2.3"]);
-      assert.deepEqual(await stage.lookUp("b.tree.example", "A"), ["192.0.2.2"]);
+      assert.deepEqual(await harness.lookUp("a.sub.tree.example", "A"), ["192.0.2.3"]);
+      assert.deepEqual(await harness.lookUp("b.tree.example", "A"), ["192.0.2.2"]);
       await erase(below);
-      assert.deepEqual(await stage.lookUp("a.sub.tree.example", "A"), ["192.0.2.1"]);
+      assert.deepEqual(await harness.lookUp("a.sub.tree.example", "A"), ["192.0.2.1"]);
       await erase(above);
     });
 
@@ -299,28 +299,29 @@ onEveryDatabase("domains", (stage) => {
   test("a deleted domain is refused by the name server, and its records are gone", async () => {
     const domain = await create({ Name: "gone.example", Ip: "192.0.2.1" });
     await erase(domain);
-    for (const type of ["A", "NS", "SOA"] as const) assert.equal(await stage.lookUp("gone.example", type), "EREFUSED");
+    for (const type of ["A", "NS", "SOA"] as const)
+      assert.equal(await harness.lookUp("gone.example", type), "EREFUSED");
     await refused(read(domain.ID), "domain_not_found");
     await refused(erase(domain), "domain_not_found");
-    await refused(stage.client.readRecord({ path: { id: domain.LinkedRecords[0]?.ID ?? 0 } }), "record_not_found");
+    await refused(harness.client.readRecord({ path: { id: domain.LinkedRecords[0]?.ID ?? 0 } }), "record_not_found");
     const again = await create({ Name: "gone.example" });
-    assert.equal(await stage.lookUp("gone.example", "A"), "ENODATA");
+    assert.equal(await harness.lookUp("gone.example", "A"), "ENODATA");
     await erase(again);
   });
 
   describe("lists", () => {
     const made: Domain[] = [];
-    let reader: Voice;
+    let reader: Caller;
     before(async () => {
-      const voice = await stage.neighbour();
-      reader = voice;
+      const caller = await harness.neighbour();
+      reader = caller;
       for (const [Name, Labels] of [
         ["alpha.list", { env: "prod", tier: "web" }],
         ["beta.list", { env: "test" }],
         ["gamma.list", {}],
         ["alphabet.list", { env: "prod", old: "" }],
       ] as const)
-        made.push(await voice.client.createDomain({ body: { Name, Labels, Ip: "192.0.2.1" } }));
+        made.push(await caller.client.createDomain({ body: { Name, Labels, Ip: "192.0.2.1" } }));
     });
     const names = async (query: object) =>
       (await reader.client.listDomains({ query })).map(({ Name }) => Name.replace(".list", ""));
@@ -332,9 +333,9 @@ onEveryDatabase("domains", (stage) => {
     test("show no records when none are wanted", async () => {
       const bare = made.map((one) => ({ ...one, LinkedRecords: [] }));
       for (const records of ["false", "0", "No"])
-        assert.deepEqual((await reader.ask(`GET /dns?RECORDS=${records}`)).json, bare);
-      assert.deepEqual((await reader.ask("GET /dns?records=true")).json, made);
-      assert.equal((await reader.ask("GET /dns?records=maybe")).code, "query_invalid");
+        assert.deepEqual((await reader.request(`GET /dns?RECORDS=${records}`)).json, bare);
+      assert.deepEqual((await reader.request("GET /dns?records=true")).json, made);
+      assert.equal((await reader.request("GET /dns?records=maybe")).code, "query_invalid");
     });
 
     const filters: [object, string[]][] = [
@@ -358,7 +359,7 @@ onEveryDatabase("domains", (stage) => {
       test(JSON.stringify(query), async () => assert.deepEqual(await names(query), wanted));
 
     test("labels may be asked for more than once", async () => {
-      const response = await reader.ask("GET /dns?label=env%3Dprod&Label=tier");
+      const response = await reader.request("GET /dns?label=env%3Dprod&Label=tier");
       assert.deepEqual(
         (response.json as Domain[]).map(({ Name }) => Name),
         ["alpha.list"],

@@ -7,97 +7,97 @@ import { test } from "node:test";
 import type { DnsRecord } from "@brume/api/dns.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 
-onSqlite("exactly", (stage) => {
+onSqlite("exactly", (harness) => {
   const told = ({ TypeRecord, HostName, MnemonicName, ExtHostName, Text, Target, TTL, Labels }: DnsRecord) =>
     JSON.stringify([TypeRecord, MnemonicName, HostName, ExtHostName, Text, Target, TTL, Labels]);
-  const read = (id: number) => stage.client.readDomain({ path: { id } });
-  const erase = (id: number) => stage.client.deleteDomain({ path: { id } });
-  const strings = (name: string) => stage.world.resolver.resolveTxt(name);
+  const read = (id: number) => harness.client.readDomain({ path: { id } });
+  const erase = (id: number) => harness.client.deleteDomain({ path: { id } });
+  const strings = (name: string) => harness.brume.resolver.resolveTxt(name);
 
   test("strings of a TXT stay apart", async () => {
-    const { ID: DomainId, Name } = await stage.domain();
-    const made = await stage.client.createRecordTXT({ body: { DomainId, Name: "a", Text: '"a=1" "b=2"' } });
+    const { ID: DomainId, Name } = await harness.domain();
+    const made = await harness.client.createRecordTXT({ body: { DomainId, Name: "a", Text: '"a=1" "b=2"' } });
     assert.equal(made.Text, '"a=1" "b=2" ');
     assert.match(made.CanonicalDescription, / IN TXT "a=1" "b=2"$/);
     assert.deepEqual(await strings(`a.${Name}`), [["a=1", "b=2"]]);
     const { Serial } = await read(DomainId);
 
     const path = { id: made.ID };
-    await stage.client.updateRecordTXT({ path, body: { DomainId, Name: made.HostName, Text: made.Text } });
+    await harness.client.updateRecordTXT({ path, body: { DomainId, Name: made.HostName, Text: made.Text } });
     assert.equal((await read(DomainId)).Serial, Serial, "what was read and sent back changes nothing");
-    await refused(stage.client.createRecordTXT({ body: { DomainId, Name: "a", Text: made.Text } }), "record_exists");
-    const joined = await stage.client.createRecordTXT({ body: { DomainId, Name: "a", Text: "a=1b=2" } });
+    await refused(harness.client.createRecordTXT({ body: { DomainId, Name: "a", Text: made.Text } }), "record_exists");
+    const joined = await harness.client.createRecordTXT({ body: { DomainId, Name: "a", Text: "a=1b=2" } });
     assert.equal(joined.Text, '"a=1b=2" ');
-    const empty = await stage.client.createRecordTXT({ body: { DomainId, Name: "b", Text: '""' } });
+    const empty = await harness.client.createRecordTXT({ body: { DomainId, Name: "b", Text: '""' } });
     assert.equal(empty.Text, '"" ');
     assert.deepEqual(await strings(`b.${Name}`), [[""]]);
 
     const after = (await read(DomainId)).LinkedRecords.map(told);
     const Changes = [{ Op: "Update" as const, ID: made.ID, Text: '"a=1b" "=2"' }];
-    await stage.client.changeRecords({ path: { id: DomainId }, body: { Changes } });
+    await harness.client.changeRecords({ path: { id: DomainId }, body: { Changes } });
     const sorted = (await strings(`a.${Name}`)).sort((one, other) => other.length - one.length);
     assert.deepEqual(sorted, [["a=1b", "=2"], ["a=1b=2"]]);
-    const [version] = await stage.client.listVersions({ path: { id: DomainId }, query: { limit: 1 } });
+    const [version] = await harness.client.listVersions({ path: { id: DomainId }, query: { limit: 1 } });
     assert.equal(version?.Changes[0]?.Before?.Text, '"a=1" "b=2" ');
-    const [, before] = await stage.client.listVersions({ path: { id: DomainId } });
-    await stage.client.restoreVersion({ path: { id: DomainId }, body: { Serial: before?.Serial ?? 0 } });
+    const [, before] = await harness.client.listVersions({ path: { id: DomainId } });
+    await harness.client.restoreVersion({ path: { id: DomainId }, body: { Serial: before?.Serial ?? 0 } });
     assert.deepEqual((await read(DomainId)).LinkedRecords.map(told).sort(), after.sort());
     await erase(DomainId);
   });
 
   test("names keep their letters and are found, and compared, in any", async () => {
-    const { ID: DomainId, Name, Serial: first } = await stage.domain();
-    const made = await stage.client.createRecordCNAME({
+    const { ID: DomainId, Name, Serial: first } = await harness.domain();
+    const made = await harness.client.createRecordCNAME({
       body: { DomainId, MnemonicName: `WWW.${Name.toUpperCase()}`, Name: "Pages.Example.NET" },
     });
     assert.deepEqual([made.MnemonicName, made.HostName], [`WWW.${Name}.`, "Pages.Example.NET."]);
     assert.equal(made.PunyName, `WWW.${Name}.`);
-    assert.deepEqual(await stage.lookUp(`www.${Name}`, "CNAME"), ["Pages.Example.NET"]);
+    assert.deepEqual(await harness.lookUp(`www.${Name}`, "CNAME"), ["Pages.Example.NET"]);
     const again = { DomainId, MnemonicName: "www", Name: "pages.example.net" };
-    await refused(stage.client.createRecordCNAME({ body: again }), "record_exists");
-    await refused(stage.client.createRecordA({ body: { DomainId, Name: "wWw", IP: "192.0.2.1" } }), "cname_conflict");
+    await refused(harness.client.createRecordCNAME({ body: again }), "record_exists");
+    await refused(harness.client.createRecordA({ body: { DomainId, Name: "wWw", IP: "192.0.2.1" } }), "cname_conflict");
 
     const { Serial } = await read(DomainId);
     assert.ok(Serial > first);
     const path = { id: made.ID };
-    assert.deepEqual(await stage.client.updateRecordCNAME({ path, body: again }), made, "the spelling stays");
+    assert.deepEqual(await harness.client.updateRecordCNAME({ path, body: again }), made, "the spelling stays");
     assert.equal((await read(DomainId)).Serial, Serial);
     const other = { ...again, MnemonicName: "Www2" };
-    const moved = await stage.client.updateRecordCNAME({ path, body: other });
+    const moved = await harness.client.updateRecordCNAME({ path, body: other });
     assert.deepEqual([moved.MnemonicName, moved.HostName], [`Www2.${Name}.`, "pages.example.net."]);
-    assert.deepEqual(await stage.lookUp(`WWW2.${Name}`, "CNAME"), ["pages.example.net"]);
+    assert.deepEqual(await harness.lookUp(`WWW2.${Name}`, "CNAME"), ["pages.example.net"]);
 
-    const voice = await stage.as(["dns:write"], { DomainID: DomainId, RecordPattern: "_acme-challenge*" });
-    const own = await voice.client.createRecordTXT({ body: { DomainId, Name: "_ACME-Challenge", Text: "x" } });
+    const caller = await harness.as(["dns:write"], { DomainID: DomainId, RecordPattern: "_acme-challenge*" });
+    const own = await caller.client.createRecordTXT({ body: { DomainId, Name: "_ACME-Challenge", Text: "x" } });
     assert.equal(own.HostName, `_ACME-Challenge.${Name}.`);
-    const top = await stage.client.createRecordMX({ body: { DomainId, HostName: Name.toUpperCase() } });
+    const top = await harness.client.createRecordMX({ body: { DomainId, HostName: Name.toUpperCase() } });
     assert.equal(top.ExtHostName, `${Name.toUpperCase()}.`);
-    await stage.client.updateRecordMX({ path: { id: top.ID }, body: { DomainId, ExtHostName: top.ExtHostName } });
-    assert.equal((await stage.client.readRecord({ path: { id: top.ID } })).ExtHostName, `${Name.toUpperCase()}.`);
+    await harness.client.updateRecordMX({ path: { id: top.ID }, body: { DomainId, ExtHostName: top.ExtHostName } });
+    assert.equal((await harness.client.readRecord({ path: { id: top.ID } })).ExtHostName, `${Name.toUpperCase()}.`);
     await erase(DomainId);
   });
 
   test("a TTL of 0, escapes, slashes and empty targets are taken", async () => {
-    const { ID: DomainId } = await stage.client.createDomain({ body: { Name: "0/25.2.0.192.in-addr.arpa" } });
-    const ptr = await stage.client.createRecordCNAME({
+    const { ID: DomainId } = await harness.client.createDomain({ body: { Name: "0/25.2.0.192.in-addr.arpa" } });
+    const ptr = await harness.client.createRecordCNAME({
       body: { DomainId, MnemonicName: "1", Name: "1.0/26.2.0.192.in-addr.arpa", TTL: 0 },
     });
     assert.deepEqual([ptr.TTL, ptr.HostName], [0, "1.0/26.2.0.192.in-addr.arpa."]);
-    assert.equal((await stage.client.updateRecordCNAME({ path: { id: ptr.ID }, body: {} })).TTL, 0);
-    const dotted = await stage.client.createRecordA({ body: { DomainId, Name: "a\\.b\\032c", IP: "192.0.2.1" } });
+    assert.equal((await harness.client.updateRecordCNAME({ path: { id: ptr.ID }, body: {} })).TTL, 0);
+    const dotted = await harness.client.createRecordA({ body: { DomainId, Name: "a\\.b\\032c", IP: "192.0.2.1" } });
     assert.equal(dotted.HostName, "a\\.b\\032c.0/25.2.0.192.in-addr.arpa.");
     const same = { DomainId, Name: dotted.HostName, IP: "192.0.2.1" };
-    await refused(stage.client.createRecordA({ body: same }), "record_exists");
-    await refused(stage.client.createRecordA({ body: { ...same, Name: "a\\" } }), "validation_failed", {
+    await refused(harness.client.createRecordA({ body: same }), "record_exists");
+    await refused(harness.client.createRecordA({ body: { ...same, Name: "a\\" } }), "validation_failed", {
       "/Name": "format_invalid",
     });
-    const none = await stage.client.createRecordMX({ body: { DomainId, Name: "none", HostName: ".", Priority: 0 } });
+    const none = await harness.client.createRecordMX({ body: { DomainId, Name: "none", HostName: ".", Priority: 0 } });
     assert.deepEqual([none.ExtHostName, none.Priority], [".", "0"]);
-    await stage.client.createRecordSRV({ body: { DomainId, Service: "sip", Proto: "tcp", Port: 0, Target: "." } });
-    const text = await stage.client.text("readDomain", { path: { id: DomainId } });
-    const { ID } = await stage.client.createDomain({ body: { Name: "128/25.2.0.192.in-addr.arpa" } });
+    await harness.client.createRecordSRV({ body: { DomainId, Service: "sip", Proto: "tcp", Port: 0, Target: "." } });
+    const text = await harness.client.text("readDomain", { path: { id: DomainId } });
+    const { ID } = await harness.client.createDomain({ body: { Name: "128/25.2.0.192.in-addr.arpa" } });
     const ZoneFile = text.replaceAll(" 0/25.2", " 128/25.2").replaceAll(/(^|\.)0\/25\.2/gm, "$1128/25.2");
-    await stage.client.importZone({ path: { id: ID }, body: { ZoneFile } });
+    await harness.client.importZone({ path: { id: ID }, body: { ZoneFile } });
     assert.deepEqual(
       (await read(ID)).LinkedRecords.map((one) => told(one).replaceAll("128/25", "0/25")).sort(),
       (await read(DomainId)).LinkedRecords.map(told).sort(),
@@ -113,31 +113,31 @@ onSqlite("exactly", (stage) => {
       "b A 192.0.2.1",
       "",
     ].join("\n");
-    const domain = await stage.domain({ ZoneFile });
+    const domain = await harness.domain({ ZoneFile });
     const path = { id: domain.ID };
     assert.deepEqual(
       domain.LinkedRecords.map(({ Labels }) => Labels),
       [{ team: "dns" }, { env: "prod" }, {}],
     );
-    assert.deepEqual(await stage.lookUp(domain.Name, "NS"), ["Ns.Own.net"]);
-    const text = await stage.client.text("readDomain", { path });
-    const same = await stage.client.importZone({ path, body: { ZoneFile: text, Mode: "Replace" } });
+    assert.deepEqual(await harness.lookUp(domain.Name, "NS"), ["Ns.Own.net"]);
+    const text = await harness.client.text("readDomain", { path });
+    const same = await harness.client.importZone({ path, body: { ZoneFile: text, Mode: "Replace" } });
     assert.deepEqual([same.Created, same.Updated, same.Deleted], [0, 0, 0]);
     const before = (await read(domain.ID)).LinkedRecords.map(told);
     await erase(domain.ID);
-    const again = await stage.client.createDomain({ body: { Name: domain.Name, ZoneFile: text } });
+    const again = await harness.client.createDomain({ body: { Name: domain.Name, ZoneFile: text } });
     assert.deepEqual(again.LinkedRecords.map(told).sort(), before.sort());
 
     // A file that says nothing of the set at the top leaves it; one with the automatic set replaces it.
     const here = { id: again.ID };
-    await stage.client.importZone({
+    await harness.client.importZone({
       path: here,
       body: { ZoneFile: "@ NS ns.old.net.\nb A 192.0.2.1\n", Mode: "Replace" },
     });
-    assert.deepEqual(await stage.lookUp(domain.Name, "NS"), ["Ns.Own.net"]);
+    assert.deepEqual(await harness.lookUp(domain.Name, "NS"), ["Ns.Own.net"]);
     const automatic = "@ NS ns1.brume.internal. ; brume: automatic\n";
-    await stage.client.importZone({ path: here, body: { ZoneFile: automatic, Mode: "Replace" } });
-    assert.deepEqual(await stage.lookUp(domain.Name, "NS"), ["ns1.brume.internal"]);
+    await harness.client.importZone({ path: here, body: { ZoneFile: automatic, Mode: "Replace" } });
+    assert.deepEqual(await harness.lookUp(domain.Name, "NS"), ["ns1.brume.internal"]);
     await erase(again.ID);
   });
 });

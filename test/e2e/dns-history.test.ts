@@ -3,21 +3,21 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onEveryDatabase } from "../support/harness.ts";
 
-onEveryDatabase("history", (stage) => {
+onEveryDatabase("history", (harness) => {
   test("leads back over all that was changed before, however shortly", async () => {
-    const domain = await stage.domain();
+    const domain = await harness.domain();
     const path = { id: domain.ID };
     const create = (Name: string) =>
-      stage.client.createRecordA({ body: { DomainId: domain.ID, Name, IP: "192.0.2.1" } });
+      harness.client.createRecordA({ body: { DomainId: domain.ID, Name, IP: "192.0.2.1" } });
     const kept = await create("kept");
-    const { Serial } = await stage.client.readDomain({ path });
+    const { Serial } = await harness.client.readDomain({ path });
     let before = 0;
     for (let round = 0; round < 5; round++) {
       const creates = Array.from({ length: 16 }, (_, i) => create(`new-${round}-${i}`));
-      const [restored] = await Promise.all([stage.client.restoreVersion({ path, body: { Serial } }), ...creates]);
-      const versions = await stage.client.listVersions({ path });
+      const [restored] = await Promise.all([harness.client.restoreVersion({ path, body: { Serial } }), ...creates]);
+      const versions = await harness.client.listVersions({ path });
       const since = versions.filter((version) => version.Serial > restored.Serial).flatMap(({ Changes }) => Changes);
-      const { LinkedRecords } = await stage.client.readDomain({ path });
+      const { LinkedRecords } = await harness.client.readDomain({ path });
       const ids = LinkedRecords.map(({ ID }) => ID).sort((a, b) => a - b);
       assert.deepEqual(ids, [kept.ID, ...since.map(({ After }) => After?.ID ?? 0).sort((a, b) => a - b)]);
       before += creates.length - since.length;

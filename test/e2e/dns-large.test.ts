@@ -7,10 +7,10 @@ import { onEveryDatabase } from "../support/harness.ts";
 
 const many = Math.floor(mostParts * 0.4);
 
-onEveryDatabase("much", (stage) => {
+onEveryDatabase("much", (harness) => {
   /** One page, and where the next one is. Not through the stage, which would look at every key of every record. */
-  async function read(target: string, token = stage.token) {
-    const response = await fetch(stage.world.url + target, { headers: { Authorization: `Bearer ${token}` } });
+  async function read(target: string, token = harness.token) {
+    const response = await fetch(harness.brume.url + target, { headers: { Authorization: `Bearer ${token}` } });
     const next = /<([^>]*)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
     assert.ok(Number(response.headers.get("content-length")) < 60_000_000);
     return {
@@ -21,33 +21,33 @@ onEveryDatabase("much", (stage) => {
   }
 
   test("of records comes in as many answers as it takes, and a page may be shorter than asked for", async () => {
-    const voice = await stage.neighbour();
+    const caller = await harness.neighbour();
     const ids: number[] = [];
     for (const name of ["a", "b", "c"])
-      ids.push((await voice.client.createDomain({ body: { Name: `${name}.large.example` } })).ID);
-    await stage.world.store.write(async (tx) => {
+      ids.push((await caller.client.createDomain({ body: { Name: `${name}.large.example` } })).ID);
+    await harness.brume.store.write(async (tx) => {
       // The count says how large the answer will be; so many records would only take time.
       for (const id of ids) await tx.updateTable("domain").set({ record_count: many }).where("id", "=", id).execute();
     });
     for (const target of ["/dns", "/dns?limit=1000"]) {
-      const first = await read(target, voice.token);
-      const second = await read(first.next ?? "", voice.token);
+      const first = await read(target, caller.token);
+      const second = await read(first.next ?? "", caller.token);
       assert.deepEqual([first.total, second.total, second.next], ["3", "3", undefined]);
       assert.deepEqual(
         [first, second].map(({ items }) => items.map(({ ID }) => ID)),
         [[ids[0], ids[1]], [ids[2]]],
       );
     }
-    assert.equal((await read("/dns?records=false", voice.token)).next, undefined);
+    assert.equal((await read("/dns?records=false", caller.token)).next, undefined);
   });
 
   test("of history too, and it leads back all the same", async () => {
-    const domain = await stage.domain();
+    const domain = await harness.domain();
     const path = { id: domain.ID };
     const record = { type: "A", ttl: 60, value: "192.0.2.1", created: 1, labels: "{}" };
     const change = (id: number) => ({ op: "Create", before: null, after: { id, owner: `h${id}`, ...record } });
     const changes = JSON.stringify(Array.from({ length: many / 2 }, (_, index) => change(1_000_000 + index)));
-    await stage.world.store.write(async (tx) => {
+    await harness.brume.store.write(async (tx) => {
       for (const step of [1, 2, 3]) {
         const row = {
           domain_id: domain.ID,
@@ -68,7 +68,7 @@ onEveryDatabase("much", (stage) => {
       [3, 2],
       [1, 0],
     ]);
-    const back = await stage.client.restoreVersion({ path, body: { Serial: domain.Serial } });
+    const back = await harness.client.restoreVersion({ path, body: { Serial: domain.Serial } });
     assert.equal(back.Deleted, 0, "none of them is there");
   });
 });

@@ -18,7 +18,7 @@ import { createSim } from "../../service/src/drivers/router/sim/sim.ts";
 import { createService } from "../../service/src/service.ts";
 import { databases, type Kind, startDatabase } from "../support/databases.ts";
 import { target } from "../support/dnsclient.ts";
-import { refused, watchedFetch } from "../support/harness.ts";
+import { checkedFetch, refused } from "../support/harness.ts";
 import { createTestService, simulatedHost, type TestService } from "../support/testservice.ts";
 
 const openNameserver = (transferTo: readonly string[] = []): Promise<Nameserver> =>
@@ -61,7 +61,7 @@ async function openHome(kind: Kind, fetchFrom: FetchZone | null, asksItself = fa
   });
   const url = `http://${await service.listen("127.0.0.1", 0)}`;
   return {
-    client: createClient({ url, token, retries: 0, fetch: watchedFetch }),
+    client: createClient({ url, token, retries: 0, fetch: checkedFetch }),
     dns,
     async close() {
       await service.close(1000);
@@ -91,9 +91,9 @@ describe("a domain that moves here", () => {
   before(async () => {
     open = await createTestService("sqlite", { nameserver: await openNameserver(["127.0.0.1"]) });
     closed = await createTestService("sqlite");
-    for (const world of [open, closed])
+    for (const brume of [open, closed])
       for (const Name of ["moving.example", "bücher.example"])
-        await world.client.createDomain({ body: { Name, ZoneFile: file } });
+        await brume.client.createDomain({ body: { Name, ZoneFile: file } });
   });
   after(async () => {
     await open.close();
@@ -101,9 +101,9 @@ describe("a domain that moves here", () => {
   });
 
   const from =
-    (world: () => TestService): FetchZone =>
+    (brume: () => TestService): FetchZone =>
     (domain) => {
-      const { host, port } = target(world().dns);
+      const { host, port } = target(brume().dns);
       return fetchZone(domain, { deadlineMs: 5000, servers: [{ name: "ns.old", address: host, port: Number(port) }] });
     };
 

@@ -7,20 +7,20 @@ import { before, describe, test } from "node:test";
 import type { DnsRecord, RecordFields, RecordType } from "@brume/api/dns.ts";
 import { onEveryDatabase, type TestResponse } from "../support/harness.ts";
 
-onEveryDatabase("records", (stage) => {
+onEveryDatabase("records", (harness) => {
   let domain: number;
   let zone: string;
   before(async () => {
-    const made = await stage.domain();
+    const made = await harness.domain();
     domain = made.ID;
     zone = made.Name;
   });
 
   const create = (type: RecordType, fields: object): Promise<TestResponse> =>
-    stage.ask(`POST /dns/record${type.toLowerCase()}`, { DomainId: domain, ...fields });
+    harness.request(`POST /dns/record${type.toLowerCase()}`, { DomainId: domain, ...fields });
   const edit = (record: DnsRecord, fields: object): Promise<TestResponse> =>
-    stage.ask(`PUT /dns/record${record.TypeRecord.toLowerCase()}/${record.ID}`, fields);
-  const erase = (record: DnsRecord) => stage.client.deleteRecord({ path: { domainid: domain, recordId: record.ID } });
+    harness.request(`PUT /dns/record${record.TypeRecord.toLowerCase()}/${record.ID}`, fields);
+  const erase = (record: DnsRecord) => harness.client.deleteRecord({ path: { domainid: domain, recordId: record.ID } });
 
   /** Makes a record, holds some of its fields, and takes it away again; `Z` stands for the domain. */
   async function shows(type: RecordType, fields: RecordFields, wanted: Partial<DnsRecord>): Promise<void> {
@@ -143,7 +143,7 @@ onEveryDatabase("records", (stage) => {
       });
 
     test("the domain is needed, and must be known", async () => {
-      const without = await stage.ask("POST /dns/recorda", { IP: "192.0.2.1" });
+      const without = await harness.request("POST /dns/recorda", { IP: "192.0.2.1" });
       assert.deepEqual((without.json as { errors: unknown[] }).errors.length, 1);
       await refuses("A", { DomainId: null, IP: "192.0.2.1" }, { "/DomainId": "field_required" });
       await refuses("A", { DomainId: 999_999, IP: "wrong" }, { "/DomainId": "unknown_reference" });
@@ -155,11 +155,11 @@ onEveryDatabase("records", (stage) => {
       const made = await create("TXT", { Text: "a", Labels: { env: "prod", "a.b/c": "" } });
       assert.match(made.text, /,"Labels":\{"env":"prod","a.b\/c":""\}\}$/);
       const record = made.json as DnsRecord;
-      const [{ Serial } = { Serial: 0 }] = await stage.client.listDomains({ query: { name: zone } });
+      const [{ Serial } = { Serial: 0 }] = await harness.client.listDomains({ query: { name: zone } });
       assert.deepEqual(((await edit(record, { Labels: { x: "1" } })).json as DnsRecord).Labels, { x: "1" });
       assert.deepEqual(((await edit(record, {})).json as DnsRecord).Labels, { x: "1" });
       assert.deepEqual(((await edit(record, { Labels: {} })).json as DnsRecord).Labels, {});
-      const { Serial: after } = await stage.client.readDomain({ path: { id: domain } });
+      const { Serial: after } = await harness.client.readDomain({ path: { id: domain } });
       assert.equal(after, Serial, "labels are nothing that DNS shows");
       await erase(record);
     });
@@ -295,7 +295,7 @@ onEveryDatabase("records", (stage) => {
         const record = response.json as DnsRecord;
         assert.equal(record.Text, shown);
         assert.equal(record.CanonicalDescription, `t.${zone}. 3600 IN TXT ${shown.slice(0, -1)}`);
-        const [strings] = await stage.world.resolver.resolveTxt(`t.${zone}`);
+        const [strings] = await harness.brume.resolver.resolveTxt(`t.${zone}`);
         // The resolver reads bytes as Latin-1 or UTF-8, according to its version; both say the same bytes.
         const utf8 = strings?.map((string) =>
           served?.includes(string) ? string : Buffer.from(string, "latin1").toString(),
@@ -341,7 +341,7 @@ onEveryDatabase("records", (stage) => {
     for (const [what, body, type] of bodies)
       test(`send ${what}`, async () => {
         const sent = body.replace("D!", String(domain)).replaceAll("Z!", zone);
-        const response = await stage.ask(
+        const response = await harness.request(
           "POST /dns/recordtxt",
           sent,
           type === undefined ? {} : { "content-type": type },
@@ -349,7 +349,11 @@ onEveryDatabase("records", (stage) => {
         assert.equal(response.status, 200, response.text);
         const record = response.json as DnsRecord;
         assert.deepEqual([record.HostName, record.Text, record.TTL], [`_acme-challenge.${zone}.`, '"a+b c" ', 60]);
-        const again = await stage.ask("POST /dns/recordtxt", sent, type === undefined ? {} : { "content-type": type });
+        const again = await harness.request(
+          "POST /dns/recordtxt",
+          sent,
+          type === undefined ? {} : { "content-type": type },
+        );
         assert.equal(again.status, 400);
         assert.ok(again.text.includes('"ModelState":{"":["Подобная запись для данного домена уже существует"]}'));
         await erase(record);
@@ -364,7 +368,7 @@ onEveryDatabase("records", (stage) => {
 
     test("delete with a body, and get nothing back", async () => {
       const record = (await create("A", { Name: "gone", IP: "192.0.2.1" })).json as DnsRecord;
-      const response = await stage.ask(`DELETE /dns/${domain}/${record.ID}`, "{not: read", {
+      const response = await harness.request(`DELETE /dns/${domain}/${record.ID}`, "{not: read", {
         "content-type": "image/png",
       });
       assert.deepEqual([response.status, response.text, response.headers.get("content-length")], [200, "", "0"]);

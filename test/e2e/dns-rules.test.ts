@@ -8,27 +8,27 @@ import type { Client } from "@brume/api/client.ts";
 import type { DnsRecord } from "@brume/api/dns.ts";
 import { createBuiltin } from "../../service/src/drivers/nameserver/builtin/builtin.ts";
 import type { Nameserver } from "../../service/src/drivers/nameserver/interface.ts";
-import { onSqlite, refused, type Voice } from "../support/harness.ts";
+import { type Caller, onSqlite, refused } from "../support/harness.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
-onSqlite("rules", (stage) => {
+onSqlite("rules", (harness) => {
   let domain: number;
   let zone: string;
-  const serial = async () => (await stage.client.readDomain({ path: { id: domain } })).Serial;
-  const a = (Name: string, IP = "192.0.2.1") => stage.client.createRecordA({ body: { DomainId: domain, Name, IP } });
+  const serial = async () => (await harness.client.readDomain({ path: { id: domain } })).Serial;
+  const a = (Name: string, IP = "192.0.2.1") => harness.client.createRecordA({ body: { DomainId: domain, Name, IP } });
   const cname = (MnemonicName: string, Name: string) =>
-    stage.client.createRecordCNAME({ body: { DomainId: domain, MnemonicName, Name } });
+    harness.client.createRecordCNAME({ body: { DomainId: domain, MnemonicName, Name } });
   const ns = (HostName: string, Name = "ns.example.net") =>
-    stage.client.createRecordNS({ body: { DomainId: domain, HostName, Name } });
-  const txt = (Name: string, Text = "a") => stage.client.createRecordTXT({ body: { DomainId: domain, Name, Text } });
+    harness.client.createRecordNS({ body: { DomainId: domain, HostName, Name } });
+  const txt = (Name: string, Text = "a") => harness.client.createRecordTXT({ body: { DomainId: domain, Name, Text } });
   const mx = (Name: string, HostName = "mail") =>
-    stage.client.createRecordMX({ body: { DomainId: domain, Name, HostName } });
+    harness.client.createRecordMX({ body: { DomainId: domain, Name, HostName } });
   const erase = async (...records: DnsRecord[]) => {
-    for (const { ID } of records) await stage.client.deleteRecord({ path: { domainid: domain, recordId: ID } });
+    for (const { ID } of records) await harness.client.deleteRecord({ path: { domainid: domain, recordId: ID } });
   };
 
   before(async () => {
-    const made = await stage.domain();
+    const made = await harness.domain();
     domain = made.ID;
     zone = made.Name;
   });
@@ -40,18 +40,19 @@ onSqlite("rules", (stage) => {
     const most = text(15, 2104);
     const path = { id: domain };
     const spec = (Text: string) => ({ Op: "Create" as const, TypeRecord: "TXT" as const, Name: "full", Text });
-    const change = (list: readonly string[]) => stage.client.changeRecords({ path, body: { Changes: list.map(spec) } });
+    const change = (list: readonly string[]) =>
+      harness.client.changeRecords({ path, body: { Changes: list.map(spec) } });
     await refused(change([...texts, `${most}x`]), "validation_failed", { "/Changes/15/Name": "too_long" });
     const { Records } = await change(texts);
     await refused(txt("full", `${most}x`), "validation_failed", { "/Name": "too_long" });
     const zoneFile = `other A 192.0.2.1\nfull TXT ${(`${most}x`.match(/.{1,255}/g) ?? []).map((part) => `"${part}"`).join(" ")}\n`;
     const body = { ZoneFile: zoneFile, Mode: "Merge" as const };
-    const { errors } = await refused(stage.client.importZone({ path, body }), "zone_file_invalid");
+    const { errors } = await refused(harness.client.importZone({ path, body }), "zone_file_invalid");
     assert.match(errors[0]?.detail ?? "", /^line 2: .*TXT records at full\..* together they may take 64,000 bytes/);
     const last = await txt("full", most);
-    assert.deepEqual(await stage.lookUp(`full.${zone}`, "TXT"), [...texts, most].sort());
+    assert.deepEqual(await harness.lookUp(`full.${zone}`, "TXT"), [...texts, most].sort());
     await refused(txt("full", "y"), "validation_failed", { "/Name": "too_long" });
-    const edit = (Text: string) => stage.client.updateRecordTXT({ path: { id: last.ID }, body: { Text } });
+    const edit = (Text: string) => harness.client.updateRecordTXT({ path: { id: last.ID }, body: { Text } });
     await refused(edit(`${most}x`), "validation_failed", { "/Name": "too_long" });
     await erase(await edit("short"), await mx("full"), await txt("fuller", "y"));
     await erase(...Records.flatMap(({ After }) => (After === null ? [] : [After])));
@@ -61,7 +62,7 @@ onSqlite("rules", (stage) => {
     const sentence = "Подобная запись для данного домена уже существует";
 
     test("names are compared without regard to case, TTLs not at all", async () => {
-      const client = stage.client;
+      const client = harness.client;
       const made = await mx("twin", "Mail.Example.NET");
       const again = client.createRecordMX({
         body: { DomainId: domain, Name: `TWIN.${zone}.`, HostName: "mail.EXAMPLE.net.", TTL: 5 },
@@ -84,7 +85,8 @@ onSqlite("rules", (stage) => {
     });
 
     test("an address counts in any writing, and only once at each name", async () => {
-      const six = (Name: string, IP: string) => stage.client.createRecordAAAA({ body: { DomainId: domain, Name, IP } });
+      const six = (Name: string, IP: string) =>
+        harness.client.createRecordAAAA({ body: { DomainId: domain, Name, IP } });
       const made = await six("six", "2001:db8::1");
       await refused(six("six", "2001:0DB8:0:0::0001"), "record_exists");
       await erase(made, await six("six", "2001:db8::2"), await six("seven", "2001:db8::1"));
@@ -115,13 +117,13 @@ onSqlite("rules", (stage) => {
     test("may get another target by an edit, but no owner that is taken", async () => {
       const alias = await cname("moving", "a.b");
       const address = await a("taken");
-      const edit = (body: object) => stage.client.updateRecordCNAME({ path: { id: alias.ID }, body });
+      const edit = (body: object) => harness.client.updateRecordCNAME({ path: { id: alias.ID }, body });
       assert.equal((await edit({ Name: "c.d" })).HostName, "c.d.");
       await refused(edit({ MnemonicName: "taken" }), "cname_conflict");
       await refused(edit({ MnemonicName: "@" }), "cname_at_apex");
       assert.equal((await edit({ MnemonicName: "moved" })).MnemonicName, `moved.${zone}.`);
-      assert.deepEqual(await stage.lookUp(`moving.${zone}`, "CNAME"), "ENOTFOUND");
-      assert.deepEqual(await stage.lookUp(`moved.${zone}`, "CNAME"), ["c.d"]);
+      assert.deepEqual(await harness.lookUp(`moving.${zone}`, "CNAME"), "ENOTFOUND");
+      assert.deepEqual(await harness.lookUp(`moved.${zone}`, "CNAME"), ["c.d"]);
       await erase(alias, address);
     });
 
@@ -129,7 +131,7 @@ onSqlite("rules", (stage) => {
       await refused(cname("loop", "loop"), "validation_failed", { "/Name": "format_invalid" });
       await refused(cname("loop", `LOOP.${zone}`), "validation_failed", { "/Name": "format_invalid" });
       const alias = await cname("loop", "other");
-      const edit = stage.client.updateRecordCNAME({ path: { id: alias.ID }, body: { MnemonicName: "other" } });
+      const edit = harness.client.updateRecordCNAME({ path: { id: alias.ID }, body: { MnemonicName: "other" } });
       await refused(edit, "validation_failed", { "/MnemonicName": "format_invalid" });
       await erase(alias);
     });
@@ -148,7 +150,7 @@ onSqlite("rules", (stage) => {
       ])
         await refused(make(), "delegation_conflict");
       const service = { DomainId: domain, Name: "lab", Service: "sip", Proto: "tcp", Port: 1, Target: "a.b" };
-      await refused(stage.client.createRecordSRV({ body: service }), "delegation_conflict", {
+      await refused(harness.client.createRecordSRV({ body: service }), "delegation_conflict", {
         "/Name": "delegation_conflict",
       });
       await erase(...cut, ...glue);
@@ -170,30 +172,30 @@ onSqlite("rules", (stage) => {
 
     test("is no business of the top", async () => {
       const own = [await ns("@", "ns1.example.net"), await txt("@"), await mx("@"), await ns("sub")];
-      assert.deepEqual(await stage.lookUp(zone, "NS"), ["ns1.example.net"]);
+      assert.deepEqual(await harness.lookUp(zone, "NS"), ["ns1.example.net"]);
       await erase(...own);
-      assert.deepEqual(await stage.lookUp(zone, "NS"), ["ns1.brume.internal"]);
+      assert.deepEqual(await harness.lookUp(zone, "NS"), ["ns1.brume.internal"]);
     });
   });
 
   describe("the order of checks", () => {
-    let restricted: Voice;
-    let small: Voice & { readonly project: number };
+    let restricted: Caller;
+    let small: Caller & { readonly project: number };
     before(async () => {
-      restricted = await stage.as(["dns:write"], {
+      restricted = await harness.as(["dns:write"], {
         DomainID: domain,
         RecordPattern: "mine*",
         RecordTypes: ["A", "CNAME"],
       });
-      small = await stage.neighbour({ RecordsPerDomain: 1 });
+      small = await harness.neighbour({ RecordsPerDomain: 1 });
     });
 
     test("of a create", async () => {
-      const post = async (voice: Voice, type: string, body: object) =>
-        (await voice.ask(`POST /dns/record${type}`, body)).code;
+      const post = async (caller: Caller, type: string, body: object) =>
+        (await caller.request(`POST /dns/record${type}`, body)).code;
       // Each line has a second fault that would be found later.
-      assert.equal(await post(stage, "a", { DomainId: 9999, Name: "x.org.", IP: "x" }), "validation_failed");
-      assert.equal(await post(stage, "a", { DomainId: domain, Name: "x.org.", IP: "x" }), "validation_failed");
+      assert.equal(await post(harness, "a", { DomainId: 9999, Name: "x.org.", IP: "x" }), "validation_failed");
+      assert.equal(await post(harness, "a", { DomainId: domain, Name: "x.org.", IP: "x" }), "validation_failed");
       assert.equal(
         await post(restricted, "a", { DomainId: domain, Name: "x.org.", IP: "192.0.2.1" }),
         "name_outside_domain",
@@ -210,7 +212,7 @@ onSqlite("rules", (stage) => {
       assert.equal(await post(small, "a", { DomainId: own.ID, IP: "192.0.2.1" }), "quota_exceeded");
       const cut = [await ns("both"), await a("both")];
       assert.equal(
-        await post(stage, "cname", { DomainId: domain, MnemonicName: "both", Name: "a.b" }),
+        await post(harness, "cname", { DomainId: domain, MnemonicName: "both", Name: "a.b" }),
         "cname_conflict",
       );
       await erase(...cut);
@@ -218,9 +220,9 @@ onSqlite("rules", (stage) => {
 
     test("of an edit", async () => {
       const record = await a("edit");
-      const other = await stage.domain();
+      const other = await harness.domain();
       const put = async (line: string, body: object, more?: Record<string, string>) =>
-        (await stage.ask(line, body, more)).code;
+        (await harness.request(line, body, more)).code;
       assert.equal(await put("PUT /dns/recorda/99999", { DomainId: "x" }), "validation_failed");
       assert.equal(await put("PUT /dns/recorda/99999", { DomainId: 9999 }), "record_not_found");
       assert.equal(
@@ -234,7 +236,7 @@ onSqlite("rules", (stage) => {
       );
       assert.equal(await put(`PUT /dns/recorda/${record.ID}`, { DomainId: domain, IP: "x" }), "validation_failed");
       const wrong = { path: { id: record.ID }, body: { DomainId: other.ID } };
-      await refused(stage.client.updateRecordA(wrong), "record_in_other_domain", {
+      await refused(harness.client.updateRecordA(wrong), "record_in_other_domain", {
         "/DomainId": "record_in_other_domain",
       });
       await erase(record);
@@ -242,8 +244,8 @@ onSqlite("rules", (stage) => {
 
     test("of a deletion", async () => {
       const record = await a("gone");
-      const other = await stage.domain();
-      const code = async (line: string) => (await stage.ask(line)).code;
+      const other = await harness.domain();
+      const code = async (line: string) => (await harness.request(line)).code;
       assert.equal(await code(`DELETE /dns/99999/${record.ID}`), "domain_not_found");
       assert.equal(await code(`DELETE /dns/${domain}/99999`), "record_not_found");
       assert.equal(await code(`DELETE /dns/${other.ID}/${record.ID}`), "record_not_found");
@@ -256,7 +258,7 @@ onSqlite("rules", (stage) => {
 
   describe("an edit", () => {
     test("keeps what is absent, the owner included", async () => {
-      const made = await stage.client.createRecordSRV({
+      const made = await harness.client.createRecordSRV({
         body: {
           DomainId: domain,
           Name: "chat",
@@ -270,7 +272,7 @@ onSqlite("rules", (stage) => {
           Labels: { a: "b" },
         },
       });
-      const edit = (body: object) => stage.client.updateRecordSRV({ path: { id: made.ID }, body });
+      const edit = (body: object) => harness.client.updateRecordSRV({ path: { id: made.ID }, body });
       assert.deepEqual(await edit({ Weight: 9 }), {
         ...made,
         Weight: "9",
@@ -279,8 +281,8 @@ onSqlite("rules", (stage) => {
       assert.deepEqual(await edit({ Weight: 2, Name: "", Service: "", Target: null, TTL: "" }), made);
       const moved = await edit({ Name: "@", Proto: "udp" });
       assert.deepEqual([moved.HostName, moved.Service, moved.Proto, moved.Priority], ["@", "_xmpp.", "udp", "1"]);
-      assert.equal(await stage.lookUp(`_xmpp._tcp.chat.${zone}`, "SRV"), "ENOTFOUND");
-      assert.deepEqual(await stage.lookUp(`_xmpp._udp.${zone}`, "SRV"), [
+      assert.equal(await harness.lookUp(`_xmpp._tcp.chat.${zone}`, "SRV"), "ENOTFOUND");
+      assert.deepEqual(await harness.lookUp(`_xmpp._udp.${zone}`, "SRV"), [
         JSON.stringify({ name: `t.${zone}`, port: 3, priority: 1, weight: 2 }),
       ]);
       await erase(made);
@@ -290,25 +292,25 @@ onSqlite("rules", (stage) => {
       const made = await a("same");
       const at = await serial();
       for (const body of [{}, { IP: "192.0.2.1" }, { Name: `SAME.${zone}`, TTL: "3600" }, made])
-        assert.deepEqual(await stage.client.updateRecordA({ path: { id: made.ID }, body: body as object }), made);
+        assert.deepEqual(await harness.client.updateRecordA({ path: { id: made.ID }, body: body as object }), made);
       assert.equal(await serial(), at);
-      await stage.client.updateRecordA({ path: { id: made.ID }, body: { TTL: 1 } });
+      await harness.client.updateRecordA({ path: { id: made.ID }, body: { TTL: 1 } });
       assert.ok((await serial()) > at);
       await erase(made);
     });
 
     test("changes the tag of the record and of its domain, and only a real one does", async () => {
-      const made = await stage.client.raw.createRecordA({ body: { DomainId: domain, Name: "tag", IP: "192.0.2.1" } });
+      const made = await harness.client.raw.createRecordA({ body: { DomainId: domain, Name: "tag", IP: "192.0.2.1" } });
       const path = { id: made.answer.ID };
       const tags = async () => [
-        (await stage.client.raw.readRecord({ path })).etag,
-        (await stage.client.raw.readDomain({ path: { id: domain } })).etag,
+        (await harness.client.raw.readRecord({ path })).etag,
+        (await harness.client.raw.readDomain({ path: { id: domain } })).etag,
       ];
       const before = await tags();
       assert.equal(before[0], made.etag);
-      assert.equal((await stage.client.raw.updateRecordA({ path, body: {} })).etag, made.etag);
+      assert.equal((await harness.client.raw.updateRecordA({ path, body: {} })).etag, made.etag);
       assert.deepEqual(await tags(), before);
-      const edited = await stage.client.raw.updateRecordA(
+      const edited = await harness.client.raw.updateRecordA(
         { path, body: { Labels: { a: "" } } },
         { ifMatch: made.etag ?? "" },
       );
@@ -316,7 +318,7 @@ onSqlite("rules", (stage) => {
       assert.equal(after[0], edited.etag);
       assert.notEqual(after[0], before[0]);
       assert.notEqual(after[1], before[1]);
-      const late = stage.client.updateRecordA({ path, body: { TTL: 2 } }, { ifMatch: made.etag ?? "" });
+      const late = harness.client.updateRecordA({ path, body: { TTL: 2 } }, { ifMatch: made.etag ?? "" });
       assert.equal((await refused(late, "etag_mismatch")).headers.get("etag"), edited.etag);
       await erase(made.answer);
     });
@@ -324,16 +326,16 @@ onSqlite("rules", (stage) => {
 
   test("a set is served with the smallest of its TTLs", async () => {
     const made = [await a("ttl", "192.0.2.1"), await a("ttl", "192.0.2.2")];
-    await stage.client.updateRecordA({ path: { id: made[1]?.ID ?? 0 }, body: { TTL: 7 } });
-    const found = await stage.world.resolver.resolve4(`ttl.${zone}`, { ttl: true });
+    await harness.client.updateRecordA({ path: { id: made[1]?.ID ?? 0 }, body: { TTL: 7 } });
+    const found = await harness.brume.resolver.resolve4(`ttl.${zone}`, { ttl: true });
     assert.deepEqual(found.map(({ address, ttl }) => `${address} ${ttl}`).sort(), ["192.0.2.1 7", "192.0.2.2 7"]);
-    assert.equal((await stage.client.readRecord({ path: { id: made[0]?.ID ?? 0 } })).TTL, 3600);
+    assert.equal((await harness.client.readRecord({ path: { id: made[0]?.ID ?? 0 } })).TTL, 3600);
     await erase(...made);
   });
 });
 
 describe("a name server that is slow", () => {
-  let world: TestService;
+  let brume: TestService;
   let client: Client;
   let nameserver: Nameserver;
   let gate: Promise<void> = Promise.resolve();
@@ -349,10 +351,10 @@ describe("a name server that is slow", () => {
       await gate;
       return nameserver.publish(changes);
     };
-    world = await createTestService("sqlite", { nameserver: { ...nameserver, publish } });
-    client = world.client;
+    brume = await createTestService("sqlite", { nameserver: { ...nameserver, publish } });
+    client = brume.client;
   });
-  after(() => world.close());
+  after(() => brume.close());
 
   test("makes records that are New, and Active as soon as they are served", async () => {
     const domain = await client.createDomain({ body: { Name: "slow.example" } });
@@ -371,7 +373,7 @@ describe("a name server that is slow", () => {
     const { answer, headers } = await waiting;
     assert.deepEqual([answer.State, headers.get("preference-applied")], ["Active", "wait=30"]);
     assert.equal((await client.readRecord({ path: { id: made.ID } })).State, "Active");
-    assert.deepEqual(await world.resolver.resolve4("www.slow.example"), ["192.0.2.1", "192.0.2.2"]);
+    assert.deepEqual(await brume.resolver.resolve4("www.slow.example"), ["192.0.2.1", "192.0.2.2"]);
   });
 
   test("is not waited for any longer than two seconds", async () => {

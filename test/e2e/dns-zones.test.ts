@@ -5,14 +5,14 @@ import type { ChangeInput, ChangesetResult, Domain } from "@brume/api/dns.ts";
 import type { Event } from "@brume/api/event.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 
-onEveryDatabase("zones", (stage) => {
+onEveryDatabase("zones", (harness) => {
   const change = (domain: Domain, Changes: readonly ChangeInput[], options = {}) =>
-    stage.client.changeRecords({ path: { id: domain.ID }, body: { Changes: [...Changes] } }, options);
+    harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes: [...Changes] } }, options);
   const lines = async (domain: Domain) =>
-    (await stage.client.readDomain({ path: { id: domain.ID } })).LinkedRecords.map(
+    (await harness.client.readDomain({ path: { id: domain.ID } })).LinkedRecords.map(
       (one) => one.CanonicalDescription,
     ).sort();
-  const serialOf = async (domain: Domain) => (await stage.client.readDomain({ path: { id: domain.ID } })).Serial;
+  const serialOf = async (domain: Domain) => (await harness.client.readDomain({ path: { id: domain.ID } })).Serial;
   const address = (Name: string, IP: string, more = {}): ChangeInput => ({
     Op: "Create",
     TypeRecord: "A",
@@ -25,14 +25,14 @@ onEveryDatabase("zones", (stage) => {
 
   describe("a changeset", () => {
     test("is one step of the serial, told record by record", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const first = await change(domain, [
         address("a", "192.0.2.1", { Labels: { x: "y" } }),
         address("b", "192.0.2.2"),
       ]);
       assert.deepEqual(counts(first), [2, 0, 0]);
       const [a, b] = [idOf(first, 0), idOf(first, 1)];
-      const second = await stage.client.raw.changeRecords({
+      const second = await harness.client.raw.changeRecords({
         path: { id: domain.ID },
         body: {
           Changes: [
@@ -55,9 +55,9 @@ onEveryDatabase("zones", (stage) => {
         ],
       );
       assert.deepEqual(Records[0]?.After?.Labels, { x: "y" });
-      assert.deepEqual(await stage.lookUp(`a.${domain.Name}`, "A"), ["192.0.2.9"]);
-      assert.equal(await stage.lookUp(`b.${domain.Name}`, "A"), "ENODATA");
-      const events = (await stage.client.listEvents({ query: { limit: 1000 } })).filter(
+      assert.deepEqual(await harness.lookUp(`a.${domain.Name}`, "A"), ["192.0.2.9"]);
+      assert.equal(await harness.lookUp(`b.${domain.Name}`, "A"), "ENODATA");
+      const events = (await harness.client.listEvents({ query: { limit: 1000 } })).filter(
         (event) => event.RequestID === second.requestId,
       );
       assert.deepEqual(
@@ -71,7 +71,7 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("is held against its outcome, not against its steps", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const made = await change(domain, [
         address("www", "192.0.2.1"),
         address("x", "192.0.2.1"),
@@ -102,12 +102,12 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("tells all its faults at once, each by its element, and changes nothing", async () => {
-      const domain = await stage.domain();
-      const other = await stage.domain({ Ip: "192.0.2.1" });
-      const before = await stage.client.readDomain({ path: { id: domain.ID } });
+      const domain = await harness.domain();
+      const other = await harness.domain({ Ip: "192.0.2.1" });
+      const before = await harness.client.readDomain({ path: { id: domain.ID } });
       const made = await change(domain, [address("a", "192.0.2.1"), address("b", "192.0.2.1")]);
       const [a, b] = [idOf(made, 0), idOf(made, 1)];
-      const response = await stage.ask(`POST /dns/${domain.ID}/changeset`, {
+      const response = await harness.request(`POST /dns/${domain.ID}/changeset`, {
         Changes: [
           address("good", "192.0.2.1"),
           address("bad", "192.0.2"),
@@ -139,7 +139,7 @@ onEveryDatabase("zones", (stage) => {
         ],
       );
       assert.deepEqual(Object.keys(problem.ModelState)[0], "Changes[1].IP");
-      const shape = await stage.ask(`POST /dns/${domain.ID}/changeset`, {
+      const shape = await harness.request(`POST /dns/${domain.ID}/changeset`, {
         Changes: [{}, { Op: "Move" }, address("a", "192.0.2.2", { TTL: -1 })],
       });
       assert.deepEqual(
@@ -155,7 +155,7 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("that breaks a rule says where", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const alias: ChangeInput = { Op: "Create", TypeRecord: "CNAME", MnemonicName: "w", Name: "a.b" };
       const one = change(domain, [address("w", "192.0.2.1"), alias]);
       await refused(one, "cname_conflict", { "/Changes/1/MnemonicName": "cname_conflict" });
@@ -174,33 +174,33 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("has 1 to 10,000 changes", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       await refused(change(domain, []), "validation_failed", { "/Changes": "too_short" });
-      await refused(stage.client.changeRecords({ path: { id: domain.ID }, body: {} as never }), "validation_failed", {
+      await refused(harness.client.changeRecords({ path: { id: domain.ID }, body: {} as never }), "validation_failed", {
         "/Changes": "field_required",
       });
       const many = (count: number) => Array.from({ length: count }, (_, i) => address(`h${i}`, "192.0.2.1"));
       await refused(change(domain, many(10_001)), "validation_failed", { "/Changes": "too_long" });
       const result = await change(domain, many(10_000), { wait: 60 });
       assert.deepEqual([result.Created, result.Records.length], [10_000, 10_000]);
-      assert.deepEqual(await stage.lookUp(`h9999.${domain.Name}`, "A"), ["192.0.2.1"]);
+      assert.deepEqual(await harness.lookUp(`h9999.${domain.Name}`, "A"), ["192.0.2.1"]);
       await refused(change(domain, [address("one-more", "192.0.2.1")]), "quota_exceeded");
       const swap = await change(domain, [address("one-more", "192.0.2.1"), { Op: "Delete", ID: idOf(result, 17) }]);
       assert.deepEqual(counts(swap), [1, 0, 1]);
-      await stage.client.deleteDomain({ path: { id: domain.ID } });
+      await harness.client.deleteDomain({ path: { id: domain.ID } });
     });
 
     test("that changes nothing leaves no trace", async () => {
-      const domain = await stage.domain({ Ip: "192.0.2.1" });
+      const domain = await harness.domain({ Ip: "192.0.2.1" });
       const record = domain.LinkedRecords[0];
       assert.ok(record);
       const result = await change(domain, [{ Op: "Update", ID: record.ID, IP: record.IP, TTL: record.TTL }]);
       assert.deepEqual(result, { Serial: domain.Serial, Created: 0, Updated: 0, Deleted: 0, Records: [] });
-      assert.equal((await stage.client.listVersions({ path: { id: domain.ID } })).length, 1);
+      assert.equal((await harness.client.listVersions({ path: { id: domain.ID } })).length, 1);
     });
 
     test("is a preview in a dry run", async () => {
-      const domain = await stage.domain({ Ip: "192.0.2.1" });
+      const domain = await harness.domain({ Ip: "192.0.2.1" });
       const ID = domain.LinkedRecords[0]?.ID ?? 0;
       const Changes: ChangeInput[] = [address("new", "192.0.2.2"), { Op: "Update", ID, TTL: 60 }];
       const preview = await change(domain, Changes, { dryRun: true });
@@ -208,7 +208,7 @@ onEveryDatabase("zones", (stage) => {
         preview.Records.map(({ After }) => After?.ID),
         [0, ID],
       );
-      assert.deepEqual(await stage.client.readDomain({ path: { id: domain.ID } }), domain);
+      assert.deepEqual(await harness.client.readDomain({ path: { id: domain.ID } }), domain);
       const real = await change(domain, Changes);
       const like = ({ Records }: ChangesetResult) =>
         Records.map((one) => ({ ...one, After: { ...one.After, ID: 0, DateCreate: "" } }));
@@ -216,13 +216,13 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("is kept in little room, and answers a repeat byte for byte", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const body = { Changes: Array.from({ length: 200 }, (_, i) => address(`h${i}`, `192.0.2.${i}`)) };
-      const send = () => stage.ask(`POST /dns/${domain.ID}/changeset`, body, { "Idempotency-Key": domain.Name });
+      const send = () => harness.request(`POST /dns/${domain.ID}/changeset`, body, { "Idempotency-Key": domain.Name });
       const [first, again] = [await send(), await send()];
       assert.equal(again.headers.get("idempotency-replayed"), "true");
       assert.equal(again.text, first.text);
-      const { read } = stage.world.store;
+      const { read } = harness.brume.store;
       const key = await read.selectFrom("idempotency").select("sealed").where("key", "=", domain.Name).execute();
       const version = await read
         .selectFrom("domain_version")
@@ -236,8 +236,8 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("may ask for the domain as it was seen", async () => {
-      const domain = await stage.domain();
-      const { etag } = await stage.client.raw.readDomain({ path: { id: domain.ID } });
+      const domain = await harness.domain();
+      const { etag } = await harness.client.raw.readDomain({ path: { id: domain.ID } });
       await change(domain, [address("a", "192.0.2.1")], { ifMatch: etag });
       await refused(change(domain, [address("b", "192.0.2.1")], { ifMatch: etag }), "etag_mismatch");
       assert.equal((await lines(domain)).length, 1);
@@ -246,10 +246,10 @@ onEveryDatabase("zones", (stage) => {
 
   describe("a zone file", () => {
     const put = (domain: Domain, ZoneFile: string, Mode?: "Merge" | "Replace", options = {}) =>
-      stage.client.importZone({ path: { id: domain.ID }, body: { ZoneFile, ...(Mode && { Mode }) } }, options);
+      harness.client.importZone({ path: { id: domain.ID }, body: { ZoneFile, ...(Mode && { Mode }) } }, options);
 
     test("is merged: what is missing comes, TTLs are taken over, nothing goes", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       await change(domain, [address("keep", "192.0.2.1"), address("ttl", "192.0.2.1", { Labels: { a: "b" } })]);
       const result = await put(
         domain,
@@ -267,10 +267,10 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("replaces all but the name servers at the top, of which it has no say", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const top: ChangeInput = { Op: "Create", TypeRecord: "NS", Name: "ns.example.net" };
       await change(domain, [address("gone", "192.0.2.1"), address("same", "192.0.2.1", { TTL: 60 }), top]);
-      const response = await stage.ask(`PUT /dns/${domain.ID}/zonefile`, {
+      const response = await harness.request(`PUT /dns/${domain.ID}/zonefile`, {
         zonefile: `same 60 A 192.0.2.1\n@ NS other.\ngone CNAME same\n`,
         mode: "REPLACE",
       });
@@ -285,7 +285,7 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("that cannot be read or cannot stand is refused by its lines", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       await change(domain, [address("www", "192.0.2.1")]);
       const at = async (promise: Promise<unknown>) => {
         const { errors } = await refused(promise, "zone_file_invalid");
@@ -305,7 +305,7 @@ onEveryDatabase("zones", (stage) => {
     });
 
     test("is counted against the quota, and previewed in a dry run", async () => {
-      const other = await stage.neighbour({ RecordsPerDomain: 2 });
+      const other = await harness.neighbour({ RecordsPerDomain: 2 });
       const { ID } = await other.client.createDomain({ body: { Name: "quota.zone" } });
       const body = { ZoneFile: "$GENERATE 1-3 h$ A 192.0.2.$\n" };
       await refused(other.client.importZone({ path: { id: ID }, body }), "quota_exceeded");
@@ -321,12 +321,12 @@ onEveryDatabase("zones", (stage) => {
 
   describe("history", () => {
     test("tells every serial, newest first, with who and what", async () => {
-      const domain = await stage.domain({ Ip: "192.0.2.1" });
+      const domain = await harness.domain({ Ip: "192.0.2.1" });
       const path = { id: domain.ID };
       const first = await change(domain, [address("a", "192.0.2.1")]);
-      await stage.client.updateRecordA({ path: { id: idOf(first, 0) }, body: { Labels: { only: "labels" } } });
-      const edit = await stage.client.raw.updateRecordA({ path: { id: idOf(first, 0) }, body: { TTL: 60 } });
-      const versions = await stage.client.raw.listVersions({ path });
+      await harness.client.updateRecordA({ path: { id: idOf(first, 0) }, body: { Labels: { only: "labels" } } });
+      const edit = await harness.client.raw.updateRecordA({ path: { id: idOf(first, 0) }, body: { TTL: 60 } });
+      const versions = await harness.client.raw.listVersions({ path });
       assert.deepEqual(
         versions.answer.map(({ Serial, TokenID, Changes }) => [Serial, TokenID, Changes.map(({ Op }) => Op)]),
         [
@@ -343,13 +343,13 @@ onEveryDatabase("zones", (stage) => {
       assert.equal(oldest?.Date, domain.DateCreate);
       assert.equal(versions.headers.get("x-total-count"), "3");
       const paged: number[] = [];
-      for await (const page of stage.client.pages("listVersions", { path, query: { limit: 2 } }))
+      for await (const page of harness.client.pages("listVersions", { path, query: { limit: 2 } }))
         paged.push(page.length);
       assert.deepEqual(paged, [2, 1]);
     });
 
     test("leads back to any serial, as a new change", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const path = { id: domain.ID };
       const before = await change(domain, [
         address("a", "192.0.2.1", { Labels: { x: "y" } }),
@@ -369,32 +369,36 @@ onEveryDatabase("zones", (stage) => {
       ]);
       const now = await serialOf(domain);
       const body = { Serial: before.Serial };
-      const preview = await stage.client.restoreVersion({ path, body }, { dryRun: true });
+      const preview = await harness.client.restoreVersion({ path, body }, { dryRun: true });
       assert.equal(await serialOf(domain), now);
-      const result = await stage.client.restoreVersion({ path, body });
+      const result = await harness.client.restoreVersion({ path, body });
       assert.deepEqual(counts(result), counts(preview));
       assert.ok(result.Serial > now);
       assert.deepEqual(await lines(domain), wanted);
-      assert.deepEqual(await stage.lookUp(`b.${domain.Name}`, "A"), ["192.0.2.1"]);
-      const { LinkedRecords } = await stage.client.readDomain({ path });
+      assert.deepEqual(await harness.lookUp(`b.${domain.Name}`, "A"), ["192.0.2.1"]);
+      const { LinkedRecords } = await harness.client.readDomain({ path });
       const restored = LinkedRecords.find((one) => one.HostName === `a.${domain.Name}.`);
       assert.deepEqual(restored?.Labels, { x: "y" });
       assert.ok(restored && restored.ID > a, "an id is never used again");
-      const again = await stage.client.restoreVersion({ path, body: { Serial: result.Serial } });
+      const again = await harness.client.restoreVersion({ path, body: { Serial: result.Serial } });
       assert.deepEqual([again.Serial, counts(again)], [result.Serial, [0, 0, 0]]);
-      const empty = await stage.client.restoreVersion({ path, body: { Serial: domain.Serial } });
+      const empty = await harness.client.restoreVersion({ path, body: { Serial: domain.Serial } });
       assert.deepEqual([counts(empty), await lines(domain)], [[0, 0, 3], []]);
     });
 
     test("knows only the serials of this domain", async () => {
-      const [domain, other] = [await stage.domain(), await stage.domain()];
+      const [domain, other] = [await harness.domain(), await harness.domain()];
       await change(other, [address("a", "192.0.2.1")]);
       await change(other, [address("b", "192.0.2.1")]);
       for (const Serial of [0, 1, domain.Serial + 1, (await serialOf(other)) + 5])
-        await refused(stage.client.restoreVersion({ path: { id: domain.ID }, body: { Serial } }), "validation_failed", {
-          "/Serial": "unknown_reference",
-        });
-      await refused(stage.client.restoreVersion({ path: { id: 99_999 }, body: { Serial: 1 } }), "domain_not_found");
+        await refused(
+          harness.client.restoreVersion({ path: { id: domain.ID }, body: { Serial } }),
+          "validation_failed",
+          {
+            "/Serial": "unknown_reference",
+          },
+        );
+      await refused(harness.client.restoreVersion({ path: { id: 99_999 }, body: { Serial: 1 } }), "domain_not_found");
     });
   });
 });

@@ -2,12 +2,17 @@
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
-import { onEveryDatabase, refused, type Stage, type Voice } from "../support/harness.ts";
+import { type Caller, type Harness, onEveryDatabase, refused } from "../support/harness.ts";
 
 /** A stream as bytes come, cut into frames. */
-async function openStream(stage: Stage, target: string, headers: Record<string, string> = {}, token = stage.token) {
+async function openStream(
+  harness: Harness,
+  target: string,
+  headers: Record<string, string> = {},
+  token = harness.token,
+) {
   const stop = new AbortController();
-  const response = await fetch(`${stage.world.url}${target}`, {
+  const response = await fetch(`${harness.brume.url}${target}`, {
     headers: { Authorization: `Bearer ${token}`, Accept: "text/event-stream", ...headers },
     signal: stop.signal,
   });
@@ -45,20 +50,20 @@ const idOf = (frame: string | null) => Number(/^id: (\d+)$/m.exec(frame ?? "")?.
 
 onEveryDatabase(
   "events",
-  (stage) => {
+  (harness) => {
     const last = async () => {
-      const { headers } = await stage.client.raw.listEvents({ query: { limit: 1 } });
+      const { headers } = await harness.client.raw.listEvents({ query: { limit: 1 } });
       const total = Number(headers.get("x-total-count"));
-      const all = await stage.client.listEvents({ query: { limit: 1000, after: 0 } });
+      const all = await harness.client.listEvents({ query: { limit: 1000, after: 0 } });
       assert.equal(all.length, Math.min(1000, total));
       return all.at(-1)?.ID ?? 0;
     };
-    const since = (after: number, query: object = {}) => stage.client.listEvents({ query: { after, ...query } });
+    const since = (after: number, query: object = {}) => harness.client.listEvents({ query: { after, ...query } });
     const brief = (events: readonly Event[]) => events.map((event) => `${event.Type} ${event.ResourceID}`);
 
     test("tell of every change with who made it and what it looks like now", async () => {
       const start = await last();
-      const { client } = stage;
+      const { client } = harness;
       const made = await client.raw.createDomain({ body: { Name: "told.example", Ip: "192.0.2.1" } });
       const domain = made.answer;
       const record = await client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
@@ -88,12 +93,12 @@ onEveryDatabase(
     });
 
     test("come of nothing that was refused, tried, or changed nothing", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const start = await last();
-      await refused(stage.client.createDomain({ body: { Name: domain.Name } }), "domain_exists");
-      await stage.client.createDomain({ body: { Name: "tried.example" } }, { dryRun: true });
-      await stage.client.updateDomain({ path: { id: domain.ID }, body: {} });
-      await stage.client.changeRecords(
+      await refused(harness.client.createDomain({ body: { Name: domain.Name } }), "domain_exists");
+      await harness.client.createDomain({ body: { Name: "tried.example" } }, { dryRun: true });
+      await harness.client.updateDomain({ path: { id: domain.ID }, body: {} });
+      await harness.client.changeRecords(
         { path: { id: domain.ID }, body: { Changes: [{ Op: "Create", TypeRecord: "A", IP: "192.0.2.1" }] } },
         { dryRun: true },
       );
@@ -102,16 +107,16 @@ onEveryDatabase(
 
     test("of projects and tokens belong to the project they tell of", async () => {
       const start = await last();
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       const path = { id: other.project };
-      await stage.client.updateProject({ path, body: { Labels: { a: "" } } });
+      await harness.client.updateProject({ path, body: { Labels: { a: "" } } });
       assert.deepEqual(brief(await other.client.listEvents()), [
         `project.created ${other.project}`,
         `token.created ${(await other.client.readAccount()).Token.ID}`,
         `project.changed ${other.project}`,
       ]);
       assert.deepEqual(brief(await since(start)), []);
-      await stage.client.deleteProject({ path });
+      await harness.client.deleteProject({ path });
       assert.deepEqual(brief(await since(start)), [`project.deleted ${other.project}`]);
     });
 
@@ -120,16 +125,16 @@ onEveryDatabase(
       let domain: number;
       before(async () => {
         start = await last();
-        domain = (await stage.domain({ Ip: "192.0.2.1" })).ID;
-        await stage.client.createRecordA({ body: { DomainId: domain, Name: "www", IP: "192.0.2.1" } });
+        domain = (await harness.domain({ Ip: "192.0.2.1" })).ID;
+        await harness.client.createRecordA({ body: { DomainId: domain, Name: "www", IP: "192.0.2.1" } });
       });
-      const kinds = async (voice: Voice) =>
-        (await voice.client.listEvents({ query: { after: start } })).map(({ Resource }) => Resource);
+      const kinds = async (caller: Caller) =>
+        (await caller.client.listEvents({ query: { after: start } })).map(({ Resource }) => Resource);
 
       test("by scope", async () => {
-        const dns = await stage.as(["dns:write"]);
-        const admin = await stage.as(["account:admin"]);
-        const servers = await stage.as(["server:read", "network:read"]);
+        const dns = await harness.as(["dns:write"]);
+        const admin = await harness.as(["account:admin"]);
+        const servers = await harness.as(["server:read", "network:read"]);
         assert.deepEqual(new Set(await kinds(dns)), new Set(["domain", "record"]));
         assert.deepEqual(new Set(await kinds(admin)), new Set(["token"]));
         assert.deepEqual(await kinds(servers), []);
@@ -137,12 +142,12 @@ onEveryDatabase(
       });
 
       test("by project", async () => {
-        const other = await stage.neighbour();
+        const other = await harness.neighbour();
         assert.ok(!(await kinds(other)).includes("domain"));
       });
 
       test("filtered by type and resource", async () => {
-        const www = `record:${(await stage.client.readDomain({ path: { id: domain } })).LinkedRecords[1]?.ID}`;
+        const www = `record:${(await harness.client.readDomain({ path: { id: domain } })).LinkedRecords[1]?.ID}`;
         const types = async (query: object) => (await since(start, query)).map(({ Type }) => Type);
         assert.deepEqual(await types({ type: "record.*" }), ["record.created"]);
         assert.deepEqual(await types({ type: "domain.created, record.created" }), ["domain.created", "record.created"]);
@@ -163,13 +168,13 @@ onEveryDatabase(
           "cursor=x",
           "limit=a",
         ])
-          assert.equal((await stage.ask(`GET /event?${query}`)).code, "query_invalid", query);
+          assert.equal((await harness.request(`GET /event?${query}`)).code, "query_invalid", query);
         assert.deepEqual(await types({ type: "RECORD.*" }), ["record.created"]);
       });
     });
 
     test("are listed oldest first, a hundred at a time", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const Changes = Array.from({ length: 250 }, (_, i) => ({
         Op: "Create" as const,
         TypeRecord: "A" as const,
@@ -177,12 +182,12 @@ onEveryDatabase(
         IP: "192.0.2.1",
       }));
       const start = await last();
-      await stage.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
-      const page = await stage.client.raw.listEvents({ query: { after: start } });
+      await harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
+      const page = await harness.client.raw.listEvents({ query: { after: start } });
       assert.equal(page.answer.length, 100);
       assert.equal(page.headers.get("x-total-count"), "250");
       const names: unknown[] = [];
-      for await (const event of stage.client.items("listEvents", {
+      for await (const event of harness.client.items("listEvents", {
         query: { after: start, limit: 60, type: "record.*" },
       }))
         names.push((event.Data as { HostName: string }).HostName.split(".")[0]);
@@ -190,31 +195,31 @@ onEveryDatabase(
         names,
         Changes.map(({ Name }) => Name),
       );
-      assert.equal((await stage.ask("HEAD /event")).status, 405, "a stream has no head without it");
+      assert.equal((await harness.request("HEAD /event")).status, 405, "a stream has no head without it");
     });
 
     describe("as a stream", () => {
       const make = async (Text: string) =>
-        (await stage.client.createRecordTXT({ body: { DomainId: domain, Text } })).ID;
+        (await harness.client.createRecordTXT({ body: { DomainId: domain, Text } })).ID;
       let domain: number;
       before(async () => {
-        domain = (await stage.domain()).ID;
+        domain = (await harness.domain()).ID;
       });
 
       test("begin with the next one, and are framed as browsers read them", async () => {
-        const stream = await openStream(stage, "/event");
+        const stream = await openStream(harness, "/event");
         assert.equal(stream.response.headers.get("content-type"), "text/event-stream");
         assert.equal(stream.response.headers.get("content-length"), null);
         assert.equal(await stream.next(), "retry: 2000");
         const record = await make("first");
         const frame = await nextEvent(stream);
-        const [event] = await stage.client.listEvents({ query: { resource: `record:${record}` } });
+        const [event] = await harness.client.listEvents({ query: { resource: `record:${record}` } });
         assert.equal(frame, `id: ${event?.ID}\nevent: record.created\ndata: ${JSON.stringify(event)}`);
         stream.close();
       });
 
       test("ping while nothing happens", async () => {
-        const stream = await openStream(stage, "/event?type=domain.deleted");
+        const stream = await openStream(harness, "/event?type=domain.deleted");
         await stream.next();
         assert.equal(await stream.next(), ": ping");
         stream.close();
@@ -231,13 +236,13 @@ onEveryDatabase(
           [`/event?after=${first}`, {}, 1],
           [`/event?after=${start}`, { "Last-Event-ID": String(second) }, 2],
         ] as const) {
-          const stream = await openStream(stage, target, headers);
+          const stream = await openStream(harness, target, headers);
           await stream.next();
           for (const id of wanted.slice(from)) assert.equal(idOf(await nextEvent(stream)), id);
           stream.close();
         }
-        const bad = await fetch(`${stage.world.url}/event`, {
-          headers: { Authorization: `Bearer ${stage.token}`, Accept: "text/event-stream", "Last-Event-ID": "x" },
+        const bad = await fetch(`${harness.brume.url}/event`, {
+          headers: { Authorization: `Bearer ${harness.token}`, Accept: "text/event-stream", "Last-Event-ID": "x" },
         });
         assert.equal(((await bad.json()) as { code: string }).code, "query_invalid");
       });
@@ -252,7 +257,7 @@ onEveryDatabase(
         const response: number[] = [];
         let at = start;
         while (response.length < texts.length) {
-          const stream = await openStream(stage, "/event", { "Last-Event-ID": String(at) });
+          const stream = await openStream(harness, "/event", { "Last-Event-ID": String(at) });
           await stream.next();
           for (let i = 0; i < 7 && response.length < texts.length; i++) {
             const frame = await stream.next();
@@ -271,16 +276,16 @@ onEveryDatabase(
         const start = await last();
         const stop = new AbortController();
         const response: number[] = [];
-        const stream = stage.client.events({ after: start, signal: stop.signal, types: ["record.created"] });
+        const stream = harness.client.events({ after: start, signal: stop.signal, types: ["record.created"] });
         const wanted = [await make("before 1"), await make("before 2")];
         for await (const event of stream) {
           assert.ok("ResourceID" in event);
           response.push(event.ResourceID);
           if (response.length === 2) break;
         }
-        await stage.world.restart();
+        await harness.brume.restart();
         wanted.push(await make("after"));
-        const again = stage.client.events({ after: start, signal: stop.signal, types: ["record.created"] });
+        const again = harness.client.events({ after: start, signal: stop.signal, types: ["record.created"] });
         response.length = 0;
         for await (const event of again) {
           assert.ok("ResourceID" in event);
@@ -294,46 +299,46 @@ onEveryDatabase(
         await make("old");
         const newest = await last();
         await make("kept");
-        await stage.world.store.write(async (tx) => {
+        await harness.brume.store.write(async (tx) => {
           await tx.deleteFrom("event").where("id", "<=", newest).execute();
         });
-        await stage.world.restart();
+        await harness.brume.restart();
         const oldest = (await since(0))[0]?.ID;
         assert.ok(oldest !== undefined && oldest > newest);
-        const stream = await openStream(stage, `/event?after=${newest - 1}`);
+        const stream = await openStream(harness, `/event?after=${newest - 1}`);
         await stream.next();
         assert.equal(await stream.next(), `event: reset\ndata: {"Oldest":${oldest}}`);
         assert.equal(idOf(await nextEvent(stream)), oldest);
         stream.close();
-        const fits = await openStream(stage, `/event?after=${newest}`);
+        const fits = await openStream(harness, `/event?after=${newest}`);
         await fits.next();
         assert.equal(idOf(await nextEvent(fits)), oldest);
         fits.close();
       });
 
       test("end with their token", async () => {
-        const made = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"] } });
-        const stream = await openStream(stage, "/event", {}, made.Token);
+        const made = await harness.client.createToken({ body: { Name: "short", Scopes: ["dns:read"] } });
+        const stream = await openStream(harness, "/event", {}, made.Token);
         await stream.next();
-        await stage.client.deleteToken({ path: { id: made.ID } });
+        await harness.client.deleteToken({ path: { id: made.ID } });
         let frame = await stream.next();
         while (frame?.startsWith(":")) frame = await stream.next();
         assert.equal(frame, null);
         const ExpiresAt = new Date(Date.now() + 400).toISOString();
-        const passing = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
-        const expiring = await openStream(stage, "/event", {}, passing.Token);
+        const passing = await harness.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
+        const expiring = await openStream(harness, "/event", {}, passing.Token);
         for (frame = await expiring.next(); frame !== null; ) frame = await expiring.next();
         assert.ok(Date.now() >= Date.parse(ExpiresAt));
       });
 
       test("are twenty for each token", async () => {
-        const voice = await stage.as(["dns:read"]);
+        const caller = await harness.as(["dns:read"]);
         const streams = [];
-        for (let i = 0; i < 20; i++) streams.push(await openStream(stage, "/event", {}, voice.token));
-        const more = await voice.ask("GET /event", undefined, { Accept: "text/event-stream" });
+        for (let i = 0; i < 20; i++) streams.push(await openStream(harness, "/event", {}, caller.token));
+        const more = await caller.request("GET /event", undefined, { Accept: "text/event-stream" });
         assert.deepEqual([more.status, more.code], [429, "rate_limited"]);
         assert.ok(Number(more.headers.get("retry-after")) > 0);
-        const other = await openStream(stage, "/event");
+        const other = await openStream(harness, "/event");
         assert.equal(other.response.status, 200);
         for (const stream of [...streams, other]) stream.close();
       });

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { onSqlite, type Voice } from "../support/harness.ts";
+import { type Caller, onSqlite } from "../support/harness.ts";
 
 const date = "2026-11-20T09:15:00.120Z";
 const expiry = "2999-11-20T00:00:00.000Z";
@@ -45,29 +45,29 @@ const project = (id: number, name: string, servers: number, used: string) =>
 
 const id = "01JD4QK7Z8S3";
 
-onSqlite("the examples", (stage) => {
-  let acme: Voice;
+onSqlite("the examples", (harness) => {
+  let acme: Caller;
 
   async function says(
-    voice: Voice,
+    caller: Caller,
     line: string,
     body: string | undefined,
     wanted: string,
     status = 200,
   ): Promise<void> {
-    const response = await voice.ask(line, body, { "X-Request-Id": id });
+    const response = await caller.request(line, body, { "X-Request-Id": id });
     assert.equal(likeWritten(response.text), wanted);
     assert.equal(response.status, status);
     assert.equal(response.headers.get("x-request-id"), id);
   }
   function tells(line: string, body: string | undefined, wanted: string, status = 200): void {
-    test(status === 200 ? line : `${line} is ${status}`, () => says(stage, line, body, wanted, status));
+    test(status === 200 ? line : `${line} is ${status}`, () => says(harness, line, body, wanted, status));
   }
 
   before(async () => {
     for (const name of ["one.example", "two.example"]) {
-      const { ID } = await stage.client.createDomain({ body: { Name: name } });
-      await stage.client.deleteDomain({ path: { id: ID } });
+      const { ID } = await harness.client.createDomain({ body: { Name: name } });
+      await harness.client.deleteDomain({ path: { id: ID } });
     }
   });
 
@@ -83,12 +83,12 @@ onSqlite("the examples", (stage) => {
 
   test("POST /token", async () => {
     const body = `{"Name":"acme","Scopes":["dns:read","dns:write"],"DomainID":3,"RecordPattern":"_acme-challenge*","RecordTypes":["TXT"],"ExpiresAt":"2999-11-20T00:00:00Z"}`;
-    const response = await stage.ask("POST /token", body);
+    const response = await harness.request("POST /token", body);
     const value = (response.json as { Token: string }).Token;
     assert.match(value, /^[0-9a-f]{64}$/);
     assert.equal(likeWritten(response.text), token(value));
-    acme = stage.voiceOf(value);
-    await says(stage, "GET /token/2", undefined, token(""));
+    acme = harness.callerOf(value);
+    await says(harness, "GET /token/2", undefined, token(""));
   });
 
   test("seven records come and go before the first of the examples", async () => {
@@ -98,9 +98,9 @@ onSqlite("the examples", (stage) => {
       Name: `burn${i}`,
       IP: "192.0.2.1",
     }));
-    const { Records } = await stage.client.changeRecords({ path: { id: 3 }, body: { Changes } });
+    const { Records } = await harness.client.changeRecords({ path: { id: 3 }, body: { Changes } });
     const gone = Records.map(({ After }) => ({ Op: "Delete" as const, ID: After?.ID ?? 0 }));
-    await stage.client.changeRecords({ path: { id: 3 }, body: { Changes: gone } });
+    await harness.client.changeRecords({ path: { id: 3 }, body: { Changes: gone } });
   });
 
   tells("POST /dns/recorda", '{"DomainId":"3","IP":"10.63.0.2","Name":"www","TTL":"3600"}', a("10.63.0.2", 3600));
@@ -137,7 +137,7 @@ onSqlite("the examples", (stage) => {
     400,
   );
   test("GET /event", async () => {
-    const response = await stage.ask("GET /event?resource=record:14&type=record.created");
+    const response = await harness.request("GET /event?resource=record:14&type=record.created");
     const number = (response.json as { ID: number }[])[0]?.ID;
     const wanted = `[{"ID":${number},"Type":"record.created","Date":"${date}","ProjectID":1,"Resource":"record","ResourceID":14,"ParentID":3,"TokenID":2,"RequestID":"${id}","Data":${txt("abc")}}]`;
     assert.equal(likeWritten(response.text), wanted);
@@ -163,11 +163,11 @@ onSqlite("the examples", (stage) => {
   );
   test("an unknown token", async () => {
     const wanted = `{"Message":"Authorization has been denied for this request.","type":"/docs#token_invalid","title":"Authorization has been denied for this request.","status":401,"detail":"The token is not known.","instance":"urn:brume:request:${id}","code":"token_invalid","errors":[]}`;
-    await says(stage.voiceOf("0".repeat(64)), "GET /dns", undefined, wanted, 401);
+    await says(harness.callerOf("0".repeat(64)), "GET /dns", undefined, wanted, 401);
   });
   tells("GET /healthz", undefined, '{"Status":"ok"}');
   test("GET /readyz", async () => {
-    const wanted = `{"Status":"ready","Checks":[{"Name":"database","Ok":true,"Detail":"${stage.kind}"},{"Name":"machine","Ok":true,"Detail":"sim: no machine runs"},{"Name":"disk","Ok":true,"Detail":"not watched"},{"Name":"router","Ok":true,"Detail":"sim: no packet flows"},{"Name":"nameserver","Ok":true,"Detail":"${stage.world.dns}"}]}`;
-    await says(stage, "GET /readyz", undefined, wanted);
+    const wanted = `{"Status":"ready","Checks":[{"Name":"database","Ok":true,"Detail":"${harness.kind}"},{"Name":"machine","Ok":true,"Detail":"sim: no machine runs"},{"Name":"disk","Ok":true,"Detail":"not watched"},{"Name":"router","Ok":true,"Detail":"sim: no packet flows"},{"Name":"nameserver","Ok":true,"Detail":"${harness.brume.dns}"}]}`;
+    await says(harness, "GET /readyz", undefined, wanted);
   });
 });

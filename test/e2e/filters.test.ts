@@ -5,19 +5,19 @@ import type { Domain } from "@brume/api/dns.ts";
 import type { Problem } from "@brume/api/errors.ts";
 import { onEveryDatabase } from "../support/harness.ts";
 
-onEveryDatabase("filters", (stage) => {
+onEveryDatabase("filters", (harness) => {
   test("a word that a filter does not know is refused with those it knows", async () => {
-    await stage.domain();
+    await harness.domain();
     const all = ["/dns", "/server", "/image", "/publicnetwork", "/network", "/server/1/action"];
     for (const path of all) {
-      const response = await stage.ask(`GET ${path}?state=Activ`);
+      const response = await harness.request(`GET ${path}?state=Activ`);
       assert.equal(response.code, "query_invalid", path);
       assert.match(
         (response.json as Problem).detail,
         /^state must be one or several of .*(Active|Completed).*, not "Activ"\.$/,
       );
     }
-    assert.equal((await stage.ask("GET /server/1/action?type=bogus")).code, "query_invalid");
-    assert.equal(((await stage.ask("GET /dns?state=active,NEW")).json as Domain[]).length, 1);
+    assert.equal((await harness.request("GET /server/1/action?type=bogus")).code, "query_invalid");
+    assert.equal(((await harness.request("GET /dns?state=active,NEW")).json as Domain[]).length, 1);
   });
 });

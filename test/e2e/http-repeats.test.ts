@@ -7,51 +7,51 @@ import { test } from "node:test";
 import type { Batch } from "@brume/api/batch.ts";
 import { onEveryDatabase } from "../support/harness.ts";
 
-onEveryDatabase("a repeat that waits", (stage) => {
+onEveryDatabase("a repeat that waits", (harness) => {
   const wait = { wait: 20 };
   const twice = async (line: string, body?: object) => {
     const headers = { "Idempotency-Key": `key-${Math.random()}` };
-    assert.equal((await stage.ask(line, body, headers)).status, 200);
-    const again = await stage.ask(line, body, { ...headers, Prefer: "wait=20" });
+    assert.equal((await harness.request(line, body, headers)).status, 200);
+    const again = await harness.request(line, body, { ...headers, Prefer: "wait=20" });
     assert.deepEqual([again.status, again.headers.get("idempotency-replayed")], [200, "true"]);
     return again;
   };
 
   test("for a deletion waits until nothing is there", async () => {
-    const { ID } = await stage.client.createServer({ body: { Name: "short" } }, wait);
-    stage.world.machines.delay("remove", 300);
+    const { ID } = await harness.client.createServer({ body: { Name: "short" } }, wait);
+    harness.brume.machines.delay("remove", 300);
     const again = await twice(`DELETE /server/${ID}`);
     assert.equal(again.text, "");
-    stage.world.machines.delay("remove", 0);
-    assert.equal((await stage.ask(`GET /server/${ID}`)).code, "server_not_found");
+    harness.brume.machines.delay("remove", 0);
+    assert.equal((await harness.request(`GET /server/${ID}`)).code, "server_not_found");
   });
 
   test("for a rebuild waits until the server runs again", async () => {
-    const { ID } = await stage.client.createServer({ body: { Name: "again" } }, wait);
-    stage.world.machines.delay("ensureRunning", 300);
+    const { ID } = await harness.client.createServer({ body: { Name: "again" } }, wait);
+    harness.brume.machines.delay("ensureRunning", 300);
     const again = await twice(`POST /server/${ID}/rebuild`, {});
-    stage.world.machines.delay("ensureRunning", 0);
-    const [action] = await stage.client.listActions({ path: { id: ID } });
+    harness.brume.machines.delay("ensureRunning", 0);
+    const [action] = await harness.client.listActions({ path: { id: ID } });
     assert.deepEqual([action?.Type, action?.State], ["Rebuild", "Completed"]);
-    assert.deepEqual(again.json, await stage.client.readServer({ path: { id: ID } }));
+    assert.deepEqual(again.json, await harness.client.readServer({ path: { id: ID } }));
   });
 
   test("for a group waits for all of it", async () => {
-    stage.world.machines.delay("ensureRunning", 300);
+    harness.brume.machines.delay("ensureRunning", 300);
     const made = await twice("POST /server-batch", { Name: "n", Count: 2 });
-    stage.world.machines.delay("ensureRunning", 0);
+    harness.brume.machines.delay("ensureRunning", 0);
     const { ID } = made.json as Batch;
-    const states = (await stage.client.listServers({ query: { batch: ID } })).map(({ State }) => State);
+    const states = (await harness.client.listServers({ query: { batch: ID } })).map(({ State }) => State);
     assert.deepEqual(states, ["Active", "Active"]);
-    stage.world.machines.delay("remove", 300);
+    harness.brume.machines.delay("remove", 300);
     await twice("DELETE /server-batch", { ID });
-    stage.world.machines.delay("remove", 0);
-    assert.deepEqual(await stage.client.listServers({ query: { batch: ID } }), []);
+    harness.brume.machines.delay("remove", 0);
+    assert.deepEqual(await harness.client.listServers({ query: { batch: ID } }), []);
   });
 
   test("is known by what was understood, however it was written", async () => {
     const send = (body: string | object, more = {}) =>
-      stage.ask("POST /dns", body, { "Idempotency-Key": "understood", ...more });
+      harness.request("POST /dns", body, { "Idempotency-Key": "understood", ...more });
     const first = await send({ Name: "understood.example", Labels: { b: "1", a: "2" } });
     assert.equal(first.status, 200);
     for (const [body, more] of [

@@ -61,9 +61,9 @@ after(() => server.close());
 
 onSqlite(
   "an image that is fetched",
-  (stage) => {
+  (harness) => {
     before(() => {
-      const images = join(folder, stage.kind);
+      const images = join(folder, harness.kind);
       const imports = join(images, "import");
       mkdirSync(imports, { recursive: true });
       gate = createGate();
@@ -87,14 +87,14 @@ onSqlite(
     const diskOf = ([action]: readonly Action[]) => action?.Steps.find(({ Name }) => Name === "Disk");
     const isShown = (all: readonly Action[]) =>
       /^fetches image distro: \d+ % of \d+ MB$/.test(diskOf(all)?.Detail ?? "");
-    const create = (Name: string) => stage.client.createServer({ body: { Name, ImageID: "distro" } });
+    const create = (Name: string) => harness.client.createServer({ body: { Name, ImageID: "distro" } });
     const readImage = async () =>
-      (await stage.client.listImages()).find(({ Name }) => Name === "distro") ?? assert.fail("it is not listed");
+      (await harness.client.listImages()).find(({ Name }) => Name === "distro") ?? assert.fail("it is not listed");
     const waitForImage = (ID: number, until: (image: Image) => boolean) =>
-      stage.client.waitFor("readImage", { path: { id: ID } }, { until, timeout: 60_000 });
+      harness.client.waitFor("readImage", { path: { id: ID } }, { until, timeout: 60_000 });
 
     test("a fetch that is given up leaves the image available", async () => {
-      const { client } = stage;
+      const { client } = harness;
       const { ID, State, Progress } = await readImage();
       assert.deepEqual([State, Progress], ["Available", 0]);
       const made = await create("given-up");
@@ -107,14 +107,14 @@ onSqlite(
 
     test("a start of the service forgets a fetch that no step goes on with", async () => {
       const { ID } = await readImage();
-      await stage.world.store.write((tx) => updateImage(tx, ID, { state: "New", progress: 40 }));
-      await stage.world.restart();
+      await harness.brume.store.write((tx) => updateImage(tx, ID, { state: "New", progress: 40 }));
+      await harness.brume.restart();
       const { State, Progress } = await readImage();
       assert.deepEqual([State, Progress], ["Available", 0]);
     });
 
     test("image, action and events say how far it is, until the server has it", async () => {
-      const { client } = stage;
+      const { client } = harness;
       const made = await create("first");
       const path = { id: made.ID };
       const seen = await client.waitFor("listActions", { path }, { until: isShown, timeout: 60_000 });

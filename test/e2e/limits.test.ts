@@ -13,14 +13,14 @@ import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import { createSim as createRouter } from "../../service/src/drivers/router/sim/sim.ts";
 import { createService, type Service } from "../../service/src/service.ts";
 import type { Store } from "../../service/src/store/db.ts";
-import { onEveryDatabase, type TestResponse, type Voice } from "../support/harness.ts";
+import { type Caller, onEveryDatabase, type TestResponse } from "../support/harness.ts";
 import { simulatedHost } from "../support/testservice.ts";
 
-onEveryDatabase("limits", (stage) => {
+onEveryDatabase("limits", (harness) => {
   let second: { service: Service; store: Store; url: string } | null = null;
   before(async () => {
-    if (stage.kind === "sqlite") return;
-    const store = await stage.world.database.open();
+    if (harness.kind === "sqlite") return;
+    const store = await harness.brume.database.open();
     const service = createService({
       ...simulatedHost(createRouter(Date.now)),
       store,
@@ -44,16 +44,16 @@ onEveryDatabase("limits", (stage) => {
 
   /** The same request, where there are two services by turns to one and the other. */
   const ask = async (
-    voice: Voice,
+    caller: Caller,
     index: number,
     line: string,
     body?: object,
   ): Promise<Pick<TestResponse, "status" | "code" | "json">> => {
-    if (second === null || index % 2 === 0) return voice.ask(line, body);
+    if (second === null || index % 2 === 0) return caller.request(line, body);
     const [method = "", target = ""] = line.split(" ");
     const response = await fetch(second.url + target, {
       method,
-      headers: { Authorization: `Bearer ${voice.token}`, "Content-Type": "application/json" },
+      headers: { Authorization: `Bearer ${caller.token}`, "Content-Type": "application/json" },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
@@ -70,48 +70,48 @@ onEveryDatabase("limits", (stage) => {
 
   describe("quotas", () => {
     test("of domains", async () => {
-      const voice = await stage.neighbour({ Domains: 5 });
-      const outcome = await race(24, (i) => ask(voice, i, "POST /dns", { Name: `q${i}.domains` }));
+      const caller = await harness.neighbour({ Domains: 5 });
+      const outcome = await race(24, (i) => ask(caller, i, "POST /dns", { Name: `q${i}.domains` }));
       assert.deepEqual(outcome, { done: 5, codes: ["quota_exceeded"] });
-      assert.equal((await voice.client.listDomains()).length, 5);
-      assert.equal((await voice.client.readOwnProject()).Usage.Domains, 5);
+      assert.equal((await caller.client.listDomains()).length, 5);
+      assert.equal((await caller.client.readOwnProject()).Usage.Domains, 5);
     });
 
     test("of records in a domain, one by one and by the changeset", async () => {
-      const voice = await stage.neighbour({ RecordsPerDomain: 10 });
-      const { ID } = await voice.client.createDomain({ body: { Name: "full.example", Ip: "192.0.2.1" } });
+      const caller = await harness.neighbour({ RecordsPerDomain: 10 });
+      const { ID } = await caller.client.createDomain({ body: { Name: "full.example", Ip: "192.0.2.1" } });
       const pair = (i: number) =>
         ["a", "b"].map((end) => ({ Op: "Create", TypeRecord: "A", Name: `${end}${i}`, IP: "192.0.2.1" }));
       const { codes } = await race(24, (i) =>
         i % 3 === 0
-          ? ask(voice, i, `POST /dns/${ID}/changeset`, { Changes: pair(i) })
-          : ask(voice, i, "POST /dns/recordtxt", { DomainId: ID, Name: `t${i}`, Text: "a" }),
+          ? ask(caller, i, `POST /dns/${ID}/changeset`, { Changes: pair(i) })
+          : ask(caller, i, "POST /dns/recordtxt", { DomainId: ID, Name: `t${i}`, Text: "a" }),
       );
       assert.deepEqual(codes, ["quota_exceeded"]);
-      const { LinkedRecords } = await voice.client.readDomain({ path: { id: ID } });
+      const { LinkedRecords } = await caller.client.readDomain({ path: { id: ID } });
       assert.equal(LinkedRecords.length, 10);
     });
 
     test("of tokens", async () => {
-      const voice = await stage.neighbour({ Tokens: 4 });
-      const outcome = await race(16, (i) => ask(voice, i, "POST /token", { Name: `t${i}`, Scopes: ["dns:read"] }));
+      const caller = await harness.neighbour({ Tokens: 4 });
+      const outcome = await race(16, (i) => ask(caller, i, "POST /token", { Name: `t${i}`, Scopes: ["dns:read"] }));
       assert.deepEqual(outcome, { done: 3, codes: ["quota_exceeded"] });
-      assert.equal((await voice.client.listTokens()).length, 4);
+      assert.equal((await caller.client.listTokens()).length, 4);
     });
 
     test("while others make room", async () => {
-      const voice = await stage.neighbour({ Domains: 3 });
+      const caller = await harness.neighbour({ Domains: 3 });
       const made = await Promise.all(
-        ["x", "y", "z"].map((name) => voice.client.createDomain({ body: { Name: `${name}.room` } })),
+        ["x", "y", "z"].map((name) => caller.client.createDomain({ body: { Name: `${name}.room` } })),
       );
       let most = 0;
       const watch = async () => {
-        for (let i = 0; i < 20; i++) most = Math.max(most, (await voice.client.listDomains()).length);
+        for (let i = 0; i < 20; i++) most = Math.max(most, (await caller.client.listDomains()).length);
       };
       const [{ codes }] = await Promise.all([
         race(24, (i) => {
           const old = made[i / 4];
-          return old ? ask(voice, i, `DELETE /dns/${old.ID}`) : ask(voice, i, "POST /dns", { Name: `r${i}.room` });
+          return old ? ask(caller, i, `DELETE /dns/${old.ID}`) : ask(caller, i, "POST /dns", { Name: `r${i}.room` });
         }),
         watch(),
       ]);
@@ -123,16 +123,16 @@ onEveryDatabase("limits", (stage) => {
   describe("names", () => {
     test("of domains are given once", async () => {
       const outcome = await race(16, (i) =>
-        ask(stage, i, "POST /dns", { Name: i % 3 === 0 ? "RACE.example" : "race.example" }),
+        ask(harness, i, "POST /dns", { Name: i % 3 === 0 ? "RACE.example" : "race.example" }),
       );
       assert.deepEqual(outcome, { done: 1, codes: ["domain_exists"] });
     });
 
     test("above and below each other go to one project", async () => {
-      const rivals = [await stage.neighbour(), await stage.neighbour()];
+      const rivals = [await harness.neighbour(), await harness.neighbour()];
       const wanted = ["tree.rivals", "rivals", "a.tree.rivals", "b.rivals"];
       const { codes } = await race(16, (i) =>
-        ask(rivals[i % 2] as Voice, i >> 1, "POST /dns", { Name: wanted[(i >> 1) % 4] ?? "" }),
+        ask(rivals[i % 2] as Caller, i >> 1, "POST /dns", { Name: wanted[(i >> 1) % 4] ?? "" }),
       );
       const owned = await Promise.all(
         rivals.map(async ({ client }) => (await client.listDomains()).map(({ Name }) => Name)),
@@ -146,22 +146,22 @@ onEveryDatabase("limits", (stage) => {
     });
 
     test("of projects are given once", async () => {
-      const outcome = await race(12, (i) => ask(stage, i, "POST /project", { Name: "the one" }));
+      const outcome = await race(12, (i) => ask(harness, i, "POST /project", { Name: "the one" }));
       assert.deepEqual(outcome, { done: 1, codes: ["title_taken"] });
     });
   });
 
   describe("records", () => {
     test("that say the same come to be once", async () => {
-      const { ID } = await stage.domain();
+      const { ID } = await harness.domain();
       const body = (i: number) => ({ DomainId: ID, Name: i % 2 ? "same" : "SAME", IP: "192.0.2.1", TTL: 60 + i });
-      const outcome = await race(16, (i) => ask(stage, i, "POST /dns/recorda", body(i)));
+      const outcome = await race(16, (i) => ask(harness, i, "POST /dns/recorda", body(i)));
       assert.deepEqual(outcome, { done: 1, codes: ["record_exists"] });
     });
 
     test("that exclude each other never stand together", async () => {
       for (let round = 0; round < 3; round++) {
-        const { ID, Name } = await stage.domain();
+        const { ID, Name } = await harness.domain();
         const posts: [string, object][] = [
           ["cname", { MnemonicName: "x.cut", Name: "a.b" }],
           ["a", { Name: "x.cut", IP: "192.0.2.1" }],
@@ -170,9 +170,9 @@ onEveryDatabase("limits", (stage) => {
         ];
         await race(12, (i) => {
           const [type, body] = posts[i % 4] as [string, object];
-          return ask(stage, i >> 2, `POST /dns/record${type}`, { DomainId: ID, ...body });
+          return ask(harness, i >> 2, `POST /dns/record${type}`, { DomainId: ID, ...body });
         });
-        const types = (await stage.client.readDomain({ path: { id: ID } })).LinkedRecords.map(
+        const types = (await harness.client.readDomain({ path: { id: ID } })).LinkedRecords.map(
           ({ TypeRecord }) => TypeRecord,
         );
         assert.ok(!(types.includes("CNAME") && types.includes("A")), `${Name}: ${types.join()}`);
@@ -185,31 +185,31 @@ onEveryDatabase("limits", (stage) => {
     });
 
     test("each have a serial of their own, and all are served in the end", async () => {
-      const { ID, Name } = await stage.domain();
+      const { ID, Name } = await harness.domain();
       const { done } = await race(20, (i) =>
-        ask(stage, i, "POST /dns/recorda", { DomainId: ID, Name: "many", IP: `192.0.2.${i + 1}` }),
+        ask(harness, i, "POST /dns/recorda", { DomainId: ID, Name: "many", IP: `192.0.2.${i + 1}` }),
       );
       assert.equal(done, 20);
-      const versions = await stage.client.listVersions({ path: { id: ID } });
+      const versions = await harness.client.listVersions({ path: { id: ID } });
       assert.equal(versions.length, 21);
       assert.equal(new Set(versions.map(({ Serial }) => Serial)).size, 21);
-      const settled = await stage.client.waitFor("readDomain", { path: { id: ID } });
+      const settled = await harness.client.waitFor("readDomain", { path: { id: ID } });
       assert.equal(settled.LinkedRecords.filter(({ State }) => State === "Active").length, 20);
-      assert.equal((await stage.lookUp(`many.${Name}`, "A")).length, 20);
+      assert.equal((await harness.lookUp(`many.${Name}`, "A")).length, 20);
     });
   });
 
   test("two administrators cannot delete each other's projects", async () => {
-    const rivals = [await stage.neighbour(), await stage.neighbour()];
-    for (const { ID: project } of (await stage.client.readAccount()).Projects)
-      for (const { ID, Scopes } of await stage.client.listTokens({ query: { project } }))
+    const rivals = [await harness.neighbour(), await harness.neighbour()];
+    for (const { ID: project } of (await harness.client.readAccount()).Projects)
+      for (const { ID, Scopes } of await harness.client.listTokens({ query: { project } }))
         if (ID !== 1 && Scopes.includes("account:admin") && !rivals.some((one) => one.project === project))
-          await stage.client.deleteToken({ path: { id: ID } });
+          await harness.client.deleteToken({ path: { id: ID } });
     // Token 1 is the third administrator: it steps down for a while.
     const expire = (at: number | null) =>
-      stage.world.store.write((tx) => tx.updateTable("token").set({ expires_at: at }).where("id", "=", 1).execute());
+      harness.brume.store.write((tx) => tx.updateTable("token").set({ expires_at: at }).where("id", "=", 1).execute());
     await expire(1);
-    const outcome = await race(2, (i) => ask(rivals[i] as Voice, i, `DELETE /project/${rivals[1 - i]?.project}`));
+    const outcome = await race(2, (i) => ask(rivals[i] as Caller, i, `DELETE /project/${rivals[1 - i]?.project}`));
     await expire(null);
     assert.equal(outcome.done, 1);
     assert.ok(
@@ -219,17 +219,17 @@ onEveryDatabase("limits", (stage) => {
   });
 
   test("two administrators cannot delete each other", async () => {
-    const { Token, ID } = await stage.client.createToken({ body: { Name: "rival", Scopes: ["account:admin"] } });
-    const rival = stage.voiceOf(Token);
-    for (const { ID: project } of (await stage.client.readAccount()).Projects)
-      for (const token of await stage.client.listTokens({ query: { project } }))
-        if (token.ID !== 1 && token.ID !== ID) await stage.client.deleteToken({ path: { id: token.ID } });
+    const { Token, ID } = await harness.client.createToken({ body: { Name: "rival", Scopes: ["account:admin"] } });
+    const rival = harness.callerOf(Token);
+    for (const { ID: project } of (await harness.client.readAccount()).Projects)
+      for (const token of await harness.client.listTokens({ query: { project } }))
+        if (token.ID !== 1 && token.ID !== ID) await harness.client.deleteToken({ path: { id: token.ID } });
     const outcome = await race(2, (i) =>
-      i === 0 ? ask(stage, i, `DELETE /token/${ID}`) : ask(rival, i, "DELETE /token/1"),
+      i === 0 ? ask(harness, i, `DELETE /token/${ID}`) : ask(rival, i, "DELETE /token/1"),
     );
     assert.equal(outcome.done, 1);
     assert.ok(outcome.codes.every((code) => code === "last_admin_token" || code === "token_invalid"));
-    const rows = await stage.world.store.read.selectFrom("token").select("id").where("is_admin", "=", 1).execute();
+    const rows = await harness.brume.store.read.selectFrom("token").select("id").where("is_admin", "=", 1).execute();
     assert.equal(rows.length, 1);
   });
 });

@@ -6,21 +6,26 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createScene, holdNowhere, type Scene } from "../support/networkfixture.ts";
+import {
+  assertNotVisible,
+  createMovableClock,
+  createNetworkFixture,
+  type NetworkFixture,
+} from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
 onSqlite(
   "public networks",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     const path = ({ Id }: PublicNetwork) => ({ id: Id });
     describe("in a list", () => {
       test("are those of the project, filtered and by pages", async () => {
-        const other = await stage.neighbour();
+        const other = await harness.neighbour();
         const { client } = other;
         const made: PublicNetwork[] = [];
         for (const [Name, Labels] of [
@@ -41,39 +46,39 @@ onSqlite(
         const { headers } = await client.raw.listPublicNetworks({ query: { limit: 1, name: "web*" } });
         assert.equal(headers.get("x-total-count"), "2");
         assert.match(headers.get("link") ?? "", /name=web/);
-        assert.equal((await stage.ask("GET /publicnetwork?limit=0")).code, "query_invalid");
-        assert.ok(!(await stage.client.listPublicNetworks()).some(({ Id }) => made.some((one) => one.Id === Id)));
+        assert.equal((await harness.request("GET /publicnetwork?limit=0")).code, "query_invalid");
+        assert.ok(!(await harness.client.listPublicNetworks()).some(({ Id }) => made.some((one) => one.Id === Id)));
         assert.deepEqual(await client.listNetworks(), []);
       });
 
       test("shared networks are nobody's", async () => {
-        const row = await stage.world.store.read
+        const row = await harness.brume.store.read
           .selectFrom("network")
           .selectAll()
           .where("kind", "=", "shared")
           .executeTakeFirstOrThrow();
-        assert.ok(stage.world.router.images().some(({ id, kind }) => id === row.id && kind === "shared"));
-        await refused(stage.client.readPublicNetwork({ path: { id: row.id } }), "public_network_not_found");
-        await refused(stage.client.readNetwork({ path: { id: row.id } }), "network_not_found");
-        await refused(stage.client.deletePublicNetwork({ path: { id: row.id } }), "public_network_not_found");
+        assert.ok(harness.brume.router.images().some(({ id, kind }) => id === row.id && kind === "shared"));
+        await refused(harness.client.readPublicNetwork({ path: { id: row.id } }), "public_network_not_found");
+        await refused(harness.client.readNetwork({ path: { id: row.id } }), "network_not_found");
+        await refused(harness.client.deletePublicNetwork({ path: { id: row.id } }), "public_network_not_found");
       });
     });
 
     describe("of a project", () => {
       test("are nobody else's", async () => {
-        const made = await scene.network();
-        const other = await stage.neighbour();
-        await holdNowhere(other, made.Id);
+        const made = await fixture.network();
+        const other = await harness.neighbour();
+        await assertNotVisible(other, made.Id);
         assert.deepEqual(await other.client.listPublicNetworks(), []);
       });
 
       test("are as many as its quota allows, also at once", async () => {
-        const other = await stage.neighbour({ PublicNetworks: 2, PrivateNetworks: 1 });
-        const orders = Array.from({ length: 5 }, () => other.ask("POST /publicnetwork", { Name: "many" }));
+        const other = await harness.neighbour({ PublicNetworks: 2, PrivateNetworks: 1 });
+        const orders = Array.from({ length: 5 }, () => other.request("POST /publicnetwork", { Name: "many" }));
         const response = await Promise.all(orders);
         const count = (wanted: string | null) => response.filter(({ code }) => code === wanted).length;
         assert.deepEqual([count(null), count("quota_exceeded")], [2, 3]);
-        const privates = await Promise.all([1, 2, 3].map((n) => other.ask("POST /network", { Name: `n${n}` })));
+        const privates = await Promise.all([1, 2, 3].map((n) => other.request("POST /network", { Name: `n${n}` })));
         assert.equal(privates.filter(({ status }) => status === 200).length, 1);
         const { Usage } = await other.client.readOwnProject();
         assert.deepEqual([Usage.PublicNetworks, Usage.PrivateNetworks], [2, 1]);
@@ -81,8 +86,8 @@ onSqlite(
       });
 
       test("keep it from being deleted", async () => {
-        const other = await stage.neighbour();
-        const remove = () => stage.client.deleteProject({ path: { id: other.project } });
+        const other = await harness.neighbour();
+        const remove = () => harness.client.deleteProject({ path: { id: other.project } });
         const network = await other.client.createPublicNetwork({ body: { Name: "last" } });
         const inner = await other.client.createNetwork({ body: { Name: "inner" } });
         const error = await refused(remove(), "project_in_use");
@@ -95,9 +100,9 @@ onSqlite(
       });
 
       test("go on while it is blocked, and can be deleted", async () => {
-        const other = await stage.neighbour();
+        const other = await harness.neighbour();
         const made = await other.client.createPublicNetwork({ body: { Name: "open" } });
-        await stage.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
+        await harness.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
         await refused(other.client.updatePublicNetwork({ path: path(made), body: { Name: "x" } }), "project_blocked");
         assert.equal((await other.client.readPublicNetwork({ path: path(made) })).State, "Active");
         await other.client.deletePublicNetwork({ path: path(made) }, { wait: 60 });
@@ -106,18 +111,18 @@ onSqlite(
     });
 
     test("rights: those who read see no keys, others see nothing", async () => {
-      const made = await scene.network();
+      const made = await fixture.network();
       const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
       const Tunnels = [{ Name: "office", SharedKey, PeerNetwork: "10.9.0.0/24", PeerEndpoint: "192.0.2.1" }];
       const headers = { "Idempotency-Key": "with a secret".replaceAll(" ", "-") };
-      await scene.response();
-      const set = await stage.ask(`PUT /publicnetwork/${made.Id}/vpn`, { Tunnels }, headers);
+      await fixture.newEvents();
+      const set = await harness.request(`PUT /publicnetwork/${made.Id}/vpn`, { Tunnels }, headers);
       const keyOf = (network: PublicNetwork) => network.Vpn.Tunnels[0]?.SharedKey;
       assert.equal(keyOf(set.json as PublicNetwork), SharedKey);
-      const replayed = await stage.ask(`PUT /publicnetwork/${made.Id}/vpn`, { Tunnels }, headers);
+      const replayed = await harness.request(`PUT /publicnetwork/${made.Id}/vpn`, { Tunnels }, headers);
       assert.deepEqual([replayed.text, replayed.headers.get("idempotency-replayed")], [set.text, "true"]);
-      const reader = await stage.as(["network:read"]);
-      const writer = await stage.as(["network:write"]);
+      const reader = await harness.as(["network:read"]);
+      const writer = await harness.as(["network:write"]);
       assert.equal(keyOf(await reader.client.readPublicNetwork({ path: path(made) })), "");
       assert.equal(keyOf(await writer.client.readPublicNetwork({ path: path(made) })), SharedKey);
       const inList = (list: readonly PublicNetwork[]) => list.filter(({ Id }) => Id === made.Id).map(keyOf);
@@ -129,24 +134,24 @@ onSqlite(
         "POST /publicnetwork",
         "PUT /publicnetwork/1/vpn",
       ])
-        assert.equal((await reader.ask(line, {})).code, "scope_missing", line);
+        assert.equal((await reader.request(line, {})).code, "scope_missing", line);
       for (const line of ["PUT /publicnetwork/1/firewall", "POST /network", "DELETE /network/1"])
-        assert.equal((await reader.ask(line, {})).code, "scope_missing", line);
-      const stranger = await stage.as(["dns:write", "server:write", "account:admin"]);
+        assert.equal((await reader.request(line, {})).code, "scope_missing", line);
+      const stranger = await harness.as(["dns:write", "server:write", "account:admin"]);
       for (const line of [
         "GET /publicnetwork",
         "GET /publicnetwork/1",
         "GET /publicnetwork/1/vpn/status",
         "GET /network",
       ])
-        assert.equal((await stranger.ask(line)).code, "scope_missing", line);
-      const told = JSON.stringify([await scene.response(), await stage.client.listAudit()]);
+        assert.equal((await stranger.request(line)).code, "scope_missing", line);
+      const told = JSON.stringify([await fixture.newEvents(), await harness.client.listAudit()]);
       assert.ok(told.includes('"office"') && !told.includes(SharedKey), "the key is told to nobody");
-      const events = (voice: { client: typeof stage.client }) =>
-        voice.client.listEvents({ query: { type: "publicnetwork.*" } });
+      const events = (caller: { client: typeof harness.client }) =>
+        caller.client.listEvents({ query: { type: "publicnetwork.*" } });
       assert.ok((await events(reader)).length > 0);
       assert.deepEqual(await events(stranger), []);
-      const rows = await stage.world.store.read.selectFrom("tunnel").selectAll().execute();
+      const rows = await harness.brume.store.read.selectFrom("tunnel").selectAll().execute();
       const stored = rows.map(
         ({ shared_key, ...row }) => JSON.stringify(row) + Buffer.from(shared_key ?? []).toString("latin1"),
       );

@@ -9,11 +9,11 @@ import fc from "fast-check";
 import { onSqlite } from "../support/harness.ts";
 import {
   createMovableClock,
-  createScene,
+  createNetworkFixture,
   errorsOf,
+  type NetworkFixture,
   outside,
   ping,
-  type Scene,
   tcp,
   udp,
 } from "../support/networkfixture.ts";
@@ -24,19 +24,20 @@ const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", 
 
 onSqlite(
   "a firewall",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     const set = (id: number, body: FirewallInput, options = {}) =>
-      stage.client.configureFirewall({ path: { id }, body }, options);
+      harness.client.configureFirewall({ path: { id }, body }, options);
 
     describe("can be asked", () => {
       test("what would become of a packet, and why", async () => {
-        const { id, one, two } = await scene.place();
+        const { id, one, two } = await fixture.networkWithServers();
         await set(id, { Rules: [{ ...web, Destination: one.address }, open] });
-        const ask = async (body: object) => (await stage.ask(`POST /publicnetwork/${id}/firewall/check`, body)).json;
+        const ask = async (body: object) =>
+          (await harness.request(`POST /publicnetwork/${id}/firewall/check`, body)).json;
         const asked = { Protocol: "Tcp", Source: outside, Destination: one.address, DestinationPort: 443 };
         assert.deepEqual(await ask(asked), {
           Verdict: "Allow",
@@ -63,19 +64,19 @@ onSqlite(
       });
 
       test("by those who may read, also of a blocked project, and it leaves no trace", async () => {
-        const { Id: id } = await scene.network();
-        const reader = await stage.as(["network:read"]);
-        await scene.response();
+        const { Id: id } = await fixture.network();
+        const reader = await harness.as(["network:read"]);
+        await fixture.newEvents();
         const body = { Protocol: "Icmp", Source: outside, Destination: outside } as const;
         assert.equal((await reader.client.checkFirewall({ path: { id }, body })).Verdict, "Allow");
-        assert.deepEqual(await scene.response(), []);
-        const audit = await stage.client.listAudit({ query: { operation: "checkFirewall" } });
+        assert.deepEqual(await fixture.newEvents(), []);
+        const audit = await harness.client.listAudit({ query: { operation: "checkFirewall" } });
         assert.deepEqual(audit, [], "who asks changes nothing");
       });
 
       test("with every fault at once", async () => {
-        const { Id: id } = await scene.network();
-        const response = await stage.ask(`POST /publicnetwork/${id}/firewall/check`, {
+        const { Id: id } = await fixture.network();
+        const response = await harness.request(`POST /publicnetwork/${id}/firewall/check`, {
           Protocol: "Tcp",
           Source: "10.0.0.0/24",
           Destination: "2001:db8::1",
@@ -96,7 +97,7 @@ onSqlite(
           DestinationPort: 1,
           DefaultRuleAction: "Deny",
         };
-        const odd = await stage.ask(`POST /publicnetwork/${id}/firewall/check`, icmp);
+        const odd = await harness.request(`POST /publicnetwork/${id}/firewall/check`, icmp);
         assert.deepEqual(errorsOf(odd.text), [
           ["/DefaultRuleAction", "fields_conflict"],
           ["/DestinationPort", "port_not_allowed"],
@@ -104,8 +105,8 @@ onSqlite(
       });
 
       test("and what they say is what packets meet", async () => {
-        const { id, one, two, send } = await scene.place();
-        const { Gateway, EdgeExternalIp } = await scene.read(id);
+        const { id, one, two, send } = await fixture.networkWithServers();
+        const { Gateway, EdgeExternalIp } = await fixture.read(id);
         const word = (...words: string[]) => fc.constantFrom(...words);
         const spot = word(
           "any",
@@ -158,7 +159,7 @@ onSqlite(
                 Destination: packet.destination,
                 ...(Protocol !== "Icmp" && { SourcePort: packet.sourcePort, DestinationPort: packet.destinationPort }),
               } as const;
-              const { Verdict, Rule } = await stage.client.checkFirewall({ path: { id }, body });
+              const { Verdict, Rule } = await harness.client.checkFirewall({ path: { id }, body });
               assert.equal(Verdict === "Allow", send(packet), JSON.stringify([Rules, body]));
               if ([Gateway, EdgeExternalIp].includes(packet.destination)) assert.equal(Rule, null);
               else assert.equal(Rule === null ? DefaultRuleAction : Rules[Rule - 1]?.Action, Verdict);

@@ -7,7 +7,14 @@ import { afterEach, before, test } from "node:test";
 import type { FirewallInput, FirewallRuleInput } from "@brume/api/firewall.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
-import { calm, createMovableClock, createScene, outside, type Scene, tcp } from "../support/networkfixture.ts";
+import {
+  createMovableClock,
+  createNetworkFixture,
+  isApplied,
+  type NetworkFixture,
+  outside,
+  tcp,
+} from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const allow = (port: number): FirewallRuleInput => ({
@@ -18,26 +25,26 @@ const allow = (port: number): FirewallRuleInput => ({
 
 onEveryDatabase(
   "a firewall to confirm",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     afterEach(() => {
-      stage.world.router.broken = false;
+      harness.brume.router.broken = false;
     });
     const set = (id: number, body: FirewallInput, options = {}) =>
-      stage.client.configureFirewall({ path: { id }, body }, options);
+      harness.client.configureFirewall({ path: { id }, body }, options);
     /** Port 22 is let in for good, port 80 on trial. */
     async function onTrial(ConfirmWithin = 60) {
-      const place = await scene.place();
+      const place = await fixture.networkWithServers();
       await set(place.id, { Rules: [allow(22)] });
       const trial = await set(place.id, { Rules: [allow(80)], ConfirmWithin });
       const passes = () => [22, 80].filter((port) => place.send(tcp(outside, place.one.address, port)));
       return { ...place, trial, passes };
     }
     const portsOf = ({ Firewall }: PublicNetwork) => Firewall.Rules.map(({ DestinationPort }) => DestinationPort);
-    const isBack = (network: PublicNetwork) => network.Firewall.ConfirmBy === null && calm(network);
+    const isBack = (network: PublicNetwork) => network.Firewall.ConfirmBy === null && isApplied(network);
 
     test("is in force at once, and stays when it is confirmed", async () => {
       const { id, trial, passes } = await onTrial(60);
@@ -45,20 +52,20 @@ onEveryDatabase(
       assert.ok(Math.abs(by - clock.now() - 60_000) < 5000, String(trial.Firewall.ConfirmBy));
       assert.equal(trial.AppliedGeneration, trial.Generation);
       assert.deepEqual(passes(), [80]);
-      await scene.response();
+      await fixture.newEvents();
       const kept = await set(id, { Confirm: true });
       assert.deepEqual([kept.Firewall.ConfirmBy, kept.Generation, portsOf(kept)], [null, trial.Generation, ["80"]]);
       assert.deepEqual(
-        (await scene.response()).map(({ Type }) => Type),
+        (await fixture.newEvents()).map(({ Type }) => Type),
         ["publicnetwork.changed"],
       );
-      await scene.pass(120);
-      assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["80"], [80]]);
+      await fixture.pass(120);
+      assert.deepEqual([portsOf(await fixture.untilApplied(id)), passes()], [["80"], [80]]);
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
     });
 
     test("comes with nothing to confirm unless it says so, and is confirmed alone", async () => {
-      const { Id: id } = await scene.network();
+      const { Id: id } = await fixture.network();
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
       await refused(set(id, { Confirm: true }, { dryRun: true }), "nothing_to_confirm");
       await set(id, { Rules: [allow(1)], ConfirmWithin: 10 });
@@ -75,21 +82,21 @@ onEveryDatabase(
         await refused(set(id, { ConfirmWithin }), "validation_failed", { "/ConfirmWithin": code });
       const dry = await set(id, { Confirm: true }, { dryRun: true });
       assert.equal(dry.Firewall.ConfirmBy, null);
-      assert.notEqual((await scene.read(id)).Firewall.ConfirmBy, null);
-      const form = await stage.ask(`PUT /publicnetwork/${id}/firewall`, "confirm=true");
+      assert.notEqual((await fixture.read(id)).Firewall.ConfirmBy, null);
+      const form = await harness.request(`PUT /publicnetwork/${id}/firewall`, "confirm=true");
       assert.equal((form.json as PublicNetwork).Firewall.ConfirmBy, null);
     });
 
     test("goes by itself when nobody confirms it, which is told", async () => {
       const { id, trial, passes } = await onTrial(10);
-      await scene.response();
-      await scene.pass(8);
-      assert.deepEqual([portsOf(await scene.read(id)), passes()], [["80"], [80]]);
-      await scene.pass(2);
-      const back = await scene.read(id, isBack);
+      await fixture.newEvents();
+      await fixture.pass(8);
+      assert.deepEqual([portsOf(await fixture.read(id)), passes()], [["80"], [80]]);
+      await fixture.pass(2);
+      const back = await fixture.read(id, isBack);
       assert.deepEqual([portsOf(back), back.Generation, passes()], [["22"], trial.Generation + 1, [22]]);
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
-      const told = (await scene.response()).map(({ Type, RequestID, TokenID, Data }) => {
+      const told = (await fixture.newEvents()).map(({ Type, RequestID, TokenID, Data }) => {
         const { Firewall, Generation, AppliedGeneration } = Data as PublicNetwork;
         return [Type, RequestID, TokenID, Firewall.ConfirmBy, Firewall.Rules.length, Generation - AppliedGeneration];
       });
@@ -103,51 +110,51 @@ onEveryDatabase(
       const { id } = await onTrial(10);
       clock.pass(10);
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
-      await scene.pass(0);
-      assert.deepEqual(portsOf(await scene.read(id, isBack)), ["22"]);
+      await fixture.pass(0);
+      assert.deepEqual(portsOf(await fixture.read(id, isBack)), ["22"]);
     });
 
     test("goes also while the service is away", async () => {
       const { id, passes } = await onTrial(10);
-      await stage.world.restart();
+      await harness.brume.restart();
       assert.deepEqual(passes(), [80]);
-      assert.notEqual((await scene.read(id)).Firewall.ConfirmBy, null);
-      const closed = stage.world.restart();
+      assert.notEqual((await fixture.read(id)).Firewall.ConfirmBy, null);
+      const closed = harness.brume.restart();
       clock.pass(3600);
       await closed;
-      assert.deepEqual([portsOf(await scene.read(id, isBack)), passes()], [["22"], [22]]);
+      assert.deepEqual([portsOf(await fixture.read(id, isBack)), passes()], [["22"], [22]]);
     });
 
     test("that another replaces falls back to the last confirmed one", async () => {
       const { id, passes } = await onTrial(60);
       const second = await set(id, { Rules: [allow(80), allow(443)], ConfirmWithin: 10 });
       assert.ok(Date.parse(second.Firewall.ConfirmBy ?? "") - clock.now() <= 10_000);
-      await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 5 } });
-      await scene.pass(10);
-      const back = await scene.read(id, isBack);
+      await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 5 } });
+      await fixture.pass(10);
+      const back = await fixture.read(id, isBack);
       assert.deepEqual([portsOf(back), passes(), back.Bandwidth], [["22"], [22], 5]);
       await set(id, { Rules: [allow(80)], ConfirmWithin: 10 });
       const sure = await set(id, { Rules: [allow(81)] });
       assert.equal(sure.Firewall.ConfirmBy, null);
-      await scene.pass(60);
-      assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["81"], []]);
+      await fixture.pass(60);
+      assert.deepEqual([portsOf(await fixture.untilApplied(id)), passes()], [["81"], []]);
     });
 
     test("is confirmed when the same set is put again, as it was shown", async () => {
       const { id, trial, passes } = await onTrial(20);
-      await scene.response();
-      const { Rules, ...shown } = (await scene.read(id)).Firewall;
-      const put = () => stage.ask(`PUT /publicnetwork/${id}/firewall`, { ...shown, Rules });
+      await fixture.newEvents();
+      const { Rules, ...shown } = (await fixture.read(id)).Firewall;
+      const put = () => harness.request(`PUT /publicnetwork/${id}/firewall`, { ...shown, Rules });
       const { Firewall, Generation } = (await put()).json as PublicNetwork;
       assert.deepEqual([Firewall.ConfirmBy, Generation], [null, trial.Generation]);
       assert.deepEqual(
-        (await scene.response()).map(({ Type }) => Type),
+        (await fixture.newEvents()).map(({ Type }) => Type),
         ["publicnetwork.changed"],
       );
       await put();
-      assert.deepEqual(await scene.response(), [], "again it changes nothing");
-      await scene.pass(20);
-      assert.deepEqual([portsOf(await scene.settled(id)), passes()], [["80"], [80]]);
+      assert.deepEqual(await fixture.newEvents(), [], "again it changes nothing");
+      await fixture.pass(20);
+      assert.deepEqual([portsOf(await fixture.untilApplied(id)), passes()], [["80"], [80]]);
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
     });
 
@@ -156,50 +163,50 @@ onEveryDatabase(
       clock.pass(10);
       const kept = await set(id, { Rules: [allow(80)] });
       assert.deepEqual([kept.Firewall.ConfirmBy, portsOf(kept)], [null, ["80"]]);
-      await scene.pass(0);
-      assert.deepEqual(portsOf(await scene.settled(id)), ["80"]);
+      await fixture.pass(0);
+      assert.deepEqual(portsOf(await fixture.untilApplied(id)), ["80"]);
     });
 
     test("that was prolonged counts from then", async () => {
       const { id } = await onTrial(10);
-      await scene.pass(8);
+      await fixture.pass(8);
       await set(id, { Rules: [allow(80)], ConfirmWithin: 20 });
-      await scene.pass(12);
-      assert.deepEqual(portsOf(await scene.settled(id)), ["80"]);
-      await scene.pass(8);
-      assert.deepEqual(portsOf(await scene.read(id, isBack)), ["22"]);
+      await fixture.pass(12);
+      assert.deepEqual(portsOf(await fixture.untilApplied(id)), ["80"]);
+      await fixture.pass(8);
+      assert.deepEqual(portsOf(await fixture.read(id, isBack)), ["22"]);
     });
 
     test("goes in time although the machine has refused something since", async () => {
       const { id, trial, passes } = await onTrial(600);
       const by = Date.parse(trial.Firewall.ConfirmBy ?? "");
       const tries = async () => {
-        const task = stage.world.store.read.selectFrom("task").select("tries").where("name", "=", "network.apply");
+        const task = harness.brume.store.read.selectFrom("task").select("tries").where("name", "=", "network.apply");
         return (await task.where("subject_id", "=", id).executeTakeFirstOrThrow()).tries;
       };
-      stage.world.router.broken = true;
-      await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 5 } }, { wait: 1 });
+      harness.brume.router.broken = true;
+      await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 5 } }, { wait: 1 });
       // Each refusal makes the pause before the next try longer, up to half a minute. The last one is just before the end.
       for (const before of [550, 500, 450, 400, 350, 300, 200, 100, 3]) {
         const count = await tries();
-        await scene.pass((by - clock.now()) / 1000 - before);
-        for (let now = count; now === count; now = await tries()) await stage.client.readBalance();
+        await fixture.pass((by - clock.now()) / 1000 - before);
+        for (let now = count; now === count; now = await tries()) await harness.client.readBalance();
       }
-      stage.world.router.broken = false;
-      await scene.pass(3);
-      const back = await scene.read(id, isBack);
+      harness.brume.router.broken = false;
+      await fixture.pass(3);
+      const back = await fixture.read(id, isBack);
       assert.deepEqual([portsOf(back), passes()], [["22"], [22]]);
     });
 
     test("is nothing to a network that is deleted", async () => {
-      const { Id: id } = await scene.network();
+      const { Id: id } = await fixture.network();
       await set(id, { Rules: [allow(80)], ConfirmWithin: 10 });
-      await stage.client.deletePublicNetwork({ path: { id } }, { wait: 60 });
-      await scene.response();
-      await scene.pass(20);
-      await scene.look();
+      await harness.client.deletePublicNetwork({ path: { id } }, { wait: 60 });
+      await fixture.newEvents();
+      await fixture.pass(20);
+      await fixture.look();
       assert.deepEqual(
-        (await scene.response()).filter(({ ResourceID }) => ResourceID === id),
+        (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
         [],
       );
     });

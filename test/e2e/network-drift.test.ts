@@ -6,63 +6,70 @@ import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
 import type { Network, PublicNetwork } from "@brume/api/network.ts";
 import { onEveryDatabase } from "../support/harness.ts";
-import { calm, createMovableClock, createScene, outside, type Scene, tcp } from "../support/networkfixture.ts";
+import {
+  createMovableClock,
+  createNetworkFixture,
+  isApplied,
+  type NetworkFixture,
+  outside,
+  tcp,
+} from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
 onEveryDatabase(
   "networks on a machine",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     afterEach(() => {
-      stage.world.router.broken = false;
+      harness.brume.router.broken = false;
     });
-    const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
+    const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
     const wholeOf = async (id: number) =>
-      (await stage.world.router.observe()).networks.find((network) => network.id === id)?.complete;
+      (await harness.brume.router.observe()).networks.find((network) => network.id === id)?.complete;
     const until = async (is: () => Promise<boolean>) => {
       const end = Date.now() + 20_000;
       while (!(await is())) {
         assert.ok(Date.now() < end, "it did not become so");
-        await stage.client.readBalance();
+        await harness.client.readBalance();
       }
     };
 
     test("that have as many connections as they may are told of once in a while", async () => {
-      const { id } = await scene.place();
-      const { router } = stage.world;
+      const { id } = await fixture.networkWithServers();
+      const { router } = harness.brume;
       /** When a second look has begun, the first is over. */
       const look = async () => {
         for (let left = 2; left > 0; left--) {
           const { looks } = router;
-          await scene.look();
+          await fixture.look();
           await until(async () => router.looks > looks);
         }
-        const limited = (await scene.response()).filter(({ Type }) => Type === "publicnetwork.limited");
+        const limited = (await fixture.newEvents()).filter(({ Type }) => Type === "publicnetwork.limited");
         return limited.map(({ ResourceID }) => ResourceID);
       };
       assert.deepEqual(await look(), []);
-      stage.world.router.crowd(id);
+      harness.brume.router.crowd(id);
       assert.deepEqual([await look(), await look()], [[id], []]);
-      stage.world.router.crowd(id);
+      harness.brume.router.crowd(id);
       assert.deepEqual(await look(), []);
-      await scene.pass(600);
-      stage.world.router.crowd(id);
+      await fixture.pass(600);
+      harness.brume.router.crowd(id);
       assert.deepEqual(await look(), [id]);
     });
 
     test("that were damaged are told of and repaired", async () => {
-      const { id, one, send } = await scene.place();
+      const { id, one, send } = await fixture.networkWithServers();
       const rules = { Rules: [{ Action: "Allow" as const, Protocol: "Tcp" as const, DestinationPort: "80" }] };
-      await stage.client.configureFirewall({ path: { id }, body: rules });
-      await scene.response();
-      stage.world.router.damage(id, "firewall");
-      await scene.look();
-      await scene.hears(({ Type, ResourceID }) => Type === "publicnetwork.applied" && ResourceID === id);
-      const told = (await scene.response()).filter(
+      await harness.client.configureFirewall({ path: { id }, body: rules });
+      await fixture.newEvents();
+      harness.brume.router.damage(id, "firewall");
+      await fixture.look();
+      await fixture.untilEvent(({ Type, ResourceID }) => Type === "publicnetwork.applied" && ResourceID === id);
+      const told = (await fixture.newEvents()).filter(
         ({ ResourceID, Resource }) => ResourceID === id && Resource === "publicnetwork",
       );
       assert.deepEqual(
@@ -73,55 +80,55 @@ onEveryDatabase(
         ],
       );
       assert.match((told[0]?.Data as PublicNetwork | undefined)?.Error?.detail ?? "", /firewall/);
-      assert.ok(calm(await scene.read(id)));
+      assert.ok(isApplied(await fixture.read(id)));
       assert.deepEqual(
         [await wholeOf(id), send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))],
         [true, true, false],
       );
-      await scene.look();
-      await scene.look();
+      await fixture.look();
+      await fixture.look();
       assert.deepEqual(
-        (await scene.response()).filter(({ ResourceID }) => ResourceID === id),
+        (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
         [],
         "it is told once",
       );
     });
 
     test("that cannot be repaired say why, and once", async () => {
-      const { id } = await scene.place();
-      const { router } = stage.world;
+      const { id } = await fixture.networkWithServers();
+      const { router } = harness.brume;
       const { apply } = router;
-      const errorOf = async () => (await stage.client.readPublicNetwork({ path: { id } })).Error?.detail ?? "";
+      const errorOf = async () => (await harness.client.readPublicNetwork({ path: { id } })).Error?.detail ?? "";
       router.apply = async (image, tell) => {
         if (image.id === id) throw new Error("dnsmasq: the port is taken");
         return apply(image, tell);
       };
       try {
         router.damage(id, "dhcp");
-        await scene.look();
+        await fixture.look();
         await until(async () => /could not be applied.*dnsmasq: the port is taken/.test(await errorOf()));
-        await scene.response();
+        await fixture.newEvents();
         const { looks } = router;
         for (let look = 1; look <= 3; look++) {
-          await scene.look();
+          await fixture.look();
           await until(async () => router.looks >= looks + look);
         }
         assert.deepEqual(
-          (await scene.response()).filter(({ ResourceID }) => ResourceID === id),
+          (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
           [],
         );
         assert.match(await errorOf(), /the port is taken/);
       } finally {
         router.apply = apply;
       }
-      await scene.look();
-      await scene.settled(id);
+      await fixture.look();
+      await fixture.untilApplied(id);
     });
 
     test("that are just being changed are not called damaged", async () => {
-      const { id } = await scene.place();
-      await scene.response();
-      const { router } = stage.world;
+      const { id } = await fixture.networkWithServers();
+      await fixture.newEvents();
+      const { router } = harness.brume;
       const { apply } = router;
       const begun = Promise.withResolvers<void>();
       const end = Promise.withResolvers<void>();
@@ -133,19 +140,19 @@ onEveryDatabase(
         return apply(image, tell);
       };
       try {
-        await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 60 } }, { wait: 0 });
+        await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 60 } }, { wait: 0 });
         await begun.promise;
         const { looks } = router;
-        await scene.look();
+        await fixture.look();
         await until(async () => router.looks > looks);
-        await scene.look();
+        await fixture.look();
         await until(async () => router.looks > looks + 1);
       } finally {
         router.apply = apply;
         end.resolve();
       }
-      await scene.settled(id);
-      const told = (await scene.response()).filter(({ ResourceID }) => ResourceID === id);
+      await fixture.untilApplied(id);
+      const told = (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id);
       assert.deepEqual(
         told.map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error]),
         [
@@ -156,15 +163,15 @@ onEveryDatabase(
     });
 
     test("that it has forgotten are made again", async () => {
-      const made = await scene.network();
-      const inner = await stage.client.createNetwork({ body: { Name: "inner" } }, { wait: 20 });
-      for (const id of [made.Id, inner.ID]) await stage.world.router.remove(id);
-      await scene.response();
-      await scene.look();
+      const made = await fixture.network();
+      const inner = await harness.client.createNetwork({ body: { Name: "inner" } }, { wait: 20 });
+      for (const id of [made.Id, inner.ID]) await harness.brume.router.remove(id);
+      await fixture.newEvents();
+      await fixture.look();
       await until(async () => imageOf(made.Id) !== undefined && imageOf(inner.ID) !== undefined);
-      await scene.settled(made.Id);
-      await until(async () => (await stage.client.readNetwork({ path: { id: inner.ID } })).Error === null);
-      const told = (await scene.response()).map(({ Type, ResourceID, Data }) => [
+      await fixture.untilApplied(made.Id);
+      await until(async () => (await harness.client.readNetwork({ path: { id: inner.ID } })).Error === null);
+      const told = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
         Type,
         ResourceID,
         (Data as Network).Error?.code,
@@ -186,57 +193,57 @@ onEveryDatabase(
     });
 
     test("that nobody wishes are taken away", async () => {
-      const { Id: id } = await scene.network();
+      const { Id: id } = await fixture.network();
       const image = imageOf(id);
       assert.ok(image);
-      await stage.world.router.apply({ ...image, id: 4711 });
-      await scene.look();
+      await harness.brume.router.apply({ ...image, id: 4711 });
+      await fixture.look();
       await until(async () => imageOf(4711) === undefined);
-      assert.ok(imageOf(id) && calm(await scene.read(id)));
+      assert.ok(imageOf(id) && isApplied(await fixture.read(id)));
     });
 
     test("that stand further than the database knows are brought to what it says", async () => {
-      const { Id: id, Generation } = await scene.network();
+      const { Id: id, Generation } = await fixture.network();
       const image = imageOf(id);
       assert.ok(image);
       // As after a backup was played back: the machine has seen changes of which nobody here knows.
-      await stage.world.router.apply({ ...image, generation: Generation + 5, bandwidth: 9999 });
-      await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 55 } });
-      const { Bandwidth } = await scene.settled(id);
+      await harness.brume.router.apply({ ...image, generation: Generation + 5, bandwidth: 9999 });
+      await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 55 } });
+      const { Bandwidth } = await fixture.untilApplied(id);
       assert.deepEqual([Bandwidth, imageOf(id)?.bandwidth], [55, 55]);
     });
 
     test("go on through a restart, and nothing of them is made anew", async () => {
-      const { id, one, send } = await scene.place();
-      await stage.client.configureFirewall({ path: { id }, body: { Rules: [{ Action: "Allow", Protocol: "Tcp" }] } });
+      const { id, one, send } = await fixture.networkWithServers();
+      await harness.client.configureFirewall({ path: { id }, body: { Rules: [{ Action: "Allow", Protocol: "Tcp" }] } });
       const live = tcp(outside, one.address);
       send(live);
-      const shown = await stage.client.listPublicNetworks();
-      const counted = await scene.read(id);
-      await scene.response();
-      await stage.world.restart();
-      await scene.look();
-      assert.deepEqual(await stage.client.listPublicNetworks(), shown);
-      assert.deepEqual(await scene.read(id), counted);
+      const shown = await harness.client.listPublicNetworks();
+      const counted = await fixture.read(id);
+      await fixture.newEvents();
+      await harness.brume.restart();
+      await fixture.look();
+      assert.deepEqual(await harness.client.listPublicNetworks(), shown);
+      assert.deepEqual(await fixture.read(id), counted);
       assert.equal(send(live), true);
-      assert.deepEqual(await scene.response(), []);
+      assert.deepEqual(await fixture.newEvents(), []);
     });
 
     test("that were wished, changed and deleted just before the end are done after it", async () => {
-      const edited = await scene.network();
-      const doomed = await scene.network();
-      const hidden = await stage.client.createNetwork({ body: { Name: "hidden" } }, { wait: 20 });
-      stage.world.router.broken = true;
-      const late = await stage.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 0 });
-      await stage.client.updatePublicNetwork({ path: { id: edited.Id }, body: { Bandwidth: 77 } }, { wait: 0 });
-      await stage.client.deletePublicNetwork({ path: { id: doomed.Id } }, { wait: 0 });
-      await stage.client.deleteNetwork({ path: { id: hidden.ID } }, { wait: 0 });
-      await stage.world.restart();
-      stage.world.router.broken = false;
-      await scene.settled(late.Id);
-      assert.equal((await scene.settled(edited.Id)).Bandwidth, 77);
+      const edited = await fixture.network();
+      const doomed = await fixture.network();
+      const hidden = await harness.client.createNetwork({ body: { Name: "hidden" } }, { wait: 20 });
+      harness.brume.router.broken = true;
+      const late = await harness.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 0 });
+      await harness.client.updatePublicNetwork({ path: { id: edited.Id }, body: { Bandwidth: 77 } }, { wait: 0 });
+      await harness.client.deletePublicNetwork({ path: { id: doomed.Id } }, { wait: 0 });
+      await harness.client.deleteNetwork({ path: { id: hidden.ID } }, { wait: 0 });
+      await harness.brume.restart();
+      harness.brume.router.broken = false;
+      await fixture.untilApplied(late.Id);
+      assert.equal((await fixture.untilApplied(edited.Id)).Bandwidth, 77);
       await until(async () => imageOf(doomed.Id) === undefined && imageOf(hidden.ID) === undefined);
-      await until(async () => !(await stage.client.listPublicNetworks()).some(({ Id }) => Id === doomed.Id));
+      await until(async () => !(await harness.client.listPublicNetworks()).some(({ Id }) => Id === doomed.Id));
       assert.equal(imageOf(edited.Id)?.bandwidth, 77);
     });
   },

@@ -10,13 +10,13 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import {
-  answerTo,
   createMovableClock,
-  createScene,
+  createNetworkFixture,
   errorsOf,
+  type NetworkFixture,
   outside,
   ping,
-  type Scene,
+  replyTo,
   tcp,
   udp,
 } from "../support/networkfixture.ts";
@@ -27,19 +27,19 @@ const web: FirewallRuleInput = { Name: "web", Action: "Allow", Protocol: "Tcp", 
 
 onSqlite(
   "firewalls",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     afterEach(() => {
-      stage.world.router.broken = false;
+      harness.brume.router.broken = false;
     });
     const set = (id: number, body: FirewallInput, options = {}) =>
-      stage.client.configureFirewall({ path: { id }, body }, options);
+      harness.client.configureFirewall({ path: { id }, body }, options);
     describe("are written", () => {
       test("in many ways, and shown in one", async () => {
-        const { Id: id, CIDR } = await scene.network();
+        const { Id: id, CIDR } = await fixture.network();
         const body: FirewallInput = {
           Enabled: true,
           DefaultRuleAction: "Deny",
@@ -70,34 +70,34 @@ onSqlite(
           "{'Action': 'Deny', 'Source': '10.0.0.0/24,192.0.2.1,10.0.0.5-10.0.0.9'}," +
           "{'Action': 'Allow', 'Protocol': 'Udp', 'SourcePort': 53, 'DestinationPort': '8000-8100,22'}]}";
         for (const text of [form, relaxed]) {
-          const response = await stage.ask(`PUT /publicnetwork/${id}/firewall`, text);
+          const response = await harness.request(`PUT /publicnetwork/${id}/firewall`, text);
           assert.deepEqual(response.json, first, text);
         }
         assert.equal(CIDR, first.CIDR);
       });
 
       test("and sent back as they are shown change nothing", async () => {
-        const { id, one, send } = await scene.place();
+        const { id, one, send } = await fixture.networkWithServers();
         await set(id, { DefaultRuleAction: "Allow", Rules: [open, { ...web, Destination: one.address }] });
         send(tcp(outside, one.address));
-        const shown = await stage.client.raw.readPublicNetwork({ path: { id } });
-        await scene.response();
-        const response = await stage.ask(`PUT /publicnetwork/${id}/firewall`, shown.answer.Firewall);
+        const shown = await harness.client.raw.readPublicNetwork({ path: { id } });
+        await fixture.newEvents();
+        const response = await harness.request(`PUT /publicnetwork/${id}/firewall`, shown.answer.Firewall);
         assert.deepEqual([response.json, response.headers.get("etag")], [shown.answer, shown.etag]);
-        assert.deepEqual(await scene.response(), []);
+        assert.deepEqual(await fixture.newEvents(), []);
         assert.equal(shown.answer.Firewall.Rules[1]?.Packets, 1);
       });
 
       test("as a whole: what is left out is what a new set has", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         await set(id, { Enabled: false, DefaultRuleAction: "Allow", Rules: [open] });
         const { Firewall } = await set(id, {});
         assert.deepEqual(Firewall, { Enabled: true, DefaultRuleAction: "Deny", Rules: [], ConfirmBy: null });
       });
 
       test("with every fault told at once, by its rule", async () => {
-        const { Id: id } = await scene.network();
-        const response = await stage.ask(`PUT /publicnetwork/${id}/firewall`, {
+        const { Id: id } = await fixture.network();
+        const response = await harness.request(`PUT /publicnetwork/${id}/firewall`, {
           Enabled: "perhaps",
           ConfirmWithin: 9,
           Rules: [
@@ -138,17 +138,17 @@ onSqlite(
         const { ModelState } = response.json as { ModelState: Record<string, string[]> };
         assert.match(ModelState["Rules[2].Source"]?.[0] ?? "", /^Source must have the lower address/);
         assert.match(ModelState["Rules[1].DestinationPort"]?.[0] ?? "", /Icmp/);
-        assert.equal((await scene.read(id)).Generation, 1);
+        assert.equal((await fixture.read(id)).Generation, 1);
       });
 
       test("with as many rules as the project may have", async () => {
-        const other = await stage.neighbour({ FirewallRules: 3 });
+        const other = await harness.neighbour({ FirewallRules: 3 });
         const { Id: id } = await other.client.createPublicNetwork({ body: { Name: "few" } });
         const many = (count: number) => ({ Rules: Array.from({ length: count }, () => web) });
         const of = (count: number) => other.client.configureFirewall({ path: { id }, body: many(count) });
         assert.equal((await of(3)).Firewall.Rules.length, 3);
         await refused(of(4), "quota_exceeded");
-        const mine = await scene.network();
+        const mine = await fixture.network();
         assert.equal((await set(mine.Id, many(500), { wait: 20 })).Firewall.Rules.at(-1)?.Number, 500);
         const error = await refused(set(mine.Id, many(501)), "quota_exceeded");
         assert.equal(error.detail, "FirewallRules: wanted 501, free 500, limit 500.");
@@ -158,7 +158,7 @@ onSqlite(
 
     describe("decide", () => {
       test("by the first rule that fits, else by the default", async () => {
-        const { id, one, two, send } = await scene.place();
+        const { id, one, two, send } = await fixture.networkWithServers();
         await set(id, {
           Rules: [
             { Action: "Deny", Source: "198.51.100.66" },
@@ -195,23 +195,23 @@ onSqlite(
       });
 
       test("on the first packet of a connection, and all others follow", async () => {
-        const { id, one, send } = await scene.place();
+        const { id, one, send } = await fixture.networkWithServers();
         await set(id, { Rules: [open] });
         const asked = tcp(one.address, outside, 443);
-        assert.equal(send(answerTo(asked)), false, "nobody asked for it");
-        assert.deepEqual([send(asked), send(answerTo(asked)), send(asked)], [true, true, true]);
+        assert.equal(send(replyTo(asked)), false, "nobody asked for it");
+        assert.deepEqual([send(asked), send(replyTo(asked)), send(asked)], [true, true, true]);
         const other = udp(one.address, outside);
         assert.equal(send(other), true);
         await set(id, { Rules: [{ ...open, Protocol: "Tcp" }] });
-        assert.deepEqual([send(answerTo(asked)), send(answerTo(other)), send(other)], [true, false, false]);
-        await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 7, Name: "other" } });
-        assert.equal(send(answerTo(asked)), true);
+        assert.deepEqual([send(replyTo(asked)), send(replyTo(other)), send(other)], [true, false, false]);
+        await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 7, Name: "other" } });
+        assert.equal(send(replyTo(asked)), true);
         await set(id, {});
-        assert.deepEqual([send(asked), send(answerTo(asked))], [false, false]);
+        assert.deepEqual([send(asked), send(replyTo(asked))], [false, false]);
       });
 
       test("nothing while they are off, but are kept and held to the same", async () => {
-        const { id, one, send } = await scene.place();
+        const { id, one, send } = await fixture.networkWithServers();
         const off = await set(id, { Enabled: false, Rules: [{ Action: "Deny" }] });
         assert.equal(off.Firewall.Rules.length, 1);
         assert.deepEqual([send(tcp(outside, one.address)), send(tcp(one.address, outside))], [true, true]);
@@ -223,10 +223,10 @@ onSqlite(
       });
 
       test("and count what they decided on, from when they came", async () => {
-        const { id, one, send } = await scene.place();
+        const { id, one, send } = await fixture.networkWithServers();
         const rules = { Rules: [web, { Action: "Deny" as const, Source: outside }] };
         const counts = async () =>
-          (await scene.read(id)).Firewall.Rules.map(({ Packets, Bytes, LastHit }) => [
+          (await fixture.read(id)).Firewall.Rules.map(({ Packets, Bytes, LastHit }) => [
             Packets,
             Bytes !== 0,
             LastHit !== null,
@@ -246,50 +246,50 @@ onSqlite(
           [1, true, true],
         ];
         assert.deepEqual(await counts(), seen);
-        await stage.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 3 } });
+        await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 3 } });
         await set(id, rules);
         assert.deepEqual(await counts(), seen);
-        const listed = (await stage.client.listPublicNetworks()).find(({ Id }) => Id === id);
+        const listed = (await harness.client.listPublicNetworks()).find(({ Id }) => Id === id);
         assert.ok(
           listed?.Firewall.Rules.every(({ Packets, Bytes, LastHit }) => (Packets ?? Bytes ?? LastHit) === null),
         );
         await set(id, { Rules: [...rules.Rules, open] });
         assert.deepEqual((await counts())[0], [0, false, false]);
-        stage.world.router.broken = true;
+        harness.brume.router.broken = true;
         await set(id, { Rules: [] }, { wait: 0 });
         await set(id, rules, { wait: 0 });
-        const late = await scene.read(id);
+        const late = await fixture.read(id);
         assert.ok(late.AppliedGeneration < late.Generation);
         assert.deepEqual(late.Firewall.Rules[0]?.Packets, null, "it is not in force and counts nothing");
       });
     });
 
     test("that the machine refuses leave the old one in force, say so, and come in the end", async () => {
-      const { id, one, send } = await scene.place();
+      const { id, one, send } = await fixture.networkWithServers();
       const before = await set(id, { Rules: [web] });
-      await scene.settled(id);
-      await scene.response();
-      stage.world.router.broken = true;
+      await fixture.untilApplied(id);
+      await fixture.newEvents();
+      harness.brume.router.broken = true;
       const refusedOne = await set(id, { Rules: [{ ...web, DestinationPort: "22" }] }, { wait: 1 });
       assert.deepEqual(
         [refusedOne.Generation, refusedOne.AppliedGeneration],
         [before.Generation + 1, before.Generation],
       );
-      const failing = await scene.read(id, ({ Error }) => Error !== null);
+      const failing = await fixture.read(id, ({ Error }) => Error !== null);
       assert.deepEqual([failing.Error?.code, failing.State], ["apply_failed", "Active"]);
       assert.match(failing.Error?.detail ?? "", new RegExp(`Generation ${failing.Generation} `));
       assert.deepEqual([send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))], [true, false]);
-      const status = stage.client.waitFor(
+      const status = harness.client.waitFor(
         "readReadiness",
         {},
         { until: ({ Status }) => Status === "failing", timeout: 10_000 },
       );
       assert.match(JSON.stringify(await status), /"router","Ok":false/);
-      stage.world.router.broken = false;
-      const healed = await scene.settled(id);
+      harness.brume.router.broken = false;
+      const healed = await fixture.untilApplied(id);
       assert.equal(healed.AppliedGeneration, failing.Generation);
       assert.deepEqual([send(tcp(outside, one.address)), send(tcp(outside, one.address, 22))], [false, true]);
-      const told = (await scene.response()).map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]);
+      const told = (await fixture.newEvents()).map(({ Type, Data }) => [Type, (Data as PublicNetwork).Error?.code]);
       assert.deepEqual(told, [
         ["publicnetwork.changed", undefined],
         ["publicnetwork.changed", "apply_failed"],

@@ -7,25 +7,31 @@ import { afterEach, before, describe, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
-import { calm, createMovableClock, createScene, holdNowhere, type Scene } from "../support/networkfixture.ts";
+import {
+  assertNotVisible,
+  createMovableClock,
+  createNetworkFixture,
+  isApplied,
+  type NetworkFixture,
+} from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const brief = (events: readonly Event[]) => events.map(({ Type, ResourceID }) => `${Type} ${ResourceID}`);
 
 onEveryDatabase(
   "public networks",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     afterEach(() => {
-      stage.world.router.broken = false;
+      harness.brume.router.broken = false;
     });
     const path = ({ Id }: PublicNetwork) => ({ id: Id });
     describe("from the order to the end", () => {
       test("the answer is the network, which works by then", async () => {
-        const made = await stage.client.createPublicNetwork({
+        const made = await harness.client.createPublicNetwork({
           body: { Name: "dmz", NetworkCapacity: "29", Bandwidth: 100, DCLocation: "local", Labels: { env: "prod" } },
         });
         assert.deepEqual(
@@ -55,22 +61,22 @@ onEveryDatabase(
             Labels: { env: "prod" },
           },
         );
-        assert.deepEqual(await stage.client.readPublicNetwork({ path: path(made) }), made);
-        assert.ok(stage.world.router.images().some(({ id }) => id === made.Id));
+        assert.deepEqual(await harness.client.readPublicNetwork({ path: path(made) }), made);
+        assert.ok(harness.brume.router.images().some(({ id }) => id === made.Id));
       });
 
       test("each change counts, and only a change", async () => {
-        const made = await scene.network();
+        const made = await fixture.network();
         const edit = (body: object, options = {}) =>
-          stage.client.raw.updatePublicNetwork({ path: path(made), body }, options);
-        const tag = (await stage.client.raw.readPublicNetwork({ path: path(made) })).etag;
+          harness.client.raw.updatePublicNetwork({ path: path(made), body }, options);
+        const tag = (await harness.client.raw.readPublicNetwork({ path: path(made) })).etag;
         const same = await edit({ Name: made.Name, Bandwidth: made.Bandwidth, Labels: {} });
         assert.deepEqual([same.answer, same.etag], [made, tag]);
         const faster = await edit({ Bandwidth: 200, Name: "edge" });
         const { Name, Bandwidth, Generation, AppliedGeneration } = faster.answer;
         assert.deepEqual([Name, Bandwidth, Generation, AppliedGeneration], ["edge", 200, 2, 2]);
         assert.notEqual(faster.etag, tag);
-        const image = stage.world.router.images().find(({ id }) => id === made.Id);
+        const image = harness.brume.router.images().find(({ id }) => id === made.Id);
         assert.deepEqual([image?.bandwidth, image?.generation], [200, 2]);
         const labelled = await edit({ Labels: { a: "b" } });
         assert.deepEqual([labelled.answer.Labels, labelled.answer.AppliedGeneration], [{ a: "b" }, 2]);
@@ -85,8 +91,8 @@ onEveryDatabase(
       });
 
       test("it is told in order, with what it looks like, and without secrets", async () => {
-        await scene.response();
-        const { client } = stage;
+        await fixture.newEvents();
+        const { client } = harness;
         const made = await client.raw.createPublicNetwork({ body: { Name: "told" } });
         const at = path(made.answer);
         const edited = await client.raw.updatePublicNetwork({ path: at, body: { Bandwidth: 7 } });
@@ -95,8 +101,8 @@ onEveryDatabase(
           body: { Tunnels: [{ Name: "a", PeerNetwork: "10.9.0.0/24", PeerEndpoint: "192.0.2.1" }] },
         });
         await client.deletePublicNetwork({ path: at }, { wait: 60 });
-        await scene.hears(({ Type, ResourceID }) => Type === "publicnetwork.deleted" && ResourceID === at.id);
-        const events = (await scene.response()).filter(({ Resource }) => Resource === "publicnetwork");
+        await fixture.untilEvent(({ Type, ResourceID }) => Type === "publicnetwork.deleted" && ResourceID === at.id);
+        const events = (await fixture.newEvents()).filter(({ Resource }) => Resource === "publicnetwork");
         assert.deepEqual(
           events.map(({ Type }) => Type.replace("publicnetwork.", "")),
           ["created", "applied", "changed", "applied", "changed", "applied", "changed", "deleted"],
@@ -130,81 +136,81 @@ onEveryDatabase(
       });
 
       test("a deleted one is gone, everywhere", async () => {
-        const made = await scene.network();
-        const etag = (await stage.client.raw.readPublicNetwork({ path: path(made) })).etag ?? "";
+        const made = await fixture.network();
+        const etag = (await harness.client.raw.readPublicNetwork({ path: path(made) })).etag ?? "";
         await refused(
-          stage.client.deletePublicNetwork({ path: path(made) }, { ifMatch: '"publicnetwork-1-1"' }),
+          harness.client.deletePublicNetwork({ path: path(made) }, { ifMatch: '"publicnetwork-1-1"' }),
           "etag_mismatch",
         );
-        await stage.client.deletePublicNetwork({ path: path(made) }, { dryRun: true, ifMatch: etag });
-        await stage.client.deletePublicNetwork({ path: path(made) }, { ifMatch: etag });
-        await holdNowhere(stage, made.Id);
-        assert.ok(!stage.world.router.images().some(({ id }) => id === made.Id));
-        const rows = stage.world.store.read.selectFrom("task").select("id").where("subject_id", "=", made.Id);
+        await harness.client.deletePublicNetwork({ path: path(made) }, { dryRun: true, ifMatch: etag });
+        await harness.client.deletePublicNetwork({ path: path(made) }, { ifMatch: etag });
+        await assertNotVisible(harness, made.Id);
+        assert.ok(!harness.brume.router.images().some(({ id }) => id === made.Id));
+        const rows = harness.brume.store.read.selectFrom("task").select("id").where("subject_id", "=", made.Id);
         assert.deepEqual(await rows.where("name", "=", "network.apply").execute(), [], "nobody keeps it any more");
       });
 
       test("while it goes it can be read and deleted again, and nothing else", async () => {
-        const made = await scene.network();
-        stage.world.router.broken = true;
-        const remove = () => stage.ask(`DELETE /publicnetwork/${made.Id}`, undefined, { Prefer: "wait=0" });
+        const made = await fixture.network();
+        harness.brume.router.broken = true;
+        const remove = () => harness.request(`DELETE /publicnetwork/${made.Id}`, undefined, { Prefer: "wait=0" });
         assert.equal((await remove()).status, 200);
         assert.equal((await remove()).status, 200);
-        const going = await scene.read(made.Id);
+        const going = await fixture.read(made.Id);
         assert.deepEqual([going.State, going.CIDR], ["Deleting", made.CIDR]);
         const body = { Name: "x" };
-        await refused(stage.client.updatePublicNetwork({ path: path(made), body }), "action_not_allowed");
-        await refused(stage.client.configureFirewall({ path: path(made), body: {} }), "action_not_allowed");
-        await refused(stage.client.configureVpn({ path: path(made), body: { Tunnels: [] } }), "action_not_allowed");
-        await scene.response();
-        stage.world.router.broken = false;
-        await scene.hears(({ Type, ResourceID }) => Type === "publicnetwork.deleted" && ResourceID === made.Id);
-        assert.deepEqual(brief(await scene.response()), [`publicnetwork.deleted ${made.Id}`]);
+        await refused(harness.client.updatePublicNetwork({ path: path(made), body }), "action_not_allowed");
+        await refused(harness.client.configureFirewall({ path: path(made), body: {} }), "action_not_allowed");
+        await refused(harness.client.configureVpn({ path: path(made), body: { Tunnels: [] } }), "action_not_allowed");
+        await fixture.newEvents();
+        harness.brume.router.broken = false;
+        await fixture.untilEvent(({ Type, ResourceID }) => Type === "publicnetwork.deleted" && ResourceID === made.Id);
+        assert.deepEqual(brief(await fixture.newEvents()), [`publicnetwork.deleted ${made.Id}`]);
       });
 
       test("one with servers stays", async () => {
-        const made = await scene.network();
-        await scene.server(made.Id);
-        const error = await refused(stage.client.deletePublicNetwork({ path: path(made) }), "network_in_use");
+        const made = await fixture.network();
+        await fixture.server(made.Id);
+        const error = await refused(harness.client.deletePublicNetwork({ path: path(made) }), "network_in_use");
         assert.match(error.detail, /server \d/);
-        assert.equal((await scene.read(made.Id)).State, "Active");
+        assert.equal((await fixture.read(made.Id)).State, "Active");
       });
 
       test("one that the machine refuses says why, and comes as soon as it can", async () => {
-        stage.world.router.broken = true;
-        const made = await stage.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 1 });
+        harness.brume.router.broken = true;
+        const made = await harness.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 1 });
         assert.deepEqual([made.State, made.AppliedGeneration], ["FromPool", 0]);
-        const failing = await scene.read(made.Id, (one) => one.Error !== null);
+        const failing = await fixture.read(made.Id, (one) => one.Error !== null);
         assert.deepEqual([failing.Error?.code, failing.Error?.type], ["apply_failed", "/docs#apply_failed"]);
         assert.match(failing.Error?.detail ?? "", /refuses/);
-        stage.world.router.broken = false;
-        assert.ok(calm(await scene.settled(made.Id)));
+        harness.brume.router.broken = false;
+        assert.ok(isApplied(await fixture.untilApplied(made.Id)));
       });
     });
 
     describe("asked for with care", () => {
       test("a dry run shows what would be, and is nothing", async () => {
-        await scene.response();
-        const was = await stage.client.listPublicNetworks();
-        const images = JSON.stringify(stage.world.router.images());
-        const dry = await stage.client.createPublicNetwork({ body: { Name: "dry" } }, { dryRun: true });
+        await fixture.newEvents();
+        const was = await harness.client.listPublicNetworks();
+        const images = JSON.stringify(harness.brume.router.images());
+        const dry = await harness.client.createPublicNetwork({ body: { Name: "dry" } }, { dryRun: true });
         assert.deepEqual([dry.Id, dry.State, dry.Generation], [0, "FromPool", 1]);
         const first = was[0];
         assert.ok(first);
-        const faster = await stage.client.updatePublicNetwork(
+        const faster = await harness.client.updatePublicNetwork(
           { path: path(first), body: { Bandwidth: 9 } },
           { dryRun: true },
         );
         assert.deepEqual([faster.Bandwidth, faster.Generation], [9, first.Generation + 1]);
-        await stage.client.deletePublicNetwork({ path: path(first) }, { dryRun: true });
+        await harness.client.deletePublicNetwork({ path: path(first) }, { dryRun: true });
         await refused(
-          stage.client.createPublicNetwork({ body: { Name: "dry", DCLocation: "Mars" } }, { dryRun: true }),
+          harness.client.createPublicNetwork({ body: { Name: "dry", DCLocation: "Mars" } }, { dryRun: true }),
           "validation_failed",
           { "/DCLocation": "unknown_reference" },
         );
-        assert.deepEqual(await stage.client.listPublicNetworks(), was);
-        assert.deepEqual([await scene.response(), JSON.stringify(stage.world.router.images())], [[], images]);
-        const real = await stage.client.createPublicNetwork({ body: { Name: "dry" } });
+        assert.deepEqual(await harness.client.listPublicNetworks(), was);
+        assert.deepEqual([await fixture.newEvents(), JSON.stringify(harness.brume.router.images())], [[], images]);
+        const real = await harness.client.createPublicNetwork({ body: { Name: "dry" } });
         assert.deepEqual(
           { ...dry, Id: 0, State: "", AppliedGeneration: 0, DateCreate: "" },
           { ...real, Id: 0, State: "", AppliedGeneration: 0, DateCreate: "" },
@@ -213,42 +219,46 @@ onEveryDatabase(
 
       test("a repeat under the same key is the same network", async () => {
         const headers = { "Idempotency-Key": "order-1" };
-        const order = (body: object, more = {}) => stage.ask("POST /publicnetwork", body, { ...headers, ...more });
+        const order = (body: object, more = {}) =>
+          harness.request("POST /publicnetwork", body, { ...headers, ...more });
         const first = await order({ Name: "once" });
         const again = await order({ name: "once" });
         assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
         const { Id } = first.json as PublicNetwork;
-        await stage.client.updatePublicNetwork({ path: { id: Id }, body: { Bandwidth: 5 } });
+        await harness.client.updatePublicNetwork({ path: { id: Id }, body: { Bandwidth: 5 } });
         const now = await order({ Name: "once" }, { Prefer: "wait=5" });
         assert.deepEqual([(now.json as PublicNetwork).Id, (now.json as PublicNetwork).Bandwidth], [Id, 5]);
         assert.equal((await order({ Name: "twice" })).code, "idempotency_key_conflict");
-        assert.equal((await stage.client.listPublicNetworks({ query: { name: "once" } })).length, 1);
+        assert.equal((await harness.client.listPublicNetworks({ query: { name: "once" } })).length, 1);
       });
 
       test("who does not want to wait does not", async () => {
-        stage.world.router.broken = true;
-        const response = await stage.ask("POST /publicnetwork", { Name: "now" }, { Prefer: "wait=0" });
+        harness.brume.router.broken = true;
+        const response = await harness.request("POST /publicnetwork", { Name: "now" }, { Prefer: "wait=0" });
         const made = response.json as PublicNetwork;
         assert.deepEqual([made.State, made.AppliedGeneration], ["FromPool", 0]);
         assert.equal(response.headers.get("preference-applied"), "wait=0");
-        stage.world.router.broken = false;
-        await scene.settled(made.Id);
-        const waited = await stage.ask(`PUT /publicnetwork/${made.Id}`, { Bandwidth: 1 }, { Prefer: "wait=30" });
+        harness.brume.router.broken = false;
+        await fixture.untilApplied(made.Id);
+        const waited = await harness.request(`PUT /publicnetwork/${made.Id}`, { Bandwidth: 1 }, { Prefer: "wait=30" });
         assert.equal(waited.headers.get("preference-applied"), "wait=30");
         assert.equal((waited.json as PublicNetwork).AppliedGeneration, 2);
       });
 
       test("words of clients in the field are understood", async () => {
-        const form = await stage.ask("POST /publicnetwork", "name=form&networkcapacity=%2F28&isdhcp=no&Bandwidth=50");
+        const form = await harness.request(
+          "POST /publicnetwork",
+          "name=form&networkcapacity=%2F28&isdhcp=no&Bandwidth=50",
+        );
         const { Name, NetworkCapacity, IsDHCP, Bandwidth } = form.json as PublicNetwork;
         assert.deepEqual([Name, NetworkCapacity, IsDHCP, Bandwidth], ["form", "28", false, 50]);
-        const relaxed = await stage.ask(
+        const relaxed = await harness.request(
           "POST /publicnetwork",
           "{'Name': 'relaxed', 'NetworkCapacity': 16, 'IsDHCP': True}",
         );
         assert.equal((relaxed.json as PublicNetwork).NetworkCapacity, "28");
         for (const made of [form, relaxed])
-          await stage.client.deletePublicNetwork({ path: path(made.json as PublicNetwork) });
+          await harness.client.deletePublicNetwork({ path: path(made.json as PublicNetwork) });
       });
     });
   },

@@ -5,7 +5,7 @@ import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { publicKeyOf } from "../../service/src/drivers/router/model/wireguardkey.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
@@ -15,36 +15,36 @@ const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2" } as c
 
 onSqlite(
   "configurations for far ends",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     const configure = (id: number, Tunnels: readonly object[]) =>
-      stage.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } });
+      harness.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } });
     const tunnelsOf = ({ Vpn }: PublicNetwork): Tunnel[] => Vpn.Tunnels;
-    const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
+    const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
     describe("that are issued", () => {
       test("of WireGuard a complete configuration is issued with a key that is shown once", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         const [waiting] = tunnelsOf(await configure(id, [{ ...phone, PeerPublicKey: "", SharedKey: keyOf(7) }]));
         assert.ok(waiting);
         assert.equal(waiting.PeerPublicKey, "");
         assert.equal(imageOf(id)?.tunnels[0]?.enabled, false);
-        const [status] = await stage.client.readVpnStatus({ path: { id } });
+        const [status] = await harness.client.readVpnStatus({ path: { id } });
         assert.deepEqual([status?.State, status?.Error?.code], ["Connecting", "peer_unreachable"]);
         assert.match(status?.Error?.detail ?? "", /has no key yet/);
 
         const path = { id, tunnelId: waiting.Id };
-        const issued = await stage.client.issueTunnelPeer({ path });
+        const issued = await harness.client.issueTunnelPeer({ path });
         const privateKey = /^PrivateKey = (.*)$/m.exec(issued.Config)?.[1] ?? "";
         assert.deepEqual(
           [issued.Peer, issued.Config.includes("<"), issued.Qr.startsWith("<svg")],
           ["wg-quick", false, true],
         );
         assert.ok(issued.Config.includes(`PresharedKey = ${keyOf(7)}\n`));
-        const [tunnel] = tunnelsOf(await scene.settled(id));
+        const [tunnel] = tunnelsOf(await fixture.untilApplied(id));
         assert.equal(tunnel?.PeerPublicKey, publicKeyOf(privateKey));
         const [spec] = imageOf(id)?.tunnels ?? [];
         assert.deepEqual(
@@ -52,32 +52,32 @@ onSqlite(
           [true, tunnel?.PeerPublicKey],
         );
         assert.ok(!JSON.stringify(tunnel).includes(privateKey));
-        assert.ok(!(await stage.client.readTunnelPeer({ path })).Config.includes(privateKey));
+        assert.ok(!(await harness.client.readTunnelPeer({ path })).Config.includes(privateKey));
         // The key stays when the tunnel is sent back, also without it.
         const [kept] = tunnelsOf(await configure(id, [{ Id: waiting.Id, PeerPublicKey: "" }]));
         assert.equal(kept?.PeerPublicKey, tunnel?.PeerPublicKey);
-        const again = await stage.client.issueTunnelPeer({ path, query: { peer: "wg" } });
+        const again = await harness.client.issueTunnelPeer({ path, query: { peer: "wg" } });
         assert.ok(!again.Config.includes(privateKey) && again.Config.includes("PrivateKey = ") && again.Qr === "");
-        const reader = await stage.as(["network:read"]);
+        const reader = await harness.as(["network:read"]);
         await refused(reader.client.issueTunnelPeer({ path }), "scope_missing");
-        await refused(stage.client.issueTunnelPeer({ path: { id, tunnelId: 999_999 } }), "tunnel_not_found");
+        await refused(harness.client.issueTunnelPeer({ path: { id, tunnelId: 999_999 } }), "tunnel_not_found");
       });
 
       test("of IPsec the shared key is in what is issued, and nothing changes", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         const made = await configure(id, [office]);
         const [tunnel] = tunnelsOf(made);
         assert.ok(tunnel);
         const path = { id, tunnelId: tunnel.Id };
-        const issued = await stage.client.issueTunnelPeer({ path });
+        const issued = await harness.client.issueTunnelPeer({ path });
         assert.equal(issued.Config, tunnel.PeerConfig.replaceAll("<SharedKey>", SharedKey));
-        assert.equal((await scene.settled(id)).Generation, made.Generation);
+        assert.equal((await fixture.untilApplied(id)).Generation, made.Generation);
       });
     });
 
     test("name the address that the peer sees, and the status why it does not find the edge", async () => {
-      const { Id: first } = await scene.network();
-      const { Id: id } = await scene.network();
+      const { Id: first } = await fixture.network();
+      const { Id: id } = await fixture.network();
       const called = {
         Name: "called",
         PeerNetwork: "10.3.0.0/24",
@@ -89,9 +89,9 @@ onSqlite(
       const down = (tunnel: Tunnel | undefined) => {
         const seen = { establishedAt: null, bytesIn: 0, bytesOut: 0, lastSeen: null, peerAddress: "", proposal: "" };
         const status = { id: tunnel?.Id ?? 0, state: "connecting", reason: null, localSubnets: [], peerSubnets: [] };
-        stage.world.router.report(id, { ...status, ...seen } as Parameters<typeof stage.world.router.report>[1]);
+        harness.brume.router.report(id, { ...status, ...seen } as Parameters<typeof harness.brume.router.report>[1]);
       };
-      const errorOf = async () => (await stage.client.readVpnStatus({ path: { id } }))[0]?.Error ?? null;
+      const errorOf = async () => (await harness.client.readVpnStatus({ path: { id } }))[0]?.Error ?? null;
       down(one);
       assert.equal(await errorOf(), null);
       // The older network has the ports at which peers call.
@@ -102,9 +102,9 @@ onSqlite(
       );
       await configure(first, []);
       assert.equal(await errorOf(), null);
-      stage.world.router.held = [4500];
+      harness.brume.router.held = [4500];
       assert.match((await errorOf())?.detail ?? "", /another program of the host/);
-      stage.world.router.held = [];
+      harness.brume.router.held = [];
     });
   },
   { clock },

@@ -7,7 +7,14 @@ import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import { parseAddress, parseAddresses } from "../../service/src/base/address.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createScene, outside, ping, type Scene, tcp } from "../support/networkfixture.ts";
+import {
+  createMovableClock,
+  createNetworkFixture,
+  type NetworkFixture,
+  outside,
+  ping,
+  tcp,
+} from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const path = ({ Id }: PublicNetwork) => ({ id: Id });
@@ -39,12 +46,13 @@ function holdApart(networks: readonly PublicNetwork[], pool: string): void {
 
 onSqlite(
   "addresses of public networks",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
-    const order = (NetworkCapacity: unknown) => stage.ask("POST /publicnetwork", { Name: "sized", NetworkCapacity });
+    const order = (NetworkCapacity: unknown) =>
+      harness.request("POST /publicnetwork", { Name: "sized", NetworkCapacity });
 
     test("a size is a prefix length or a number of addresses", async () => {
       const sizes: [unknown, string][] = [
@@ -82,14 +90,14 @@ onSqlite(
     test("however many are ordered at once, nobody gets another's", async () => {
       const capacities = [30, 28, 29, 25, 30, 24, 27, 29, 26, 30, 28, 29];
       await Promise.all(capacities.map(order));
-      const all = await stage.client.listPublicNetworks();
+      const all = await harness.client.listPublicNetworks();
       holdApart(all, "10.64.0.0/16");
       const edges = all.map(({ EdgeExternalIp }) => EdgeExternalIp);
       assert.ok(
         edges.every((edge) => within(edge, "10.64.255.0/24")),
         "edges stand together",
       );
-      const shared = await stage.world.store.read
+      const shared = await harness.brume.store.read
         .selectFrom("network")
         .select("edge")
         .where("kind", "=", "shared")
@@ -102,16 +110,16 @@ onSqlite(
     });
 
     test("servers get what is not the edge's, lowest first, until the network is full", async () => {
-      const { Id, Gateway } = await scene.network({ NetworkCapacity: "29" });
+      const { Id, Gateway } = await fixture.network({ NetworkCapacity: "29" });
       const addresses: string[] = [];
-      for (let n = 0; n < 5; n++) addresses.push((await scene.server(Id)).address);
+      for (let n = 0; n < 5; n++) addresses.push((await fixture.server(Id)).address);
       const base = Gateway.split(".").slice(0, 3).join(".");
       const gateway = Number(Gateway.split(".")[3]);
       assert.deepEqual(
         addresses,
         [1, 2, 3, 4, 5].map((n) => `${base}.${gateway + n}`),
       );
-      await assert.rejects(scene.server(Id), /Addresses in network \d+ \(\S+\): requested 1, free 0, limit 5/);
+      await assert.rejects(fixture.server(Id), /Addresses in network \d+ \(\S+\): requested 1, free 0, limit 5/);
     });
   },
   { clock },
@@ -119,13 +127,13 @@ onSqlite(
 
 onSqlite(
   "a small pool",
-  (stage) => {
+  (harness) => {
     test("is used up in the end, and what is given back rests for a minute", async () => {
-      const scene = createScene(stage, clock);
+      const fixture = createNetworkFixture(harness, clock);
       const order = (NetworkCapacity: string, options = {}) =>
-        stage.client.createPublicNetwork({ body: { Name: "big", NetworkCapacity } }, options);
+        harness.client.createPublicNetwork({ body: { Name: "big", NetworkCapacity } }, options);
       const half = await order("25");
-      const response = await stage.ask("POST /publicnetwork", { Name: "big", NetworkCapacity: "25" });
+      const response = await harness.request("POST /publicnetwork", { Name: "big", NetworkCapacity: "25" });
       assert.deepEqual([response.code, response.headers.get("retry-after")], ["pool_exhausted", "60"]);
       assert.match(response.text, /\/25/);
       await refused(order("24"), "pool_exhausted");
@@ -133,15 +141,15 @@ onSqlite(
       const rest = [half, await order("26"), await order("27")];
       holdApart(rest, "10.64.0.0/24");
       await refused(order("26"), "pool_exhausted");
-      await stage.client.deletePublicNetwork({ path: path(half) }, { wait: 60 });
+      await harness.client.deletePublicNetwork({ path: path(half) }, { wait: 60 });
       await refused(order("25"), "pool_exhausted");
       const small = await order("29");
       assert.ok(!within(small.EdgeExternalIp, half.CIDR) && small.EdgeExternalIp !== half.EdgeExternalIp);
       assert.ok(!within(small.Gateway, half.CIDR));
-      await stage.world.restart();
-      await scene.pass(50);
+      await harness.brume.restart();
+      await fixture.pass(50);
       await refused(order("25"), "pool_exhausted");
-      await scene.pass(11);
+      await fixture.pass(11);
       const again = await order("25");
       assert.deepEqual([again.CIDR, again.EdgeExternalIp], [half.CIDR, half.EdgeExternalIp]);
       assert.ok(again.Id > small.Id, "ids are never used again");
@@ -152,40 +160,40 @@ onSqlite(
 
 onSqlite(
   "networks with IPv6",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     const send = (id: number, from: number | null, ...[packet]: [ReturnType<typeof tcp>]) =>
-      stage.world.router.send(id, from, packet);
+      harness.brume.router.send(id, from, packet);
 
     describe("have a /64 each", () => {
       test("of their own, that servers are in", async () => {
-        const one = await scene.network();
-        const other = await scene.network();
+        const one = await fixture.network();
+        const other = await fixture.network();
         for (const { CIDR6, Gateway6 } of [one, other]) {
           assert.match(CIDR6 ?? "", /^fd24:b:[0-9a-f:]*\/64$/);
           assert.ok(within(Gateway6 ?? "", CIDR6 ?? ""));
         }
         assert.notEqual(one.CIDR6, other.CIDR6);
-        await scene.server(one.Id);
-        const [link] = (await scene.read(one.Id)).LinkedServers;
+        await fixture.server(one.Id);
+        const [link] = (await fixture.read(one.Id)).LinkedServers;
         assert.ok(link && within(link.IP6, one.CIDR6 ?? "") && link.IP6 !== one.Gateway6);
-        await stage.client.deletePublicNetwork({ path: path(other) }, { wait: 60 });
-        assert.notEqual((await scene.network()).CIDR6, other.CIDR6);
-        await scene.pass(61);
-        assert.equal((await scene.network()).CIDR6, other.CIDR6);
+        await harness.client.deletePublicNetwork({ path: path(other) }, { wait: 60 });
+        assert.notEqual((await fixture.network()).CIDR6, other.CIDR6);
+        await fixture.pass(61);
+        assert.equal((await fixture.network()).CIDR6, other.CIDR6);
       });
 
       test("and rules for both families", async () => {
-        const { Id, CIDR6 } = await scene.network();
-        const { port, address } = await scene.server(Id);
-        const [link] = (await scene.read(Id)).LinkedServers;
+        const { Id, CIDR6 } = await fixture.network();
+        const { port, address } = await fixture.server(Id);
+        const [link] = (await fixture.read(Id)).LinkedServers;
         const inner = link?.IP6 ?? "";
         const far = "2001:db8::5";
         const rules = (...Rules: { Action: "Allow" | "Deny"; Source?: string; Destination?: string }[]) =>
-          stage.client.configureFirewall({ path: { id: Id }, body: { Rules } });
+          harness.client.configureFirewall({ path: { id: Id }, body: { Rules } });
         await rules({ Action: "Allow", Source: "external", Destination: "internal" });
         assert.deepEqual([send(Id, null, tcp(far, inner)), send(Id, null, tcp(outside, address))], [true, true]);
         assert.deepEqual([send(Id, port, tcp(inner, far)), send(Id, port, ping(address, outside))], [false, false]);
@@ -194,7 +202,7 @@ onSqlite(
         assert.equal(shown.Firewall.Rules[0]?.Destination, inner);
         assert.deepEqual([send(Id, null, tcp(far, inner)), send(Id, null, tcp(outside, address))], [true, false]);
         const ask = (Source: string, Destination: string) =>
-          stage.client.checkFirewall({ path: { id: Id }, body: { Protocol: "Icmp", Source, Destination } });
+          harness.client.checkFirewall({ path: { id: Id }, body: { Protocol: "Icmp", Source, Destination } });
         assert.deepEqual(
           [(await ask(far, inner)).Verdict, (await ask("2001:db9::1", inner)).Verdict],
           ["Allow", "Deny"],
@@ -213,35 +221,35 @@ onSqlite(
   { clock, ipv6: true },
 );
 
-let world = { clock, ipv6: false };
+let brume = { clock, ipv6: false };
 onSqlite(
   "networks that were there before IPv6",
-  (stage) => {
+  (harness) => {
     test("have it from the start that brings it on, once and for ever", async () => {
-      const scene = createScene(stage, clock);
-      const { id, one } = await scene.place();
-      const inner = await stage.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 20 });
-      const before = await scene.settled(id);
+      const fixture = createNetworkFixture(harness, clock);
+      const { id, one } = await fixture.networkWithServers();
+      const inner = await harness.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 20 });
+      const before = await fixture.untilApplied(id);
       assert.deepEqual([before.CIDR6, before.LinkedServers[0]?.IP6], [null, ""]);
-      await scene.response();
+      await fixture.newEvents();
 
-      world.ipv6 = true;
-      await stage.world.restart();
-      const after = await scene.settled(id);
+      brume.ipv6 = true;
+      await harness.brume.restart();
+      const after = await fixture.untilApplied(id);
       assert.match(after.CIDR6 ?? "", /^fd24:b:[0-9a-f:]*\/64$/);
       assert.equal(after.Generation, before.Generation + 1);
       const [link] = after.LinkedServers;
       assert.ok(link && within(link.IP6, after.CIDR6 ?? ""));
-      assert.equal(stage.world.router.send(id, null, ping("2001:db8::5", link.IP6)), true);
-      assert.equal(stage.world.router.send(id, one.port, ping(link.IP6, "2001:db8::5")), true);
+      assert.equal(harness.brume.router.send(id, null, ping("2001:db8::5", link.IP6)), true);
+      assert.equal(harness.brume.router.send(id, one.port, ping(link.IP6, "2001:db8::5")), true);
       assert.deepEqual(
-        (await scene.response()).map(({ Type, ResourceID }) => [Type, ResourceID]),
+        (await fixture.newEvents()).map(({ Type, ResourceID }) => [Type, ResourceID]),
         [
           ["publicnetwork.changed", id],
           ["publicnetwork.applied", id],
         ],
       );
-      const rows = await stage.world.store.read.selectFrom("network").select(["id", "kind", "first6"]).execute();
+      const rows = await harness.brume.store.read.selectFrom("network").select(["id", "kind", "first6"]).execute();
       const lacking = rows.filter(({ first6 }) => first6 === null);
       assert.deepEqual(
         lacking.map((row) => row.id),
@@ -249,16 +257,16 @@ onSqlite(
       );
       assert.equal(new Set(rows.map(({ first6 }) => first6)).size, rows.length);
 
-      await stage.world.restart();
-      const again = await scene.settled(id);
+      await harness.brume.restart();
+      const again = await fixture.untilApplied(id);
       assert.deepEqual([again.CIDR6, again.Generation], [after.CIDR6, after.Generation]);
-      world.ipv6 = false;
-      await stage.world.restart();
-      assert.equal((await scene.settled(id)).CIDR6, after.CIDR6);
+      brume.ipv6 = false;
+      await harness.brume.restart();
+      assert.equal((await fixture.untilApplied(id)).CIDR6, after.CIDR6);
     });
   },
   async () => {
-    world = { clock, ipv6: false };
-    return world;
+    brume = { clock, ipv6: false };
+    return brume;
   },
 );

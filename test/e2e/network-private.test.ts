@@ -6,20 +6,20 @@ import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Network } from "@brume/api/network.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 
 onSqlite(
   "private networks",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     const create = (body: object, options = {}) =>
-      stage.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 20, ...options });
-    const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
+      harness.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 20, ...options });
+    const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
     test("are made as the description shows", async () => {
       const made = await create({ DCLocation: "Local", IsDHCP: false });
@@ -48,7 +48,7 @@ onSqlite(
     });
 
     test("have a block that was asked for, or the next free one of the project", async () => {
-      const { client } = await stage.neighbour();
+      const { client } = await harness.neighbour();
       const cidr = async (body: object) => (await client.createNetwork({ body: { Name: "n", ...body } })).CIDR;
       assert.equal(await cidr({}), "172.16.0.0/24");
       assert.equal(await cidr({ CIDR: "172.16.1.0/25" }), "172.16.1.0/25");
@@ -86,26 +86,26 @@ onSqlite(
     });
 
     test("are edited, told of, tried and repeated like everything else", async () => {
-      await scene.response();
-      const before = await stage.client.listNetworks();
+      await fixture.newEvents();
+      const before = await harness.client.listNetworks();
       const dry = await create({ Name: "dry" }, { dryRun: true });
-      assert.deepEqual([dry.ID, dry.State, await stage.client.listNetworks()], [0, "New", before]);
+      assert.deepEqual([dry.ID, dry.State, await harness.client.listNetworks()], [0, "New", before]);
       const headers = { "Idempotency-Key": "private-1" };
-      const first = await stage.ask("POST /network", { Name: "once", Labels: { a: "" } }, headers);
-      const again = await stage.ask("POST /network", { Name: "once", Labels: { a: "" } }, headers);
+      const first = await harness.request("POST /network", { Name: "once", Labels: { a: "" } }, headers);
+      const again = await harness.request("POST /network", { Name: "once", Labels: { a: "" } }, headers);
       assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
       const { ID: id } = first.json as Network;
-      await stage.client.waitFor("readNetwork", { path: { id } });
-      const { answer, etag } = await stage.client.raw.readNetwork({ path: { id } });
-      assert.deepEqual(await stage.client.updateNetwork({ path: { id }, body: { Name: "once" } }), answer);
-      const edited = await stage.client.updateNetwork(
+      await harness.client.waitFor("readNetwork", { path: { id } });
+      const { answer, etag } = await harness.client.raw.readNetwork({ path: { id } });
+      assert.deepEqual(await harness.client.updateNetwork({ path: { id }, body: { Name: "once" } }), answer);
+      const edited = await harness.client.updateNetwork(
         { path: { id }, body: { Name: "twice", Labels: {} } },
         { ifMatch: etag ?? "" },
       );
       assert.deepEqual([edited.Name, edited.Labels], ["twice", {}]);
-      await refused(stage.client.updateNetwork({ path: { id }, body: {} }, { ifMatch: etag ?? "" }), "etag_mismatch");
-      await stage.client.deleteNetwork({ path: { id } }, { wait: 20 });
-      const told = (await scene.response()).map(({ Type, ResourceID, Data }) => [
+      await refused(harness.client.updateNetwork({ path: { id }, body: {} }, { ifMatch: etag ?? "" }), "etag_mismatch");
+      await harness.client.deleteNetwork({ path: { id } }, { wait: 20 });
+      const told = (await fixture.newEvents()).map(({ Type, ResourceID, Data }) => [
         Type,
         ResourceID,
         (Data as Network | null)?.State,
@@ -118,20 +118,20 @@ onSqlite(
       ]);
       assert.equal(imageOf(id), undefined);
       for (const ask of [
-        () => stage.client.readNetwork({ path: { id } }),
-        () => stage.client.updateNetwork({ path: { id }, body: {} }),
-        () => stage.client.deleteNetwork({ path: { id } }),
+        () => harness.client.readNetwork({ path: { id } }),
+        () => harness.client.updateNetwork({ path: { id }, body: {} }),
+        () => harness.client.deleteNetwork({ path: { id } }),
       ])
         await refused(ask(), "network_not_found");
     });
 
     test("with servers stay, and public ones are none of them", async () => {
-      const made = await scene.network();
-      await refused(stage.client.readNetwork({ path: { id: made.Id } }), "network_not_found");
+      const made = await fixture.network();
+      await refused(harness.client.readNetwork({ path: { id: made.Id } }), "network_not_found");
       const inner = await create({});
-      await refused(stage.client.readPublicNetwork({ path: { id: inner.ID } }), "public_network_not_found");
+      await refused(harness.client.readPublicNetwork({ path: { id: inner.ID } }), "public_network_not_found");
       assert.notEqual(inner.ID, made.Id);
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       await refused(other.client.readNetwork({ path: { id: inner.ID } }), "network_not_found");
       await refused(other.client.deleteNetwork({ path: { id: inner.ID } }), "network_not_found");
       assert.deepEqual(await other.client.listNetworks(), []);

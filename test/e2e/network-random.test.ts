@@ -8,7 +8,7 @@ import { afterEach, before, test } from "node:test";
 import type { FirewallInput } from "@brume/api/firewall.ts";
 import fc from "fast-check";
 import { onSqlite } from "../support/harness.ts";
-import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const nat = fc.nat({ max: 9 });
@@ -45,21 +45,21 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 onSqlite(
   "networks in any order",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     afterEach(() => {
-      stage.world.router.broken = false;
+      harness.brume.router.broken = false;
     });
     let names = 0;
     const pick = <T>(all: readonly T[], index: number): T | undefined => all[index % Math.max(1, all.length)];
 
     async function take(spec: Step): Promise<void> {
-      const { router } = stage.world;
-      const ask = (line: string, body?: object) => stage.ask(line, body, { Prefer: "wait=0" });
-      const networks = await stage.client.listPublicNetworks();
+      const { router } = harness.brume;
+      const ask = (line: string, body?: object) => harness.request(line, body, { Prefer: "wait=0" });
+      const networks = await harness.client.listPublicNetworks();
       const chosen = "of" in spec ? pick(networks, spec.of) : undefined;
       const path = `/publicnetwork/${chosen?.Id ?? 99_999}`;
       switch (spec.do) {
@@ -83,7 +83,7 @@ onSqlite(
           return void (await ask(`PUT ${path}/vpn`, { Tunnels: [...kept, ...made] }));
         }
         case "delete": {
-          const inner = pick(await stage.client.listNetworks(), spec.of);
+          const inner = pick(await harness.client.listNetworks(), spec.of);
           const isPublic = spec.of % 2 === 0 || inner === undefined;
           return void (await ask(`DELETE ${isPublic ? path : `/network/${inner.ID}`}`));
         }
@@ -92,9 +92,9 @@ onSqlite(
         case "forget":
           return router.broken ? undefined : router.remove(chosen?.Id ?? 0);
         case "pass":
-          return scene.pass(spec.seconds);
+          return fixture.pass(spec.seconds);
         case "restart":
-          return stage.world.restart();
+          return harness.brume.restart();
         case "break":
         case "mend":
           router.broken = spec.do === "break";
@@ -103,8 +103,8 @@ onSqlite(
 
     /** What there should be on the machine, as the API shows it. */
     async function shown(): Promise<unknown[]> {
-      const networks = await stage.client.listPublicNetworks();
-      const inner = await stage.client.listNetworks();
+      const networks = await harness.client.listPublicNetworks();
+      const inner = await harness.client.listNetworks();
       return [
         ...networks.map(({ Id, Generation, Bandwidth, CIDR, Gateway, EdgeExternalIp, Firewall, Vpn }) => ({
           id: Id,
@@ -123,7 +123,7 @@ onSqlite(
 
     /** The same, as it is there. The shared network is nobody's. */
     function held(): unknown[] {
-      const images = stage.world.router.images();
+      const images = harness.brume.router.images();
       const texts = (place: string | readonly string[]) => (typeof place === "string" ? place : place.join(","));
       return ["public", "private"].flatMap((kind) =>
         images
@@ -151,7 +151,7 @@ onSqlite(
     }
 
     async function isCalm(): Promise<boolean> {
-      const tasks = await stage.world.store.read
+      const tasks = await harness.brume.store.read
         .selectFrom("task")
         .selectAll()
         .where("name", "like", "network.%")
@@ -160,7 +160,7 @@ onSqlite(
         ({ lease, wake, served, tries, due_at }) =>
           lease === null && wake === served && tries === 0 && (due_at ?? 0) > clock.now(),
       );
-      const all = [...(await stage.client.listPublicNetworks()), ...(await stage.client.listNetworks())];
+      const all = [...(await harness.client.listPublicNetworks()), ...(await harness.client.listNetworks())];
       return idle && all.every(({ State, Error }) => State === "Active" && Error === null);
     }
 
@@ -168,20 +168,20 @@ onSqlite(
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
           for (const one of steps) await take(one);
-          stage.world.router.broken = false;
+          harness.brume.router.broken = false;
           // Every pause after a refusal, every confirmation and every look from outside comes by.
           for (let round = 0; round < 2; round++) {
-            await scene.pass(90);
+            await fixture.pass(90);
             const end = Date.now() + 20_000;
             while (!(await isCalm())) assert.ok(Date.now() < end, "it does not come to rest");
           }
           assert.deepEqual(held(), await shown());
-          const { networks } = await stage.world.router.observe();
+          const { networks } = await harness.brume.router.observe();
           assert.ok(networks.every(({ complete }) => complete));
-          for (const { Id } of await stage.client.listPublicNetworks())
-            await stage.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
-          for (const { ID } of await stage.client.listNetworks())
-            await stage.client.deleteNetwork({ path: { id: ID } }, { wait: 20 });
+          for (const { Id } of await harness.client.listPublicNetworks())
+            await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+          for (const { ID } of await harness.client.listNetworks())
+            await harness.client.deleteNetwork({ path: { id: ID } }, { wait: 20 });
           assert.deepEqual(held(), []);
         }),
         { numRuns: 8, endOnFailure: true },

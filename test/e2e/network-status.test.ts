@@ -5,27 +5,27 @@ import type { Event } from "@brume/api/event.ts";
 import type { TunnelStatus } from "@brume/api/vpn.ts";
 import type { TunnelFault, TunnelStatus as Word } from "../../service/src/drivers/router/interface.ts";
 import { onSqlite } from "../support/harness.ts";
-import { createMovableClock, createScene, type Scene } from "../support/networkfixture.ts";
+import { createMovableClock, createNetworkFixture, type NetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const office = { Name: "office", PeerNetwork: "10.0.0.0/24", PeerEndpoint: "203.0.113.50" };
 
 onSqlite(
   "the status of tunnels",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     afterEach(() => {
-      stage.world.router.broken = false;
-      stage.world.router.silent = false;
+      harness.brume.router.broken = false;
+      harness.brume.router.silent = false;
     });
-    const statusOf = (id: number) => stage.client.readVpnStatus({ path: { id } });
+    const statusOf = (id: number) => harness.client.readVpnStatus({ path: { id } });
     /** A network with a tunnel that is up, and somebody who says what the engine says of it. */
     async function connected(more: object = {}) {
-      const { Id: id } = await scene.network();
-      const { Vpn } = await stage.client.configureVpn({ path: { id }, body: { Tunnels: [{ ...office, ...more }] } });
+      const { Id: id } = await fixture.network();
+      const { Vpn } = await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ ...office, ...more }] } });
       const tunnel = Vpn.Tunnels[0]?.Id ?? 0;
       const word: Word = {
         id: tunnel,
@@ -40,7 +40,7 @@ onSqlite(
         peerAddress: "203.0.113.50",
         proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
       };
-      return { id, tunnel, say: (change: Partial<Word>) => stage.world.router.report(id, { ...word, ...change }) };
+      return { id, tunnel, say: (change: Partial<Word>) => harness.brume.router.report(id, { ...word, ...change }) };
     }
     const down = (fault: TunnelFault, detail: string) =>
       ({ state: "down", reason: { fault, detail }, establishedAt: null, proposal: "" }) as const;
@@ -48,17 +48,17 @@ onSqlite(
       events.filter(({ Resource, ParentID }) => Resource === "tunnel" && ParentID === id);
     /** Both ways of it: what is said when the service looks, and that looking again says nothing more. */
     async function lookTwice(id: number, types: readonly string[]): Promise<Event[]> {
-      await scene.look();
-      if (types.length > 0) await scene.hears(({ Type, ParentID }) => Type === types.at(-1) && ParentID === id);
-      const events = told(await scene.response(), id);
+      await fixture.look();
+      if (types.length > 0) await fixture.untilEvent(({ Type, ParentID }) => Type === types.at(-1) && ParentID === id);
+      const events = told(await fixture.newEvents(), id);
       assert.deepEqual(
         events.map(({ Type }) => Type),
         types,
       );
-      const looks = stage.world.router.looks;
-      await scene.look();
-      await stage.client.waitFor("readBalance", {}, { until: () => stage.world.router.looks > looks + 1 });
-      assert.deepEqual(told(await scene.response(), id), []);
+      const looks = harness.brume.router.looks;
+      await fixture.look();
+      await harness.client.waitFor("readBalance", {}, { until: () => harness.brume.router.looks > looks + 1 });
+      assert.deepEqual(told(await fixture.newEvents(), id), []);
       return events;
     }
 
@@ -81,7 +81,7 @@ onSqlite(
           Proposal: "AES_CBC_256/HMAC_SHA2_256_128/MODP_2048",
         },
       ]);
-      const { Id: empty } = await scene.network();
+      const { Id: empty } = await fixture.network();
       assert.deepEqual(await statusOf(empty), []);
     });
 
@@ -119,11 +119,11 @@ onSqlite(
       const { id, tunnel } = await connected({ Enabled: false });
       const brief = (all: TunnelStatus[]) => all.map(({ State, Operational, Error }) => [State, Operational, Error]);
       assert.deepEqual(brief(await statusOf(id)), [["Disabled", false, null]]);
-      stage.world.router.broken = true;
+      harness.brume.router.broken = true;
       const body = {
         Tunnels: [{ Id: tunnel }, { ...office, Name: "b", PeerNetwork: "10.1.0.0/16", PeerEndpoint: "203.0.113.9" }],
       };
-      await stage.client.configureVpn({ path: { id }, body }, { wait: 0 });
+      await harness.client.configureVpn({ path: { id }, body }, { wait: 0 });
       assert.deepEqual(brief(await statusOf(id)), [
         ["Disabled", false, null],
         ["Connecting", false, null],
@@ -132,14 +132,14 @@ onSqlite(
 
     test("is not known while the engine says nothing", async () => {
       const { id } = await connected();
-      stage.world.router.silent = true;
+      harness.brume.router.silent = true;
       const [status] = await statusOf(id);
       assert.deepEqual(
         [status?.State, status?.Operational, status?.Error?.code],
         ["Unknown", false, "engine_unavailable"],
       );
-      assert.equal((await scene.read(id)).State, "Active", "the network can be read all the same");
-      stage.world.router.silent = false;
+      assert.equal((await fixture.read(id)).State, "Active", "the network can be read all the same");
+      harness.brume.router.silent = false;
       assert.equal((await statusOf(id))[0]?.State, "Up");
     });
 
@@ -158,12 +158,12 @@ onSqlite(
       await lookTwice(id, []);
       say(down("no_proposal_chosen", "Theirs is older."));
       await lookTwice(id, []);
-      await stage.world.restart();
+      await harness.brume.restart();
       say({});
       await lookTwice(id, ["tunnel.up"]);
-      await stage.client.configureVpn({ path: { id }, body: { Tunnels: [{ Id: tunnel, Enabled: false }] } });
+      await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ Id: tunnel, Enabled: false }] } });
       await lookTwice(id, ["tunnel.down"]);
-      const strangers = await stage.as(["dns:read", "server:read"]);
+      const strangers = await harness.as(["dns:read", "server:read"]);
       assert.deepEqual(await strangers.client.listEvents({ query: { type: "tunnel.*" } }), []);
     });
   },

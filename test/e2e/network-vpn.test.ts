@@ -7,7 +7,7 @@ import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Tunnel } from "@brume/api/vpn.ts";
 import { onSqlite, refused } from "../support/harness.ts";
-import { createMovableClock, createScene, errorsOf, type Scene } from "../support/networkfixture.ts";
+import { createMovableClock, createNetworkFixture, errorsOf, type NetworkFixture } from "../support/networkfixture.ts";
 
 const clock = createMovableClock();
 const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
@@ -17,19 +17,19 @@ const phone = { Name: "phone", Type: "WireGuard", PeerNetwork: "10.1.0.2", PeerP
 
 onSqlite(
   "tunnels",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: NetworkFixture;
     before(() => {
-      scene = createScene(stage, clock);
+      fixture = createNetworkFixture(harness, clock);
     });
     const configure = (id: number, Tunnels: readonly object[], options = {}) =>
-      stage.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, options);
+      harness.client.configureVpn({ path: { id }, body: { Tunnels: [...Tunnels] } }, options);
     const tunnelsOf = ({ Vpn }: PublicNetwork): Tunnel[] => Vpn.Tunnels;
-    const imageOf = (id: number) => stage.world.router.images().find((image) => image.id === id);
+    const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
     describe("in a list", () => {
       test("are made with what nobody said filled in", async () => {
-        const { Id: id, CIDR, EdgeExternalIp } = await scene.network();
+        const { Id: id, CIDR, EdgeExternalIp } = await fixture.network();
         const network = await configure(id, [
           { ...office, EncryptionType: "aes256", Mtu: "1400", Enabled: "true" },
           { Name: "bare", PeerNetwork: "192.168.7.9/24, 192.168.9.0/24", PeerEndpoint: "vpn.example.com" },
@@ -84,19 +84,19 @@ onSqlite(
             [wireguard.Id, "wireguard", 1400, null],
           ],
         );
-        const sealed = await stage.world.store.read
+        const sealed = await harness.brume.store.read
           .selectFrom("network")
           .select("wireguard")
           .where("id", "=", id)
           .execute();
         const privateKey = imageOf(id)?.wireguard?.privateKey ?? "";
         assert.ok(privateKey !== "" && !Buffer.from(sealed[0]?.wireguard ?? []).includes(privateKey));
-        const all = JSON.stringify([await stage.client.listEvents({ query: { limit: 1000 } }), network]);
+        const all = JSON.stringify([await harness.client.listEvents({ query: { limit: 1000 } }), network]);
         assert.ok(!all.includes(privateKey), "the edge's private key is shown to nobody");
       });
 
       test("are kept by their ids, changed, removed and put in another order", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         const made = tunnelsOf(
           await configure(id, [
             office,
@@ -123,34 +123,34 @@ onSqlite(
           imageOf(id)?.tunnels.map((one) => one.id),
           [third?.Id, main?.Id, fresh.Id],
         );
-        assert.deepEqual(await stage.client.readPublicNetwork({ path: { id } }), second);
+        assert.deepEqual(await harness.client.readPublicNetwork({ path: { id } }), second);
         const none = await configure(id, []);
         assert.deepEqual([tunnelsOf(none), imageOf(id)?.tunnels], [[], []]);
         await refused(configure(id, [{ Id: main?.Id }]), "validation_failed", { "/Tunnels/0/Id": "unknown_reference" });
       });
 
       test("sent back as they are shown change nothing, with the keys or without", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         await configure(id, [
           office,
           phone,
           { ...office, Name: "b", PeerNetwork: "10.8.0.0/16", PeerEndpoint: "any", PeerIdentificator: "b.example" },
         ]);
-        const reader = await stage.as(["network:read"]);
-        for (const { client } of [stage, reader]) {
-          const was = await stage.client.raw.readPublicNetwork({ path: { id } });
+        const reader = await harness.as(["network:read"]);
+        for (const { client } of [harness, reader]) {
+          const was = await harness.client.raw.readPublicNetwork({ path: { id } });
           const shown = await client.readPublicNetwork({ path: { id } });
-          await scene.response();
-          const response = await stage.ask(`PUT /publicnetwork/${id}/vpn`, shown.Vpn);
+          await fixture.newEvents();
+          const response = await harness.request(`PUT /publicnetwork/${id}/vpn`, shown.Vpn);
           assert.deepEqual([response.json, response.headers.get("etag")], [was.answer, was.etag]);
           // The watch sees meanwhile that the tunnels came up, which no request caused.
-          const caused = (await scene.response()).filter(({ Type }) => Type !== "tunnel.up");
+          const caused = (await fixture.newEvents()).filter(({ Type }) => Type !== "tunnel.up");
           assert.deepEqual(caused, []);
         }
       });
 
       test("labels alone are no change that packets obey", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         const made = await configure(id, [office, phone]);
         const [first, second] = tunnelsOf(made);
         assert.ok(first && second);
@@ -163,7 +163,7 @@ onSqlite(
       });
 
       test("a dry run shows them without ids and with no new secret", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         const was = await configure(id, [office]);
         const dry = await configure(
           id,
@@ -183,17 +183,17 @@ onSqlite(
           ],
         );
         assert.equal(tunnelsOf(dry)[1]?.PublicKey, "");
-        assert.deepEqual(await stage.client.readPublicNetwork({ path: { id } }), was);
+        assert.deepEqual(await harness.client.readPublicNetwork({ path: { id } }), was);
       });
 
       test("as forms and by old names", async () => {
-        const { Id: id } = await scene.network();
+        const { Id: id } = await fixture.network();
         const form =
           "Tunnels[0].Name=form&Tunnels[0].PeerNetwork=10.0.0.0%2F24&Tunnels[0][PeerEndpoint]=203.0.113.50&tunnels[0].encryptiontype=TRIPLEDES";
-        const response = await stage.ask(`PUT /publicnetwork/${id}/vpn`, form);
+        const response = await harness.request(`PUT /publicnetwork/${id}/vpn`, form);
         const [made] = tunnelsOf(response.json as PublicNetwork);
         assert.deepEqual([made?.Name, made?.EncryptionType, made?.Digest], ["form", "TripleDes", "Sha1"]);
-        const relaxed = await stage.ask(
+        const relaxed = await harness.request(
           `PUT /publicnetwork/${id}/vpn`,
           `{'Tunnels': [{'Id': '${made?.Id}', 'Enabled': False}]}`,
         );
@@ -206,8 +206,8 @@ onSqlite(
 
     describe("are refused", () => {
       test("with every fault at once, by its tunnel", async () => {
-        const { Id: id } = await scene.network();
-        const put = (body: object) => stage.ask(`PUT /publicnetwork/${id}/vpn`, body);
+        const { Id: id } = await fixture.network();
+        const put = (body: object) => harness.request(`PUT /publicnetwork/${id}/vpn`, body);
         assert.deepEqual(errorsOf((await put({})).text), [["/Tunnels", "field_required"]]);
         const response = await put({
           Tunnels: [
@@ -244,12 +244,12 @@ onSqlite(
           !response.text.includes("Vw3kQ8zR1tYb6NcX") && !response.text.includes("käse"),
           "a fault repeats no key",
         );
-        assert.equal((await scene.read(id)).Generation, 1);
+        assert.equal((await fixture.read(id)).Generation, 1);
       });
 
       test("but for fields of the other type, whatever they hold", async () => {
-        const { Id: id } = await scene.network();
-        const made = await stage.ask(`PUT /publicnetwork/${id}/vpn`, {
+        const { Id: id } = await fixture.network();
+        const made = await harness.request(`PUT /publicnetwork/${id}/vpn`, {
           Tunnels: [
             { ...phone, EncryptionType: "Nonsense", DhGroup: 99 },
             { ...office, KeepAlive: 99_999 },
@@ -257,7 +257,7 @@ onSqlite(
         });
         assert.equal(made.status, 200, made.text);
         const [first, second] = tunnelsOf(made.json as PublicNetwork);
-        const edit = (Tunnels: readonly object[]) => stage.ask(`PUT /publicnetwork/${id}/vpn`, { Tunnels });
+        const edit = (Tunnels: readonly object[]) => harness.request(`PUT /publicnetwork/${id}/vpn`, { Tunnels });
         assert.equal((await edit([{ Id: first?.Id, DhGroup: 99 }, { Id: second?.Id }])).status, 200);
         const response = await edit([{ Id: first?.Id }, { Id: second?.Id, DhGroup: 32 }]);
         assert.deepEqual(errorsOf(response.text), [["/Tunnels/1/DhGroup", "value_not_allowed"]]);
@@ -265,7 +265,7 @@ onSqlite(
       });
 
       test("where two of them claim the same", async () => {
-        const { Id: id, CIDR } = await scene.network();
+        const { Id: id, CIDR } = await fixture.network();
         const other = { ...office, Name: "other", PeerNetwork: "10.2.0.0/16", PeerEndpoint: "203.0.113.51" };
         const blame = (pointer: string, code: string) => ({ [`/Tunnels/1/${pointer}`]: code });
         await refused(
@@ -303,7 +303,7 @@ onSqlite(
         await refused(configure(id, [{ Id: made?.Id, Type: "WireGuard", PeerEndpoint: "" }]), "tunnel_type_fixed", {
           "/Tunnels/0/Type": "tunnel_type_fixed",
         });
-        const elsewhere = await scene.network();
+        const elsewhere = await fixture.network();
         await refused(configure(elsewhere.Id, [{ Id: made?.Id }]), "validation_failed", {
           "/Tunnels/0/Id": "unknown_reference",
         });
@@ -315,7 +315,7 @@ onSqlite(
       });
 
       test("where there are more than the project may have", async () => {
-        const neighbour = await stage.neighbour({ Tunnels: 2 });
+        const neighbour = await harness.neighbour({ Tunnels: 2 });
         const { Id: id } = await neighbour.client.createPublicNetwork({ body: { Name: "two" } });
         const many = (count: number) =>
           Array.from({ length: count }, (_, i) => ({
@@ -327,10 +327,10 @@ onSqlite(
         const { Vpn } = await neighbour.client.configureVpn({ path: { id }, body: { Tunnels: many(2) } });
         assert.equal(Vpn.Tunnels.length, 2);
         await refused(neighbour.client.configureVpn({ path: { id }, body: { Tunnels: many(3) } }), "quota_exceeded");
-        const mine = await scene.network();
+        const mine = await fixture.network();
         assert.equal(tunnelsOf(await configure(mine.Id, many(50))).length, 50);
         await refused(configure(mine.Id, many(51)), "quota_exceeded");
-        const wide = await stage.neighbour({ Tunnels: 60 });
+        const wide = await harness.neighbour({ Tunnels: 60 });
         const more = await wide.client.createPublicNetwork({ body: { Name: "wide" } });
         const made = await wide.client.configureVpn({ path: { id: more.Id }, body: { Tunnels: many(60) } });
         assert.equal(made.Vpn.Tunnels.length, 60);
@@ -338,20 +338,20 @@ onSqlite(
     });
 
     test("wait with their network for the machine", async () => {
-      const { Id: id } = await scene.network();
-      stage.world.router.broken = true;
+      const { Id: id } = await fixture.network();
+      harness.brume.router.broken = true;
       const [made] = tunnelsOf(await configure(id, [office], { wait: 0 }));
       assert.equal(made?.State, "New");
-      stage.world.router.broken = false;
-      assert.equal(tunnelsOf(await scene.settled(id))[0]?.State, "Active");
+      harness.brume.router.broken = false;
+      assert.equal(tunnelsOf(await fixture.untilApplied(id))[0]?.State, "Active");
     });
 
     test("tell the far end what it needs, in its own words and without secrets", async () => {
-      const { Id: id, EdgeExternalIp } = await scene.network();
+      const { Id: id, EdgeExternalIp } = await fixture.network();
       const [ipsec, wireguard] = tunnelsOf(await configure(id, [office, { ...phone, SharedKey: keyOf(7) }]));
       assert.ok(ipsec && wireguard);
       const peer = (tunnelId: number, query: object = {}) =>
-        stage.client.readTunnelPeer({ path: { id, tunnelId }, query });
+        harness.client.readTunnelPeer({ path: { id, tunnelId }, query });
       for (const [tunnel, dialects] of [
         [ipsec, ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate"]],
         [wireguard, ["wg-quick", "wg", "mikrotik"]],
@@ -363,7 +363,7 @@ onSqlite(
           assert.ok(told.Config.includes("192.0.2.1") && !told.Config.includes(`${EdgeExternalIp}:`));
           assert.ok(!told.Config.includes(SharedKey) && !told.Config.includes(keyOf(7)));
           assert.equal(told.Qr.startsWith("<svg"), dialect === "wg-quick");
-          const shown = await stage.client.readPublicNetwork({ path: { id }, query: { peer: dialect } });
+          const shown = await harness.client.readPublicNetwork({ path: { id }, query: { peer: dialect } });
           assert.equal(tunnelsOf(shown).find(({ Id }) => Id === tunnel.Id)?.PeerConfig, told.Config);
         }
       assert.deepEqual([(await peer(ipsec.Id)).Peer, (await peer(wireguard.Id)).Peer], ["strongswan", "wg-quick"]);
@@ -371,9 +371,9 @@ onSqlite(
       await refused(peer(ipsec.Id, { peer: "wg-quick" }), "query_invalid", { "?peer": "query_invalid" });
       await refused(peer(ipsec.Id, { peer: "bird" }), "query_invalid", { "?peer": "query_invalid" });
       await refused(peer(999_999), "tunnel_not_found");
-      const elsewhere = await scene.network();
+      const elsewhere = await fixture.network();
       await refused(
-        stage.client.readTunnelPeer({ path: { id: elsewhere.Id, tunnelId: ipsec.Id } }),
+        harness.client.readTunnelPeer({ path: { id: elsewhere.Id, tunnelId: ipsec.Id } }),
         "tunnel_not_found",
       );
     });

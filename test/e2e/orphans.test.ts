@@ -8,19 +8,19 @@ import type { Orphan } from "@brume/api/orphan.ts";
 import { deleteServer, findAnyServer } from "../../service/src/server/table.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 import { machine, until } from "../support/machinelab.ts";
-import { createServerScene, type ServerScene } from "../support/serverservice.ts";
+import { createServerApiFixture, type ServerApiFixture } from "../support/serverapifixture.ts";
 import { tiny } from "../support/testservice.ts";
 
-onEveryDatabase("orphans", (stage) => {
-  let scene: ServerScene;
+onEveryDatabase("orphans", (harness) => {
+  let fixture: ServerApiFixture;
   before(() => {
-    scene = createServerScene(stage);
+    fixture = createServerApiFixture(harness);
   });
-  const statusOf = async (id: number) => (await stage.world.machines.observe()).machines.find((one) => one.id === id);
+  const statusOf = async (id: number) => (await harness.brume.machines.observe()).machines.find((one) => one.id === id);
   const orphanOf = async (number: number, kind: Orphan["Kind"] = "Server") =>
-    (await stage.client.listOrphans()).find((one) => one.Kind === kind && one.Number === number);
+    (await harness.client.listOrphans()).find((one) => one.Kind === kind && one.Number === number);
   const found = (number: number, kind: Orphan["Kind"] = "Server") =>
-    stage.client
+    harness.client
       .waitFor(
         "listOrphans",
         {},
@@ -29,10 +29,10 @@ onEveryDatabase("orphans", (stage) => {
       .then(() => orphanOf(number, kind))
       .then((one) => one ?? assert.fail("it is not listed"));
   const gone = (id: number) =>
-    stage.client.waitFor("listOrphans", {}, { until: (all) => all.every(({ ID }) => ID !== id), timeout: 30_000 });
+    harness.client.waitFor("listOrphans", {}, { until: (all) => all.every(({ ID }) => ID !== id), timeout: 30_000 });
   /** The rows of a server are not in the database any more, as after a restore of an earlier state. */
   const forget = (id: number) =>
-    stage.world.store.write(async (tx) => {
+    harness.brume.store.write(async (tx) => {
       await tx.deleteFrom("link").where("server_id", "=", id).execute();
       await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", id).execute();
       await deleteServer(tx, id);
@@ -42,21 +42,21 @@ onEveryDatabase("orphans", (stage) => {
     let orphan: Orphan;
     let number: number;
     test("is kept, switched off and told of", async () => {
-      const made = await scene.server({ Name: "precious", CPU: 2, RAM: 1024, HDD: 20 });
+      const made = await fixture.server({ Name: "precious", CPU: 2, RAM: 1024, HDD: 20 });
       number = made.ID;
-      stage.world.machines.write(number, "all that there is");
-      await scene.response();
+      harness.brume.machines.write(number, "all that there is");
+      await fixture.newEvents();
       await forget(number);
       orphan = await found(number);
       const { CPU, RAM, HDD, Name, State } = orphan;
       assert.deepEqual([Name, CPU, RAM, HDD, State], ["precious", 2, 1024, 20, "Held"]);
-      assert.deepEqual(await stage.client.readOrphan({ path: { id: orphan.ID } }), orphan);
+      assert.deepEqual(await harness.client.readOrphan({ path: { id: orphan.ID } }), orphan);
       assert.ok(
-        (await scene.response()).some(
+        (await fixture.newEvents()).some(
           ({ Type, Data }) => Type === "orphan.created" && (Data as Orphan).Number === number,
         ),
       );
-      await stage.client.waitFor(
+      await harness.client.waitFor(
         "readReadiness",
         {},
         {
@@ -64,93 +64,93 @@ onEveryDatabase("orphans", (stage) => {
           timeout: 30_000,
         },
       );
-      assert.match(await stage.client.readMetrics(), /^brume_orphans\{kind="Server"\} 1$/m);
+      assert.match(await harness.client.readMetrics(), /^brume_orphans\{kind="Server"\} 1$/m);
       await until("it is off", async () => (await statusOf(number))?.power === "off");
-      assert.equal(stage.world.machines.read(number), "all that there is");
+      assert.equal(harness.brume.machines.read(number), "all that there is");
     });
 
     test("gives its number to nobody, also when the service starts anew", async () => {
-      await stage.world.restart();
-      const next = await scene.server();
+      await harness.brume.restart();
+      const next = await fixture.server();
       assert.ok(next.ID > number);
-      assert.equal(stage.world.machines.read(next.ID), "");
+      assert.equal(harness.brume.machines.read(next.ID), "");
       // A folder that comes while the service is away.
       const far = machine({ id: next.ID + 1, name: "left behind" });
-      await stage.world.machines.ensureDisk(far, { image: tiny.name });
-      stage.world.machines.write(far.id, "of another");
-      await stage.world.restart();
-      const after = await scene.server();
+      await harness.brume.machines.ensureDisk(far, { image: tiny.name });
+      harness.brume.machines.write(far.id, "of another");
+      await harness.brume.restart();
+      const after = await fixture.server();
       assert.ok(after.ID > far.id, `${after.ID} is given away`);
-      assert.equal(stage.world.machines.read(far.id), "of another");
+      assert.equal(harness.brume.machines.read(far.id), "of another");
     });
 
     test("is adopted with its number and its disk", async () => {
-      const answer = await stage.client.adoptOrphan({ path: { id: orphan.ID }, body: {} });
+      const answer = await harness.client.adoptOrphan({ path: { id: orphan.ID }, body: {} });
       assert.deepEqual(answer, { ServerID: number, ImageID: null });
-      await refused(stage.client.readOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
-      const server = await scene.read(number);
+      await refused(harness.client.readOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
+      const server = await fixture.read(number);
       assert.deepEqual(
         [server.Name, server.State, server.IsPowerOn, server.CPU, server.RAM, server.HDD],
         ["precious", "Active", false, 2, 1024, 20],
       );
-      assert.equal((await scene.act(number, { Type: "PowerOn" })).State, "Completed");
-      assert.equal(stage.world.machines.read(number), "all that there is");
+      assert.equal((await fixture.act(number, { Type: "PowerOn" })).State, "Completed");
+      assert.equal(harness.brume.machines.read(number), "all that there is");
       assert.notEqual(server.AdminPassword, "");
-      await scene.remove(number);
+      await fixture.remove(number);
       assert.equal(await statusOf(number), undefined);
     });
   });
 
   test("one that is removed on request is gone with its disk", async () => {
-    const { ID: number } = await scene.server();
+    const { ID: number } = await fixture.server();
     await forget(number);
     const orphan = await found(number);
-    await stage.client.deleteOrphan({ path: { id: orphan.ID } });
+    await harness.client.deleteOrphan({ path: { id: orphan.ID } });
     await gone(orphan.ID);
     assert.equal(await statusOf(number), undefined);
-    await refused(stage.client.deleteOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
+    await refused(harness.client.deleteOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
   });
 
   test("what this database saw deleted goes by itself, and no other server of that number", async () => {
-    const made = await scene.server();
+    const made = await fixture.server();
     const status = await statusOf(made.ID);
     const uuid = status?.label?.uuid ?? assert.fail("it has no label");
-    await scene.remove(made.ID);
-    assert.equal(await findAnyServer(stage.world.store.read, made.ID), undefined);
-    const { machines } = stage.world;
+    await fixture.remove(made.ID);
+    assert.equal(await findAnyServer(harness.brume.store.read, made.ID), undefined);
+    const { machines } = harness.brume;
     // Brought back with a backup of the disks.
     await machines.ensureDisk(machine({ id: made.ID, uuid }), { image: tiny.name });
     await until("it is removed", async () => (await statusOf(made.ID)) === undefined);
     await machines.ensureDisk(machine({ id: made.ID }), { image: tiny.name });
     const orphan = await found(made.ID);
     assert.equal(orphan.State, "Held");
-    await stage.client.deleteOrphan({ path: { id: orphan.ID } });
+    await harness.client.deleteOrphan({ path: { id: orphan.ID } });
     await gone(orphan.ID);
   });
 
   test("images and snapshots are found too", async () => {
-    const source = await scene.server();
-    const { machines, store } = stage.world;
+    const source = await fixture.server();
+    const { machines, store } = harness.brume;
     machines.write(source.ID, "gold");
-    const image = await stage.client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 30 });
+    const image = await harness.client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 30 });
     await store.write((tx) => tx.deleteFrom("image").where("id", "=", image.ID).execute());
     await machines.ensureSnapshot(source.ID, "own-4000");
     const [whole, half] = [await found(image.ID, "Image"), await found(4000, "Snapshot")];
     assert.equal(machines.images().length, 2);
-    await refused(stage.client.adoptOrphan({ path: { id: half.ID }, body: {} }), "action_not_allowed");
-    await stage.client.deleteOrphan({ path: { id: half.ID } });
+    await refused(harness.client.adoptOrphan({ path: { id: half.ID }, body: {} }), "action_not_allowed");
+    await harness.client.deleteOrphan({ path: { id: half.ID } });
     await gone(half.ID);
-    const adopted = await stage.client.adoptOrphan({ path: { id: whole.ID }, body: { Name: "gold again" } });
+    const adopted = await harness.client.adoptOrphan({ path: { id: whole.ID }, body: { Name: "gold again" } });
     assert.deepEqual(adopted, { ServerID: null, ImageID: image.ID });
-    const made = await scene.server({ ImageID: image.ID });
+    const made = await fixture.server({ ImageID: image.ID });
     assert.equal(machines.read(made.ID), "gold");
-    const next = await stage.client.createImage({ body: { Name: "next", ServerID: source.ID } }, { wait: 30 });
+    const next = await harness.client.createImage({ body: { Name: "next", ServerID: source.ID } }, { wait: 30 });
     assert.ok(next.ID > 4000, `${next.ID} is given away`);
   });
 
   test("what does not fit into quotas and capacity, or has no image, is not adopted", async () => {
-    const { client, world } = stage;
-    const made = await scene.server({ Name: "large", CPU: 4, RAM: 2048, HDD: 20 });
+    const { client, brume } = harness;
+    const made = await fixture.server({ Name: "large", CPU: 4, RAM: 2048, HDD: 20 });
     await forget(made.ID);
     const orphan = await found(made.ID);
     const { ID: project } = await client.createProject({ body: { Name: "adopts", Quotas: { Servers: 0, Images: 0 } } });
@@ -167,13 +167,13 @@ onEveryDatabase("orphans", (stage) => {
     assert.match(await detailOf(adopt(), "quota_exceeded"), /^RAM: wanted 2048, free 1024, limit 1024\.$/);
     await allow({ Servers: 1, RAM: 4096 });
 
-    world.machines.leave(0);
+    brume.machines.leave(0);
     await until("the service sees it", async () => (await client.listLocations())[0]?.Capacity.FreeHDD === 0);
     assert.match(await detailOf(adopt(), "no_capacity"), /^HDD \(GB\): wanted 20, free 0/);
-    world.machines.leave(65_536);
+    brume.machines.leave(65_536);
     await until("the service sees it", async () => (await client.listLocations())[0]?.Capacity.FreeHDD !== 0);
 
-    await world.store.write((tx) =>
+    await brume.store.write((tx) =>
       tx.updateTable("orphan").set({ image: "own-4711" }).where("id", "=", orphan.ID).execute(),
     );
     await refused(adopt(), "validation_failed", { "/ImageID": "field_required" });
@@ -181,12 +181,12 @@ onEveryDatabase("orphans", (stage) => {
     const [stock] = await client.listImages();
     const answer = await adopt({ ImageID: stock?.ID });
     assert.deepEqual(answer, { ServerID: made.ID, ImageID: null });
-    const row = await findAnyServer(world.store.read, made.ID);
+    const row = await findAnyServer(brume.store.read, made.ID);
     assert.deepEqual([row?.project_id, row?.image_id, row?.guest], [project, stock?.ID, null]);
 
-    const source = await scene.server();
+    const source = await fixture.server();
     const image = await client.createImage({ body: { Name: "gold", ServerID: source.ID } }, { wait: 30 });
-    await world.store.write((tx) => tx.deleteFrom("image").where("id", "=", image.ID).execute());
+    await brume.store.write((tx) => tx.deleteFrom("image").where("id", "=", image.ID).execute());
     const lost = await found(image.ID, "Image");
     await refused(client.adoptOrphan({ path: { id: lost.ID }, body: { ProjectID: project } }), "quota_exceeded");
     await client.deleteOrphan({ path: { id: lost.ID } });
@@ -194,15 +194,15 @@ onEveryDatabase("orphans", (stage) => {
   });
 
   test("a project that is not there adopts nothing", async () => {
-    const { ID: number } = await scene.server();
+    const { ID: number } = await fixture.server();
     await forget(number);
     const orphan = await found(number);
     await refused(
-      stage.client.adoptOrphan({ path: { id: orphan.ID }, body: { ProjectID: 9999 } }),
+      harness.client.adoptOrphan({ path: { id: orphan.ID }, body: { ProjectID: 9999 } }),
       "validation_failed",
       { "/ProjectID": "unknown_reference" },
     );
-    await stage.client.deleteOrphan({ path: { id: orphan.ID } });
+    await harness.client.deleteOrphan({ path: { id: orphan.ID } });
     await gone(orphan.ID);
   });
 });

@@ -5,37 +5,37 @@ import type { Reader } from "../../service/src/store/db.ts";
 import { databases } from "../support/databases.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
-async function ask(world: TestService): Promise<{ status: number; failing: string[] }> {
-  const answer = await fetch(`${world.url}/readyz`);
+async function ask(brume: TestService): Promise<{ status: number; failing: string[] }> {
+  const answer = await fetch(`${brume.url}/readyz`);
   const { Checks } = (await answer.json()) as { Checks: { Name: string; Ok: boolean }[] };
   return { status: answer.status, failing: Checks.filter(({ Ok }) => !Ok).map(({ Name }) => Name) };
 }
 
 for (const kind of databases) {
   test(`a database that does not answer is told of on ${kind}`, async () => {
-    const world = await createTestService(kind);
+    const brume = await createTestService(kind);
     try {
-      assert.deepEqual(await ask(world), { status: 200, failing: [] });
-      const { getExecutor } = world.store.read;
+      assert.deepEqual(await ask(brume), { status: 200, failing: [] });
+      const { getExecutor } = brume.store.read;
       const broken = () => {
         throw new Error("gone");
       };
-      (world.store.read as { getExecutor: Reader["getExecutor"] }).getExecutor = broken;
-      assert.deepEqual(await ask(world), { status: 503, failing: ["database"] });
-      (world.store.read as { getExecutor: Reader["getExecutor"] }).getExecutor = getExecutor;
-      assert.deepEqual(await ask(world), { status: 200, failing: [] });
+      (brume.store.read as { getExecutor: Reader["getExecutor"] }).getExecutor = broken;
+      assert.deepEqual(await ask(brume), { status: 503, failing: ["database"] });
+      (brume.store.read as { getExecutor: Reader["getExecutor"] }).getExecutor = getExecutor;
+      assert.deepEqual(await ask(brume), { status: 200, failing: [] });
     } finally {
-      await world.close();
+      await brume.close();
     }
   });
 
   test(`a name server that is gone is told of on ${kind}`, async () => {
-    const world = await createTestService(kind);
+    const brume = await createTestService(kind);
     try {
-      await world.nameserver.close();
-      assert.deepEqual(await ask(world), { status: 503, failing: ["nameserver"] });
+      await brume.nameserver.close();
+      assert.deepEqual(await ask(brume), { status: 503, failing: ["nameserver"] });
     } finally {
-      await world.close();
+      await brume.close();
     }
   });
 }

@@ -7,16 +7,16 @@ import { describe, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
 import { onEveryDatabase, type TestResponse } from "../support/harness.ts";
 
-onEveryDatabase("changes", (stage) => {
+onEveryDatabase("changes", (harness) => {
   let keys = 0;
   const newKey = () => `key-${++keys}-${Math.random()}`;
-  const names = async () => (await stage.client.listDomains()).map(({ Name }) => Name);
+  const names = async () => (await harness.client.listDomains()).map(({ Name }) => Name);
   const eventCount = async () =>
-    (await stage.client.raw.listEvents({ query: { limit: 1 } })).headers.get("x-total-count");
+    (await harness.client.raw.listEvents({ query: { limit: 1 } })).headers.get("x-total-count");
 
   describe("with a key", () => {
     const post = (key: string, body: object | string, more: Record<string, string> = {}, line = "POST /dns") =>
-      stage.ask(line, body, { "Idempotency-Key": key, ...more });
+      harness.request(line, body, { "Idempotency-Key": key, ...more });
 
     test("happen once, and answer the same byte for byte", async () => {
       const key = newKey();
@@ -65,11 +65,11 @@ onEveryDatabase("changes", (stage) => {
 
     test("belong to their project", async () => {
       const key = newKey();
-      const other = await stage.neighbour();
+      const other = await harness.neighbour();
       await post(key, { Name: "ours.example" });
-      const theirs = await other.ask("POST /dns", { Name: "theirs.example" }, { "Idempotency-Key": key });
+      const theirs = await other.request("POST /dns", { Name: "theirs.example" }, { "Idempotency-Key": key });
       assert.deepEqual([theirs.status, theirs.headers.get("idempotency-replayed")], [200, null]);
-      const same = await stage.ask("POST /dns", { Name: "theirs.example" }, { "Idempotency-Key": newKey() });
+      const same = await harness.request("POST /dns", { Name: "theirs.example" }, { "Idempotency-Key": newKey() });
       assert.equal(same.code, "domain_not_available");
     });
 
@@ -95,16 +95,16 @@ onEveryDatabase("changes", (stage) => {
       const key = newKey();
       const first = await post(key, { Name: "secret", Scopes: "dns:read" }, {}, "POST /token");
       const deletion = newKey();
-      const doomed = await stage.domain();
+      const doomed = await harness.domain();
       const gone = await post(deletion, "", {}, `DELETE /dns/${doomed.ID}`);
       assert.equal(gone.status, 200);
-      const rows = await stage.world.store.read.selectFrom("idempotency").select("sealed").execute();
+      const rows = await harness.brume.store.read.selectFrom("idempotency").select("sealed").execute();
       const secret = (first.json as { Token: string }).Token;
       assert.ok(
         rows.every(({ sealed }) => !Buffer.from(sealed).includes(secret)),
         "at rest it is sealed",
       );
-      await stage.world.restart();
+      await harness.brume.restart();
       const again = await post(key, { Name: "secret", Scopes: "dns:read" }, {}, "POST /token");
       assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
       const twice = await post(deletion, "", {}, `DELETE /dns/${doomed.ID}`);
@@ -114,14 +114,14 @@ onEveryDatabase("changes", (stage) => {
     test("that ask to wait get the object as it is now", async () => {
       const key = newKey();
       const domain = (await post(key, { Name: "now.example" })).json as Domain;
-      await stage.client.updateDomain({ path: { id: domain.ID }, body: { Labels: { later: "yes" } } });
+      await harness.client.updateDomain({ path: { id: domain.ID }, body: { Labels: { later: "yes" } } });
       const plain = (await post(key, { Name: "now.example" })).json as Domain;
       assert.deepEqual(plain, domain);
       const waited = await post(key, { Name: "now.example" }, { Prefer: "wait=5" });
       assert.deepEqual((waited.json as Domain).Labels, { later: "yes" });
       assert.equal(waited.headers.get("idempotency-replayed"), "true");
       assert.equal(waited.headers.get("preference-applied"), "wait=5");
-      await stage.client.deleteDomain({ path: { id: domain.ID } });
+      await harness.client.deleteDomain({ path: { id: domain.ID } });
       assert.equal((await post(key, { Name: "now.example" }, { Prefer: "wait=5" })).text, JSON.stringify(domain));
     });
   });
@@ -130,7 +130,7 @@ onEveryDatabase("changes", (stage) => {
     test("answer what would have come, and say that they were", async () => {
       const before = await names();
       const events = await eventCount();
-      const response = await stage.ask("POST /dns?DryRun=True", { Name: "tried.example", Ip: "192.0.2.1" });
+      const response = await harness.request("POST /dns?DryRun=True", { Name: "tried.example", Ip: "192.0.2.1" });
       const dry = response.json as Domain;
       assert.equal(response.headers.get("x-dry-run"), "true");
       assert.deepEqual(
@@ -139,13 +139,13 @@ onEveryDatabase("changes", (stage) => {
       );
       assert.deepEqual(await names(), before);
       assert.equal(await eventCount(), events);
-      assert.equal(await stage.lookUp("tried.example", "A"), "EREFUSED");
-      const real = (await stage.ask("POST /dns?dryRun=false", { Name: "tried.example", Ip: "192.0.2.1" }))
+      assert.equal(await harness.lookUp("tried.example", "A"), "EREFUSED");
+      const real = (await harness.request("POST /dns?dryRun=false", { Name: "tried.example", Ip: "192.0.2.1" }))
         .json as Domain;
       assert.equal(real.LinkedRecords[0]?.IP, "192.0.2.1");
-      const gone = await stage.ask(`DELETE /dns/${real.ID}?dryRun=1`);
+      const gone = await harness.request(`DELETE /dns/${real.ID}?dryRun=1`);
       assert.deepEqual([gone.status, gone.text, gone.headers.get("x-dry-run")], [200, "", "true"]);
-      assert.deepEqual(await stage.lookUp("tried.example", "A"), ["192.0.2.1"]);
+      assert.deepEqual(await harness.lookUp("tried.example", "A"), ["192.0.2.1"]);
     });
 
     test("are refused as the real ones are", async () => {
@@ -156,32 +156,35 @@ onEveryDatabase("changes", (stage) => {
         ["DELETE /project/1", {}, "project_in_use"],
       ];
       for (const [line, body, code] of refusals) {
-        const response = await stage.ask(`${line}?dryRun=true`, body);
+        const response = await harness.request(`${line}?dryRun=true`, body);
         assert.deepEqual([response.code, response.headers.get("x-dry-run")], [code, "true"]);
       }
-      assert.equal((await stage.ask("POST /dns?dryRun=maybe", { Name: "maybe.example" })).code, "validation_failed");
-      assert.equal((await stage.ask("POST /dns?dryRun=", { Name: "maybe.example" })).code, "validation_failed");
+      assert.equal(
+        (await harness.request("POST /dns?dryRun=maybe", { Name: "maybe.example" })).code,
+        "validation_failed",
+      );
+      assert.equal((await harness.request("POST /dns?dryRun=", { Name: "maybe.example" })).code, "validation_failed");
     });
 
     test("neither read nor write keys", async () => {
       const headers = { "Idempotency-Key": newKey() };
-      const dry = await stage.ask("POST /dns?dryRun=true", { Name: "keyless.example" }, headers);
+      const dry = await harness.request("POST /dns?dryRun=true", { Name: "keyless.example" }, headers);
       assert.equal(dry.status, 200);
-      const real = await stage.ask("POST /dns", { Name: "keyless.example" }, headers);
+      const real = await harness.request("POST /dns", { Name: "keyless.example" }, headers);
       assert.deepEqual([real.status, real.headers.get("idempotency-replayed")], [200, null]);
-      const again = await stage.ask("POST /dns?dryRun=true", { Name: "keyless.example" }, headers);
+      const again = await harness.request("POST /dns?dryRun=true", { Name: "keyless.example" }, headers);
       assert.equal(again.code, "domain_exists");
     });
   });
 
   describe("that expect a tag", () => {
     test("happen only to what was seen", async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const path = `/dns/${domain.ID}`;
-      const tag = (await stage.ask(`GET ${path}`)).headers.get("etag") ?? "";
+      const tag = (await harness.request(`GET ${path}`)).headers.get("etag") ?? "";
       assert.match(tag, /^"domain-\d+-\d+"$/);
       const put = (IfMatch: string, n: number) =>
-        stage.ask(`PUT ${path}`, { Labels: { n: String(n) } }, { "If-Match": IfMatch });
+        harness.request(`PUT ${path}`, { Labels: { n: String(n) } }, { "If-Match": IfMatch });
       for (const wrong of ['"domain-1-999"', tag.replaceAll('"', ""), `W/${tag}`, '""', "x"]) {
         const response = await put(wrong, 1);
         assert.deepEqual(
@@ -195,23 +198,23 @@ onEveryDatabase("changes", (stage) => {
       const third = await put("*", 3);
       assert.equal(third.status, 200);
       assert.notEqual(third.headers.get("etag"), second.headers.get("etag"));
-      assert.equal((await stage.ask(`DELETE ${path}`, undefined, { "If-Match": tag })).code, "etag_mismatch");
-      const none = await stage.ask(`GET ${path}`, undefined, {
+      assert.equal((await harness.request(`DELETE ${path}`, undefined, { "If-Match": tag })).code, "etag_mismatch");
+      const none = await harness.request(`GET ${path}`, undefined, {
         "If-None-Match": third.headers.get("etag") ?? "",
         "If-Match": '"x"',
       });
       assert.equal(none.status, 200);
       assert.equal(
-        (await stage.ask(`DELETE ${path}`, undefined, { "If-Match": third.headers.get("etag") ?? "" })).status,
+        (await harness.request(`DELETE ${path}`, undefined, { "If-Match": third.headers.get("etag") ?? "" })).status,
         200,
       );
     });
 
     test("win one at a time", async () => {
-      const domain = await stage.domain();
-      const { etag } = await stage.client.raw.readDomain({ path: { id: domain.ID } });
+      const domain = await harness.domain();
+      const { etag } = await harness.client.raw.readDomain({ path: { id: domain.ID } });
       const edits = Array.from({ length: 8 }, (_, i) =>
-        stage.ask(`PUT /dns/${domain.ID}`, { Labels: { n: String(i) } }, { "If-Match": etag ?? "" }),
+        harness.request(`PUT /dns/${domain.ID}`, { Labels: { n: String(i) } }, { "If-Match": etag ?? "" }),
       );
       const statuses = (await Promise.all(edits)).map(({ status }) => status);
       assert.deepEqual(
@@ -223,7 +226,7 @@ onEveryDatabase("changes", (stage) => {
 
   test("that prefer to wait are told for how long, and other preferences are ignored", async () => {
     const put = async (Prefer: string) =>
-      (await stage.ask("PUT /project/1", {}, { Prefer })).headers.get("preference-applied");
+      (await harness.request("PUT /project/1", {}, { Prefer })).headers.get("preference-applied");
     assert.equal(await put("wait=10"), "wait=10");
     assert.equal(await put("wait=100"), "wait=60");
     assert.equal(await put('respond-async, WAIT="7"; x=1, wait=9'), "wait=7");
@@ -235,25 +238,29 @@ onEveryDatabase("changes", (stage) => {
 
   describe("of a token with a rate", () => {
     test("are counted, told, and refused when there are too many", async () => {
-      const voice = await stage.as(["dns:read"], { RateLimit: { Requests: 3, Seconds: 3600 } });
-      const first = await voice.ask("GET /dns");
+      const caller = await harness.as(["dns:read"], { RateLimit: { Requests: 3, Seconds: 3600 } });
+      const first = await caller.request("GET /dns");
       assert.equal(first.headers.get("ratelimit-policy"), '"token";q=3;w=3600');
       assert.match(first.headers.get("ratelimit") ?? "", /^"token";r=2;t=\d+$/);
-      assert.equal((await voice.ask("POST /dns", {})).code, "scope_missing", "counted before the scope is looked at");
-      assert.equal((await voice.ask("GET /healthz")).status, 200);
-      assert.equal((await voice.ask("GET /event")).status, 200, "events are not counted");
-      assert.match((await voice.ask("GET /dns")).headers.get("ratelimit") ?? "", /r=0/);
-      const refusal = await voice.ask("GET /dns");
+      assert.equal(
+        (await caller.request("POST /dns", {})).code,
+        "scope_missing",
+        "counted before the scope is looked at",
+      );
+      assert.equal((await caller.request("GET /healthz")).status, 200);
+      assert.equal((await caller.request("GET /event")).status, 200, "events are not counted");
+      assert.match((await caller.request("GET /dns")).headers.get("ratelimit") ?? "", /r=0/);
+      const refusal = await caller.request("GET /dns");
       assert.deepEqual([refusal.status, refusal.code], [429, "rate_limited"]);
       const wait = Number(refusal.headers.get("retry-after"));
       assert.ok(wait > 1000 && wait <= 1200, String(wait));
       assert.match(refusal.headers.get("ratelimit") ?? "", /r=0/);
-      assert.equal((await stage.ask("GET /dns")).headers.get("ratelimit"), null);
+      assert.equal((await harness.request("GET /dns")).headers.get("ratelimit"), null);
     });
 
     test("are told on every answer", async () => {
       const RateLimit = { Requests: 100, Seconds: 3600 };
-      const voice = await stage.as(["dns:write"], { RateLimit });
+      const caller = await harness.as(["dns:write"], { RateLimit });
       const left = (response: TestResponse) => Number(/;r=(\d+);/.exec(response.headers.get("ratelimit") ?? "")?.[1]);
       const repeated = { "Idempotency-Key": "told" };
       const counted: [line: string, body?: object | string, headers?: Record<string, string>][] = [
@@ -264,29 +271,29 @@ onEveryDatabase("changes", (stage) => {
         ["GET /dns/99999"],
         ["POST /dns", "{"],
         ["POST /dns", {}],
-        ["POST /dns", { Name: `told-${stage.kind}.example` }, repeated],
-        ["POST /dns", { Name: `told-${stage.kind}.example` }, repeated],
+        ["POST /dns", { Name: `told-${harness.kind}.example` }, repeated],
+        ["POST /dns", { Name: `told-${harness.kind}.example` }, repeated],
         ["POST /dns", { Name: "other.example" }, repeated],
       ];
       for (const [index, [line, body, headers]] of counted.entries())
-        assert.equal(left(await voice.ask(line, body, headers)), 99 - index, line);
+        assert.equal(left(await caller.request(line, body, headers)), 99 - index, line);
       const free = ["GET /nothing", "PATCH /dns", "GET /openapi.json", "OPTIONS /dns", "GET /dns/%zz"];
-      for (const line of free) assert.equal(left(await voice.ask(line)), 100 - counted.length, line);
+      for (const line of free) assert.equal(left(await caller.request(line)), 100 - counted.length, line);
     });
 
     test("come back as the bucket refills", async () => {
-      const voice = await stage.as(["dns:read"], { RateLimit: { Requests: 20, Seconds: 1 } });
-      const burst = await Promise.all(Array.from({ length: 40 }, () => voice.ask("GET /customer/balance")));
+      const caller = await harness.as(["dns:read"], { RateLimit: { Requests: 20, Seconds: 1 } });
+      const burst = await Promise.all(Array.from({ length: 40 }, () => caller.request("GET /customer/balance")));
       const passed = burst.filter(({ status }) => status === 200).length;
       assert.ok(passed >= 20 && passed < 40, String(passed));
       let status = 429;
-      while (status === 429) status = (await voice.ask("GET /customer/balance")).status;
+      while (status === 429) status = (await caller.request("GET /customer/balance")).status;
       assert.equal(status, 200);
     });
   });
 
   test("are open to browsers from anywhere", async () => {
-    const response = await stage.ask("GET /dns", undefined, { Origin: "https://elsewhere.example" });
+    const response = await harness.request("GET /dns", undefined, { Origin: "https://elsewhere.example" });
     assert.equal(response.headers.get("access-control-allow-origin"), "*");
     assert.equal(response.headers.get("access-control-allow-credentials"), null);
     assert.equal(response.headers.get("set-cookie"), null);

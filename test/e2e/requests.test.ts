@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import { createClient } from "@brume/api/client.ts";
 import type { DnsRecord, Domain } from "@brume/api/dns.ts";
-import { onSqlite, refused, type TestResponse, type Voice } from "../support/harness.ts";
+import { type Caller, onSqlite, refused, type TestResponse } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
 
 /** Code by pointer of every entry of `errors`. */
@@ -16,17 +16,17 @@ const errorsOf = ({ json }: TestResponse): Record<string, string> =>
     (json as { errors: { pointer: string; code: string }[] }).errors.map((one) => [one.pointer, one.code]),
   );
 
-onSqlite("requests", (stage) => {
+onSqlite("requests", (harness) => {
   let domain: Domain;
   let record: number;
   before(async () => {
-    domain = await stage.domain({ Ip: "192.0.2.1" });
+    domain = await harness.domain({ Ip: "192.0.2.1" });
     record = domain.LinkedRecords[0]?.ID ?? 0;
   });
 
   describe("addresses", () => {
     test("are read without regard to letter case, doubled slashes, encoding and origin", async () => {
-      const line = await dial(Number(new URL(stage.world.url).port));
+      const line = await dial(Number(new URL(harness.brume.url).port));
       for (const target of [
         `/dns/${domain.ID}`,
         `/DNS/${domain.ID}/`,
@@ -37,7 +37,7 @@ onSqlite("requests", (stage) => {
         `http://anything:99/dns/${domain.ID}`,
         `/dns/000${domain.ID}`,
       ]) {
-        line.say(`GET ${target} HTTP/1.1\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`);
+        line.say(`GET ${target} HTTP/1.1\r\nAuthorization: Bearer ${harness.token}\r\n\r\n`);
         const response = await line.hear();
         assert.equal(response.status, 200, target);
         assert.equal((JSON.parse(response.body) as Domain).ID, domain.ID, target);
@@ -47,31 +47,31 @@ onSqlite("requests", (stage) => {
 
     test("with an id that is none name nothing", async () => {
       for (const id of ["0", "-1", "2147483648", "99999999999", "1.0", "x", "1e3", "%20", "１"]) {
-        assert.equal((await stage.ask(`GET /dns/${id}`)).code, "domain_not_found", id);
-        assert.equal((await stage.ask(`GET /dns/record/${id}`)).code, "record_not_found", id);
-        assert.equal((await stage.ask(`GET /token/${id}`)).code, "token_not_found", id);
-        assert.equal((await stage.ask(`DELETE /dns/${id}/${record}`)).code, "domain_not_found", id);
-        assert.equal((await stage.ask(`DELETE /dns/${domain.ID}/${id}`)).code, "record_not_found", id);
+        assert.equal((await harness.request(`GET /dns/${id}`)).code, "domain_not_found", id);
+        assert.equal((await harness.request(`GET /dns/record/${id}`)).code, "record_not_found", id);
+        assert.equal((await harness.request(`GET /token/${id}`)).code, "token_not_found", id);
+        assert.equal((await harness.request(`DELETE /dns/${id}/${record}`)).code, "domain_not_found", id);
+        assert.equal((await harness.request(`DELETE /dns/${domain.ID}/${id}`)).code, "record_not_found", id);
       }
     });
 
     test("prefer the literal, and then count only its methods", async () => {
-      const response = await stage.ask("DELETE /dns/record/5");
+      const response = await harness.request("DELETE /dns/record/5");
       assert.equal(response.code, "method_not_allowed");
       assert.deepEqual(response.headers.get("allow")?.split(", ").sort(), ["GET", "HEAD", "OPTIONS"]);
-      assert.equal((await stage.ask("PATCH /dns")).code, "method_not_allowed");
-      assert.equal((await stage.ask("GET /dns/recorda")).code, "method_not_allowed");
+      assert.equal((await harness.request("PATCH /dns")).code, "method_not_allowed");
+      assert.equal((await harness.request("GET /dns/recorda")).code, "method_not_allowed");
       for (const path of ["/domains", "/dns/1/2/3", "/servers"])
-        assert.equal((await stage.ask(`GET ${path}`)).code, "path_not_found");
+        assert.equal((await harness.request(`GET ${path}`)).code, "path_not_found");
     });
 
     test("of reads take HEAD, and all take OPTIONS without a token", async () => {
-      const get = await stage.ask(`GET /dns/${domain.ID}`);
-      const head = await stage.ask(`HEAD /dns/${domain.ID}`);
+      const get = await harness.request(`GET /dns/${domain.ID}`);
+      const head = await harness.request(`HEAD /dns/${domain.ID}`);
       assert.equal(head.text, "");
       for (const name of ["content-length", "content-type", "etag"])
         assert.equal(head.headers.get(name), get.headers.get(name));
-      const options = await stage.ask("OPTIONS /dns", undefined, { Authorization: "" });
+      const options = await harness.request("OPTIONS /dns", undefined, { Authorization: "" });
       assert.deepEqual([options.status, options.headers.get("content-length")], [200, "0"]);
       assert.deepEqual(options.headers.get("allow")?.split(", ").sort(), ["GET", "HEAD", "OPTIONS", "POST"]);
       assert.equal(options.headers.get("access-control-allow-methods"), options.headers.get("allow"));
@@ -83,61 +83,65 @@ onSqlite("requests", (stage) => {
     });
 
     test("carry the name that the client gave its request", async () => {
-      const own = await stage.ask("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
+      const own = await harness.request("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
       assert.equal(own.headers.get("x-request-id"), "Mine.1_2-3");
       for (const id of ["a b", "x".repeat(129), "ä"].slice(0, 2))
         assert.notEqual(
-          (await stage.ask("GET /dns", undefined, { "X-Request-Id": id })).headers.get("x-request-id"),
+          (await harness.request("GET /dns", undefined, { "X-Request-Id": id })).headers.get("x-request-id"),
           id,
         );
     });
   });
 
   describe("the first check that fails decides", () => {
-    let weak: Voice;
-    let blocked: Voice;
+    let weak: Caller;
+    let blocked: Caller;
     before(async () => {
-      weak = await stage.as(["server:read"]);
-      const other = await stage.neighbour();
-      await stage.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
+      weak = await harness.as(["server:read"]);
+      const other = await harness.neighbour();
+      await harness.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
       blocked = other;
     });
     const none = { Authorization: "" };
     const key = { "Idempotency-Key": "a b" };
     const cases: [what: string, () => Promise<TestResponse>, code: string][] = [
-      ["path before method and token", () => stage.ask("PATCH /nothing", "{", none), "path_not_found"],
-      ["method before token", () => stage.ask("PATCH /dns", "{", none), "method_not_allowed"],
-      ["token before scope and body", () => stage.ask("POST /dns", "{", none), "token_missing"],
-      ["scope before body and id", () => weak.ask("PUT /dns/x", "{"), "scope_missing"],
-      ["project before body", () => blocked.ask("POST /dns", "{", key), "project_blocked"],
-      ["body before key", () => stage.ask("POST /dns", "{", key), "body_not_readable"],
+      ["path before method and token", () => harness.request("PATCH /nothing", "{", none), "path_not_found"],
+      ["method before token", () => harness.request("PATCH /dns", "{", none), "method_not_allowed"],
+      ["token before scope and body", () => harness.request("POST /dns", "{", none), "token_missing"],
+      ["scope before body and id", () => weak.request("PUT /dns/x", "{"), "scope_missing"],
+      ["project before body", () => blocked.request("POST /dns", "{", key), "project_blocked"],
+      ["body before key", () => harness.request("POST /dns", "{", key), "body_not_readable"],
       [
         "type before key",
-        () => stage.ask("POST /dns", "a=b", { ...key, "Content-Type": "image/png" }),
+        () => harness.request("POST /dns", "a=b", { ...key, "Content-Type": "image/png" }),
         "media_type_not_supported",
       ],
-      ["key before fields", () => stage.ask("POST /dns", {}, key), "idempotency_key_invalid"],
-      ["fields before objects", () => stage.ask("PUT /dns/recorda/99999", { TTL: -1 }), "validation_failed"],
+      ["key before fields", () => harness.request("POST /dns", {}, key), "idempotency_key_invalid"],
+      ["fields before objects", () => harness.request("PUT /dns/recorda/99999", { TTL: -1 }), "validation_failed"],
       [
         "objects before their tags",
-        () => stage.ask("PUT /dns/recorda/99999", {}, { "If-Match": '"x"' }),
+        () => harness.request("PUT /dns/recorda/99999", {}, { "If-Match": '"x"' }),
         "record_not_found",
       ],
       [
         "tags before rules",
-        () => stage.ask(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": '"x"' }),
+        () => harness.request(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": '"x"' }),
         "etag_mismatch",
       ],
       [
         "rules at last",
-        () => stage.ask(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": "*" }),
+        () => harness.request(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": "*" }),
         "record_type_mismatch",
       ],
     ];
     for (const [what, ask, code] of cases) test(what, async () => assert.equal((await ask()).code, code));
 
     test("but faults of fields are told together, in the order of the contract", async () => {
-      const response = await stage.ask("POST /token", { Scopes: "all", ExpiresAt: 5, RateLimit: { Requests: "x" } });
+      const response = await harness.request("POST /token", {
+        Scopes: "all",
+        ExpiresAt: 5,
+        RateLimit: { Requests: "x" },
+      });
       assert.deepEqual(Object.entries(errorsOf(response)), [
         ["/Name", "field_required"],
         ["/Scopes/0", "value_not_allowed"],
@@ -159,7 +163,7 @@ onSqlite("requests", (stage) => {
 
   describe("bodies", () => {
     const post = (body: string, type?: string) =>
-      stage.ask("POST /dns/recorda?dryRun=1", body, type === undefined ? {} : { "Content-Type": type });
+      harness.request("POST /dns/recorda?dryRun=1", body, type === undefined ? {} : { "Content-Type": type });
     const good: [string, string, string?][] = [
       [
         "of single quotes and Python's words",
@@ -210,30 +214,30 @@ onSqlite("requests", (stage) => {
 
     test("that are packed are refused", async () => {
       const pack = (encoding: string) =>
-        stage.ask("POST /dns?dryRun=1", '{"Name":"packed.example"}', { "Content-Encoding": encoding });
+        harness.request("POST /dns?dryRun=1", '{"Name":"packed.example"}', { "Content-Encoding": encoding });
       assert.equal((await pack("gzip")).code, "media_type_not_supported");
       assert.equal((await pack("Identity")).status, 200);
     });
 
     test("an empty one is an object without fields", async () => {
       for (const body of [undefined, "", " \n"]) {
-        const response = await stage.ask("POST /dns", body);
+        const response = await harness.request("POST /dns", body);
         assert.deepEqual(errorsOf(response), { "/Name": "field_required" });
       }
-      assert.equal((await stage.ask(`PUT /dns/recorda/${record}`)).status, 200);
+      assert.equal((await harness.request(`PUT /dns/recorda/${record}`)).status, 200);
     });
 
     test("an empty text is absent where one is required", async () => {
-      assert.deepEqual(errorsOf(await stage.ask("POST /dns", { Name: "" })), { "/Name": "field_required" });
-      assert.deepEqual(errorsOf(await stage.ask("POST /project", { Name: "" })), { "/Name": "field_required" });
-      const empty = await stage.ask(`PUT /dns/${domain.ID}/zonefile`, { ZoneFile: "" });
+      assert.deepEqual(errorsOf(await harness.request("POST /dns", { Name: "" })), { "/Name": "field_required" });
+      assert.deepEqual(errorsOf(await harness.request("POST /project", { Name: "" })), { "/Name": "field_required" });
+      const empty = await harness.request(`PUT /dns/${domain.ID}/zonefile`, { ZoneFile: "" });
       assert.deepEqual(errorsOf(empty), { "/ZoneFile": "field_required" });
     });
 
     test("the id 0 is absent where one is optional", async () => {
-      const response = await stage.ask(`PUT /dns/recorda/${record}`, { DomainId: 0 });
+      const response = await harness.request(`PUT /dns/recorda/${record}`, { DomainId: 0 });
       assert.equal(response.status, 200, response.text);
-      const token = await stage.ask("POST /token?dryRun=1", {
+      const token = await harness.request("POST /token?dryRun=1", {
         Name: "zero",
         Scopes: "dns:read",
         DomainID: "0",
@@ -243,18 +247,18 @@ onSqlite("requests", (stage) => {
     });
 
     test("the query is never part of them", async () => {
-      const response = await stage.ask(`POST /dns/recorda?DomainId=${domain.ID}&IP=192.0.2.1&dryRun=true`, {});
+      const response = await harness.request(`POST /dns/recorda?DomainId=${domain.ID}&IP=192.0.2.1&dryRun=true`, {});
       assert.deepEqual(errorsOf(response), { "/DomainId": "field_required" });
     });
 
     test("a megabyte is too much for one, sixteen kilobytes for the head", async () => {
-      const large = await stage.ask("POST /dns", JSON.stringify({ Name: "a".repeat(1024 * 1024) }));
+      const large = await harness.request("POST /dns", JSON.stringify({ Name: "a".repeat(1024 * 1024) }));
       assert.deepEqual([large.status, large.code], [413, "body_too_large"]);
-      const line = await dial(Number(new URL(stage.world.url).port));
+      const line = await dial(Number(new URL(harness.brume.url).port));
       line.say(`GET /dns HTTP/1.1\r\nX-Long: ${"a".repeat(16 * 1024)}\r\n\r\n`);
       assert.equal((await line.hear()).status, 431);
       line.close();
-      const long = await stage.ask(`GET /dns?x=${"a".repeat(8 * 1024)}`);
+      const long = await harness.request(`GET /dns?x=${"a".repeat(8 * 1024)}`);
       assert.equal(long.code, "path_not_readable");
     });
   });
@@ -262,7 +266,7 @@ onSqlite("requests", (stage) => {
   describe("strict mode", () => {
     const strict = { Prefer: "handling=strict" };
     const post = (body: object | string, more = {}) =>
-      stage.ask("POST /dns/recordmx?dryRun=true", body, { ...strict, ...more });
+      harness.request("POST /dns/recordmx?dryRun=true", body, { ...strict, ...more });
 
     test("takes requests as written, and says so", async () => {
       const response = await post({ DomainId: domain.ID, HostName: "mail", Priority: 10, TTL: 60 });
@@ -271,7 +275,7 @@ onSqlite("requests", (stage) => {
         "Content-Type": "application/x-www-form-urlencoded",
       });
       assert.equal(form.status, 200, form.text);
-      const client = createClient({ url: stage.world.url, token: stage.token, strict: true });
+      const client = createClient({ url: harness.brume.url, token: harness.token, strict: true });
       assert.equal(
         (await client.createRecordMX({ body: { DomainId: domain.ID, HostName: "mail" } }, { dryRun: true })).ID,
         0,
@@ -304,15 +308,21 @@ onSqlite("requests", (stage) => {
     test("refuses relaxed JSON, forms under JSON types, and unknown queries", async () => {
       assert.equal((await post("{'DomainId':1}")).code, "body_not_readable");
       assert.equal((await post("DomainId=1", { "Content-Type": "application/json" })).code, "body_not_readable");
-      const twice = await stage.ask("GET /dns?state=x&state=y&nam=x", undefined, strict);
+      const twice = await harness.request("GET /dns?state=x&state=y&nam=x", undefined, strict);
       assert.deepEqual(errorsOf(twice), { "?state": "duplicate_field", "?nam": "unknown_field" });
-      assert.deepEqual(errorsOf(await stage.ask("GET /dns?nam=x", undefined, strict)), { "?nam": "unknown_field" });
-      assert.equal((await stage.ask("GET /dns?nam=x")).status, 200);
+      assert.deepEqual(errorsOf(await harness.request("GET /dns?nam=x", undefined, strict)), {
+        "?nam": "unknown_field",
+      });
+      assert.equal((await harness.request("GET /dns?nam=x")).status, 200);
     });
 
     test("wants words as they are spelt", async () => {
       const change = { op: "create", Op: "create", TypeRecord: "a", IP: "192.0.2.1" };
-      const response = await stage.ask(`POST /dns/${domain.ID}/changeset?dryRun=true`, { Changes: [change] }, strict);
+      const response = await harness.request(
+        `POST /dns/${domain.ID}/changeset?dryRun=true`,
+        { Changes: [change] },
+        strict,
+      );
       assert.deepEqual(errorsOf(response), {
         "/Changes/0/Op": "value_not_allowed",
         "/Changes/0/TypeRecord": "value_not_allowed",
@@ -322,48 +332,48 @@ onSqlite("requests", (stage) => {
   });
 
   describe("pages", () => {
-    let voice: Voice;
+    let caller: Caller;
     const names = Array.from({ length: 7 }, (_, i) => `page${i}.example`);
     before(async () => {
-      voice = await stage.neighbour();
+      caller = await harness.neighbour();
       for (const Name of names)
-        await voice.client.createDomain({ body: { Name, Labels: { odd: Name.charCodeAt(4) % 2 ? "1" : "0" } } });
+        await caller.client.createDomain({ body: { Name, Labels: { odd: Name.charCodeAt(4) % 2 ? "1" : "0" } } });
     });
 
     test("are linked with all their filters", async () => {
-      const first = await voice.ask("GET /dns?limit=3&records=false&NAME=page*");
+      const first = await caller.request("GET /dns?limit=3&records=false&NAME=page*");
       const link = first.headers.get("link") ?? "";
       assert.match(link, /^<\/dns\?[^>]*>; rel="next"$/);
       for (const part of ["limit=3", "records=false", "NAME=page*", "cursor="])
         assert.ok(decodeURIComponent(link).includes(part), link);
       assert.equal(first.headers.get("x-total-count"), "7");
-      const second = await voice.ask(`GET ${/<(.*)>/.exec(link)?.[1] ?? ""}`);
+      const second = await caller.request(`GET ${/<(.*)>/.exec(link)?.[1] ?? ""}`);
       assert.deepEqual(
         (second.json as Domain[]).map(({ Name }) => Name),
         names.slice(3, 6),
       );
-      const third = await voice.ask(`GET ${/<(.*)>/.exec(second.headers.get("link") ?? "")?.[1] ?? ""}`);
+      const third = await caller.request(`GET ${/<(.*)>/.exec(second.headers.get("link") ?? "")?.[1] ?? ""}`);
       assert.deepEqual(
         (third.json as Domain[]).map(({ Name }) => Name),
         names.slice(6),
       );
       assert.equal(third.headers.get("link"), null);
-      assert.equal((await voice.ask("GET /dns?limit=7")).headers.get("link"), null);
-      assert.equal(((await voice.ask("GET /dns")).json as Domain[]).length, 7);
+      assert.equal((await caller.request("GET /dns?limit=7")).headers.get("link"), null);
+      assert.equal(((await caller.request("GET /dns")).json as Domain[]).length, 7);
     });
 
     test("are counted as they were filtered", async () => {
-      const odd = await voice.client.raw.listDomains({ query: { label: "odd=1", limit: 1 } });
+      const odd = await caller.client.raw.listDomains({ query: { label: "odd=1", limit: 1 } });
       assert.deepEqual([odd.answer.length, odd.headers.get("x-total-count")], [1, "3"]);
     });
 
     test("lose and double nothing while objects come and go", async () => {
       const seen: string[] = [];
-      for await (const page of voice.client.pages("listDomains", { query: { limit: 2 } })) {
+      for await (const page of caller.client.pages("listDomains", { query: { limit: 2 } })) {
         seen.push(...page.map(({ Name }) => Name));
         if (seen.length !== 4) continue;
-        await voice.client.deleteDomain({ path: { id: page[1]?.ID ?? 0 } });
-        await voice.client.createDomain({ body: { Name: "page-late.example" } });
+        await caller.client.deleteDomain({ path: { id: page[1]?.ID ?? 0 } });
+        await caller.client.createDomain({ body: { Name: "page-late.example" } });
       }
       assert.deepEqual(seen, [...names, "page-late.example"]);
     });
@@ -384,7 +394,7 @@ onSqlite("requests", (stage) => {
       "records=maybe",
     ])
       test(`${query} is no query`, async () => {
-        const response = await voice.ask(`GET /dns?${query}`);
+        const response = await caller.request(`GET /dns?${query}`);
         assert.equal(response.code, "query_invalid", response.text);
         const name = `?${query.split("=")[0]}`;
         assert.deepEqual(errorsOf(response), { [name]: "query_invalid" });
@@ -392,7 +402,7 @@ onSqlite("requests", (stage) => {
       });
 
     test("an unknown project has no tokens", async () => {
-      await refused(stage.client.listTokens({ query: { project: 99_999 } }), "project_not_found");
+      await refused(harness.client.listTokens({ query: { project: 99_999 } }), "project_not_found");
     });
   });
 });

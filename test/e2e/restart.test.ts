@@ -6,16 +6,16 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
 
-onEveryDatabase("a restart", (stage) => {
-  let other: Voice & { readonly project: number };
+onEveryDatabase("a restart", (harness) => {
+  let other: Caller & { readonly project: number };
   let domain: Domain;
 
   /** All that the API shows of both projects, but when tokens were last used and readiness. */
   async function everything(): Promise<unknown> {
     const shown: unknown[] = [];
-    for (const { client, ask } of [stage, other]) {
+    for (const { client, request } of [harness, other]) {
       const domains = await client.listDomains();
       shown.push(
         domains,
@@ -30,94 +30,94 @@ onEveryDatabase("a restart", (stage) => {
           await client.listVersions({ path: { id: ID } }),
           await client.text("readDomain", { path: { id: ID } }),
         );
-        shown.push((await ask(`GET /dns/${ID}`)).headers.get("etag"));
+        shown.push((await request(`GET /dns/${ID}`)).headers.get("etag"));
       }
     }
     return shown;
   }
 
   before(async () => {
-    other = await stage.neighbour({ Domains: 5 });
-    domain = await stage.client.createDomain({
+    other = await harness.neighbour({ Domains: 5 });
+    domain = await harness.client.createDomain({
       body: { Name: "stays.example", ZoneFile: "a A 192.0.2.1\n@ CAA 0 issue x\n", Labels: { keep: "me" } },
     });
-    await stage.client.createRecordTXT({ body: { DomainId: domain.ID, Name: "ж", Text: "ä\tb", Labels: { a: "" } } });
+    await harness.client.createRecordTXT({ body: { DomainId: domain.ID, Name: "ж", Text: "ä\tb", Labels: { a: "" } } });
     await other.client.createDomain({ body: { Name: "theirs.example", Ip: "2001:db8::1" } });
-    const gone = await stage.client.createDomain({ body: { Name: "gone.example" } });
-    await stage.client.deleteDomain({ path: { id: gone.ID } });
+    const gone = await harness.client.createDomain({ body: { Name: "gone.example" } });
+    await harness.client.deleteDomain({ path: { id: gone.ID } });
   });
 
   test("changes nothing that anybody sees", async () => {
-    await refused(stage.client.createDomain({ body: { Name: "a b" } }), "validation_failed");
-    await stage.client.waitFor("listAudit", {}, { until: (all) => all.some(({ Status }) => Status === 400) });
+    await refused(harness.client.createDomain({ body: { Name: "a b" } }), "validation_failed");
+    await harness.client.waitFor("listAudit", {}, { until: (all) => all.some(({ Status }) => Status === 400) });
     const was = await everything();
-    await stage.world.restart();
+    await harness.brume.restart();
     assert.deepEqual(await everything(), was);
-    await stage.world.restart();
+    await harness.brume.restart();
     assert.deepEqual(await everything(), was);
   });
 
   test("leaves no moment in which the service is ready and the names are not", async () => {
-    await stage.world.restart();
+    await harness.brume.restart();
     const [ready, a, v6, text, gone] = await Promise.all([
-      stage.client.readReadiness(),
-      stage.lookUp("a.stays.example", "A"),
-      stage.lookUp("theirs.example", "AAAA"),
-      stage.lookUp("xn--f1a.stays.example", "TXT"),
-      stage.lookUp("gone.example", "SOA"),
+      harness.client.readReadiness(),
+      harness.lookUp("a.stays.example", "A"),
+      harness.lookUp("theirs.example", "AAAA"),
+      harness.lookUp("xn--f1a.stays.example", "TXT"),
+      harness.lookUp("gone.example", "SOA"),
     ]);
     assert.equal(ready.Status, "ready");
     assert.deepEqual([a, v6, gone], [["192.0.2.1"], ["2001:db8::1"], "EREFUSED"]);
     assert.equal(text.length, 1);
-    const { State, LinkedRecords } = await stage.client.readDomain({ path: { id: domain.ID } });
+    const { State, LinkedRecords } = await harness.client.readDomain({ path: { id: domain.ID } });
     assert.deepEqual([State, ...LinkedRecords.map((one) => one.State)], ["Active", "Active", "Active"]);
   });
 
   test("counts ids and serials on, also of what was deleted", async () => {
     const body = { Name: "again.example", Ip: "192.0.2.1" };
-    const first = await stage.client.createDomain({ body });
+    const first = await harness.client.createDomain({ body });
     for (let i = 0; i < 3; i++)
-      await stage.client.createRecordA({ body: { DomainId: first.ID, Name: `h${i}`, IP: "192.0.2.1" } });
-    const last = await stage.client.readDomain({ path: { id: first.ID } });
+      await harness.client.createRecordA({ body: { DomainId: first.ID, Name: `h${i}`, IP: "192.0.2.1" } });
+    const last = await harness.client.readDomain({ path: { id: first.ID } });
     const record = last.LinkedRecords.at(-1)?.ID ?? 0;
-    const token = await stage.client.createToken({ body: { Name: "gone", Scopes: ["dns:read"] } });
-    const event = (await stage.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0;
-    await stage.client.deleteToken({ path: { id: token.ID } });
-    await stage.client.deleteDomain({ path: { id: first.ID } });
-    await stage.world.restart();
-    const second = await stage.client.createDomain({ body });
+    const token = await harness.client.createToken({ body: { Name: "gone", Scopes: ["dns:read"] } });
+    const event = (await harness.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0;
+    await harness.client.deleteToken({ path: { id: token.ID } });
+    await harness.client.deleteDomain({ path: { id: first.ID } });
+    await harness.brume.restart();
+    const second = await harness.client.createDomain({ body });
     assert.ok(second.ID > first.ID && second.Serial > last.Serial && (second.LinkedRecords[0]?.ID ?? 0) > record);
     assert.deepEqual(second.LinkedRecords.length, 1);
-    assert.equal((await stage.world.resolver.resolveSoa("again.example")).serial, second.Serial);
-    assert.ok((await stage.client.createToken({ body: { Name: "new", Scopes: ["dns:read"] } })).ID > token.ID);
-    assert.ok(((await stage.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0) > event);
-    await stage.client.deleteDomain({ path: { id: second.ID } });
-    await stage.world.restart();
-    const third = await stage.client.createDomain({ body });
+    assert.equal((await harness.brume.resolver.resolveSoa("again.example")).serial, second.Serial);
+    assert.ok((await harness.client.createToken({ body: { Name: "new", Scopes: ["dns:read"] } })).ID > token.ID);
+    assert.ok(((await harness.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0) > event);
+    await harness.client.deleteDomain({ path: { id: second.ID } });
+    await harness.brume.restart();
+    const third = await harness.client.createDomain({ body });
     assert.ok(third.Serial > second.Serial);
     await refused(
-      stage.client.restoreVersion({ path: { id: third.ID }, body: { Serial: second.Serial } }),
+      harness.client.restoreVersion({ path: { id: third.ID }, body: { Serial: second.Serial } }),
       "validation_failed",
     );
   });
 
   test("remembers who was last seen when, and what is blocked", async () => {
-    const reader = await stage.as(["dns:read"]);
+    const reader = await harness.as(["dns:read"]);
     const { Token } = await reader.client.readAccount();
     const path = { id: Token.ID };
     const seen = Date.now();
-    await stage.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
-    await stage.world.restart();
-    const { LastUsedAt } = await stage.client.readToken({ path });
+    await harness.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
+    await harness.brume.restart();
+    const { LastUsedAt } = await harness.client.readToken({ path });
     assert.ok(LastUsedAt !== null && Math.abs(Date.parse(LastUsedAt) - seen) < 60_000, String(LastUsedAt));
     await refused(other.client.createDomain({ body: { Name: "blocked.example" } }), "project_blocked");
   });
 
   test("keeps the first token, unless it was deleted", async () => {
-    const heir = await stage.as(["account:admin"]);
+    const heir = await harness.as(["account:admin"]);
     await heir.client.deleteToken({ path: { id: 1 } });
-    await stage.world.restart();
-    await refused(stage.client.readAccount(), "token_invalid");
-    assert.equal((await heir.client.readAccount()).Token.Name, "somebody");
+    await harness.brume.restart();
+    await refused(harness.client.readAccount(), "token_invalid");
+    assert.equal((await heir.client.readAccount()).Token.Name, "test");
   });
 });

@@ -8,36 +8,36 @@ import { type Action, actionVerdicts, type RequestType, requestTypes } from "@br
 import type { Server } from "@brume/api/server.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
-import { createServerScene, pass, type ServerScene, stepsOf } from "../support/serverservice.ts";
+import { createServerApiFixture, pass, type ServerApiFixture, stepsOf } from "../support/serverapifixture.ts";
 
 const clock = createMovableClock();
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 
 onEveryDatabase(
   "actions",
-  (stage) => {
-    let scene: ServerScene;
+  (harness) => {
+    let fixture: ServerApiFixture;
     before(() => {
-      scene = createServerScene(stage);
+      fixture = createServerApiFixture(harness);
     });
 
     /** Until it has ended, however long that takes. */
     async function outlast(action: Action, seconds = 40): Promise<Action> {
       for (;;) {
-        const now = await stage.client.readAction({ path: { id: action.ServerID, actionID: action.ID } });
+        const now = await harness.client.readAction({ path: { id: action.ServerID, actionID: action.ID } });
         if (now.EndDate !== null) return now;
-        await pass(stage, clock, seconds);
+        await pass(harness, clock, seconds);
       }
     }
     const power = async (id: number) =>
-      (await stage.world.machines.observe()).machines.find((machine) => machine.id === id)?.power;
+      (await harness.brume.machines.observe()).machines.find((machine) => machine.id === id)?.power;
 
     describe("in every state", () => {
       let server: Server;
       let other: number;
       before(async () => {
-        server = await scene.server();
-        other = (await stage.client.createNetwork({ body: { Name: "other" } }, { wait: 20 })).ID;
+        server = await fixture.server();
+        other = (await harness.client.createNetwork({ body: { Name: "other" } }, { wait: 20 })).ID;
       });
       const fields: Partial<Record<RequestType, object>> = {
         EditNetworkBandwidth: { Bandwidth: 10 },
@@ -47,251 +47,251 @@ onEveryDatabase(
         for (const type of requestTypes) {
           const verdict = actionVerdicts[type][standing];
           test(`${type} while ${standing}: ${verdict}`, async () => {
-            await scene.act(server.ID, { Type: standing === "on" ? "PowerOn" : "PowerOff" });
+            await fixture.act(server.ID, { Type: standing === "on" ? "PowerOn" : "PowerOff" });
             const NetworkID = type === "EditNetworkBandwidth" ? server.LinkedNetworks[0]?.NetworkID : other;
             const body = {
               Type: type,
               ...(type.endsWith("work") || fields[type] ? { NetworkID } : {}),
               ...fields[type],
             };
-            const asked = scene.act(server.ID, body as { Type: RequestType });
+            const asked = fixture.act(server.ID, body as { Type: RequestType });
             if (verdict === "no") {
               await refused(asked, "action_not_allowed");
               return;
             }
-            const was = (await scene.read(server.ID)).IsPowerOn;
+            const was = (await fixture.read(server.ID)).IsPowerOn;
             const action = await asked;
             assert.deepEqual([action.State, action.Error], ["Completed", null]);
-            if (verdict === "same") assert.equal((await scene.read(server.ID)).IsPowerOn, was);
+            if (verdict === "same") assert.equal((await fixture.read(server.ID)).IsPowerOn, was);
           });
         }
 
       test("one that failed or goes takes nothing more", async () => {
-        const gone = await scene.server();
-        stage.world.machines.delay("remove", 300);
-        await stage.client.deleteServer({ path: path(gone) });
+        const gone = await fixture.server();
+        harness.brume.machines.delay("remove", 300);
+        await harness.client.deleteServer({ path: path(gone) });
         for (const type of ["PowerOn", "PowerOff"] as const)
-          await refused(scene.order(gone.ID, { Type: type }), "action_not_allowed");
-        await refused(stage.client.copyServer({ path: path(gone), body: {} }), "action_not_allowed");
-        await refused(stage.client.rebuildServer({ path: path(gone), body: {} }), "action_not_allowed");
-        await refused(stage.client.createImage({ body: { Name: "x", ServerID: gone.ID } }), "action_not_allowed");
-        stage.world.machines.delay("remove", 0);
-        await scene.remove(gone.ID);
+          await refused(fixture.order(gone.ID, { Type: type }), "action_not_allowed");
+        await refused(harness.client.copyServer({ path: path(gone), body: {} }), "action_not_allowed");
+        await refused(harness.client.rebuildServer({ path: path(gone), body: {} }), "action_not_allowed");
+        await refused(harness.client.createImage({ body: { Name: "x", ServerID: gone.ID } }), "action_not_allowed");
+        harness.brume.machines.delay("remove", 0);
+        await fixture.remove(gone.ID);
       });
     });
 
     describe("one at a time", () => {
       test("they wait in order, and each counts on the ones before", async () => {
-        stage.world.machines.delay("ensureDisk", 300);
-        const made = await stage.client.createServer({ body: { Name: "busy" } });
+        harness.brume.machines.delay("ensureDisk", 300);
+        const made = await harness.client.createServer({ body: { Name: "busy" } });
         const types = ["PowerOff", "PowerOn", "PowerReboot", "ShutDownGuestOS"] as const;
         const waiting: Action[] = [];
-        for (const type of types) waiting.push(await scene.order(made.ID, { Type: type }));
+        for (const type of types) waiting.push(await fixture.order(made.ID, { Type: type }));
         assert.deepEqual(
           waiting.map(({ State, Steps }) => [State, Steps.every((step) => step.State === "Pending")]),
           types.map(() => ["Postponed", true]),
         );
-        await refused(scene.order(made.ID, { Type: "RebootGuestOS" }), "action_not_allowed");
-        await refused(scene.order(made.ID, { Type: "PowerOn", OnBusy: "Fail" }), "server_busy");
-        stage.world.machines.delay("ensureDisk", 0);
-        for (const action of waiting) assert.equal((await scene.ended(action)).State, "Completed");
-        const ended = await scene.actions(made.ID);
+        await refused(fixture.order(made.ID, { Type: "RebootGuestOS" }), "action_not_allowed");
+        await refused(fixture.order(made.ID, { Type: "PowerOn", OnBusy: "Fail" }), "server_busy");
+        harness.brume.machines.delay("ensureDisk", 0);
+        for (const action of waiting) assert.equal((await fixture.ended(action)).State, "Completed");
+        const ended = await fixture.actions(made.ID);
         assert.deepEqual(
           ended.map(({ Type }) => Type),
           [...types].reverse().concat("Create" as never),
         );
         const dates = ended.map(({ EndDate }) => EndDate ?? "");
         assert.deepEqual([...dates].sort().reverse(), dates);
-        assert.equal((await scene.read(made.ID)).IsPowerOn, false);
+        assert.equal((await fixture.read(made.ID)).IsPowerOn, false);
       });
 
       test("twenty may wait, and what takes no time goes past them", async () => {
-        stage.world.router.says = null;
-        const made = await stage.client.createServer({ body: { Name: "long queue", WaitFor: "Ssh" } });
-        for (let waiting = 0; waiting < 20; waiting++) await scene.order(made.ID, { Type: "PowerReboot" });
-        const edit = (body: object) => stage.client.updateServer({ path: path(made), body });
-        await refused(scene.order(made.ID, { Type: "PowerReboot" }), "queue_full");
+        harness.brume.router.says = null;
+        const made = await harness.client.createServer({ body: { Name: "long queue", WaitFor: "Ssh" } });
+        for (let waiting = 0; waiting < 20; waiting++) await fixture.order(made.ID, { Type: "PowerReboot" });
+        const edit = (body: object) => harness.client.updateServer({ path: path(made), body });
+        await refused(fixture.order(made.ID, { Type: "PowerReboot" }), "queue_full");
         await refused(edit({ CPU: 2 }), "queue_full");
         const renamed = await edit({ Name: "renamed", CPU: made.CPU });
         assert.deepEqual([renamed.State, renamed.Steps], ["Completed", []]);
-        const { Name, State } = await scene.read(made.ID);
+        const { Name, State } = await fixture.read(made.ID);
         assert.deepEqual([Name, State], ["renamed", "New"], "nothing was waited for");
-        stage.world.router.says = "SSH-2.0-simulated";
-        await scene.remove(made.ID);
+        harness.brume.router.says = "SSH-2.0-simulated";
+        await fixture.remove(made.ID);
       });
 
       test("lists have pages, newest first, and filters", async () => {
-        const made = await scene.server();
-        for (const type of ["PowerOff", "PowerOn"] as const) await scene.act(made.ID, { Type: type });
+        const made = await fixture.server();
+        for (const type of ["PowerOff", "PowerOn"] as const) await fixture.act(made.ID, { Type: type });
         const list = async (query: object) =>
-          (await stage.client.listActions({ path: path(made), query })).map(({ Type }) => Type);
+          (await harness.client.listActions({ path: path(made), query })).map(({ Type }) => Type);
         assert.deepEqual(await list({ type: "poweroff,create" }), ["PowerOff", "Create"]);
         assert.deepEqual(await list({ state: "Failed" }), []);
         const seen: string[] = [];
-        for await (const page of stage.client.pages("listActions", { path: path(made), query: { limit: 2 } }))
+        for await (const page of harness.client.pages("listActions", { path: path(made), query: { limit: 2 } }))
           seen.push(...page.map(({ Type }) => Type));
         assert.deepEqual(seen, ["PowerOn", "PowerOff", "Create"]);
       });
 
       test("an action is of its server", async () => {
-        const [one, other] = [await scene.server(), await scene.server()];
-        const [action] = await scene.actions(one.ID);
+        const [one, other] = [await fixture.server(), await fixture.server()];
+        const [action] = await fixture.actions(one.ID);
         const at = { id: other.ID, actionID: action?.ID ?? 0 };
-        await refused(stage.client.readAction({ path: at }), "action_not_found");
-        await refused(stage.client.cancelAction({ path: at }), "action_not_found");
+        await refused(harness.client.readAction({ path: at }), "action_not_found");
+        await refused(harness.client.cancelAction({ path: at }), "action_not_found");
       });
     });
 
     describe("canceled", () => {
       test("one that waits ends at once, one that is over stays as it is", async () => {
-        stage.world.machines.delay("ensureDisk", 300);
-        const made = await stage.client.createServer({ body: { Name: "undecided" } });
-        const waiting = await scene.order(made.ID, { Type: "PowerOff" });
+        harness.brume.machines.delay("ensureDisk", 300);
+        const made = await harness.client.createServer({ body: { Name: "undecided" } });
+        const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         const at = { id: made.ID, actionID: waiting.ID };
-        const dry = await stage.client.cancelAction({ path: at }, { dryRun: true });
+        const dry = await harness.client.cancelAction({ path: at }, { dryRun: true });
         assert.equal(dry.State, "Canceled");
-        assert.equal((await stage.client.readAction({ path: at })).State, "Postponed");
-        const canceled = await stage.client.cancelAction({ path: at });
-        stage.world.machines.delay("ensureDisk", 0);
+        assert.equal((await harness.client.readAction({ path: at })).State, "Postponed");
+        const canceled = await harness.client.cancelAction({ path: at });
+        harness.brume.machines.delay("ensureDisk", 0);
         assert.deepEqual([canceled.State, canceled.Error?.code], ["Canceled", "superseded"]);
-        await refused(stage.client.cancelAction({ path: at }), "action_not_allowed");
-        assert.equal((await scene.read(made.ID, ({ State }) => State === "Active")).IsPowerOn, true);
+        await refused(harness.client.cancelAction({ path: at }), "action_not_allowed");
+        assert.equal((await fixture.read(made.ID, ({ State }) => State === "Active")).IsPowerOn, true);
       });
 
       test("a running one goes back to where it began", async () => {
-        const made = await scene.server();
-        stage.world.machines.deafen(made.ID, true);
-        stage.world.machines.delay("apply", 400);
-        const resize = await stage.client.updateServer({ path: path(made), body: { HDD: 20, CPU: 2 } });
+        const made = await fixture.server();
+        harness.brume.machines.deafen(made.ID, true);
+        harness.brume.machines.delay("apply", 400);
+        const resize = await harness.client.updateServer({ path: path(made), body: { HDD: 20, CPU: 2 } });
         assert.equal(resize.State, "InProgress");
         const at = { id: made.ID, actionID: resize.ID };
-        const canceled = await stage.client.cancelAction({ path: at }, { wait: 30 });
-        stage.world.machines.delay("apply", 0);
-        stage.world.machines.deafen(made.ID, false);
+        const canceled = await harness.client.cancelAction({ path: at }, { wait: 30 });
+        harness.brume.machines.delay("apply", 0);
+        harness.brume.machines.deafen(made.ID, false);
         assert.equal(canceled.State, "Canceled", JSON.stringify(canceled));
-        const { CPU, HDD, IsPowerOn } = await scene.read(made.ID);
+        const { CPU, HDD, IsPowerOn } = await fixture.read(made.ID);
         assert.deepEqual([CPU, HDD, IsPowerOn], [1, 10, true]);
-        assert.equal((await stage.client.readOwnProject()).Usage.Servers > 0, true);
+        assert.equal((await harness.client.readOwnProject()).Usage.Servers > 0, true);
       });
     });
 
     describe("in the hands of the guest", () => {
       test("one that does not hear its button fails, or is cut with Force", async () => {
-        const made = await scene.server();
-        stage.world.machines.deafen(made.ID, true);
-        const deaf = await scene.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1 });
+        const made = await fixture.server();
+        harness.brume.machines.deafen(made.ID, true);
+        const deaf = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1 });
         assert.deepEqual(
           [deaf.State, deaf.Error?.code, deaf.Error?.step],
           ["Failed", "guest_did_not_respond", "Shutdown"],
         );
         assert.match(deaf.Steps[0]?.Detail ?? "", /no answer to the power button within 1 s/);
-        assert.equal((await scene.read(made.ID)).IsPowerOn, true);
-        const forced = await scene.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1, Force: true });
+        assert.equal((await fixture.read(made.ID)).IsPowerOn, true);
+        const forced = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1, Force: true });
         assert.deepEqual([forced.State, await power(made.ID)], ["Completed", "off"]);
-        stage.world.machines.deafen(made.ID, false);
-        await scene.act(made.ID, { Type: "PowerOn" });
-        assert.deepEqual(stepsOf(await scene.act(made.ID, { Type: "RebootGuestOS" })), [
+        harness.brume.machines.deafen(made.ID, false);
+        await fixture.act(made.ID, { Type: "PowerOn" });
+        assert.deepEqual(stepsOf(await fixture.act(made.ID, { Type: "RebootGuestOS" })), [
           "Shutdown Completed",
           "Boot Completed",
         ]);
       });
 
       test("who waits for the guest gets one that is ready", async () => {
-        const ssh = await scene.server({ WaitFor: "Ssh" });
-        const [create] = await scene.actions(ssh.ID);
+        const ssh = await fixture.server({ WaitFor: "Ssh" });
+        const [create] = await fixture.actions(ssh.ID);
         assert.deepEqual(create && stepsOf(create).slice(-2), ["Boot Completed", "Ssh Completed"]);
-        const guest = await scene.act(ssh.ID, { Type: "PowerReboot", WaitFor: "Guest" });
+        const guest = await fixture.act(ssh.ID, { Type: "PowerReboot", WaitFor: "Guest" });
         assert.deepEqual(stepsOf(guest), ["Reset Completed", "Guest Completed"]);
       });
 
       test("one whose guest never comes stays as it is", async () => {
-        const { router } = stage.world;
+        const { router } = harness.brume;
         const { readBanner } = router;
         // Whoever asks is kept waiting: else the ten minutes would be a thousand looks.
         router.readBanner = async () => {
           clock.pass(20);
           return null;
         };
-        const made = await stage.client.createServer({ body: { Name: "mute", WaitFor: "Ssh" } });
-        const [create] = await scene.actions(made.ID);
+        const made = await harness.client.createServer({ body: { Name: "mute", WaitFor: "Ssh" } });
+        const [create] = await fixture.actions(made.ID);
         assert.ok(create);
         const isAsking = ({ Steps }: Action): boolean =>
           Steps.some(({ Name, State }) => Name === "Ssh" && State === "InProgress");
         const at = { id: made.ID, actionID: create.ID };
-        await stage.client.waitFor("readAction", { path: at }, { until: isAsking, timeout: 30_000 });
+        await harness.client.waitFor("readAction", { path: at }, { until: isAsking, timeout: 30_000 });
         const ended = await outlast(create, 1);
         router.readBanner = readBanner;
         assert.deepEqual([ended.State, ended.Error?.code, ended.Error?.step], ["Failed", "ssh_not_ready", "Ssh"]);
         assert.match(ended.Error?.log ?? "", /simulated/);
-        const { State, IsPowerOn } = await scene.read(made.ID);
+        const { State, IsPowerOn } = await fixture.read(made.ID);
         assert.deepEqual([State, IsPowerOn], ["Active", true]);
       });
 
       test("one that switches itself off stays off, one that dies comes back", async () => {
-        const made = await scene.server();
-        stage.world.machines.switchOff(made.ID);
-        await scene.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
-        await pass(stage, clock, 10);
+        const made = await fixture.server();
+        harness.brume.machines.switchOff(made.ID);
+        await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
+        await pass(harness, clock, 10);
         assert.equal(await power(made.ID), "off");
-        await scene.act(made.ID, { Type: "PowerOn" });
-        stage.world.machines.kill(made.ID);
-        await scene.read(made.ID, ({ IsPowerOn }) => IsPowerOn);
+        await fixture.act(made.ID, { Type: "PowerOn" });
+        harness.brume.machines.kill(made.ID);
+        await fixture.read(made.ID, ({ IsPowerOn }) => IsPowerOn);
         assert.equal(await power(made.ID), "running");
       });
     });
 
     describe("that fail", () => {
       test("a start is tried five times, and says what the machine said", async () => {
-        const made = await scene.server();
-        await scene.act(made.ID, { Type: "PowerOff" });
-        stage.world.machines.fail("ensureRunning", 100);
-        const ended = await outlast(await scene.order(made.ID, { Type: "PowerOn" }));
-        stage.world.machines.fail("ensureRunning", 0);
+        const made = await fixture.server();
+        await fixture.act(made.ID, { Type: "PowerOff" });
+        harness.brume.machines.fail("ensureRunning", 100);
+        const ended = await outlast(await fixture.order(made.ID, { Type: "PowerOn" }));
+        harness.brume.machines.fail("ensureRunning", 0);
         assert.deepEqual([ended.State, ended.Error?.code, ended.Error?.step], ["Failed", "boot_failed", "Boot"]);
-        assert.equal((await scene.act(made.ID, { Type: "PowerOn" })).State, "Completed");
+        assert.equal((await fixture.act(made.ID, { Type: "PowerOn" })).State, "Completed");
       });
 
       test("a resize whose start fails leaves the disk as it was", async () => {
-        const made = await scene.server({ HDD: 10 });
+        const made = await fixture.server({ HDD: 10 });
         const disk = async () =>
-          (await stage.world.machines.observe()).machines.find(({ id }) => id === made.ID)?.disks.map(({ gb }) => gb);
-        const resize = await stage.client.updateServer({ path: { id: made.ID }, body: { CPU: 8, HDD: 20 } });
+          (await harness.brume.machines.observe()).machines.find(({ id }) => id === made.ID)?.disks.map(({ gb }) => gb);
+        const resize = await harness.client.updateServer({ path: { id: made.ID }, body: { CPU: 8, HDD: 20 } });
         assert.deepEqual(
           resize.Steps.map(({ Name }) => Name),
           ["Stop", "Cpu", "Start", "Disk"],
         );
-        stage.world.machines.fail("ensureRunning", 5);
+        harness.brume.machines.fail("ensureRunning", 5);
         const ended = await outlast(resize);
         assert.deepEqual([ended.State, ended.Error?.step], ["Failed", "Start"]);
         assert.deepEqual(await disk(), [10]);
-        const { CPU, HDD, IsPowerOn } = await scene.read(made.ID);
+        const { CPU, HDD, IsPowerOn } = await fixture.read(made.ID);
         assert.deepEqual([CPU, HDD, IsPowerOn], [1, 10, true]);
-        stage.world.machines.fail("ensureRunning", 0);
+        harness.brume.machines.fail("ensureRunning", 0);
       });
 
       test("a create that fails leaves nothing but the reason, and what waited behind it is over", async () => {
-        stage.world.machines.fail("ensureRunning", 100);
-        const made = await stage.client.createServer({ body: { Name: "never" } });
-        const [create] = await scene.actions(made.ID);
-        const waiting = await scene.order(made.ID, { Type: "PowerOff" });
+        harness.brume.machines.fail("ensureRunning", 100);
+        const made = await harness.client.createServer({ body: { Name: "never" } });
+        const [create] = await fixture.actions(made.ID);
+        const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         assert.ok(create);
         const ended = await outlast(create);
-        stage.world.machines.fail("ensureRunning", 0);
+        harness.brume.machines.fail("ensureRunning", 0);
         assert.deepEqual(stepsOf(ended), ["Reserve Undone", "Disk Undone", "Network Undone", "Boot Failed"]);
-        const { State, Error, LinkedNetworks, IP } = await scene.read(made.ID, (one) => one.State !== "New");
+        const { State, Error, LinkedNetworks, IP } = await fixture.read(made.ID, (one) => one.State !== "New");
         assert.deepEqual([State, Error?.code, LinkedNetworks, IP], ["Failed", "boot_failed", [], ""]);
-        assert.equal((await scene.ended(waiting)).State, "Canceled");
-        const { machines } = await stage.world.machines.observe();
-        await scene.remove(made.ID);
+        assert.equal((await fixture.ended(waiting)).State, "Canceled");
+        const { machines } = await harness.brume.machines.observe();
+        await fixture.remove(made.ID);
         assert.ok(machines.every(({ id, power: state }) => id !== made.ID || state === "off"));
       });
     });
 
     describe("of networks", () => {
       test("a card is plugged, shaped and unplugged, and its address does not change", async () => {
-        const made = await scene.server();
-        const { Id } = await stage.client.createPublicNetwork({ body: { Name: "dmz" } }, { wait: 20 });
-        const added = await scene.act(made.ID, { Type: "AddNetwork", NetworkID: Id, Bandwidth: 50, IP: "10.64.0.4" });
+        const made = await fixture.server();
+        const { Id } = await harness.client.createPublicNetwork({ body: { Name: "dmz" } }, { wait: 20 });
+        const added = await fixture.act(made.ID, { Type: "AddNetwork", NetworkID: Id, Bandwidth: 50, IP: "10.64.0.4" });
         assert.deepEqual(
           added.Steps.map(({ Name, State, Detail }) => [Name, State, Detail]),
           [
@@ -299,32 +299,32 @@ onEveryDatabase(
             ["Plug", "Completed", ""],
           ],
         );
-        const link = (await scene.read(made.ID)).LinkedNetworks[1];
+        const link = (await fixture.read(made.ID)).LinkedNetworks[1];
         assert.ok(link);
         assert.deepEqual(
           [link.LinkState, link.NetworkType, link.IP, link.Bandwidth],
           ["Active", "PublicClient", "10.64.0.4", 50],
         );
-        const { LinkedServers } = await stage.client.readPublicNetwork({ path: { id: Id } });
+        const { LinkedServers } = await harness.client.readPublicNetwork({ path: { id: Id } });
         assert.deepEqual(
           LinkedServers.map(({ ServerID, MAC }) => [ServerID, MAC]),
           [[made.ID, link.MAC]],
         );
-        await scene.act(made.ID, { Type: "EditNetworkBandwidth", NetworkLinkID: link.LinkID, Bandwidth: 7 });
-        const shaped = (await scene.read(made.ID)).LinkedNetworks[1];
+        await fixture.act(made.ID, { Type: "EditNetworkBandwidth", NetworkLinkID: link.LinkID, Bandwidth: 7 });
+        const shaped = (await fixture.read(made.ID)).LinkedNetworks[1];
         assert.deepEqual(shaped, { ...link, Bandwidth: 7 });
-        await refused(stage.client.deletePublicNetwork({ path: { id: Id } }), "network_in_use");
-        await refused(scene.order(made.ID, { Type: "AddNetwork", NetworkID: Id }), "already_linked");
-        const removed = await scene.act(made.ID, { Type: "RemoveNetwork", NetworkLinkID: link.LinkID });
+        await refused(harness.client.deletePublicNetwork({ path: { id: Id } }), "network_in_use");
+        await refused(fixture.order(made.ID, { Type: "AddNetwork", NetworkID: Id }), "already_linked");
+        const removed = await fixture.act(made.ID, { Type: "RemoveNetwork", NetworkLinkID: link.LinkID });
         assert.deepEqual(stepsOf(removed), ["Unplug Completed", "Release Completed"]);
-        await refused(scene.order(made.ID, { Type: "RemoveNetwork", NetworkID: Id }), "not_linked");
-        await stage.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
-        assert.equal((await scene.read(made.ID)).LinkedNetworks.length, 1);
+        await refused(fixture.order(made.ID, { Type: "RemoveNetwork", NetworkID: Id }), "not_linked");
+        await harness.client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
+        assert.equal((await fixture.read(made.ID)).LinkedNetworks.length, 1);
       });
 
       test("fields are held against the type", async () => {
-        const made = await scene.server();
-        const order = (body: object) => scene.order(made.ID, body as never);
+        const made = await fixture.server();
+        const order = (body: object) => fixture.order(made.ID, body as never);
         await refused(order({}), "validation_failed", { "/Type": "field_required" });
         await refused(order({ Type: "Create" }), "validation_failed", { "/Type": "value_not_allowed" });
         await refused(order({ Type: "AddNetwork" }), "validation_failed", { "/NetworkID": "field_required" });
@@ -335,7 +335,7 @@ onEveryDatabase(
         await refused(order({ Type: "AddNetwork", NetworkID: 99 }), "validation_failed", {
           "/NetworkID": "unknown_reference",
         });
-        const theirs = await stage.neighbour();
+        const theirs = await harness.neighbour();
         const foreign = await theirs.client.createNetwork({ body: { Name: "theirs" } });
         await refused(order({ Type: "AddNetwork", NetworkID: foreign.ID }), "validation_failed", {
           "/NetworkID": "unknown_reference",

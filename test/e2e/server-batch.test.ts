@@ -8,18 +8,18 @@ import type { Batch } from "@brume/api/batch.ts";
 import type { Problem } from "@brume/api/errors.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
-import { createServerScene, pass, type ServerScene, tracesOf } from "../support/serverservice.ts";
+import { createServerApiFixture, pass, type ServerApiFixture, tracesOf } from "../support/serverapifixture.ts";
 
 const clock = createMovableClock();
 
 onEveryDatabase(
   "groups",
-  (stage) => {
-    let scene: ServerScene;
+  (harness) => {
+    let fixture: ServerApiFixture;
     before(() => {
-      scene = createServerScene(stage);
+      fixture = createServerApiFixture(harness);
     });
-    const make = (body: object) => stage.client.createBatch({ body }, { wait: 30 });
+    const make = (body: object) => harness.client.createBatch({ body }, { wait: 30 });
     const namesOf = ({ Servers }: Batch) => Servers.map(({ Name, HostName }) => `${Name} ${HostName}`);
 
     describe("made", () => {
@@ -45,7 +45,7 @@ onEveryDatabase(
           single.Servers.map(({ RAM }) => RAM),
           [128, 256],
         );
-        const listed = await stage.client.listServers({ query: { batch: counted.ID } });
+        const listed = await harness.client.listServers({ query: { batch: counted.ID } });
         assert.deepEqual(
           listed.map(({ ID }) => ID),
           counted.Servers.map(({ ID }) => ID),
@@ -53,7 +53,7 @@ onEveryDatabase(
       });
 
       test("faults name the element, and nothing is made", async () => {
-        const before = (await stage.client.listServers()).length;
+        const before = (await harness.client.listServers()).length;
         await refused(make({ Names: ["a"], Count: 1 }), "batch_form_invalid");
         await refused(make({ Name: "a" }), "batch_form_invalid");
         await refused(
@@ -67,15 +67,15 @@ onEveryDatabase(
           "/Servers/1/ImageID": "unknown_reference",
         });
         await refused(make({ Name: "many", Count: 100, CPU: 64 }), "quota_exceeded");
-        assert.equal((await stage.client.listServers()).length, before);
+        assert.equal((await harness.client.listServers()).length, before);
       });
 
       test("addresses and places are those of the network, whoever is refused", async () => {
-        const network = await stage.client.createPublicNetwork({ body: { Name: "small" } }, { wait: 20 });
+        const network = await harness.client.createPublicNetwork({ body: { Name: "small" } }, { wait: 20 });
         const NetworkID = network.Id;
         const NetworkIP = network.CIDR.replace(/\d+\/\d+$/, (end) => String(Number.parseInt(end, 10) + 5));
         const told = async (body: object) => {
-          const response = await stage.ask("POST /server-batch", { Name: "p", NetworkID, ...body });
+          const response = await harness.request("POST /server-batch", { Name: "p", NetworkID, ...body });
           return (response.json as Problem).detail;
         };
         assert.equal(
@@ -91,12 +91,12 @@ onEveryDatabase(
           `${NetworkIP} is already used by another server in network ${NetworkID}.`,
         );
         assert.equal(await told({ Count: 5 }), full(5, 4));
-        await stage.client.deleteBatch({ body: { ServerIDs: Servers.map(({ ID }) => ID) } }, { wait: 30 });
-        await stage.client.deletePublicNetwork({ path: { id: NetworkID } }, { wait: 20 });
+        await harness.client.deleteBatch({ body: { ServerIDs: Servers.map(({ ID }) => ID) } }, { wait: 30 });
+        await harness.client.deletePublicNetwork({ path: { id: NetworkID } }, { wait: 20 });
       });
 
       test("each for itself with BestEffort", async () => {
-        const [first] = await stage.client.listServers();
+        const [first] = await harness.client.listServers();
         const made = await make({
           Policy: "BestEffort",
           Servers: [
@@ -133,7 +133,7 @@ onEveryDatabase(
           "/Servers/1/Name": "field_required",
         });
         await refused(make({ Policy: "BestEffort", Servers: [{ Name: "x", ImageID: "none" }] }), "validation_failed");
-        const rows = await stage.world.store.read
+        const rows = await harness.brume.store.read
           .selectFrom("server")
           .select("id")
           .where("name", "=", "taken")
@@ -142,7 +142,7 @@ onEveryDatabase(
       });
 
       test("a dry run shows them without ids", async () => {
-        const dry = await stage.client.createBatch({ body: { Name: "dry", Count: 2 } }, { dryRun: true });
+        const dry = await harness.client.createBatch({ body: { Name: "dry", Count: 2 } }, { dryRun: true });
         assert.deepEqual(
           [dry.ID, dry.Servers.map(({ ID, BatchID }) => [ID, BatchID])],
           [
@@ -153,45 +153,45 @@ onEveryDatabase(
             ],
           ],
         );
-        assert.deepEqual(await stage.client.listServers({ query: { name: "dry*" } }), []);
+        assert.deepEqual(await harness.client.listServers({ query: { name: "dry*" } }), []);
       });
     });
 
     describe("with a machine that fails", () => {
       test("an atomic one is undone as a whole", async () => {
-        const { machines } = stage.world;
+        const { machines } = harness.brume;
         // One of the two stands already when the other fails.
-        const made = await stage.client.createBatch({ body: { Names: ["one", "two"], Policy: "Atomic" } });
+        const made = await harness.client.createBatch({ body: { Names: ["one", "two"], Policy: "Atomic" } });
         const [, guilty] = made.Servers;
         assert.ok(guilty);
-        const [create] = await scene.actions(guilty.ID);
+        const [create] = await fixture.actions(guilty.ID);
         machines.fail("ensureRunning", 100);
-        await stage.client
+        await harness.client
           .cancelAction({ path: { id: guilty.ID, actionID: create?.ID ?? 0 } })
           .catch(() => assert.fail("it was made already"));
         machines.fail("ensureRunning", 0);
         const ended = [];
-        for (const { ID } of made.Servers) ended.push(await scene.read(ID, ({ State }) => State === "Failed"));
+        for (const { ID } of made.Servers) ended.push(await fixture.read(ID, ({ State }) => State === "Failed"));
         assert.deepEqual(
           ended.map(({ Error }) => Error?.code),
           ["batch_undone", "superseded"],
         );
-        await stage.client.deleteBatch({ body: { ID: made.ID } }, { wait: 30 });
-        for (const { ID } of made.Servers) assert.deepEqual(await tracesOf(stage, ID), []);
+        await harness.client.deleteBatch({ body: { ID: made.ID } }, { wait: 30 });
+        for (const { ID } of made.Servers) assert.deepEqual(await tracesOf(harness, ID), []);
       });
 
       test("with BestEffort the others stay", async () => {
-        const { machines } = stage.world;
+        const { machines } = harness.brume;
         machines.delay("ensureDisk", 200);
-        const made = await stage.client.createBatch({ body: { Names: ["one", "two"], Policy: "BestEffort" } });
+        const made = await harness.client.createBatch({ body: { Names: ["one", "two"], Policy: "BestEffort" } });
         const [stays, goes] = made.Servers;
         assert.ok(stays && goes);
-        const [create] = await scene.actions(goes.ID);
-        await stage.client.cancelAction({ path: { id: goes.ID, actionID: create?.ID ?? 0 } });
+        const [create] = await fixture.actions(goes.ID);
+        await harness.client.cancelAction({ path: { id: goes.ID, actionID: create?.ID ?? 0 } });
         machines.delay("ensureDisk", 0);
-        await scene.read(goes.ID, ({ State }) => State === "Failed");
-        await scene.read(stays.ID, ({ State }) => State === "Active");
-        await stage.client.waitFor(
+        await fixture.read(goes.ID, ({ State }) => State === "Failed");
+        await fixture.read(stays.ID, ({ State }) => State === "Active");
+        await harness.client.waitFor(
           "listEvents",
           { query: { resource: `batch:${made.ID}`, type: "batch.changed" } },
           { until: (events) => events.some(({ Data }) => (Data as Batch).State === "Active"), timeout: 10_000 },
@@ -202,15 +202,15 @@ onEveryDatabase(
     describe("deleted", () => {
       test("as a group, in body or query", async () => {
         const [one, two] = [await make({ Name: "g", Count: 2 }), await make({ Name: "h", Count: 2 })];
-        await stage.client.deleteBatch({ body: { ID: one.ID } }, { wait: 30 });
+        await harness.client.deleteBatch({ body: { ID: one.ID } }, { wait: 30 });
         assert.equal(
-          (await stage.ask(`DELETE /server-batch?ID=${two.ID}`, undefined, { Prefer: "wait=30" })).status,
+          (await harness.request(`DELETE /server-batch?ID=${two.ID}`, undefined, { Prefer: "wait=30" })).status,
           200,
         );
         for (const { ID } of [...one.Servers, ...two.Servers])
-          await refused(stage.client.readServer({ path: { id: ID } }), "server_not_found");
-        await refused(stage.client.deleteBatch({ body: { ID: one.ID } }), "batch_not_found");
-        const told = await stage.client.listEvents({ query: { type: "batch.deleted", resource: `batch:${one.ID}` } });
+          await refused(harness.client.readServer({ path: { id: ID } }), "server_not_found");
+        await refused(harness.client.deleteBatch({ body: { ID: one.ID } }), "batch_not_found");
+        const told = await harness.client.listEvents({ query: { type: "batch.deleted", resource: `batch:${one.ID}` } });
         assert.equal(told.length, 1);
       });
 
@@ -218,40 +218,40 @@ onEveryDatabase(
         const { Servers } = await make({ Name: "k", Count: 3 });
         const ids = Servers.map(({ ID }) => ID);
         const [first = 0, second = 0] = ids;
-        await stage.client.updateServer({ path: { id: second }, body: { IsProtected: true } });
-        const remove = (body: object) => stage.client.deleteBatch({ body }, { wait: 30 });
+        await harness.client.updateServer({ path: { id: second }, body: { IsProtected: true } });
+        const remove = (body: object) => harness.client.deleteBatch({ body }, { wait: 30 });
         await refused(remove({ ServerIDs: ids }), "server_protected");
         await refused(remove({ ServerIDs: [first, 99_999] }), "server_not_found");
         await refused(remove({ ID: 99_999 }), "batch_not_found");
         await refused(remove({ ID: 1, ServerIDs: ids }), "validation_failed", { "/ServerIDs": "fields_conflict" });
         await refused(remove({}), "validation_failed", { "/ID": "field_required" });
         assert.ok(
-          (await stage.client.listServers({ query: { name: "k-*" } })).every(({ State }) => State === "Active"),
+          (await harness.client.listServers({ query: { name: "k-*" } })).every(({ State }) => State === "Active"),
         );
-        await stage.client.updateServer({ path: { id: second }, body: { IsProtected: false } });
+        await harness.client.updateServer({ path: { id: second }, body: { IsProtected: false } });
         const query = `DELETE /server-batch?ServerIDs=${[...ids, first].join()}`;
-        assert.equal((await stage.ask(query, undefined, { Prefer: "wait=30" })).status, 200);
-        assert.deepEqual(await stage.client.listServers({ query: { name: "k-*" } }), []);
+        assert.equal((await harness.request(query, undefined, { Prefer: "wait=30" })).status, 200);
+        assert.deepEqual(await harness.client.listServers({ query: { name: "k-*" } }), []);
       });
     });
 
     describe("many at once", () => {
       test("fifty get fifty addresses", async () => {
         const asked = Array.from({ length: 50 }, (_, index) =>
-          stage.client.createServer({ body: { Name: `crowd-${index}`, RAM: 128, HDD: 1 } }),
+          harness.client.createServer({ body: { Name: `crowd-${index}`, RAM: 128, HDD: 1 } }),
         );
         const made = await Promise.all(asked);
         const different = (values: readonly unknown[]) => new Set(values).size;
         assert.equal(different(made.map(({ IP }) => IP)), 50);
         assert.equal(different(made.map(({ LinkedNetworks }) => LinkedNetworks[0]?.MAC)), 50);
         assert.equal(different(made.map(({ ID }) => ID)), 50);
-        for (const { ID } of made) await scene.read(ID, ({ State }) => State === "Active");
-        await stage.client.deleteBatch({ body: { ServerIDs: made.map(({ ID }) => ID) } }, { wait: 60 });
+        for (const { ID } of made) await fixture.read(ID, ({ State }) => State === "Active");
+        await harness.client.deleteBatch({ body: { ServerIDs: made.map(({ ID }) => ID) } }, { wait: 60 });
       });
 
       test("fifty groups and servers made, read, changed and deleted at once all end as they were asked to", async () => {
         const waited = { wait: 60 };
-        const { client } = await stage.neighbour({ Servers: 100, CPU: 200, RAM: 100_000, HDD: 1000 });
+        const { client } = await harness.neighbour({ Servers: 100, CPU: 200, RAM: 100_000, HDD: 1000 });
         const read = () => Promise.all([client.listServers(), client.listServers({ query: { limit: 5 } })]);
         const live = async (index: number) => {
           const body = { RAM: 128, HDD: 1, NetworkBandwidth: 10 };
@@ -280,9 +280,9 @@ onEveryDatabase(
       });
 
       test("quotas hold, however many ask", async () => {
-        const neighbour = await stage.neighbour({ Servers: 5, RAM: 1024 });
+        const neighbour = await harness.neighbour({ Servers: 5, RAM: 1024 });
         const response = await Promise.all(
-          Array.from({ length: 20 }, () => neighbour.ask("POST /server", { Name: "q", RAM: 256, HDD: 1 })),
+          Array.from({ length: 20 }, () => neighbour.request("POST /server", { Name: "q", RAM: 256, HDD: 1 })),
         );
         const codes = response.map(({ status, code }) => code ?? status);
         assert.equal(codes.filter((code) => code === 200).length, 4);
@@ -296,18 +296,18 @@ onEveryDatabase(
         await grow({ RAM: 128 });
         const { Usage } = await neighbour.client.readOwnProject();
         assert.deepEqual([Usage.Servers, Usage.RAM], [4, 1024], "both sizes are held until the smaller one is there");
-        await pass(stage, clock, 1);
+        await pass(harness, clock, 1);
       });
 
       test("the room of the host holds too", async () => {
-        const locations = await stage.client.listLocations();
+        const locations = await harness.client.listLocations();
         const { FreeRAM, RAM, FreeCPU, CPU } = locations[0]?.Capacity ?? assert.fail();
         assert.ok(FreeRAM < RAM && FreeCPU < CPU);
-        stage.world.machines.fail("observe", 1000);
-        assert.equal((await stage.client.listLocations())[0]?.Capacity.FreeRAM, 0);
-        await refused(stage.client.createServer({ body: { Name: "late" } }), "engine_unavailable");
-        stage.world.machines.fail("observe", 0);
-        const rich = await stage.neighbour({ RAM: 2_000_000_000 });
+        harness.brume.machines.fail("observe", 1000);
+        assert.equal((await harness.client.listLocations())[0]?.Capacity.FreeRAM, 0);
+        await refused(harness.client.createServer({ body: { Name: "late" } }), "engine_unavailable");
+        harness.brume.machines.fail("observe", 0);
+        const rich = await harness.neighbour({ RAM: 2_000_000_000 });
         await refused(
           rich.client.createServer({ body: { Name: "vast", RAM: Math.floor(RAM / 128) * 128 } }),
           "no_capacity",

@@ -7,31 +7,31 @@ import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import {
-  createServerScene,
+  createServerApiFixture,
   debian,
-  type ServerScene,
+  type ServerApiFixture,
   stepsOf,
   tracesOf,
   typesOf,
   windows,
-} from "../support/serverservice.ts";
+} from "../support/serverapifixture.ts";
 import { tiny } from "../support/testservice.ts";
 
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 
 onSqlite(
   "servers",
-  (stage) => {
-    let scene: ServerScene;
+  (harness) => {
+    let fixture: ServerApiFixture;
     before(() => {
-      scene = createServerScene(stage);
+      fixture = createServerApiFixture(harness);
     });
 
     describe("made anew", () => {
       test("a copy is somebody else with the same disk", async () => {
-        const source = await scene.server({ Labels: { env: "prod" } });
-        stage.world.machines.write(source.ID, "what was written");
-        const copy = await stage.client.copyServer({ path: path(source), body: { Name: "twin" } }, { wait: 30 });
+        const source = await fixture.server({ Labels: { env: "prod" } });
+        harness.brume.machines.write(source.ID, "what was written");
+        const copy = await harness.client.copyServer({ path: path(source), body: { Name: "twin" } }, { wait: 30 });
         assert.deepEqual(
           [copy.State, copy.Name, copy.HostName, copy.Labels],
           ["Active", "twin", "twin", { env: "prod" }],
@@ -42,35 +42,35 @@ onSqlite(
         );
         for (const field of ["ID", "IP", "AdminPassword"] as const) assert.notEqual(copy[field], source[field]);
         assert.notEqual(copy.LinkedNetworks[0]?.MAC, source.LinkedNetworks[0]?.MAC);
-        assert.equal(stage.world.machines.read(copy.ID), "what was written");
-        const [action] = await scene.actions(copy.ID);
+        assert.equal(harness.brume.machines.read(copy.ID), "what was written");
+        const [action] = await fixture.actions(copy.ID);
         assert.ok(action);
         assert.deepEqual(
           stepsOf(action),
           ["Reserve", "Snapshot", "Disk", "Identity", "Network", "Boot"].map((name) => `${name} Completed`),
         );
         assert.deepEqual(
-          (await scene.actions(source.ID)).map(({ Type }) => Type),
+          (await fixture.actions(source.ID)).map(({ Type }) => Type),
           ["Create"],
         );
-        await scene.remove(source.ID);
-        assert.equal(stage.world.machines.read(copy.ID), "what was written");
+        await fixture.remove(source.ID);
+        assert.equal(harness.brume.machines.read(copy.ID), "what was written");
       });
 
       test("a copy waits for what its source was asked before", async () => {
-        const source = await scene.server();
-        stage.world.machines.delay("ensureStopped", 300);
-        const stop = await scene.order(source.ID, { Type: "PowerOff" });
-        const copy = await stage.client.copyServer({ path: path(source), body: {} }, { wait: 30 });
-        stage.world.machines.delay("ensureStopped", 0);
+        const source = await fixture.server();
+        harness.brume.machines.delay("ensureStopped", 300);
+        const stop = await fixture.order(source.ID, { Type: "PowerOff" });
+        const copy = await harness.client.copyServer({ path: path(source), body: {} }, { wait: 30 });
+        harness.brume.machines.delay("ensureStopped", 0);
         assert.deepEqual([copy.State, copy.Name], ["Active", `${source.Name}-copy`]);
-        assert.equal((await scene.ended(stop)).State, "Completed");
+        assert.equal((await fixture.ended(stop)).State, "Completed");
       });
 
       test("a rebuild is the same server with a new disk", async () => {
-        const made = await scene.server();
-        stage.world.machines.write(made.ID, "secret");
-        const built = await stage.client.rebuildServer(
+        const made = await fixture.server();
+        harness.brume.machines.write(made.ID, "secret");
+        const built = await harness.client.rebuildServer(
           { path: path(made), body: { ImageId: debian.name } },
           { wait: 30 },
         );
@@ -79,15 +79,15 @@ onSqlite(
         assert.deepEqual(now, rest);
         assert.deepEqual([image, password === AdminPassword], [debian.name, false]);
         assert.ok(Image && ImageID);
-        assert.equal(stage.world.machines.read(made.ID), "");
-        const [action] = await scene.actions(made.ID);
+        assert.equal(harness.brume.machines.read(made.ID), "");
+        const [action] = await fixture.actions(made.ID);
         assert.ok(action);
         assert.deepEqual(
           [action.Type, ...stepsOf(action)],
           ["Rebuild", "Stop Completed", "Disk Completed", "Boot Completed"],
         );
         await refused(
-          stage.client.rebuildServer({ path: path(made), body: { ImageId: "windows" } }),
+          harness.client.rebuildServer({ path: path(made), body: { ImageId: "windows" } }),
           "validation_failed",
           { "/ImageId": "out_of_range" },
         );
@@ -96,34 +96,34 @@ onSqlite(
 
     describe("deleted", () => {
       test("nothing is left, and what works on it is given up", async () => {
-        const made = await scene.server();
-        stage.world.machines.delay("apply", 200);
-        const running = await stage.client.updateServer({ path: path(made), body: { HDD: 40 } });
-        const waiting = await scene.order(made.ID, { Type: "PowerOff" });
+        const made = await fixture.server();
+        harness.brume.machines.delay("apply", 200);
+        const running = await harness.client.updateServer({ path: path(made), body: { HDD: 40 } });
+        const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         assert.deepEqual([running.State, waiting.State], ["InProgress", "Postponed"]);
-        await stage.client.deleteServer({ path: path(made) });
-        assert.equal((await scene.read(made.ID)).State, "Deleting");
+        await harness.client.deleteServer({ path: path(made) });
+        assert.equal((await fixture.read(made.ID)).State, "Deleting");
         const state = async (id: number) =>
-          (await stage.client.readAction({ path: { id: made.ID, actionID: id } })).State;
+          (await harness.client.readAction({ path: { id: made.ID, actionID: id } })).State;
         assert.equal(await state(waiting.ID), "Canceled");
-        await refused(stage.client.updateServer({ path: path(made), body: { Name: "x" } }), "action_not_allowed");
-        stage.world.machines.delay("apply", 0);
+        await refused(harness.client.updateServer({ path: path(made), body: { Name: "x" } }), "action_not_allowed");
+        harness.brume.machines.delay("apply", 0);
         // Again is as good as once.
-        await scene.remove(made.ID);
-        await refused(stage.client.readServer({ path: path(made) }), "server_not_found");
-        await refused(stage.client.deleteServer({ path: path(made) }), "server_not_found");
-        await refused(stage.client.listActions({ path: path(made) }), "server_not_found");
-        assert.deepEqual(await tracesOf(stage, made.ID), []);
-        const next = await scene.server();
+        await fixture.remove(made.ID);
+        await refused(harness.client.readServer({ path: path(made) }), "server_not_found");
+        await refused(harness.client.deleteServer({ path: path(made) }), "server_not_found");
+        await refused(harness.client.listActions({ path: path(made) }), "server_not_found");
+        assert.deepEqual(await tracesOf(harness, made.ID), []);
+        const next = await fixture.server();
         assert.equal(next.IP, made.IP, "its address is free");
       });
 
       test("everything is told, in order", async () => {
-        await scene.response();
-        const made = await scene.server();
-        await scene.act(made.ID, { Type: "PowerOff" });
-        await scene.remove(made.ID);
-        const events = (await scene.response()).filter(
+        await fixture.newEvents();
+        const made = await fixture.server();
+        await fixture.act(made.ID, { Type: "PowerOff" });
+        await fixture.remove(made.ID);
+        const events = (await fixture.newEvents()).filter(
           ({ Resource }) => Resource === "server" || Resource === "action",
         );
         const types = typesOf(events);

@@ -9,7 +9,7 @@ import type { Server } from "@brume/api/server.ts";
 import type { ImageOrigin, ImportText, TransferOptions } from "../../service/src/drivers/machine/interface.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
-import { createServerScene, pass, type ServerScene, stepsOf, typesOf } from "../support/serverservice.ts";
+import { createServerApiFixture, pass, type ServerApiFixture, stepsOf, typesOf } from "../support/serverapifixture.ts";
 
 const clock = createMovableClock();
 const Sha256 = "a".repeat(64);
@@ -39,79 +39,79 @@ const judge = async (origin: { readonly url: string } | { readonly file: string 
 
 onSqlite(
   "images",
-  (stage) => {
-    let scene: ServerScene;
+  (harness) => {
+    let fixture: ServerApiFixture;
     before(() => {
-      scene = createServerScene(stage);
+      fixture = createServerApiFixture(harness);
     });
-    const make = (body: object) => stage.client.createImage({ body: body as { Name: string } }, { wait: 30 });
+    const make = (body: object) => harness.client.createImage({ body: body as { Name: string } }, { wait: 30 });
 
     test("has a tag that its state does not change", async () => {
-      const server = await scene.server();
-      stage.world.machines.delay("ensureImage", 1000);
-      const asked = await stage.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
-      const early = await stage.client.raw.readImage({ path: path(asked) });
-      stage.world.machines.delay("ensureImage", 0);
-      await stage.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
-      const late = await stage.client.raw.readImage({ path: path(asked) });
+      const server = await fixture.server();
+      harness.brume.machines.delay("ensureImage", 1000);
+      const asked = await harness.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
+      const early = await harness.client.raw.readImage({ path: path(asked) });
+      harness.brume.machines.delay("ensureImage", 0);
+      await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
+      const late = await harness.client.raw.readImage({ path: path(asked) });
       assert.deepEqual([early.answer.State, late.answer.State, late.answer.Progress], ["New", "Active", 100]);
       assert.equal(late.etag, early.etag);
     });
 
     describe("of a server", () => {
       test("one is made in the server's turn, and serves others", async () => {
-        const server = await scene.server({ HDD: 12 });
-        stage.world.machines.write(server.ID, "what was written");
-        await scene.response();
-        const asked = await stage.client.createImage({
+        const server = await fixture.server({ HDD: 12 });
+        harness.brume.machines.write(server.ID, "what was written");
+        await fixture.newEvents();
+        const asked = await harness.client.createImage({
           body: { Name: "Web base", ServerID: server.ID, Labels: { a: "b" } },
         });
         assert.deepEqual(
           [asked.State, asked.Type, asked.TechName, asked.ServerID, asked.DCLocation, asked.Progress, asked.Labels],
           ["New", "Client", "Web-base", server.ID, "Local", 0, { a: "b" }],
         );
-        const done = await stage.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
+        const done = await harness.client.waitFor("readImage", { path: path(asked) }, { timeout: 20_000 });
         assert.deepEqual([done.State, done.Progress, done.Hdd], ["Active", 100, 12]);
         assert.deepEqual([asked.Identity, done.Identity], [null, { Removed: true, Detail: "" }]);
-        assert.deepEqual(typesOf((await scene.response()).filter(({ Resource }) => Resource === "image")), [
+        assert.deepEqual(typesOf((await fixture.newEvents()).filter(({ Resource }) => Resource === "image")), [
           "image.created",
           "image.changed",
         ]);
-        const other = await scene.server({ ImageID: asked.ID, HDD: 12 });
-        assert.deepEqual([other.Image, stage.world.machines.read(other.ID)], ["Web base", "what was written"]);
-        await scene.remove(server.ID);
-        await stage.client.deleteImage({ path: path(asked) });
-        await refused(stage.client.readImage({ path: path(asked) }), "image_not_found");
-        assert.equal(stage.world.machines.read(other.ID), "what was written");
-        assert.equal((await scene.read(other.ID)).Image, "Web base");
+        const other = await fixture.server({ ImageID: asked.ID, HDD: 12 });
+        assert.deepEqual([other.Image, harness.brume.machines.read(other.ID)], ["Web base", "what was written"]);
+        await fixture.remove(server.ID);
+        await harness.client.deleteImage({ path: path(asked) });
+        await refused(harness.client.readImage({ path: path(asked) }), "image_not_found");
+        assert.equal(harness.brume.machines.read(other.ID), "what was written");
+        assert.equal((await fixture.read(other.ID)).Image, "Web base");
       });
 
       test("what is wrong is refused", async () => {
-        const server = await scene.server();
+        const server = await fixture.server();
         await refused(make({ Name: "x", ServerID: 99_999 }), "validation_failed", { "/ServerID": "unknown_reference" });
         await refused(make({ Name: "x" }), "validation_failed", { "/ServerID": "field_required" });
         await refused(make({ Name: "x", ServerID: server.ID, File: "a", Url: "http://a/" }), "validation_failed", {
           "/File": "fields_conflict",
           "/Url": "fields_conflict",
         });
-        await refused(stage.client.deleteImage({ path: { id: 1 } }), "stock_image");
-        const poor = await stage.neighbour({ Images: 0 });
+        await refused(harness.client.deleteImage({ path: { id: 1 } }), "stock_image");
+        const poor = await harness.neighbour({ Images: 0 });
         await refused(poor.client.createImage({ body: { Name: "x", File: "disk.raw" } }), "quota_exceeded");
-        const dry = await stage.client.createImage({ body: { Name: "dry", ServerID: server.ID } }, { dryRun: true });
+        const dry = await harness.client.createImage({ body: { Name: "dry", ServerID: server.ID } }, { dryRun: true });
         assert.deepEqual([dry.ID, dry.State], [0, "New"]);
-        assert.deepEqual(await stage.client.listImages({ query: { name: "dry" } }), []);
+        assert.deepEqual(await harness.client.listImages({ query: { name: "dry" } }), []);
       });
 
       test("one that is not wanted any more is given up", async () => {
-        const server = await scene.server();
-        stage.world.machines.delay("ensureSnapshot", 300);
-        const image = await stage.client.createImage({ body: { Name: "late", ServerID: server.ID } });
-        const stop = await scene.order(server.ID, { Type: "PowerOff" });
+        const server = await fixture.server();
+        harness.brume.machines.delay("ensureSnapshot", 300);
+        const image = await harness.client.createImage({ body: { Name: "late", ServerID: server.ID } });
+        const stop = await fixture.order(server.ID, { Type: "PowerOff" });
         assert.equal(stop.State, "Postponed");
-        await stage.client.deleteImage({ path: path(image) });
-        stage.world.machines.delay("ensureSnapshot", 0);
-        assert.equal((await scene.ended(stop)).State, "Completed");
-        assert.deepEqual((await scene.actions(server.ID)).map(stepsOf).flat().length, 5);
+        await harness.client.deleteImage({ path: path(image) });
+        harness.brume.machines.delay("ensureSnapshot", 0);
+        assert.equal((await fixture.ended(stop)).State, "Completed");
+        assert.deepEqual((await fixture.actions(server.ID)).map(stepsOf).flat().length, 5);
       });
     });
 
@@ -133,103 +133,105 @@ onSqlite(
         for (const Url of ["ftp://a/b", "file:///etc/passwd", "https://me:secret@a/b", "nothing"])
           await refused(make({ Name: "x", Url, Sha256 }), "validation_failed", { "/Url": "format_invalid" });
         await refused(make({ Name: "x", Url: "http://a/", Sha256: "z" }), "validation_failed");
-        const known = await stage.client.listImages();
+        const known = await harness.client.listImages();
         for (const dryRun of [false, true]) {
-          const ask = (body: object) => stage.client.createImage({ body: { Name: "x", ...body } }, { dryRun });
+          const ask = (body: object) => harness.client.createImage({ body: { Name: "x", ...body } }, { dryRun });
           await refused(ask({ File: "none" }), "validation_failed", { "/File": "unknown_reference" });
           await refused(ask({ Url: "http://none/", Sha256 }), "validation_failed", { "/Url": "value_not_allowed" });
         }
-        assert.deepEqual(await stage.client.listImages(), known);
+        assert.deepEqual(await harness.client.listImages(), known);
         const unsafe = await make({ Name: "unsafe", File: "unsafe.qcow2" });
         assert.deepEqual(
           [unsafe.State, unsafe.Error?.code, unsafe.Error?.detail],
           ["Failed", "disk_failed", "The image has a backing file."],
         );
         await refused(
-          stage.client.createServer({ body: { Name: "x", ImageID: String(unsafe.ID) } }),
+          harness.client.createServer({ body: { Name: "x", ImageID: String(unsafe.ID) } }),
           "image_not_ready",
         );
-        await stage.client.deleteImage({ path: path(unsafe) });
+        await harness.client.deleteImage({ path: path(unsafe) });
       });
 
       test("one that is on its way can be deleted", async () => {
-        const slow = await stage.client.createImage({ body: { Name: "slow", File: "slow.raw" } });
+        const slow = await harness.client.createImage({ body: { Name: "slow", File: "slow.raw" } });
         assert.equal(slow.State, "New");
-        await stage.client.deleteImage({ path: path(slow) });
-        await refused(stage.client.readImage({ path: path(slow) }), "image_not_found");
+        await harness.client.deleteImage({ path: path(slow) });
+        await refused(harness.client.readImage({ path: path(slow) }), "image_not_found");
         const open = () =>
-          stage.world.store.read
+          harness.brume.store.read
             .selectFrom("task")
             .select("id")
             .where("subject", "=", "image")
             .where("subject_id", "=", slow.ID)
             .where("end_date", "is", null)
             .execute();
-        await stage.client.waitFor("readBalance", {}, { until: () => true });
-        for (let left = (await open()).length; left > 0; left = (await open()).length) await pass(stage, clock, 1);
+        await harness.client.waitFor("readBalance", {}, { until: () => true });
+        for (let left = (await open()).length; left > 0; left = (await open()).length) await pass(harness, clock, 1);
       });
     });
 
     describe("backups", () => {
       test("are made once a day, serve a rebuild, and go when they are old", async () => {
-        const server = await scene.server({ isBackupActive: true, BackupPeriod: 7 });
-        stage.world.machines.write(server.ID, "as it was");
+        const server = await fixture.server({ isBackupActive: true, BackupPeriod: 7 });
+        harness.brume.machines.write(server.ID, "as it was");
         const backups = async (): Promise<Image[]> =>
-          (await stage.client.listImages()).filter(({ Type, ServerID }) => Type === "Backup" && ServerID === server.ID);
+          (await harness.client.listImages()).filter(
+            ({ Type, ServerID }) => Type === "Backup" && ServerID === server.ID,
+          );
         const until = async (fits: (found: readonly Image[]) => boolean): Promise<Image[]> => {
           for (;;) {
             const found = await backups();
             if (fits(found)) return found;
-            await pass(stage, clock, 700);
+            await pass(harness, clock, 700);
           }
         };
         const isDone = ({ State }: Image): boolean => State === "Active";
         const [first] = await until((found) => found.length === 1 && found.every(isDone));
         assert.ok(first);
         assert.deepEqual(first.Identity, { Removed: false, Detail: "it was kept as it is" });
-        const { Usage } = await stage.client.readOwnProject();
-        const own = (await stage.client.listImages()).filter(
+        const { Usage } = await harness.client.readOwnProject();
+        const own = (await harness.client.listImages()).filter(
           ({ Type, State }) => Type === "Client" && State !== "Failed",
         );
         assert.equal(Usage.Images, own.length, "backups count in no quota");
-        stage.world.machines.write(server.ID, "broken");
-        await stage.client.rebuildServer({ path: path(server), body: { ImageId: String(first.ID) } }, { wait: 30 });
-        assert.equal(stage.world.machines.read(server.ID), "as it was");
-        await pass(stage, clock, day);
+        harness.brume.machines.write(server.ID, "broken");
+        await harness.client.rebuildServer({ path: path(server), body: { ImageId: String(first.ID) } }, { wait: 30 });
+        assert.equal(harness.brume.machines.read(server.ID), "as it was");
+        await pass(harness, clock, day);
         await until((found) => found.length === 2 && found.every(isDone));
-        await stage.client.updateServer({ path: path(server), body: { isBackupActive: false } });
-        await pass(stage, clock, 7 * day);
+        await harness.client.updateServer({ path: path(server), body: { isBackupActive: false } });
+        await pass(harness, clock, 7 * day);
         await until((found) => found.length === 0);
       });
 
       test("that fail are told of, and tried again on the same day", async () => {
-        stage.world.machines.fail("ensureSnapshot", 1000);
-        const server = await scene.server({ isBackupActive: true });
-        const read = () => stage.client.readServer({ path: path(server) });
-        while ((await read()).Error === null) await pass(stage, clock, 100);
+        harness.brume.machines.fail("ensureSnapshot", 1000);
+        const server = await fixture.server({ isBackupActive: true });
+        const read = () => harness.client.readServer({ path: path(server) });
+        while ((await read()).Error === null) await pass(harness, clock, 100);
         const { Error: error } = await read();
         assert.equal(error?.code, "backup_failed");
         assert.match(error?.detail ?? "", /tried again within the hour: .*simulated failure of ensureSnapshot/);
         const metric = new RegExp(`^brume_server_backup_failed\\{server="${server.ID}"\\} 1$`, "m");
-        assert.match(await stage.client.readMetrics(), metric);
-        const told = (await scene.response()).some(
+        assert.match(await harness.client.readMetrics(), metric);
+        const told = (await fixture.newEvents()).some(
           ({ Type, ResourceID, Data }) =>
             Type === "server.changed" && ResourceID === server.ID && (Data as Server).Error?.code === "backup_failed",
         );
         assert.ok(told);
-        stage.world.machines.fail("ensureSnapshot", 0);
+        harness.brume.machines.fail("ensureSnapshot", 0);
         const failed = clock.now();
         // Past the pause after a failure; from then on the clock stands, so what comes comes on the same day.
-        for (let part = 0; part < 4; part++) await pass(stage, clock, 700);
-        await scene.read(server.ID, ({ Error: trouble }) => trouble === null);
-        const images = (await stage.client.listImages()).filter(({ ServerID }) => ServerID === server.ID);
+        for (let part = 0; part < 4; part++) await pass(harness, clock, 700);
+        await fixture.read(server.ID, ({ Error: trouble }) => trouble === null);
+        const images = (await harness.client.listImages()).filter(({ ServerID }) => ServerID === server.ID);
         assert.deepEqual(
           images.map(({ Type, State }) => [Type, State]),
           [["Backup", "Active"]],
         );
         const made = Date.parse(images[0]?.DateCreate ?? "");
         assert.ok(made < failed + day * 1000, `it was tried again after ${(made - failed) / 1000} s`);
-        assert.doesNotMatch(await stage.client.readMetrics(), metric);
+        assert.doesNotMatch(await harness.client.readMetrics(), metric);
       });
     });
   },

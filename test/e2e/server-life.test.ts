@@ -3,7 +3,13 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
-import { createServerScene, debian, type ServerScene, stepsOf, windows } from "../support/serverservice.ts";
+import {
+  createServerApiFixture,
+  debian,
+  type ServerApiFixture,
+  stepsOf,
+  windows,
+} from "../support/serverapifixture.ts";
 import { tiny } from "../support/testservice.ts";
 
 const key = (byte: number) =>
@@ -12,16 +18,16 @@ const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 
 onEveryDatabase(
   "servers",
-  (stage) => {
-    let scene: ServerScene;
+  (harness) => {
+    let fixture: ServerApiFixture;
     before(() => {
-      scene = createServerScene(stage);
+      fixture = createServerApiFixture(harness);
     });
 
     describe("made", () => {
       test("the answer has its addresses, and what follows is seen in its action", async () => {
-        const laptop = await stage.client.createSshKey({ body: { Title: "laptop", PublicKey: key(1) } });
-        const made = await stage.client.createServer({
+        const laptop = await harness.client.createSshKey({ body: { Title: "laptop", PublicKey: key(1) } });
+        const made = await harness.client.createServer({
           body: { Name: "Web 1", SshKeys: [laptop.ID], Labels: { env: "prod" }, UserData: "#!/bin/sh\n" },
         });
         const [link] = made.LinkedNetworks;
@@ -72,7 +78,7 @@ onEveryDatabase(
           BackupPeriod: 7,
           Labels: { env: "prod" },
         });
-        const now = await scene.read(made.ID, ({ State }) => State !== "New");
+        const now = await fixture.read(made.ID, ({ State }) => State !== "New");
         assert.deepEqual(now, {
           ...made,
           State: "Active",
@@ -80,7 +86,7 @@ onEveryDatabase(
           LinkedNetworks: [{ ...link, LinkState: "Active" }],
         });
         assert.ok(AdminPassword && DateCreate);
-        const [action] = await scene.actions(made.ID);
+        const [action] = await fixture.actions(made.ID);
         assert.ok(action);
         assert.deepEqual([action.Type, action.State, action.Progress], ["Create", "Completed", 100]);
         assert.deepEqual(
@@ -92,7 +98,7 @@ onEveryDatabase(
             ["Boot", "power on"],
           ],
         );
-        const { machines } = await stage.world.machines.observe();
+        const { machines } = await harness.brume.machines.observe();
         const machine = machines.find(({ id }) => id === made.ID);
         assert.deepEqual(
           [machine?.power, machine?.cpus, machine?.memory, machine?.disks[0]?.gb],
@@ -101,8 +107,8 @@ onEveryDatabase(
       });
 
       test("defaults follow the image, the name and the network", async () => {
-        const inner = await stage.client.createNetwork({ body: { Name: "inner", DCLocation: "Far" } }, { wait: 20 });
-        const made = await scene.server({ Name: "Бюро!", ImageID: "windows", NetworkID: inner.ID });
+        const inner = await harness.client.createNetwork({ body: { Name: "inner", DCLocation: "Far" } }, { wait: 20 });
+        const made = await fixture.server({ Name: "Бюро!", ImageID: "windows", NetworkID: inner.ID });
         const { HostName, RAM, HDD, AdminUserName, ImageFamily, DCLocation, IP, PrimaryNetworkIp, LinkedNetworks } =
           made;
         assert.deepEqual(
@@ -110,10 +116,10 @@ onEveryDatabase(
           [`server-${made.ID}`, 1024, 10, "Administrator", "Windows", "Far", "", "172.16.0.1"],
         );
         assert.deepEqual([LinkedNetworks[0]?.NetworkType, LinkedNetworks[0]?.Bandwidth], ["PrivateClient", 1000]);
-        const far = await scene.server({ DCLocation: "far" });
+        const far = await fixture.server({ DCLocation: "far" });
         assert.deepEqual([far.DCLocation, far.IP], ["Far", "10.62.0.2"]);
         const shared = far.LinkedNetworks[0]?.NetworkID ?? 0;
-        const named = await scene.server({ NetworkID: shared });
+        const named = await fixture.server({ NetworkID: shared });
         assert.deepEqual(
           [named.DCLocation, named.IP, named.LinkedNetworks[0]?.NetworkID],
           ["Far", "10.62.0.3", shared],
@@ -123,20 +129,20 @@ onEveryDatabase(
       test("what clients in the field send for other clouds is taken and not looked at", async () => {
         const body = { Name: "x", IsNeedSysprep: "q" };
         for (const headers of [{}, { Prefer: "handling=strict" }])
-          assert.equal((await stage.ask("POST /server?dryRun=true", body, headers)).status, 200);
+          assert.equal((await harness.request("POST /server?dryRun=true", body, headers)).status, 200);
       });
 
       test("an image that is not here yet is fetched on the way", async () => {
-        const listed = await stage.client.listImages({ query: { name: debian.name } });
+        const listed = await harness.client.listImages({ query: { name: debian.name } });
         assert.equal(listed[0]?.State, "Available");
-        const made = await scene.server({ ImageID: debian.name });
+        const made = await fixture.server({ ImageID: debian.name });
         assert.deepEqual([made.Image, made.ImageID], [debian.name, listed[0]?.ID]);
-        assert.equal((await stage.client.readImage({ path: { id: made.ImageID } })).State, "Active");
+        assert.equal((await harness.client.readImage({ path: { id: made.ImageID } })).State, "Active");
       });
 
       test("all that is wrong with a wish is said at once", async () => {
         await refused(
-          stage.client.createServer({
+          harness.client.createServer({
             body: { Name: "x", ImageID: "none", SshKeys: [99], NetworkID: 99, DCLocation: "Mars", NetworkIP: "here" },
           }),
           "validation_failed",
@@ -144,7 +150,7 @@ onEveryDatabase(
           { "/NetworkIP": "format_invalid" },
         );
         await refused(
-          stage.client.createServer({
+          harness.client.createServer({
             body: { Name: "x", ImageID: "none", SshKeys: [99], NetworkID: 99, DCLocation: "Mars" },
           }),
           "validation_failed",
@@ -156,39 +162,45 @@ onEveryDatabase(
           },
         );
         const small = { Name: "x", ImageID: "windows", RAM: 512 };
-        await refused(stage.client.createServer({ body: small }), "validation_failed", { "/RAM": "out_of_range" });
-        await refused(stage.client.createServer({ body: { Name: "x", ImageID: "windows", HDD: 2 } }), "disk_too_small");
+        await refused(harness.client.createServer({ body: small }), "validation_failed", { "/RAM": "out_of_range" });
+        await refused(
+          harness.client.createServer({ body: { Name: "x", ImageID: "windows", HDD: 2 } }),
+          "disk_too_small",
+        );
       });
 
       test("a machine that does not come leaves nothing but the reason", async () => {
-        stage.world.machines.fail("ensureDisk", 100);
-        await scene.response();
-        const made = await stage.client.createServer({ body: { Name: "unlucky" } });
-        const [creating] = await scene.actions(made.ID);
+        harness.brume.machines.fail("ensureDisk", 100);
+        await fixture.newEvents();
+        const made = await harness.client.createServer({ body: { Name: "unlucky" } });
+        const [creating] = await fixture.actions(made.ID);
         assert.ok(creating);
         // Nobody waits for five tries: what is given up is undone like what fails.
-        const asked = await stage.client.cancelAction({ path: { id: made.ID, actionID: creating.ID } });
+        const asked = await harness.client.cancelAction({ path: { id: made.ID, actionID: creating.ID } });
         assert.equal(asked.ID, creating.ID);
-        const action = await scene.ended(creating);
-        stage.world.machines.fail("ensureDisk", 0);
+        const action = await fixture.ended(creating);
+        harness.brume.machines.fail("ensureDisk", 0);
         assert.deepEqual([action.State, action.Error?.code], ["Canceled", "superseded"]);
-        const failed = await scene.read(made.ID, ({ State }) => State !== "New");
+        const failed = await fixture.read(made.ID, ({ State }) => State !== "New");
         assert.deepEqual([failed.State, failed.LinkedNetworks, failed.IP, failed.IsPowerOn], ["Failed", [], "", false]);
         assert.equal(failed.Error?.code, "superseded");
-        await refused(stage.client.startAction({ path: path(made), body: { Type: "PowerOn" } }), "action_not_allowed");
-        await scene.remove(made.ID);
-        await refused(stage.client.readServer({ path: path(made) }), "server_not_found");
+        await refused(
+          harness.client.startAction({ path: path(made), body: { Type: "PowerOn" } }),
+          "action_not_allowed",
+        );
+        await fixture.remove(made.ID);
+        await refused(harness.client.readServer({ path: path(made) }), "server_not_found");
       });
 
       test("a restart of the service in the middle changes nothing", async () => {
-        stage.world.machines.delay("ensureDisk", 400);
-        const made = await stage.client.createServer({ body: { Name: "patient" } });
-        const waiting = await scene.order(made.ID, { Type: "PowerOff" });
+        harness.brume.machines.delay("ensureDisk", 400);
+        const made = await harness.client.createServer({ body: { Name: "patient" } });
+        const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
         assert.equal(waiting.State, "Postponed");
-        await stage.world.restart();
-        stage.world.machines.delay("ensureDisk", 0);
-        assert.equal((await scene.ended(waiting)).State, "Completed");
-        const now = await scene.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
+        await harness.brume.restart();
+        harness.brume.machines.delay("ensureDisk", 0);
+        assert.equal((await fixture.ended(waiting)).State, "Completed");
+        const now = await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
         assert.deepEqual([now.State, now.IP], ["Active", made.IP]);
       });
     });
@@ -196,22 +208,22 @@ onEveryDatabase(
     describe("asked for with care", () => {
       test("a dry run shows what would be, and is nothing", async () => {
         const body = { Name: "dry", Labels: { a: "b" } };
-        await scene.response();
-        const was = await stage.client.listServers();
-        const dry = await stage.client.createServer({ body }, { dryRun: true });
+        await fixture.newEvents();
+        const was = await harness.client.listServers();
+        const dry = await harness.client.createServer({ body }, { dryRun: true });
         assert.deepEqual([dry.ID, dry.State, dry.AdminPassword, dry.LinkedNetworks[0]?.LinkID], [0, "New", "", 0]);
         const [first] = was;
         assert.ok(first);
-        const action = await stage.client.updateServer(
+        const action = await harness.client.updateServer(
           { path: path(first), body: { HDD: 20, Name: "no" } },
           { dryRun: true },
         );
         assert.deepEqual([action.ID, action.Type], [0, "Resize"]);
-        await stage.client.deleteServer({ path: path(first) }, { dryRun: true });
-        await stage.client.rebuildServer({ path: path(first), body: {} }, { dryRun: true });
-        await stage.client.copyServer({ path: path(first), body: {} }, { dryRun: true });
-        assert.deepEqual([await stage.client.listServers(), await scene.response()], [was, []]);
-        const real = await stage.client.createServer({ body });
+        await harness.client.deleteServer({ path: path(first) }, { dryRun: true });
+        await harness.client.rebuildServer({ path: path(first), body: {} }, { dryRun: true });
+        await harness.client.copyServer({ path: path(first), body: {} }, { dryRun: true });
+        assert.deepEqual([await harness.client.listServers(), await fixture.newEvents()], [was, []]);
+        const real = await harness.client.createServer({ body });
         const plain = (one: Server) => ({
           ...one,
           ID: 0,
@@ -224,31 +236,31 @@ onEveryDatabase(
 
       test("a repeat under the same key is the same server", async () => {
         const headers = { "Idempotency-Key": "server-1" };
-        const first = await stage.ask("POST /server", { Name: "once" }, headers);
-        const again = await stage.ask("POST /server", { Name: "once" }, headers);
+        const first = await harness.request("POST /server", { Name: "once" }, headers);
+        const again = await harness.request("POST /server", { Name: "once" }, headers);
         assert.deepEqual([again.text, again.headers.get("idempotency-replayed")], [first.text, "true"]);
         const { ID } = first.json as Server;
-        const now = await stage.ask("POST /server", { Name: "once" }, { ...headers, Prefer: "wait=20" });
+        const now = await harness.request("POST /server", { Name: "once" }, { ...headers, Prefer: "wait=20" });
         assert.deepEqual([(now.json as Server).ID, (now.json as Server).State], [ID, "Active"]);
-        assert.equal((await stage.client.listServers({ query: { name: "once" } })).length, 1);
+        assert.equal((await harness.client.listServers({ query: { name: "once" } })).length, 1);
       });
 
       test("passwords are for those who may change them, and in no event and no audit", async () => {
-        const made = await scene.server();
-        const reader = await stage.as(["server:read"]);
+        const made = await fixture.server();
+        const reader = await harness.as(["server:read"]);
         assert.equal((await reader.client.readServer({ path: path(made) })).AdminPassword, "");
         assert.ok((await reader.client.listServers()).every(({ AdminPassword }) => AdminPassword === ""));
-        assert.equal((await stage.client.readServer({ path: path(made) })).AdminPassword, made.AdminPassword);
+        assert.equal((await harness.client.readServer({ path: path(made) })).AdminPassword, made.AdminPassword);
         const told = JSON.stringify([
-          await stage.client.listEvents({ query: { limit: 1000 } }),
-          await stage.client.listAudit(),
+          await harness.client.listEvents({ query: { limit: 1000 } }),
+          await harness.client.listAudit(),
         ]);
         assert.ok(!told.includes(made.AdminPassword));
       });
 
       test("lists are filtered", async () => {
-        const made = await scene.server({ Labels: { only: "me" }, DCLocation: "Far" });
-        const find = async (query: object) => (await stage.client.listServers({ query })).map(({ ID }) => ID);
+        const made = await fixture.server({ Labels: { only: "me" }, DCLocation: "Far" });
+        const find = async (query: object) => (await harness.client.listServers({ query })).map(({ ID }) => ID);
         const network = made.LinkedNetworks[0]?.NetworkID;
         assert.deepEqual(await find({ label: "only=me" }), [made.ID]);
         assert.deepEqual(await find({ ip: made.IP }), [made.ID]);
@@ -260,8 +272,8 @@ onEveryDatabase(
 
     describe("changed", () => {
       test("what takes no time changes at once", async () => {
-        const made = await scene.server();
-        const tag = async () => (await stage.client.raw.readServer({ path: path(made) })).etag ?? "";
+        const made = await fixture.server();
+        const tag = async () => (await harness.client.raw.readServer({ path: path(made) })).etag ?? "";
         const was = await tag();
         const body = {
           Name: "renamed",
@@ -270,45 +282,45 @@ onEveryDatabase(
           HDDType: "HDD",
           isBackupActive: true,
         } as const;
-        const action = await stage.client.updateServer({ path: path(made), body: { ...body, BackupPeriod: 14 } });
+        const action = await harness.client.updateServer({ path: path(made), body: { ...body, BackupPeriod: 14 } });
         assert.deepEqual([action.State, action.Steps, action.Progress], ["Completed", [], 100]);
-        const now = await scene.read(made.ID);
+        const now = await fixture.read(made.ID);
         const { Name, Labels, IsProtected, HDDType, isBackupActive, BackupPeriod, HostName } = now;
         assert.deepEqual(
           [Name, Labels, IsProtected, HDDType, isBackupActive, BackupPeriod, HostName],
           ["renamed", { a: "" }, true, "SAS", true, 14, made.HostName],
         );
         assert.notEqual(await tag(), was);
-        await refused(stage.client.deleteServer({ path: path(made) }), "server_protected");
-        await refused(stage.client.rebuildServer({ path: path(made), body: {} }), "server_protected");
-        await refused(stage.client.updateServer({ path: path(made), body: {} }, { ifMatch: was }), "etag_mismatch");
+        await refused(harness.client.deleteServer({ path: path(made) }), "server_protected");
+        await refused(harness.client.rebuildServer({ path: path(made), body: {} }), "server_protected");
+        await refused(harness.client.updateServer({ path: path(made), body: {} }, { ifMatch: was }), "etag_mismatch");
       });
 
       test("what was read and is sent back changes nothing, strictly read too", async () => {
-        const made = await scene.server();
-        const tag = (await stage.client.raw.readServer({ path: path(made) })).etag;
-        const response = await stage.ask(`PUT /server/${made.ID}`, made, { Prefer: "handling=strict" });
+        const made = await fixture.server();
+        const tag = (await harness.client.raw.readServer({ path: path(made) })).etag;
+        const response = await harness.request(`PUT /server/${made.ID}`, made, { Prefer: "handling=strict" });
         assert.equal((response.json as { State: string }).State, "Completed", response.text);
-        const now = await stage.client.raw.readServer({ path: path(made) });
+        const now = await harness.client.raw.readServer({ path: path(made) });
         assert.deepEqual([now.answer, now.etag], [made, tag]);
         assert.deepEqual(
-          (await scene.actions(made.ID)).map(stepsOf).map(({ length }) => length),
+          (await fixture.actions(made.ID)).map(stepsOf).map(({ length }) => length),
           [0, 4],
         );
       });
 
       test("a state of the machine spoils no tag", async () => {
-        const made = await scene.server();
-        const tag = async () => (await stage.client.raw.readServer({ path: path(made) })).etag;
+        const made = await fixture.server();
+        const tag = async () => (await harness.client.raw.readServer({ path: path(made) })).etag;
         const was = await tag();
-        await scene.act(made.ID, { Type: "PowerOff" });
-        await scene.act(made.ID, { Type: "PowerOn" });
+        await fixture.act(made.ID, { Type: "PowerOff" });
+        await fixture.act(made.ID, { Type: "PowerOn" });
         assert.equal(await tag(), was);
       });
 
       test("sizes grow live where they can, else with a restart", async () => {
-        const made = await scene.server();
-        const resize = (body: object) => stage.client.updateServer({ path: path(made), body }, { wait: 30 });
+        const made = await fixture.server();
+        const resize = (body: object) => harness.client.updateServer({ path: path(made), body }, { wait: 30 });
         const grown = await resize({ HDD: 20, IsHighPerformance: true });
         assert.deepEqual(stepsOf(grown), ["Cpu Completed", "Disk Completed"]);
         const restarted = await resize({ CPU: 2, RAM: 256 });
@@ -318,26 +330,26 @@ onEveryDatabase(
           "Memory Completed",
           "Start Completed",
         ]);
-        const { CPU, RAM, HDD, IsHighPerformance, IsPowerOn } = await scene.read(made.ID);
+        const { CPU, RAM, HDD, IsHighPerformance, IsPowerOn } = await fixture.read(made.ID);
         assert.deepEqual([CPU, RAM, HDD, IsHighPerformance, IsPowerOn], [2, 256, 20, true, true]);
         await refused(resize({ HDD: 10 }), "disk_cannot_shrink");
         await refused(resize({ CPU: 1, AllowRestart: false }), "restart_needed");
         await refused(resize({ CPU: 65, RAM: 100, HDD: 0 }), "validation_failed");
-        await scene.act(made.ID, { Type: "PowerOff" });
+        await fixture.act(made.ID, { Type: "PowerOff" });
         assert.deepEqual(stepsOf(await resize({ CPU: 1, AllowRestart: false })), ["Cpu Completed"]);
-        assert.equal((await scene.read(made.ID)).IsPowerOn, false);
+        assert.equal((await fixture.read(made.ID)).IsPowerOn, false);
       });
 
       test("accepted sizes count before they are there", async () => {
-        const made = await scene.server();
-        stage.world.machines.delay("apply", 300);
-        const first = await stage.client.updateServer({ path: path(made), body: { HDD: 30 } });
-        await refused(stage.client.updateServer({ path: path(made), body: { HDD: 29 } }), "disk_cannot_shrink");
-        const { Usage } = await stage.client.readOwnProject();
-        const held = (await stage.client.listServers()).reduce((sum, { HDD }) => sum + HDD, 0);
-        stage.world.machines.delay("apply", 0);
-        assert.ok(Usage.HDD > held || (await scene.read(made.ID)).HDD === 30);
-        assert.equal((await scene.ended(first)).State, "Completed");
+        const made = await fixture.server();
+        harness.brume.machines.delay("apply", 300);
+        const first = await harness.client.updateServer({ path: path(made), body: { HDD: 30 } });
+        await refused(harness.client.updateServer({ path: path(made), body: { HDD: 29 } }), "disk_cannot_shrink");
+        const { Usage } = await harness.client.readOwnProject();
+        const held = (await harness.client.listServers()).reduce((sum, { HDD }) => sum + HDD, 0);
+        harness.brume.machines.delay("apply", 0);
+        assert.ok(Usage.HDD > held || (await fixture.read(made.ID)).HDD === 30);
+        assert.equal((await fixture.ended(first)).State, "Completed");
       });
     });
   },

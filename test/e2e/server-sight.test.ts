@@ -5,7 +5,7 @@ import { before, describe, test } from "node:test";
 import { WebSocket } from "ws";
 import { onSqlite, refused } from "../support/harness.ts";
 import { createMovableClock } from "../support/networkfixture.ts";
-import { createServerScene, pass, type ServerScene } from "../support/serverservice.ts";
+import { createServerApiFixture, pass, type ServerApiFixture } from "../support/serverapifixture.ts";
 
 const clock = createMovableClock();
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
@@ -24,7 +24,7 @@ async function dial(url: string) {
   return {
     socket,
     /** Resolves when that much, or a text, has come. */
-    async hears(wanted: string | number): Promise<void> {
+    async untilEvent(wanted: string | number): Promise<void> {
       for (;;) {
         const all = Buffer.concat(response);
         if (typeof wanted === "number" ? all.length >= wanted : all.includes(wanted)) return;
@@ -45,85 +45,85 @@ async function refusedDial(url: string): Promise<number> {
 
 onSqlite(
   "seeing a server",
-  (stage) => {
-    let scene: ServerScene;
+  (harness) => {
+    let fixture: ServerApiFixture;
     before(() => {
-      scene = createServerScene(stage);
+      fixture = createServerApiFixture(harness);
     });
 
     describe("the log", () => {
       test("is what the serial line said since the start, or the start before", async () => {
-        const made = await scene.server();
-        const response = await stage.ask(`GET /server/${made.ID}/log`);
+        const made = await fixture.server();
+        const response = await harness.request(`GET /server/${made.ID}/log`);
         assert.equal(response.headers.get("content-type"), "text/plain; charset=utf-8");
         assert.match(response.text, /is simulated/);
-        assert.equal((await stage.ask(`GET /server/${made.ID}/log?tail=1`)).text.includes("is simulated"), false);
-        assert.equal((await stage.ask(`GET /server/${made.ID}/log?previous=true`)).text, "");
-        await scene.act(made.ID, { Type: "PowerReboot" });
-        assert.match((await stage.ask(`GET /server/${made.ID}/log?previous=true`)).text, /is simulated/);
-        assert.equal((await stage.ask("GET /server/99999/log")).code, "server_not_found");
-        stage.world.machines.fail("readLog");
-        assert.equal((await stage.ask(`GET /server/${made.ID}/log`)).code, "engine_unavailable");
-        const stranger = await stage.neighbour();
-        assert.equal((await stranger.ask(`GET /server/${made.ID}/log`)).code, "server_not_found");
+        assert.equal((await harness.request(`GET /server/${made.ID}/log?tail=1`)).text.includes("is simulated"), false);
+        assert.equal((await harness.request(`GET /server/${made.ID}/log?previous=true`)).text, "");
+        await fixture.act(made.ID, { Type: "PowerReboot" });
+        assert.match((await harness.request(`GET /server/${made.ID}/log?previous=true`)).text, /is simulated/);
+        assert.equal((await harness.request("GET /server/99999/log")).code, "server_not_found");
+        harness.brume.machines.fail("readLog");
+        assert.equal((await harness.request(`GET /server/${made.ID}/log`)).code, "engine_unavailable");
+        const stranger = await harness.neighbour();
+        assert.equal((await stranger.request(`GET /server/${made.ID}/log`)).code, "server_not_found");
       });
     });
 
     describe("the console", () => {
       const open = (id: number, Type: "Serial" | "Vnc" = "Serial") =>
-        stage.client.openConsole({ path: { id }, body: { Type } });
+        harness.client.openConsole({ path: { id }, body: { Type } });
 
       test("takes bytes both ways, once", async () => {
-        const made = await scene.server();
+        const made = await fixture.server();
         const { Url, ExpiresAt } = await open(made.ID);
-        assert.ok(Url.startsWith(`${stage.world.url.replace("http", "ws")}/console/`), Url);
+        assert.ok(Url.startsWith(`${harness.brume.url.replace("http", "ws")}/console/`), Url);
         assert.ok(Date.parse(ExpiresAt) > clock.now());
         const line = await dial(Url);
-        await line.hears("login: ");
+        await line.untilEvent("login: ");
         line.socket.send(Buffer.from("root\r"));
-        await line.hears("root\r\nlogin: ");
+        await line.untilEvent("root\r\nlogin: ");
         // Once is all.
         assert.equal(await refusedDial(Url), 404);
         // More than any buffer on the way holds, all of it back.
         const much = Buffer.alloc(300_000, "x");
         for (let sent = 0; sent < 10; sent++) line.socket.send(much);
-        await line.hears(10 * much.length);
+        await line.untilEvent(10 * much.length);
         line.socket.close();
         await once(line.socket, "close");
         const vnc = await dial((await open(made.ID, "Vnc")).Url);
-        await vnc.hears("RFB 003.008\n");
+        await vnc.untilEvent("RFB 003.008\n");
         vnc.socket.close();
       });
 
       test("needs a ticket that is good", async () => {
-        const made = await scene.server();
-        const base = stage.world.url.replace("http", "ws");
+        const made = await fixture.server();
+        const base = harness.brume.url.replace("http", "ws");
         assert.equal(await refusedDial(`${base}/console/${"0".repeat(64)}`), 404);
         assert.equal(await refusedDial(`${base}/dns`), 401);
         const { Url } = await open(made.ID);
         assert.equal((await fetch(Url.replace("ws", "http"))).status, 404, "without an upgrade it is no address");
         clock.pass(61);
         assert.equal(await refusedDial(Url), 404);
-        await scene.act(made.ID, { Type: "PowerOff" });
+        await fixture.act(made.ID, { Type: "PowerOff" });
         await refused(open(made.ID), "action_not_allowed");
-        const reader = await stage.as(["server:read"]);
+        const reader = await harness.as(["server:read"]);
         await refused(reader.client.openConsole({ path: path(made), body: { Type: "Serial" } }), "scope_missing");
-        await refused(stage.client.openConsole({ path: path(made), body: {} as never }), "validation_failed");
+        await refused(harness.client.openConsole({ path: path(made), body: {} as never }), "validation_failed");
       });
 
       test("a dry run gives none, and no event or audit has one", async () => {
-        const made = await scene.server();
-        const dry = await stage.client.openConsole({ path: path(made), body: { Type: "Serial" } }, { dryRun: true });
+        const made = await fixture.server();
+        const dry = await harness.client.openConsole({ path: path(made), body: { Type: "Serial" } }, { dryRun: true });
         assert.equal(dry.Url, "");
         const { Url } = await open(made.ID);
-        const kept = await stage.client.listAudit({ query: { operation: "openConsole" } });
+        const kept = await harness.client.listAudit({ query: { operation: "openConsole" } });
         assert.equal(kept[0]?.ResourceID, made.ID);
         assert.ok(!JSON.stringify(kept).includes(Url.slice(-64)));
       });
 
       test("the address is as the caller reached the service", async () => {
-        const made = await scene.server();
-        const response = await stage.ask(
+        const made = await fixture.server();
+        const response = await harness.request(
           `POST /server/${made.ID}/console`,
           { Type: "Serial" },
           { "X-Forwarded-Proto": "https" },
@@ -132,20 +132,20 @@ onSqlite(
       });
 
       test("ends with the service", async () => {
-        const made = await scene.server();
+        const made = await fixture.server();
         const line = await dial((await open(made.ID)).Url);
         const closed = once(line.socket, "close");
-        await stage.world.restart();
+        await harness.brume.restart();
         assert.equal((await closed)[0], 1001);
       });
     });
 
     describe("figures", () => {
       test("are taken every ten seconds, and outlive a restart", async () => {
-        const made = await scene.server();
-        const metrics = (query: object = {}) => stage.client.readServerMetrics({ path: path(made), query });
+        const made = await fixture.server();
+        const metrics = (query: object = {}) => harness.client.readServerMetrics({ path: path(made), query });
         const isSeen = async () => (await metrics()).Series.Cpu.some((value) => value !== null);
-        while (!(await isSeen())) await pass(stage, clock, 11);
+        while (!(await isSeen())) await pass(harness, clock, 11);
         const seen = await metrics();
         assert.equal(seen.Step, 60);
         for (const series of Object.values(seen.Series)) assert.equal(series.length, seen.Times.length);
@@ -155,23 +155,23 @@ onSqlite(
           cpu.every((value) => value > 0 && value <= 100),
           String(cpu),
         );
-        await stage.world.restart();
+        await harness.brume.restart();
         assert.ok(await isSeen());
         const to = new Date(clock.now()).toISOString();
         const fine = await metrics({ to, from: new Date(clock.now() - 100_000).toISOString(), step: 10 });
         assert.ok(fine.Times.length >= 10 && fine.Times.length <= 11);
         await refused(metrics({ from: to, to: "2020-01-01" }), "query_invalid", { "?from": "query_invalid" });
         await refused(metrics({ from: "2020-01-01", step: 1 }), "query_invalid", { "?step": "query_invalid" });
-        await scene.remove(made.ID);
+        await fixture.remove(made.ID);
         await refused(metrics(), "server_not_found");
       });
 
       test("stand among those of the service", async () => {
-        const made = await scene.server();
+        const made = await fixture.server();
         let text = "";
         while (!text.includes(`brume_server_up{server="${made.ID}"} 1`)) {
-          await pass(stage, clock, 11);
-          text = (await stage.ask("GET /metrics")).text;
+          await pass(harness, clock, 11);
+          text = (await harness.request("GET /metrics")).text;
         }
         assert.match(text, /brume_servers\{state="Active"\} \d+/);
         assert.match(text, new RegExp(`brume_server_memory_bytes\\{server="${made.ID}"\\} ${128 * 2 ** 20}`));

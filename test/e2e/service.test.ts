@@ -5,16 +5,16 @@ import { contract, operationNames } from "@brume/api/contract.ts";
 import { errorCodes } from "@brume/api/errors.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 
-onSqlite("the service", (stage) => {
-  const open = (path: string) => stage.ask(`GET ${path}`, undefined, { Authorization: "" });
+onSqlite("the service", (harness) => {
+  const open = (path: string) => harness.request(`GET ${path}`, undefined, { Authorization: "" });
 
   test("is alive and ready, for anybody who asks", async () => {
     assert.equal((await open("/healthz")).text, '{"Status":"ok"}');
     const ready = await open("/readyz");
     assert.equal(ready.status, 200);
-    assert.deepEqual(ready.json, await stage.client.readReadiness());
-    assert.equal((await stage.ask("HEAD /healthz", undefined, { Authorization: "" })).status, 200);
-    const wrong = await stage.ask("GET /healthz", undefined, { Authorization: `Bearer ${"0".repeat(64)}` });
+    assert.deepEqual(ready.json, await harness.client.readReadiness());
+    assert.equal((await harness.request("HEAD /healthz", undefined, { Authorization: "" })).status, 200);
+    const wrong = await harness.request("GET /healthz", undefined, { Authorization: `Bearer ${"0".repeat(64)}` });
     assert.equal(wrong.status, 200, "an open operation looks at no token");
   });
 
@@ -38,27 +38,27 @@ onSqlite("the service", (stage) => {
   });
 
   test("shows figures to administrators", async () => {
-    await stage.domain();
-    const response = await stage.ask("GET /metrics");
+    await harness.domain();
+    const response = await harness.request("GET /metrics");
     assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
     for (const line of response.text.split("\n").filter((text) => text !== ""))
       assert.match(line, /^(# (HELP|TYPE) \w+ .*|\w+(\{.*\})? [-+.\deINaf]+)$/);
     assert.match(response.text, /operation="createDomain"/);
-    const reader = await stage.as(["dns:write"]);
+    const reader = await harness.as(["dns:write"]);
     await refused(reader.client.readMetrics(), "scope_missing");
   });
 
   test("shows figures to a token that can do nothing else", async () => {
-    const monitor = await stage.as(["metrics:read"]);
+    const monitor = await harness.as(["metrics:read"]);
     const { Token } = await monitor.client.readAccount();
     assert.deepEqual(Token.Scopes, ["metrics:read"]);
-    assert.match((await monitor.ask("GET /metrics")).text, /brume_http_requests_running/);
+    assert.match((await monitor.request("GET /metrics")).text, /brume_http_requests_running/);
     await refused(monitor.client.createToken({ body: { Name: "more", Scopes: ["account:admin"] } }), "scope_missing");
     await refused(monitor.client.listTokens(), "scope_missing");
     await refused(monitor.client.listAudit(), "scope_missing");
     await refused(monitor.client.listDomains(), "scope_missing");
-    const admin = await stage.as(["account:admin"]);
-    assert.equal((await admin.ask("GET /metrics")).status, 200);
+    const admin = await harness.as(["account:admin"]);
+    assert.equal((await admin.request("GET /metrics")).status, 200);
   });
 
   test("knows its paths, and no others", async () => {

@@ -9,33 +9,33 @@ import { contract, operationNames } from "@brume/api/contract.ts";
 import type { Domain } from "@brume/api/dns.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { Operation } from "@brume/api/operation.ts";
-import { onSqlite, refused, type Voice } from "../support/harness.ts";
+import { type Caller, onSqlite, refused } from "../support/harness.ts";
 
 /** Stands in every hidden record, and nowhere else. */
 const mark = "hidden";
 
-onSqlite("a restricted token", (stage) => {
+onSqlite("a restricted token", (harness) => {
   let domain: Domain;
   let other: Domain;
-  let acme: Voice;
+  let acme: Caller;
   let mine: number;
   let secret: number;
 
-  const txt = (voice: Voice, Name: string, Text = "mine", DomainId = domain.ID) =>
-    voice.client.createRecordTXT({ body: { DomainId, Name, Text } });
-  const a = (voice: Voice, Name: string) =>
-    voice.client.createRecordA({ body: { DomainId: domain.ID, Name, IP: "192.0.2.1" } });
+  const txt = (caller: Caller, Name: string, Text = "mine", DomainId = domain.ID) =>
+    caller.client.createRecordTXT({ body: { DomainId, Name, Text } });
+  const a = (caller: Caller, Name: string) =>
+    caller.client.createRecordA({ body: { DomainId: domain.ID, Name, IP: "192.0.2.1" } });
 
   before(async () => {
-    domain = await stage.domain();
-    other = await stage.domain({ ZoneFile: `_acme-challenge TXT ${mark}\n` });
-    secret = (await txt(stage, "www", mark)).ID;
-    mine = (await txt(stage, "_acme-challenge.www")).ID;
-    await stage.client.createRecordCNAME({
+    domain = await harness.domain();
+    other = await harness.domain({ ZoneFile: `_acme-challenge TXT ${mark}\n` });
+    secret = (await txt(harness, "www", mark)).ID;
+    mine = (await txt(harness, "_acme-challenge.www")).ID;
+    await harness.client.createRecordCNAME({
       body: { DomainId: domain.ID, MnemonicName: "_acme-challenge.alias", Name: `${mark}.net` },
     });
-    await a(stage, "_acme-challenge.host");
-    acme = await stage.as(["dns:write"], {
+    await a(harness, "_acme-challenge.host");
+    acme = await harness.as(["dns:write"], {
       DomainID: domain.ID,
       RecordPattern: "_acme-challenge*",
       RecordTypes: ["TXT"],
@@ -69,13 +69,13 @@ onSqlite("a restricted token", (stage) => {
 
   test("makes, changes and deletes what is its own", async () => {
     const made = await txt(acme, `_ACME-challenge.api.${domain.Name}`);
-    assert.deepEqual(await stage.lookUp(`_acme-challenge.api.${domain.Name}`, "TXT"), ["mine"]);
+    assert.deepEqual(await harness.lookUp(`_acme-challenge.api.${domain.Name}`, "TXT"), ["mine"]);
     const path = { id: made.ID };
     assert.equal((await acme.client.updateRecordTXT({ path, body: { Text: "new" } })).Text, '"new" ');
     const away = acme.client.updateRecordTXT({ path, body: { Name: "www" } });
     await refused(away, "token_restricted");
     await acme.client.deleteRecord({ path: { domainid: domain.ID, recordId: made.ID } });
-    assert.equal(await stage.lookUp(`_acme-challenge.api.${domain.Name}`, "TXT"), "ENOTFOUND");
+    assert.equal(await harness.lookUp(`_acme-challenge.api.${domain.Name}`, "TXT"), "ENOTFOUND");
   });
 
   test("makes nothing else", async () => {
@@ -91,7 +91,7 @@ onSqlite("a restricted token", (stage) => {
     await refused(acme.client.updateDomain({ path, body: { Labels: {} } }), "token_restricted");
     await refused(acme.client.deleteDomain({ path }), "token_restricted");
     await refused(acme.client.importZone({ path, body: { ZoneFile: "_acme-challenge TXT a\n" } }), "token_restricted");
-    const [version] = await stage.client.listVersions({ path });
+    const [version] = await harness.client.listVersions({ path });
     await refused(acme.client.restoreVersion({ path, body: { Serial: version?.Serial ?? 0 } }), "token_restricted");
     for (const gone of [other.ID, 99_999]) {
       await refused(acme.client.deleteDomain({ path: { id: gone } }), "domain_not_found");
@@ -117,27 +117,27 @@ onSqlite("a restricted token", (stage) => {
   test("is not told by a refusal what it may not see", async () => {
     const beside = await refused(txt(acme, "_acme-challenge.alias"), "cname_conflict");
     assert.equal(beside.detail, "A CNAME stands alone at its name, and there is another record.");
-    const alias = await stage.as(["dns:write"], { DomainID: domain.ID, RecordTypes: ["CNAME"] });
+    const alias = await harness.as(["dns:write"], { DomainID: domain.ID, RecordTypes: ["CNAME"] });
     const body = { DomainId: domain.ID, MnemonicName: "_acme-challenge.host", Name: "a.b" };
     assert.match(
       (await refused(alias.client.createRecordCNAME({ body }), "cname_conflict")).detail,
       /there is another record\.$/,
     );
     assert.match(
-      (await refused(stage.client.createRecordCNAME({ body }), "cname_conflict")).detail,
+      (await refused(harness.client.createRecordCNAME({ body }), "cname_conflict")).detail,
       /there is record \d+, A at /,
     );
   });
 
   test("hears of its own records only", async () => {
-    const first = (await stage.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0;
-    const made = await txt(stage, "_acme-challenge.heard");
-    await txt(stage, "www", `${mark} too`);
-    await stage.client.updateRecordTXT({ path: { id: made.ID }, body: { Name: "www", Text: `${mark} now` } });
-    await stage.client.createDomain({ body: { Name: "unheard.example" } });
+    const first = (await harness.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0;
+    const made = await txt(harness, "_acme-challenge.heard");
+    await txt(harness, "www", `${mark} too`);
+    await harness.client.updateRecordTXT({ path: { id: made.ID }, body: { Name: "www", Text: `${mark} now` } });
+    await harness.client.createDomain({ body: { Name: "unheard.example" } });
     const own = await txt(acme, "_acme-challenge.own");
     await acme.client.deleteRecord({ path: { domainid: domain.ID, recordId: own.ID } });
-    await stage.client.updateDomain({ path: { id: domain.ID }, body: { Labels: { a: "b" } } });
+    await harness.client.updateDomain({ path: { id: domain.ID }, body: { Labels: { a: "b" } } });
     const response = await acme.client.raw.listEvents({ query: { after: first } });
     assert.deepEqual(
       response.answer.map((event: Event) => [event.Type, event.ResourceID]),
@@ -170,12 +170,12 @@ onSqlite("a restricted token", (stage) => {
     const bodies: Readonly<Record<string, object>> = {
       changeRecords: { Changes: [{ Op: "Update", ID: secret, TTL: 5 }] },
       importZone: { ZoneFile: "a A 192.0.2.1\n" },
-      restoreVersion: { Serial: (await stage.client.readDomain({ path: { id: domain.ID } })).Serial },
+      restoreVersion: { Serial: (await harness.client.readDomain({ path: { id: domain.ID } })).Serial },
       createDomain: { Name: "y.example" },
     };
     const before = JSON.stringify([
-      await stage.client.readDomain({ path: { id: domain.ID } }),
-      await stage.client.readDomain({ path: { id: other.ID } }),
+      await harness.client.readDomain({ path: { id: domain.ID } }),
+      await harness.client.readDomain({ path: { id: other.ID } }),
     ]);
     let answers = 0;
     for (const name of operationNames) {
@@ -186,7 +186,7 @@ onSqlite("a restricted token", (stage) => {
         : [0];
       for (const id of aims) {
         const target = operation.path.replace("{domainid}", String(domain.ID)).replaceAll(/\{\w+\}/g, String(id));
-        const response = await acme.ask(
+        const response = await acme.request(
           `${operation.method} ${target}`,
           operation.body ? (bodies[name] ?? {}) : undefined,
         );
@@ -198,8 +198,8 @@ onSqlite("a restricted token", (stage) => {
     }
     assert.ok(answers > operationNames.length);
     const after = JSON.stringify([
-      await stage.client.readDomain({ path: { id: domain.ID } }),
-      await stage.client.readDomain({ path: { id: other.ID } }),
+      await harness.client.readDomain({ path: { id: domain.ID } }),
+      await harness.client.readDomain({ path: { id: other.ID } }),
     ]);
     assert.equal(after, before);
   });
@@ -223,32 +223,32 @@ onSqlite("a restricted token", (stage) => {
     ];
     for (const [RecordPattern, owner, fits] of cases)
       test(`${RecordPattern} ${fits ? "lets" : "does not let"} ${owner} through`, async () => {
-        const voice = await stage.as(["dns:write"], { DomainID: domain.ID, RecordPattern });
-        const made = txt(voice, owner, `pattern ${RecordPattern}`);
+        const caller = await harness.as(["dns:write"], { DomainID: domain.ID, RecordPattern });
+        const made = txt(caller, owner, `pattern ${RecordPattern}`);
         if (!fits) {
           await refused(made, "token_restricted");
           return;
         }
-        await voice.client.deleteRecord({ path: { domainid: domain.ID, recordId: (await made).ID } });
+        await caller.client.deleteRecord({ path: { domainid: domain.ID, recordId: (await made).ID } });
       });
 
     test("of services look at the name below which they stand", async () => {
-      const voice = await stage.as(["dns:write"], { DomainID: domain.ID, RecordPattern: "chat" });
+      const caller = await harness.as(["dns:write"], { DomainID: domain.ID, RecordPattern: "chat" });
       const srv = { DomainId: domain.ID, Service: "xmpp", Proto: "tcp", Port: 1, Target: "a.b" };
-      const made = await voice.client.createRecordSRV({ body: { ...srv, Name: "chat" } });
-      await refused(voice.client.createRecordSRV({ body: srv }), "token_restricted");
-      await voice.client.deleteRecord({ path: { domainid: domain.ID, recordId: made.ID } });
+      const made = await caller.client.createRecordSRV({ body: { ...srv, Name: "chat" } });
+      await refused(caller.client.createRecordSRV({ body: srv }), "token_restricted");
+      await caller.client.deleteRecord({ path: { domainid: domain.ID, recordId: made.ID } });
     });
   });
 
   test("bound to types only, or to the domain only", async () => {
-    const types = await stage.as(["dns:read"], { DomainID: domain.ID, RecordTypes: ["a", "CNAME"] });
+    const types = await harness.as(["dns:read"], { DomainID: domain.ID, RecordTypes: ["a", "CNAME"] });
     const seen = (await types.client.readDomain({ path: { id: domain.ID } })).LinkedRecords;
     assert.deepEqual(new Set(seen.map(({ TypeRecord }) => TypeRecord)), new Set(["A", "CNAME"]));
     await refused(types.client.createRecordA({ body: { DomainId: domain.ID, IP: "192.0.2.1" } }), "scope_missing");
-    const whole = await stage.as(["dns:write"], { DomainID: domain.ID });
+    const whole = await harness.as(["dns:write"], { DomainID: domain.ID });
     assert.equal((await whole.client.listDomains()).length, 1);
-    const all = await stage.client.readDomain({ path: { id: domain.ID } });
+    const all = await harness.client.readDomain({ path: { id: domain.ID } });
     assert.deepEqual((await whole.client.readDomain({ path: { id: domain.ID } })).LinkedRecords, all.LinkedRecords);
     await refused(whole.client.deleteDomain({ path: { id: domain.ID } }), "token_restricted");
   });
@@ -256,20 +256,20 @@ onSqlite("a restricted token", (stage) => {
   test("is not given another token's answer under the same key", async () => {
     const options = { idempotencyKey: "shared-key" };
     const body = { DomainId: domain.ID, Name: "_acme-challenge.key", Text: "key" };
-    const first = await stage.client.createRecordTXT({ body }, options);
+    const first = await harness.client.createRecordTXT({ body }, options);
     await refused(acme.client.createRecordTXT({ body }, options), "idempotency_key_conflict");
-    await stage.client.deleteRecord({ path: { domainid: domain.ID, recordId: first.ID } });
+    await harness.client.deleteRecord({ path: { domainid: domain.ID, recordId: first.ID } });
   });
 
   test("sees nothing at all once its domain is gone", async () => {
-    const passing = await stage.domain();
-    const voice = await stage.as(["dns:write"], { DomainID: passing.ID });
-    await stage.client.deleteDomain({ path: { id: passing.ID } });
-    assert.deepEqual(await voice.client.listDomains(), []);
-    await refused(voice.client.readDomain({ path: { id: passing.ID } }), "domain_not_found");
-    const again = await stage.client.createDomain({ body: { Name: passing.Name } });
-    await refused(voice.client.readDomain({ path: { id: again.ID } }), "domain_not_found");
-    const error = await voice.client
+    const passing = await harness.domain();
+    const caller = await harness.as(["dns:write"], { DomainID: passing.ID });
+    await harness.client.deleteDomain({ path: { id: passing.ID } });
+    assert.deepEqual(await caller.client.listDomains(), []);
+    await refused(caller.client.readDomain({ path: { id: passing.ID } }), "domain_not_found");
+    const again = await harness.client.createDomain({ body: { Name: passing.Name } });
+    await refused(caller.client.readDomain({ path: { id: again.ID } }), "domain_not_found");
+    const error = await caller.client
       .createRecordA({ body: { DomainId: again.ID, IP: "192.0.2.1" } })
       .catch((reason: unknown) => reason);
     assert.ok(error instanceof ApiError && error.code === "validation_failed");

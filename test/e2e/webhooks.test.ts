@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { verifySignature } from "@brume/api/signature.ts";
 import type { Delivery, Webhook } from "@brume/api/webhook.ts";
 import { maxWaiting } from "../../service/src/webhook/model/rules.ts";
-import { onEveryDatabase, refused, type Voice } from "../support/harness.ts";
+import { type Caller, onEveryDatabase, refused } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
 
 /** Time goes on, and can be moved. */
@@ -16,28 +16,32 @@ const hour = 3_600_000;
 
 onEveryDatabase(
   "webhooks",
-  (stage) => {
+  (harness) => {
     const deliveriesOf = (
-      voice: Voice,
+      caller: Caller,
       id: number,
       until: (all: readonly Delivery[]) => boolean,
-    ): Promise<Delivery[]> => voice.client.waitFor("listDeliveries", { path: { id } }, { until, timeout: 20_000 });
-    const untilState = (voice: Voice, id: number, state: Webhook["State"]): Promise<Webhook> =>
-      voice.client.waitFor("readWebhook", { path: { id } }, { until: ({ State }) => State === state, timeout: 20_000 });
+    ): Promise<Delivery[]> => caller.client.waitFor("listDeliveries", { path: { id } }, { until, timeout: 20_000 });
+    const untilState = (caller: Caller, id: number, state: Webhook["State"]): Promise<Webhook> =>
+      caller.client.waitFor(
+        "readWebhook",
+        { path: { id } },
+        { until: ({ State }) => State === state, timeout: 20_000 },
+      );
     let names = 0;
-    const domain = (voice: Voice) =>
-      voice.client.createDomain({ body: { Name: `hook${++names}-${stage.kind}.example` } });
+    const domain = (caller: Caller) =>
+      caller.client.createDomain({ body: { Name: `hook${++names}-${harness.kind}.example` } });
 
     test("bring each event as it is listed, signed with the secret that was shown once", async () => {
-      const voice = await stage.neighbour();
+      const caller = await harness.neighbour();
       const endpoint = await openEndpoint();
-      const made = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      const made = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
       assert.match(made.Secret, /^[0-9a-f]{64}$/);
-      assert.equal((await voice.client.readWebhook({ path: { id: made.ID } })).Secret, "");
-      const { ID } = await domain(voice);
-      await voice.client.deleteDomain({ path: { id: ID } });
+      assert.equal((await caller.client.readWebhook({ path: { id: made.ID } })).Secret, "");
+      const { ID } = await domain(caller);
+      await caller.client.deleteDomain({ path: { id: ID } });
       const received = await endpoint.until(2);
-      const events = await voice.client.listEvents({ query: { type: "domain.*" } });
+      const events = await caller.client.listEvents({ query: { type: "domain.*" } });
       assert.deepEqual(
         received.map(({ event }) => event),
         events,
@@ -52,7 +56,7 @@ onEveryDatabase(
         assert.ok(!(await verifySignature({ body, signature, secret: made.Secret, now: clock.now() + hour })));
         assert.deepEqual([headers["brume-event"], headers["brume-webhook"]], [event.Type, String(made.ID)]);
       }
-      const done = await deliveriesOf(voice, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
+      const done = await deliveriesOf(caller, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
       assert.deepEqual(
         done.map(({ Type, Attempts, Status, Error }) => [Type, Attempts, Status, Error]),
         [
@@ -60,34 +64,34 @@ onEveryDatabase(
           ["domain.created", 1, 200, null],
         ],
       );
-      const text = JSON.stringify([await voice.client.listEvents(), await voice.client.listAudit()]);
+      const text = JSON.stringify([await caller.client.listEvents(), await caller.client.listAudit()]);
       assert.ok(!text.includes(made.Secret), "the secret is nowhere else");
-      const rows = await stage.world.store.read.selectFrom("webhook").selectAll().execute();
+      const rows = await harness.brume.store.read.selectFrom("webhook").selectAll().execute();
       assert.ok(
         rows.every(({ secret }) => !Buffer.from(secret).includes(made.Secret)),
         "and sealed at rest",
       );
-      await voice.client.deleteWebhook({ path: { id: made.ID } });
-      await refused(voice.client.readWebhook({ path: { id: made.ID } }), "webhook_not_found");
+      await caller.client.deleteWebhook({ path: { id: made.ID } });
+      await refused(caller.client.readWebhook({ path: { id: made.ID } }), "webhook_not_found");
       await endpoint.close();
     });
 
     test("try again in order, and delay neither another resource nor another webhook", async () => {
-      const voice = await stage.neighbour();
+      const caller = await harness.neighbour();
       let isBroken = true;
-      const first = await domain(voice);
+      const first = await domain(caller);
       const picky = await openEndpoint(({ event }) => (isBroken && event.ResourceID === first.ID ? 500 : 200));
       const dead = await openEndpoint(() => new Promise(() => {}));
       const well = await openEndpoint();
       const Types = ["domain.*"];
-      const made = await voice.client.createWebhook({ body: { Url: picky.url, Types } });
-      await voice.client.createWebhook({ body: { Url: dead.url, Types } });
-      await voice.client.createWebhook({ body: { Url: well.url, Types } });
-      for (const a of ["1", "2"]) await voice.client.updateDomain({ path: { id: first.ID }, body: { Labels: { a } } });
-      const other = await domain(voice);
+      const made = await caller.client.createWebhook({ body: { Url: picky.url, Types } });
+      await caller.client.createWebhook({ body: { Url: dead.url, Types } });
+      await caller.client.createWebhook({ body: { Url: well.url, Types } });
+      for (const a of ["1", "2"]) await caller.client.updateDomain({ path: { id: first.ID }, body: { Labels: { a } } });
+      const other = await domain(caller);
       await well.until(3);
       const seen = () => picky.received.map(({ event }) => event.ResourceID);
-      await deliveriesOf(voice, made.ID, (all) =>
+      await deliveriesOf(caller, made.ID, (all) =>
         all.some((one) => one.ResourceID === other.ID && one.State === "Delivered"),
       );
       // The two resources are sent independently, and a slow test may see a retry.
@@ -99,7 +103,7 @@ onEveryDatabase(
           "1",
           "the second change waits behind the first",
         );
-      const waiting = await deliveriesOf(voice, made.ID, (all) => all.some(({ Status }) => Status === 500));
+      const waiting = await deliveriesOf(caller, made.ID, (all) => all.some(({ Status }) => Status === 500));
       const failed = waiting.find(({ Status }) => Status === 500);
       assert.deepEqual([failed?.State, failed?.Error], ["Waiting", "The endpoint returned status 500."]);
       assert.ok(Date.parse(failed?.NextDate ?? "") > clock.now());
@@ -109,38 +113,38 @@ onEveryDatabase(
       const received = await picky.until(before + 2);
       const changes = received.slice(before).map(({ event }) => (event.Data as { Labels: { a: string } }).Labels.a);
       assert.deepEqual(changes, ["1", "2"]);
-      await deliveriesOf(voice, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
-      assert.equal((await voice.client.readWebhook({ path: { id: made.ID } })).FailingSince, null);
+      await deliveriesOf(caller, made.ID, (all) => all.every(({ State }) => State === "Delivered"));
+      assert.equal((await caller.client.readWebhook({ path: { id: made.ID } })).FailingSince, null);
       for (const each of [picky, dead, well]) await each.close();
     });
 
     test("stop where the endpoint fails for a day or is gone, and go on after a resend", async () => {
       for (const status of [410, 503]) {
-        const voice = await stage.neighbour();
+        const caller = await harness.neighbour();
         let answer = status;
         const endpoint = await openEndpoint(() => answer);
-        const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
-        await domain(voice);
+        const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+        await domain(caller);
         await endpoint.until(1);
         if (status === 503) {
-          await deliveriesOf(voice, ID, (all) => all.some(({ Attempts }) => Attempts === 1));
-          assert.notEqual((await voice.client.readWebhook({ path: { id: ID } })).FailingSince, null);
+          await deliveriesOf(caller, ID, (all) => all.some(({ Attempts }) => Attempts === 1));
+          assert.notEqual((await caller.client.readWebhook({ path: { id: ID } })).FailingSince, null);
           moved += 25 * hour;
         }
-        await untilState(voice, ID, "Failed");
-        const [last] = await deliveriesOf(voice, ID, (all) => all.every(({ State }) => State === "Failed"));
+        await untilState(caller, ID, "Failed");
+        const [last] = await deliveriesOf(caller, ID, (all) => all.every(({ State }) => State === "Failed"));
         assert.equal(last?.Status, status);
-        const told = await voice.client.listEvents({ query: { type: "webhook.changed" } });
+        const told = await caller.client.listEvents({ query: { type: "webhook.changed" } });
         assert.deepEqual(
           told.map(({ Data }) => (Data as Webhook).State),
           ["Failed"],
         );
         const before = endpoint.received.length;
-        const late = await domain(voice);
+        const late = await domain(caller);
         answer = 204;
-        const sent = await voice.client.resendDelivery({ path: { id: ID, deliveryID: last?.ID ?? 0 } });
+        const sent = await caller.client.resendDelivery({ path: { id: ID, deliveryID: last?.ID ?? 0 } });
         assert.equal(sent.State, "Waiting");
-        await untilState(voice, ID, "Active");
+        await untilState(caller, ID, "Active");
         const received = await endpoint.until(before + 2);
         assert.equal(received.at(-1)?.event.ResourceID, late.ID);
         await endpoint.close();
@@ -148,31 +152,31 @@ onEveryDatabase(
     });
 
     test("follow no redirection", async () => {
-      const voice = await stage.neighbour();
+      const caller = await harness.neighbour();
       const endpoint = await openEndpoint(() => 307);
-      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
-      await domain(voice);
-      const [one] = await deliveriesOf(voice, ID, (all) => all[0]?.Attempts === 1);
+      const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      await domain(caller);
+      const [one] = await deliveriesOf(caller, ID, (all) => all[0]?.Attempts === 1);
       assert.deepEqual([one?.Status, one?.State], [307, "Waiting"]);
       assert.equal(endpoint.received.length, 1);
       await endpoint.close();
     });
 
     test("show the last hundred deliveries and keep no more", async () => {
-      const voice = await stage.neighbour();
+      const caller = await harness.neighbour();
       const endpoint = await openEndpoint();
-      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
-      const { ID: domainId } = await domain(voice);
+      const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
+      const { ID: domainId } = await domain(caller);
       const Changes = Array.from(
         { length: 120 },
         (_, i) => ({ Op: "Create", TypeRecord: "A", Name: `n${i}`, IP: "192.0.2.1" }) as const,
       );
-      await voice.client.changeRecords({ path: { id: domainId }, body: { Changes: [...Changes] } });
-      const events = await voice.client.listEvents({ query: { type: "record.*", limit: 1000 } });
+      await caller.client.changeRecords({ path: { id: domainId }, body: { Changes: [...Changes] } });
+      const events = await caller.client.listEvents({ query: { type: "record.*", limit: 1000 } });
       await endpoint.until(events.length);
       // The hundred that are shown do not say whether an older one still waits for its result or its next attempt.
       const rowsOf = () =>
-        stage.world.store.read
+        harness.brume.store.read
           .selectFrom("webhook_delivery")
           .select(["id", "event_id", "state"])
           .where("webhook_id", "=", ID)
@@ -185,7 +189,7 @@ onEveryDatabase(
         rows = await rowsOf();
       }
       assert.deepEqual([rows.length, rows.every(({ state }) => state === "Delivered")], [100, true]);
-      const shown = await voice.client.listDeliveries({ path: { id: ID } });
+      const shown = await caller.client.listDeliveries({ path: { id: ID } });
       assert.deepEqual(
         shown.map(({ ID }) => ID),
         rows.map(({ id }) => id).reverse(),
@@ -194,12 +198,12 @@ onEveryDatabase(
     });
 
     test("report events that were deleted before they were taken as one failed delivery, and go on", async () => {
-      const voice = await stage.neighbour();
+      const caller = await harness.neighbour();
       const endpoint = await openEndpoint();
-      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
-      await domain(voice);
-      await deliveriesOf(voice, ID, (all) => all.some(({ State }) => State === "Delivered"));
-      const { store } = stage.world;
+      const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      await domain(caller);
+      await deliveriesOf(caller, ID, (all) => all.some(({ State }) => State === "Delivered"));
+      const { store } = harness.brume;
       const [newest] = await store.read.selectFrom("event").select("id").orderBy("id", "desc").limit(1).execute();
       const end = newest?.id ?? 0;
       // As if it had been behind for longer than events are kept.
@@ -207,9 +211,9 @@ onEveryDatabase(
         await tx.updateTable("webhook").set({ cursor: 1 }).where("id", "=", ID).execute();
         await tx.deleteFrom("event").where("id", "<", end).execute();
       });
-      await stage.world.restart();
-      const late = await domain(voice);
-      const all = await deliveriesOf(voice, ID, (list) =>
+      await harness.brume.restart();
+      const late = await domain(caller);
+      const all = await deliveriesOf(caller, ID, (list) =>
         list.some(({ ResourceID, State }) => ResourceID === late.ID && State === "Delivered"),
       );
       const lost = all.filter(({ State }) => State === "Failed");
@@ -221,11 +225,11 @@ onEveryDatabase(
     });
 
     test("go on with other resources where an endpoint rejects more than may wait", async () => {
-      const voice = await stage.neighbour({ RecordsPerDomain: 5000 });
-      const { ID: rejected } = await domain(voice);
-      const { ID: taken } = await domain(voice);
+      const caller = await harness.neighbour({ RecordsPerDomain: 5000 });
+      const { ID: rejected } = await domain(caller);
+      const { ID: taken } = await domain(caller);
       const endpoint = await openEndpoint(({ event }) => (event.ParentID === rejected ? 400 : 200));
-      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
+      const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["record.*"] } });
       // As if it had rejected them for a while: attempts one at a time would take minutes.
       const due = clock.now() + hour;
       const row = {
@@ -237,22 +241,22 @@ onEveryDatabase(
       } as const;
       const full = Array.from({ length: maxWaiting }, (_, i) => ({ ...row, resource_id: 1_000_000 + i }));
       for (let at = 0; at < full.length; at += 100)
-        await stage.world.store.write((tx) =>
+        await harness.brume.store.write((tx) =>
           tx
             .insertInto("webhook_delivery")
             .values(full.slice(at, at + 100).map((one) => ({ ...one, attempts: 3, created: clock.now(), due })))
             .execute(),
         );
-      await stage.world.restart();
+      await harness.brume.restart();
       const make = (DomainId: number, Name: string) =>
-        voice.client.createRecordA({ body: { DomainId, Name, IP: "192.0.2.1" } });
+        caller.client.createRecordA({ body: { DomainId, Name, IP: "192.0.2.1" } });
       for (let i = 0; i < 5; i++) await make(rejected, `r${i}`);
       const others: number[] = [];
       for (let i = 0; i < 5; i++) others.push((await make(taken, `t${i}`)).ID);
-      await deliveriesOf(voice, ID, (all) =>
+      await deliveriesOf(caller, ID, (all) =>
         others.every((id) => all.some((one) => one.ResourceID === id && one.State === "Delivered")),
       );
-      const rows = await stage.world.store.read
+      const rows = await harness.brume.store.read
         .selectFrom("webhook_delivery")
         .select(["state", "due", "error", "resource_id"])
         .where("webhook_id", "=", ID)
@@ -282,13 +286,13 @@ onEveryDatabase(
         "http://167772161/",
       ])
         test(`at ${Url}`, async () => {
-          await refused(stage.client.createWebhook({ body: { Url } }), "validation_failed", {
+          await refused(harness.client.createWebhook({ body: { Url } }), "validation_failed", {
             "/Url": "value_not_allowed",
           });
         });
 
       test("with what is no address, type or secret, and beyond the quota", async () => {
-        const { client } = stage;
+        const { client } = harness;
         for (const Url of ["ftp://example.net/", "https://a:b@example.net/", "nonsense", "https://example.net/#a"])
           await refused(client.createWebhook({ body: { Url } }), "validation_failed", { "/Url": "format_invalid" });
         const Url = "http://127.0.0.1:9/";
@@ -301,30 +305,30 @@ onEveryDatabase(
             "/Secret": "too_short",
           },
         );
-        const voice = await stage.neighbour({ Webhooks: 1 });
-        const dry = await voice.client.createWebhook({ body: { Url } }, { dryRun: true });
+        const caller = await harness.neighbour({ Webhooks: 1 });
+        const dry = await caller.client.createWebhook({ body: { Url } }, { dryRun: true });
         assert.deepEqual([dry.ID, dry.Secret], [0, ""]);
-        const own = await voice.client.createWebhook({ body: { Url, Secret: "a secret of my own" } });
+        const own = await caller.client.createWebhook({ body: { Url, Secret: "a secret of my own" } });
         assert.equal(own.Secret, "");
-        await refused(voice.client.createWebhook({ body: { Url } }), "quota_exceeded");
-        assert.equal((await voice.client.readOwnProject()).Usage.Webhooks, 1);
-        await refused(stage.client.readWebhook({ path: { id: own.ID } }), "webhook_not_found");
-        assert.deepEqual((await voice.client.listWebhooks({ query: { state: "Failed" } })).length, 0);
+        await refused(caller.client.createWebhook({ body: { Url } }), "quota_exceeded");
+        assert.equal((await caller.client.readOwnProject()).Usage.Webhooks, 1);
+        await refused(harness.client.readWebhook({ path: { id: own.ID } }), "webhook_not_found");
+        assert.deepEqual((await caller.client.listWebhooks({ query: { state: "Failed" } })).length, 0);
       });
     });
 
     test("survive a restart, and lose nothing that happened meanwhile", async () => {
-      const voice = await stage.neighbour();
+      const caller = await harness.neighbour();
       let isBroken = true;
       const endpoint = await openEndpoint(() => (isBroken ? 503 : 200));
-      const { ID } = await voice.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
-      const made = [(await domain(voice)).ID, (await domain(voice)).ID];
-      await deliveriesOf(voice, ID, (all) => all.some(({ Attempts }) => Attempts > 0));
-      await stage.world.restart();
+      const { ID } = await caller.client.createWebhook({ body: { Url: endpoint.url, Types: ["domain.*"] } });
+      const made = [(await domain(caller)).ID, (await domain(caller)).ID];
+      await deliveriesOf(caller, ID, (all) => all.some(({ Attempts }) => Attempts > 0));
+      await harness.brume.restart();
       isBroken = false;
       moved += 60_000;
       const taken = await deliveriesOf(
-        voice,
+        caller,
         ID,
         (all) => all.length === 2 && all.every(({ State }) => State === "Delivered"),
       );

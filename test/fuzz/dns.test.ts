@@ -173,23 +173,23 @@ for (const kind of databases)
       terminate = () => thread.terminate();
       return thread;
     });
-    const world = await createTestService(kind, { nameserver });
+    const brume = await createTestService(kind, { nameserver });
     try {
-      const { client } = world;
+      const { client } = brume;
       const ids: number[] = [];
       for (let i = 0; i < 20; i++)
         ids.push((await client.createDomain({ body: { Name: `d${i}.test`, Ip: "192.0.2.1" } })).ID);
 
       const readiness = async () =>
-        (await fetch(`${world.url}/readyz`)).json() as ReturnType<typeof client.readReadiness>;
+        (await fetch(`${brume.url}/readyz`)).json() as ReturnType<typeof client.readReadiness>;
       const until = async (status: string): Promise<void> => {
         while ((await readiness()).Status !== status) await sleep(20);
       };
       const standing = {
         kind,
-        dns: world.dns,
+        dns: brume.dns,
         pid: 1,
-        snapshot: async () => ({ read: world.store.read, close: async () => {} }),
+        snapshot: async () => ({ read: brume.store.read, close: async () => {} }),
       };
 
       // Under load, again and again: the last word is always that of the database.
@@ -225,9 +225,9 @@ for (const kind of databases)
       await until("ready");
       await client.waitFor("readRecord", { path: { id: late.ID } }, { timeout: 20_000 });
       await checkStored(standing);
-      assert.deepEqual(await world.resolver.resolve4("late.d0.test"), ["192.0.2.2"]);
-      await assert.rejects(world.resolver.resolve4("d1.test"), { code: "EREFUSED" });
+      assert.deepEqual(await brume.resolver.resolve4("late.d0.test"), ["192.0.2.2"]);
+      await assert.rejects(brume.resolver.resolve4("d1.test"), { code: "EREFUSED" });
     } finally {
-      await world.close();
+      await brume.close();
     }
   });

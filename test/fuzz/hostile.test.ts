@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, createClient } from "@brume/api/client.ts";
 import { scopes } from "@brume/api/operation.ts";
 import { checkStored } from "../chaos/stored.ts";
-import { checkAnswer, checkProblem } from "../support/answers.ts";
+import { checkProblem, checkResponse } from "../support/contractcheck.ts";
 import { databases } from "../support/databases.ts";
 import { dial, type Line, type TestResponse } from "../support/httpsocket.ts";
 import { createProcess, type Process } from "../support/process.ts";
@@ -63,7 +63,7 @@ function check(forged: FuzzedRequest, response: TestResponse): void {
   if (forged.method === "HEAD") return;
   if (response.status === 200) {
     if (forged.name === null || !response.headers.get("content-type")?.startsWith("application/json")) return;
-    checkAnswer(forged.name, JSON.parse(response.body), { dryRun: response.headers.has("x-dry-run") });
+    checkResponse(forged.name, JSON.parse(response.body), { dryRun: response.headers.has("x-dry-run") });
   } else {
     assert.equal(response.headers.get("content-type"), "application/problem+json");
     checkProblem(JSON.parse(response.body), forged.name ?? undefined);

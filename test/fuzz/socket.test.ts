@@ -11,24 +11,24 @@ import { dial, shout } from "../support/httpsocket.ts";
 import { type Random, withSeed } from "../support/random.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
-let world: TestService;
+let brume: TestService;
 let port: number;
 let auth: string;
 let shouted = 0;
 
 before(async () => {
-  world = await createTestService("sqlite", { limits: { headersTime: 600, bodyTime: 600, idleTime: 800, ping: 200 } });
-  port = Number(new URL(world.url).port);
-  auth = `Authorization: Bearer ${world.token}`;
-  await world.client.createDomain({ body: { Name: "steady.test", Ip: "192.0.2.1" } });
+  brume = await createTestService("sqlite", { limits: { headersTime: 600, bodyTime: 600, idleTime: 800, ping: 200 } });
+  port = Number(new URL(brume.url).port);
+  auth = `Authorization: Bearer ${brume.token}`;
+  await brume.client.createDomain({ body: { Name: "steady.test", Ip: "192.0.2.1" } });
 });
-after(() => world.close());
+after(() => brume.close());
 
 /** Nobody of the others has noticed anything. */
 async function isWell(): Promise<void> {
-  const { LinkedRecords } = await world.client.readDomain({ path: { id: 1 } });
+  const { LinkedRecords } = await brume.client.readDomain({ path: { id: 1 } });
   assert.equal(LinkedRecords.length, 1);
-  assert.deepEqual(await world.resolver.resolve4("steady.test"), ["192.0.2.1"]);
+  assert.deepEqual(await brume.resolver.resolve4("steady.test"), ["192.0.2.1"]);
 }
 
 const statusesOf = (text: string): number[] =>
@@ -88,7 +88,7 @@ suite("syntax that two readers would read differently", () => {
       const statuses = statusesOf(await shout(port, Buffer.from(shape(), "latin1")));
       assert.ok(statuses.length <= 1, `${statuses.length} answers to one request`);
       for (const status of statuses) assert.ok(status >= 400 && status < 500, `it was answered ${status}`);
-      assert.deepEqual(await world.client.listDomains({ query: { name: "smuggled*" } }), []);
+      assert.deepEqual(await brume.client.listDomains({ query: { name: "smuggled*" } }), []);
       await isWell();
     });
 });
@@ -176,7 +176,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
   test(
     "clients that hang up in the middle of changes leave nothing half done",
     random(async ({ below }) => {
-      const made = await world.client.createDomain({ body: { Name: "hangup.test" } });
+      const made = await brume.client.createDomain({ body: { Name: "hangup.test" } });
       const count = 300;
       const body = (i: number) =>
         JSON.stringify({
@@ -195,9 +195,9 @@ suite("many and slow", { timeout: 60_000 }, () => {
         }),
       );
       const count2 = async (): Promise<number> =>
-        (await world.client.readDomain({ path: { id: made.ID } })).LinkedRecords.length;
+        (await brume.client.readDomain({ path: { id: made.ID } })).LinkedRecords.length;
       for (let before = -1, now = await count2(); now !== before; before = now, now = await count2()) await sleep(100);
-      const { LinkedRecords } = await world.client.readDomain({ path: { id: made.ID } });
+      const { LinkedRecords } = await brume.client.readDomain({ path: { id: made.ID } });
       const names = LinkedRecords.map(({ HostName }) => HostName.slice(1));
       for (const name of names)
         assert.equal(names.filter((other) => other === name).length, 2, `${name} is there by halves`);
@@ -214,12 +214,12 @@ suite("many and slow", { timeout: 60_000 }, () => {
       line.socket.pause();
     }
     assert.match(await shout(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")), /^HTTP\/1\.1 429 /);
-    const { ID } = await world.client.createDomain({ body: { Name: "events.test" } });
+    const { ID } = await brume.client.createDomain({ body: { Name: "events.test" } });
     const Text = "x".repeat(4000);
     for (let from = 0; from < 200; from += 40)
       await Promise.all(
         Array.from({ length: 40 }, (_, i) =>
-          world.client.createRecordTXT({ body: { DomainId: ID, Name: `e${from + i}`, Text } }),
+          brume.client.createRecordTXT({ body: { DomainId: ID, Name: `e${from + i}`, Text } }),
         ),
       );
     await isWell();

@@ -204,7 +204,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     await settled("under the new rules");
     for (const ms of [250, 600]) {
       await at.brume.end("SIGKILL");
-      await at.brume.stillbirth(ms);
+      await at.brume.startAndKill(ms);
     }
     await sleep(Math.max(0, Date.parse(Firewall.ConfirmBy ?? "") - Date.now() + 100));
     await at.brume.start();

@@ -87,7 +87,7 @@ export async function createNetworkProcess(beside?: {
       NODE_COMPILE_CACHE: join(lab.runFolder, "compiled"),
       ...beside?.environment,
     },
-    unborn: beside !== undefined,
+    stopped: beside !== undefined,
   });
 
   async function host(): Promise<string> {

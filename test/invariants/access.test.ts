@@ -18,18 +18,18 @@ const pathOf = (name: OperationName, id: number): string => operation(name).path
 // The checks come before any SQL that depends on the database.
 for (const kind of ["sqlite"] as const)
   describe(`access on ${kind}`, () => {
-    let world: TestService;
+    let brume: TestService;
     /** Ids of things of the first project, by the first parameter's fault. */
     const own: Record<string, number> = {};
 
     before(async () => {
-      world = await createTestService(kind);
-      const domain = await world.client.createDomain({ body: { Name: "law.example" } });
-      const record = await world.client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
+      brume = await createTestService(kind);
+      const domain = await brume.client.createDomain({ body: { Name: "law.example" } });
+      const record = await brume.client.createRecordA({ body: { DomainId: domain.ID, Name: "www", IP: "192.0.2.1" } });
       own["domain_not_found"] = domain.ID;
       own["record_not_found"] = record.ID;
-      own["claim_not_found"] = (await world.client.createClaim({ body: { Name: "law.example" } })).ID;
-      await world.store.write(async (tx) => {
+      own["claim_not_found"] = (await brume.client.createClaim({ body: { Name: "law.example" } })).ID;
+      await brume.store.write(async (tx) => {
         const kept = { id: 100, name: "lost.example", ascii: "lost.example", date: 1, record_count: 0 };
         await tx
           .insertInto("withdrawn_domain")
@@ -37,17 +37,17 @@ for (const kind of ["sqlite"] as const)
           .execute();
       });
       own["withdrawn_domain_not_found"] = 100;
-      own["public_network_not_found"] = (await world.client.createPublicNetwork({ body: { Name: "law" } })).Id;
-      own["network_not_found"] = (await world.client.createNetwork({ body: { Name: "law" } })).ID;
+      own["public_network_not_found"] = (await brume.client.createPublicNetwork({ body: { Name: "law" } })).Id;
+      own["network_not_found"] = (await brume.client.createNetwork({ body: { Name: "law" } })).ID;
       const key = Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, 7)]).toString("base64");
-      own["sshkey_not_found"] = (await world.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
+      own["sshkey_not_found"] = (await brume.client.createSshKey({ body: { Title: "law", PublicKey: key } })).ID;
       const endpoint = { Url: "http://127.0.0.1:9/", Types: ["image.*"] };
-      own["webhook_not_found"] = (await world.client.createWebhook({ body: endpoint })).ID;
-      own["server_not_found"] = (await world.client.createServer({ body: { Name: "law" } }, { wait: 20 })).ID;
+      own["webhook_not_found"] = (await brume.client.createWebhook({ body: endpoint })).ID;
+      own["server_not_found"] = (await brume.client.createServer({ body: { Name: "law" } }, { wait: 20 })).ID;
       const image = { Name: "law", ServerID: own["server_not_found"] };
-      own["image_not_found"] = (await world.client.createImage({ body: image }, { wait: 20 })).ID;
+      own["image_not_found"] = (await brume.client.createImage({ body: image }, { wait: 20 })).ID;
     });
-    after(() => world.close());
+    after(() => brume.close());
 
     async function ask(
       name: OperationName,
@@ -57,7 +57,7 @@ for (const kind of ["sqlite"] as const)
       extra: Record<string, string> = {},
     ) {
       const { method } = operation(name);
-      const response = await fetch(`${world.url}${pathOf(name, id)}`, {
+      const response = await fetch(`${brume.url}${pathOf(name, id)}`, {
         method,
         headers: { ...(token !== null && { authorization: `Bearer ${token}` }), ...extra },
         ...(body !== undefined && { body }),
@@ -69,10 +69,10 @@ for (const kind of ["sqlite"] as const)
       return { status: response.status, code: problem?.code, text, headers: response.headers };
     }
 
-    before(() => world.client.updateProject({ path: { id: 1 }, body: { Quotas: { Tokens: 1000 } } }));
+    before(() => brume.client.updateProject({ path: { id: 1 }, body: { Quotas: { Tokens: 1000 } } }));
 
     const tokenOf = async (wanted: readonly Scope[], extra: object = {}) =>
-      (await world.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...extra } })).Token;
+      (await brume.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...extra } })).Token;
 
     for (const name of guarded) {
       test(`${name} needs a token that is known`, async () => {
@@ -106,7 +106,7 @@ for (const kind of ["sqlite"] as const)
           assert.match(fault, /^(project|token|reservation|orphan)_not_found$/);
           return;
         }
-        const neighbour = await world.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });
+        const neighbour = await brume.client.createProject({ body: { Name: `of ${name} ${Math.random()}` } });
         const token = await tokenOf(scopes, { ProjectID: neighbour.ID });
         const body = operation(name).body === undefined ? undefined : sampleBody(name);
         const foreign = await ask(name, id, token, body);
@@ -124,7 +124,7 @@ for (const kind of ["sqlite"] as const)
           const answer = await ask(
             name,
             own[Object.values(operation(name).params ?? {})[0] ?? ""] ?? 1,
-            world.token,
+            brume.token,
             body,
           );
           assert.ok(

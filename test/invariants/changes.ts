@@ -19,9 +19,9 @@ const fields = {
 const others = { CNAME: { MnemonicName: "alias2" }, NS: { HostName: "cut2" }, MX: { HostName: "mail2" } } as const;
 
 /** Makes what they are about. */
-export async function changesOf(world: TestService): Promise<ChangeRequest[]> {
-  const { client } = world;
-  const ofMachines = await prepareRequests({ client, world });
+export async function changesOf(brume: TestService): Promise<ChangeRequest[]> {
+  const { client } = brume;
+  const ofMachines = await prepareRequests({ client, brume });
   const domain = await client.createDomain({ body: { Name: "remembered.example" } });
   const doomed = await client.createDomain({ body: { Name: "doomed.example" } });
   const Changes: ChangeInput[] = recordTypes.map((TypeRecord) => ({ Op: "Create", TypeRecord, ...fields[TypeRecord] }));
@@ -33,7 +33,7 @@ export async function changesOf(world: TestService): Promise<ChangeRequest[]> {
   const token = await client.createToken({ body: { Name: "doomed", Scopes: ["dns:read"] } });
   const webhook = await client.createWebhook({ body: { Url: "http://127.0.0.1:9/doomed" } });
   const lost = await client.createServer({ body: { Name: "lost" } }, { wait: 30 });
-  await world.store.write(async (tx) => {
+  await brume.store.write(async (tx) => {
     await tx.deleteFrom("link").where("server_id", "=", lost.ID).execute();
     await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", lost.ID).execute();
     await deleteServer(tx, lost.ID);

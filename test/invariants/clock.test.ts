@@ -19,7 +19,7 @@ import {
   invariant,
   mustFind,
 } from "../support/enginefixture.ts";
-import { openStage } from "../support/serverengine.ts";
+import { openServerFixture } from "../support/serverfixture.ts";
 import { createTestService } from "../support/testservice.ts";
 
 const minute = 60_000;
@@ -47,8 +47,8 @@ for (const by of [-10 * days, 10 * days]) {
     const alarm = createSettable();
     let runs = 0;
     const counting = defineReconciler({
-      name: "toy.count",
-      subject: "toy",
+      name: "sample.count",
+      subject: "sample",
       period: minute,
       run: async () => void (runs += 1),
     });
@@ -71,8 +71,8 @@ for (const by of [-10 * days, 10 * days]) {
     const gate = createGate();
     let tries = 0;
     const slow = flow({
-      name: "toy.slow",
-      subject: "toy",
+      name: "sample.slow",
+      subject: "sample",
       pause: { first: minute, factor: 1, most: minute },
       steps: [
         {
@@ -108,8 +108,8 @@ invariant("what is due beyond any interval at a start is brought back", async (s
   const alarm = createSettable();
   let runs = 0;
   const counting = defineReconciler({
-    name: "toy.count",
-    subject: "toy",
+    name: "sample.count",
+    subject: "sample",
     period: minute,
     run: async () => void (runs += 1),
   });
@@ -123,10 +123,10 @@ invariant("what is due beyond any interval at a start is brought back", async (s
 
 invariant("a backup that lies in the future does not keep the next one from being made", async (store) => {
   const now = Date.UTC(2026, 10, 20);
-  const stage = await openStage(store, () => now);
-  const server = await stage.makeServer();
+  const fixture = await openServerFixture(store, () => now);
+  const server = await fixture.makeServer();
   const reconciler =
-    stage.servers.reconcilers.find(({ name }) => name === "server.backup") ?? assert.fail("no reconciler");
+    fixture.servers.reconcilers.find(({ name }) => name === "server.backup") ?? assert.fail("no reconciler");
   const made = async (change: Parameters<typeof updateServer>[2]): Promise<boolean> => {
     await store.write((tx) => updateServer(tx, server.id, { is_backup_active: 1, ...change }));
     const before = (await list(store.read, { kind: "server", id: server.id }, 99)).length;
@@ -138,9 +138,9 @@ invariant("a backup that lies in the future does not keep the next one from bein
     assert.equal(await made({ backed_up: now + 1000 }), false, "the clock was set by little");
     assert.equal(await made({ backed_up: null, backup_failed: now - 1000 }), false, "it failed a second ago");
     assert.equal(await made({ backed_up: now + 10 * days, backup_failed: now + 10 * days }), true);
-    assert.equal((await stage.row(server.id)).backed_up, now);
+    assert.equal((await fixture.row(server.id)).backed_up, now);
   } finally {
-    stage.servers.close();
+    fixture.servers.close();
   }
 });
 
@@ -154,7 +154,7 @@ test("work that ended or began in the future counts for nothing", () => {
 test("a delivery that is due beyond any pause is sent now", () => {
   const now = Date.UTC(2026, 10, 20);
   const queue = createQueue();
-  const row = { id: 1, is_resend: 0, resource: "toy", resource_id: 1, attempts: 1, due: now + minute };
+  const row = { id: 1, is_resend: 0, resource: "sample", resource_id: 1, attempts: 1, due: now + minute };
   const find = (due: number): number => {
     queue.rows.set(1, { ...row, due } as unknown as DeliveryRow);
     return findDue(queue, "Active", () => false, now).length;
@@ -186,8 +186,8 @@ invariant("an endpoint that has failed since a time in the future fails for a da
   const row = {
     webhook_id: webhook.id,
     event_id: 1,
-    type: "toy.made",
-    resource: "toy",
+    type: "sample.made",
+    resource: "sample",
     resource_id: 1,
     state: "Waiting" as const,
     created: now + 10 * days,
@@ -228,18 +228,18 @@ test("a ticket is good for its minute, however the clock is set", () => {
 test("an unconfirmed firewall falls back in its time though the clock was set back", { timeout: 60_000 }, async () => {
   let offset = 0;
   const clock = { now: () => Date.now() + offset, steady: () => performance.now() };
-  const world = await createTestService("sqlite", { clock });
+  const brume = await createTestService("sqlite", { clock });
   try {
-    const network = await world.client.createPublicNetwork({ body: { Name: "dmz" } });
+    const network = await brume.client.createPublicNetwork({ body: { Name: "dmz" } });
     const path = { id: network.Id };
-    await world.client.configureFirewall({ path, body: { Rules: [], ConfirmWithin: 10 } });
+    await brume.client.configureFirewall({ path, body: { Rules: [], ConfirmWithin: 10 } });
     offset = -10 * days;
     for (;;) {
-      const { Firewall } = await world.client.readPublicNetwork({ path });
+      const { Firewall } = await brume.client.readPublicNetwork({ path });
       if (Firewall.ConfirmBy === null) break;
       await sleep(200);
     }
   } finally {
-    await world.close();
+    await brume.close();
   }
 });

@@ -13,51 +13,51 @@ import type { Nameserver } from "../../service/src/drivers/nameserver/interface.
 import { reserveLink } from "../../service/src/network/link.ts";
 import { deleteLink, findNetwork } from "../../service/src/network/table.ts";
 import type { Kind } from "../support/databases.ts";
-import { onSqlite, type Stage, type TestResponse, type Voice } from "../support/harness.ts";
+import { type Caller, type Harness, onSqlite, type TestResponse } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
-import { openServerScene, type ServerCode, type ServerScene, serverCodes } from "./servererrors.ts";
+import { openServerErrorFixture, type ServerCode, type ServerErrorFixture, serverCodes } from "./servererrors.ts";
 
 /** What the requests are about. */
-interface Scene {
-  readonly stage: Stage;
+interface CodeFixture {
+  readonly harness: Harness;
   /** Of a domain with an A record at `www`, a CNAME at `alias` and a delegation at `cut`. */
   readonly domain: number;
   readonly record: number;
   readonly otherDomain: number;
   /** In a project that may have one domain, has it, and is free to change. */
-  readonly neighbour: Voice & { readonly project: number };
-  readonly blocked: Voice;
-  readonly weak: Voice;
+  readonly neighbour: Caller & { readonly project: number };
+  readonly blocked: Caller;
+  readonly weak: Caller;
   /** A public network with an IPsec tunnel, and a private one. */
   readonly network: number;
   readonly tunnel: number;
   readonly inner: number;
-  readonly servers: ServerScene;
+  readonly servers: ServerErrorFixture;
   /** Closes the way to the name server until what it gives is called. */
   shutGate(): () => void;
 }
 
 type Seen = Pick<TestResponse, "status" | "code" | "text">;
-type Produce = (scene: Scene) => Promise<Seen>;
+type Produce = (fixture: CodeFixture) => Promise<Seen>;
 
 const asks =
   (line: string, body?: object | string, headers?: Record<string, string>): Produce =>
-  ({ stage, ...ids }) =>
-    stage.ask(
+  ({ harness, ...ids }) =>
+    harness.request(
       line.replace(/:(domain|record|network)/, (_, name: "domain" | "record" | "network") => String(ids[name])),
       body,
       headers,
     );
 const posts =
   (type: string, body: object): Produce =>
-  ({ stage, domain }) =>
-    stage.ask(`POST /dns/record${type}`, { DomainId: domain, ...body });
+  ({ harness, domain }) =>
+    harness.request(`POST /dns/record${type}`, { DomainId: domain, ...body });
 
 /** A tunnel to `PeerNetwork` in the list of the network's, which is whole but for what is given. */
 const tunnels =
   (...more: object[]): Produce =>
-  ({ stage, network }) =>
-    stage.ask(`PUT /publicnetwork/${network}/vpn`, {
+  ({ harness, network }) =>
+    harness.request(`PUT /publicnetwork/${network}/vpn`, {
       Tunnels: more.map((one, i) => ({
         Name: `t${i}`,
         PeerNetwork: `10.${i}.0.0/16`,
@@ -67,23 +67,23 @@ const tunnels =
     });
 
 /** A network that a server is in, which nobody can make yet but with the hands. */
-async function withServer({ stage, inner }: Scene): Promise<Seen> {
-  const link = await stage.world.store.write(async (tx) => {
+async function withServer({ harness, inner }: CodeFixture): Promise<Seen> {
+  const link = await harness.brume.store.write(async (tx) => {
     const network = await findNetwork(tx, inner);
     assert.ok(network);
     return reserveLink(tx, network, { server: 1, hostName: "a", now: 0, pointer: "" });
   });
-  const response = await stage.ask(`DELETE /network/${inner}`);
-  await stage.world.store.write((tx) => deleteLink(tx, link.id));
+  const response = await harness.request(`DELETE /network/${inner}`);
+  await harness.brume.store.write((tx) => deleteLink(tx, link.id));
   return response;
 }
 
-async function whileDeleting({ stage }: Scene): Promise<Seen> {
-  const { Id } = await stage.client.createPublicNetwork({ body: { Name: "going" } });
-  const { router } = stage.world;
+async function whileDeleting({ harness }: CodeFixture): Promise<Seen> {
+  const { Id } = await harness.client.createPublicNetwork({ body: { Name: "going" } });
+  const { router } = harness.brume;
   router.broken = true;
-  await stage.ask(`DELETE /publicnetwork/${Id}`, undefined, { Prefer: "wait=0" });
-  const response = await stage.ask(`PUT /publicnetwork/${Id}`, { Name: "staying" });
+  await harness.request(`DELETE /publicnetwork/${Id}`, undefined, { Prefer: "wait=0" });
+  const response = await harness.request(`PUT /publicnetwork/${Id}`, { Name: "staying" });
   router.broken = false;
   return response;
 }
@@ -91,45 +91,45 @@ async function whileDeleting({ stage }: Scene): Promise<Seen> {
 /** Bytes onto a socket, since no client would send them. */
 const says =
   (text: string): Produce =>
-  async ({ stage }) => {
-    const line = await dial(Number(new URL(stage.world.url).port));
-    line.say(text.replace(":token", stage.token));
+  async ({ harness }) => {
+    const line = await dial(Number(new URL(harness.brume.url).port));
+    line.say(text.replace(":token", harness.token));
     const { status, body } = await line.hear();
     line.close();
     return { status, code: (JSON.parse(body) as { code: ErrorCode }).code, text: body };
   };
 
-async function asExpired({ stage }: Scene): Promise<Seen> {
+async function asExpired({ harness }: CodeFixture): Promise<Seen> {
   const ExpiresAt = new Date(Date.now() + 300).toISOString();
-  const made = await stage.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
-  await stage.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
-  return stage.voiceOf(made.Token).ask("GET /dns");
+  const made = await harness.client.createToken({ body: { Name: "short", Scopes: ["dns:read"], ExpiresAt } });
+  await harness.client.waitFor("readBalance", {}, { until: () => Date.now() > Date.parse(ExpiresAt) });
+  return harness.callerOf(made.Token).request("GET /dns");
 }
 
-async function asTooEager({ stage }: Scene): Promise<Seen> {
-  const voice = await stage.as(["dns:read"], { RateLimit: { Requests: 1, Seconds: 3600 } });
-  await voice.ask("GET /dns");
-  return voice.ask("GET /dns");
+async function asTooEager({ harness }: CodeFixture): Promise<Seen> {
+  const caller = await harness.as(["dns:read"], { RateLimit: { Requests: 1, Seconds: 3600 } });
+  await caller.request("GET /dns");
+  return caller.request("GET /dns");
 }
 
-async function asRestricted({ stage, domain }: Scene): Promise<Seen> {
-  const voice = await stage.as(["dns:write"], { DomainID: domain, RecordTypes: ["TXT"] });
-  return voice.ask("POST /dns/recorda", { DomainId: domain, IP: "192.0.2.1" });
+async function asRestricted({ harness, domain }: CodeFixture): Promise<Seen> {
+  const caller = await harness.as(["dns:write"], { DomainID: domain, RecordTypes: ["TXT"] });
+  return caller.request("POST /dns/recorda", { DomainId: domain, IP: "192.0.2.1" });
 }
 
-async function withUsedKey({ stage }: Scene): Promise<Seen> {
+async function withUsedKey({ harness }: CodeFixture): Promise<Seen> {
   const headers = { "Idempotency-Key": "used" };
-  await stage.ask("PUT /project/1", {}, headers);
-  return stage.ask("PUT /project/1", { Labels: {} }, headers);
+  await harness.request("PUT /project/1", {}, headers);
+  return harness.request("PUT /project/1", { Labels: {} }, headers);
 }
 
-async function withBusyKey({ stage, shutGate }: Scene): Promise<Seen> {
+async function withBusyKey({ harness, shutGate }: CodeFixture): Promise<Seen> {
   const send = (headers = {}) =>
-    stage.ask("POST /dns", { Name: "busy.example" }, { "Idempotency-Key": "busy", ...headers });
+    harness.request("POST /dns", { Name: "busy.example" }, { "Idempotency-Key": "busy", ...headers });
   const open = shutGate();
   const first = send({ Prefer: "wait=30" });
   // The first is committed, and waits for the name server.
-  await stage.client.waitFor(
+  await harness.client.waitFor(
     "listDomains",
     { query: { name: "busy.example" } },
     { until: (found) => found.length > 0 },
@@ -141,21 +141,21 @@ async function withBusyKey({ stage, shutGate }: Scene): Promise<Seen> {
 }
 
 /** A row that no migration and no request could write. */
-async function onBrokenRow({ stage, neighbour }: Scene): Promise<Seen> {
+async function onBrokenRow({ harness, neighbour }: CodeFixture): Promise<Seen> {
   const setLabels = (labels: string) =>
-    stage.world.store.write((tx) =>
+    harness.brume.store.write((tx) =>
       tx.updateTable("project").set({ labels }).where("id", "=", neighbour.project).execute(),
     );
   await setLabels("{");
-  const response = await stage.ask(`GET /project/${neighbour.project}`);
+  const response = await harness.request(`GET /project/${neighbour.project}`);
   await setLabels("{}");
   return response;
 }
 
 /** The database goes away in the middle of a change: on SQLite it takes none any more, on PostgreSQL the connection is cut. */
-async function withoutStorage({ stage }: Scene): Promise<Seen> {
-  const { kind, store, database } = stage.world;
-  const post = () => stage.ask("POST /dns", { Name: "unstored.example" });
+async function withoutStorage({ harness }: CodeFixture): Promise<Seen> {
+  const { kind, store, database } = harness.brume;
+  const post = () => harness.request("POST /dns", { Name: "unstored.example" });
   if (kind === "sqlite") {
     // It is in force at once, also for those who share its commit; the commit itself may then not work either.
     await store.write((tx) => sql`PRAGMA query_only = 1`.execute(tx)).catch(() => {});
@@ -181,12 +181,12 @@ async function withoutStorage({ stage }: Scene): Promise<Seen> {
 }
 
 /** The service is told to stop while a request is on its way, of which it has only the first bytes. */
-async function whileStopping({ stage }: Scene): Promise<Seen> {
-  const line = await dial(Number(new URL(stage.world.url).port));
-  const rest = `/dns HTTP/1.1\r\nAuthorization: Bearer ${stage.token}\r\n\r\n`;
+async function whileStopping({ harness }: CodeFixture): Promise<Seen> {
+  const line = await dial(Number(new URL(harness.brume.url).port));
+  const rest = `/dns HTTP/1.1\r\nAuthorization: Bearer ${harness.token}\r\n\r\n`;
   line.say(`GET ${rest}GET `);
   assert.equal((await line.hear()).status, 200);
-  const closed = stage.world.service.close(1000);
+  const closed = harness.brume.service.close(1000);
   line.say(rest);
   const { status, body } = await line.hear();
   line.close();
@@ -211,18 +211,18 @@ const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
   delegation_conflict: posts("txt", { Name: "x.cut", Text: "a" }),
   name_outside_domain: posts("a", { Name: "other.org.", IP: "192.0.2.1" }),
   record_type_mismatch: asks("PUT /dns/recordtxt/:record", {}),
-  record_in_other_domain: ({ stage, record, otherDomain }) =>
-    stage.ask(`PUT /dns/recorda/${record}`, { DomainId: otherDomain }),
+  record_in_other_domain: ({ harness, record, otherDomain }) =>
+    harness.request(`PUT /dns/recorda/${record}`, { DomainId: otherDomain }),
   zone_file_invalid: asks("PUT /dns/:domain/zonefile", { ZoneFile: "a A b\n" }),
   peer_network_overlap: tunnels({}, { PeerNetwork: "10.0.1.0/24" }),
-  tunnel_type_fixed: (scene) => tunnels({ Id: scene.tunnel, Type: "WireGuard", PeerEndpoint: "" })(scene),
+  tunnel_type_fixed: (fixture) => tunnels({ Id: fixture.tunnel, Type: "WireGuard", PeerEndpoint: "" })(fixture),
   token_missing: asks("GET /dns", undefined, { Authorization: "" }),
   token_invalid: asks("GET /dns", undefined, { Authorization: `Bearer ${"0".repeat(64)}` }),
   token_expired: asExpired,
-  scope_missing: ({ weak }) => weak.ask("GET /dns"),
+  scope_missing: ({ weak }) => weak.request("GET /dns"),
   token_restricted: asRestricted,
-  project_blocked: ({ blocked }) => blocked.ask("POST /dns", { Name: "blocked.example" }),
-  quota_exceeded: ({ neighbour }) => neighbour.ask("POST /dns", { Name: "more.example" }),
+  project_blocked: ({ blocked }) => blocked.request("POST /dns", { Name: "blocked.example" }),
+  quota_exceeded: ({ neighbour }) => neighbour.request("POST /dns", { Name: "more.example" }),
   path_not_found: asks("GET /nothing"),
   domain_not_found: asks("GET /dns/99999"),
   record_not_found: asks("GET /dns/record/99999"),
@@ -237,9 +237,9 @@ const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
   token_not_found: asks("GET /token/99999"),
   project_not_found: asks("GET /project/99999"),
   webhook_not_found: asks("GET /webhook/99999"),
-  delivery_not_found: async ({ stage }) => {
-    const { ID } = await stage.client.createWebhook({ body: { Url: "http://127.0.0.1:9/", Types: ["image.*"] } });
-    return stage.ask(`POST /webhook/${ID}/delivery/99999/resend`);
+  delivery_not_found: async ({ harness }) => {
+    const { ID } = await harness.client.createWebhook({ body: { Url: "http://127.0.0.1:9/", Types: ["image.*"] } });
+    return harness.request(`POST /webhook/${ID}/delivery/99999/resend`);
   },
   method_not_allowed: asks("DELETE /dns"),
   request_timeout: says(`POST /dns HTTP/1.1\r\n${auth}Content-Length: 10\r\n\r\n{`),
@@ -252,12 +252,12 @@ const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
   domain_not_available: asks("POST /dns", { Name: "below.theirs.example" }),
   domain_public_suffix: asks("POST /dns", { Name: "co.uk" }),
   domain_reserved: asks("POST /dns", { Name: "_brume-challenge.codes.example" }),
-  reservation_exists: async ({ stage }) => {
-    await stage.ask("POST /dns/reservation", { Name: "reserved.example" });
-    return stage.ask("POST /dns/reservation", { Name: "Reserved.Example" });
+  reservation_exists: async ({ harness }) => {
+    await harness.request("POST /dns/reservation", { Name: "reserved.example" });
+    return harness.request("POST /dns/reservation", { Name: "Reserved.Example" });
   },
   title_taken: asks("POST /project", { Name: "default" }),
-  last_admin_token: ({ stage }) => stage.ask("DELETE /token/1"),
+  last_admin_token: ({ harness }) => harness.request("DELETE /token/1"),
   project_in_use: asks("DELETE /project/1"),
   etag_mismatch: asks("DELETE /dns/:domain", undefined, { "If-Match": '"x"' }),
   body_too_large: asks("POST /dns", " ".repeat(1024 * 1024 + 1)),
@@ -324,45 +324,47 @@ async function openGated(kind: Kind): Promise<Nameserver> {
 
 onSqlite(
   "codes",
-  (stage) => {
-    let scene: Scene;
+  (harness) => {
+    let fixture: CodeFixture;
     before(async () => {
-      const { ID, LinkedRecords } = await stage.client.createDomain({
+      const { ID, LinkedRecords } = await harness.client.createDomain({
         body: { Name: "codes.example", ZoneFile: "www A 192.0.2.1\nalias CNAME a.b.\ncut NS a.b.\n" },
       });
       // None of the others is an administrator, so that token 1 is the last one.
-      const { ID: project } = await stage.client.createProject({ body: { Name: "neighbour", Quotas: { Domains: 1 } } });
-      const { token, ask, client } = await stage.as(["dns:write"], { ProjectID: project });
+      const { ID: project } = await harness.client.createProject({
+        body: { Name: "neighbour", Quotas: { Domains: 1 } },
+      });
+      const { token, request, client } = await harness.as(["dns:write"], { ProjectID: project });
       await client.createDomain({ body: { Name: "theirs.example" } });
-      const other = await stage.client.createProject({ body: { Name: "blocked" } });
-      const blocked = await stage.as(["dns:write"], { ProjectID: other.ID });
-      await stage.client.updateProject({ path: { id: other.ID }, body: { IsBlocked: true } });
-      const network = await stage.client.createPublicNetwork({ body: { Name: "codes" } });
-      const inner = await stage.client.createNetwork({ body: { Name: "codes" } });
-      const { Vpn } = await stage.client.configureVpn({
+      const other = await harness.client.createProject({ body: { Name: "blocked" } });
+      const blocked = await harness.as(["dns:write"], { ProjectID: other.ID });
+      await harness.client.updateProject({ path: { id: other.ID }, body: { IsBlocked: true } });
+      const network = await harness.client.createPublicNetwork({ body: { Name: "codes" } });
+      const inner = await harness.client.createNetwork({ body: { Name: "codes" } });
+      const { Vpn } = await harness.client.configureVpn({
         path: { id: network.Id },
         body: { Tunnels: [{ Name: "first", PeerNetwork: "10.9.0.0/16", PeerEndpoint: "192.0.2.9" }] },
       });
-      scene = {
-        stage,
+      fixture = {
+        harness,
         network: network.Id,
         tunnel: Vpn.Tunnels[0]?.Id ?? 0,
         inner: inner.ID,
-        servers: await openServerScene(stage),
+        servers: await openServerErrorFixture(harness),
         domain: ID,
         record: LinkedRecords[0]?.ID ?? 0,
-        otherDomain: (await stage.domain()).ID,
-        neighbour: { token, ask, client, project },
+        otherDomain: (await harness.domain()).ID,
+        neighbour: { token, request, client, project },
         blocked,
-        weak: await stage.as(["server:read"]),
-        shutGate: () => gates.get(stage.kind)?.() ?? assert.fail("there is no gate"),
+        weak: await harness.as(["server:read"]),
+        shutGate: () => gates.get(harness.kind)?.() ?? assert.fail("there is no gate"),
       };
     });
 
     describe("of fields", () => {
       for (const code of fieldCodes)
         test(code, async () => {
-          const response = await parts[code](scene);
+          const response = await parts[code](fixture);
           const { errors } = JSON.parse(response.text) as { errors: FieldError[] };
           assert.ok(
             errors.some((one) => one.code === code),
@@ -374,11 +376,11 @@ onSqlite(
 
     describe("of answers", () => {
       const ofServers = Object.entries(serverCodes).map(
-        ([code, produce]) => [code, ({ servers }: Scene) => produce(servers)] as [ErrorCode, Produce],
+        ([code, produce]) => [code, ({ servers }: CodeFixture) => produce(servers)] as [ErrorCode, Produce],
       );
       for (const [code, produce] of [...ofServers, ...(Object.entries(wholes) as [ErrorCode, Produce][])])
         test(code, async () => {
-          const response = await produce(scene);
+          const response = await produce(fixture);
           assert.deepEqual([response.code, response.status], [code, errorCodes[code].status], response.text);
           const problem = JSON.parse(response.text) as { Message: string; detail: string };
           assert.equal(problem.Message, errorCodes[code].message);

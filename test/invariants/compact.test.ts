@@ -37,7 +37,7 @@ async function makeFormer(folder: string): Promise<string> {
   const insert =
     "INSERT INTO event (type, date, project_id, resource, resource_id, data) VALUES (?, ?, 1, 'toy', ?, ?)";
   connection.script("BEGIN");
-  for (let row = 0; row < 2 * kept; row++) connection.run(insert, ["toy.made", Date.now(), row, "x".repeat(3000)]);
+  for (let row = 0; row < 2 * kept; row++) connection.run(insert, ["sample.made", Date.now(), row, "x".repeat(3000)]);
   connection.script(`COMMIT; DELETE FROM event WHERE resource_id % 2 = 0; PRAGMA wal_checkpoint(TRUNCATE)`);
   connection.close();
   return file;

@@ -28,12 +28,12 @@ const records: Readonly<Record<RecordType, RecordFields>> = {
   TXT: { Name: "привет", Text: 'a "quoted" text' },
 };
 
-onEveryDatabase("what was read", (stage) => {
+onEveryDatabase("what was read", (harness) => {
   const wait = { wait: 20 };
 
   async function recordEcho(type: RecordType): Promise<Echo> {
-    const { ID: DomainId } = await stage.domain();
-    const { ID } = await stage.client[`createRecord${type}`]({
+    const { ID: DomainId } = await harness.domain();
+    const { ID } = await harness.client[`createRecord${type}`]({
       body: { DomainId, TTL: 60, Labels: { a: "b" }, ...records[type] },
     });
     return { read: `/dns/record/${ID}`, put: `PUT /dns/record${type.toLowerCase()}/${ID}` };
@@ -41,39 +41,39 @@ onEveryDatabase("what was read", (stage) => {
 
   async function publicNetwork(): Promise<string> {
     const body = { Name: "dmz", Bandwidth: 50, Labels: { a: "b" } };
-    const { Id, CIDR } = await stage.client.createPublicNetwork({ body }, wait);
+    const { Id, CIDR } = await harness.client.createPublicNetwork({ body }, wait);
     const path = { id: Id };
     const Rules = [
       { Action: "Allow", Protocol: "Tcp", DestinationPort: "80,443", Source: "external" },
       { Name: "ping", Action: "Allow", Protocol: "Icmp", Source: "internal" },
     ] as const;
-    await stage.client.configureFirewall({ path, body: { Enabled: true, Rules: [...Rules] } }, wait);
+    await harness.client.configureFirewall({ path, body: { Enabled: true, Rules: [...Rules] } }, wait);
     const PeerPublicKey = "c29tZSBrZXkgb2YgdGhpcnR5LXR3byBieXRlcyBoZXI=";
     const office = { Name: "office", PeerNetwork: "10.1.0.0/24", PeerEndpoint: "203.0.113.5", LocalNetwork: CIDR };
     const road = { Name: "road", Type: "WireGuard", PeerNetwork: "10.2.0.0/24", PeerPublicKey } as const;
-    await stage.client.configureVpn({ path, body: { Tunnels: [office, road] } }, wait);
+    await harness.client.configureVpn({ path, body: { Tunnels: [office, road] } }, wait);
     return `/publicnetwork/${Id}`;
   }
 
   const echoes: Readonly<Record<EditName, () => Promise<Echo>>> = {
     async updateServer() {
-      const key = await stage.client.createSshKey({
+      const key = await harness.client.createSshKey({
         body: {
           Title: "k",
           PublicKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJnoj7QFKwLBfnZlMjNL6vDk9X6Tn0aHQm8aTzS1vqTo",
         },
       });
-      const { ID } = await stage.client.createServer({ body: { Name: "web", SshKeys: [key.ID] } }, wait);
+      const { ID } = await harness.client.createServer({ body: { Name: "web", SshKeys: [key.ID] } }, wait);
       return { read: `/server/${ID}`, put: `PUT /server/${ID}` };
     },
     async updateDomain() {
-      const { ID } = await stage.domain({ Labels: { a: "b" }, Ip: "192.0.2.1" });
+      const { ID } = await harness.domain({ Labels: { a: "b" }, Ip: "192.0.2.1" });
       return { read: `/dns/${ID}`, put: `PUT /dns/${ID}` };
     },
     async importZone() {
-      const { ID } = await stage.domain({ Ip: "192.0.2.1" });
+      const { ID } = await harness.domain({ Ip: "192.0.2.1" });
       const path = { id: ID };
-      const ZoneFile = await stage.client.text("readDomain", { path });
+      const ZoneFile = await harness.client.text("readDomain", { path });
       return { read: `/dns/${ID}`, put: `PUT /dns/${ID}/zonefile`, part: () => ({ ZoneFile, Mode: "Replace" }) };
     },
     ...(Object.fromEntries(recordTypes.map((type) => [`updateRecord${type}`, () => recordEcho(type)])) as Record<
@@ -93,12 +93,12 @@ onEveryDatabase("what was read", (stage) => {
       return { read, put: `PUT ${read}/vpn`, part: ({ Vpn }) => Vpn as object };
     },
     async updateNetwork() {
-      const { ID } = await stage.client.createNetwork({ body: { Name: "back", Labels: { a: "b" } } }, wait);
+      const { ID } = await harness.client.createNetwork({ body: { Name: "back", Labels: { a: "b" } } }, wait);
       return { read: `/network/${ID}`, put: `PUT /network/${ID}` };
     },
     async updateProject() {
       const body = { Name: `p${Math.random()}`, Quotas: { Servers: 3 }, Labels: { a: "b" } };
-      const { ID } = await stage.client.createProject({ body });
+      const { ID } = await harness.client.createProject({ body });
       return { read: `/project/${ID}`, put: `PUT /project/${ID}` };
     },
   };
@@ -111,7 +111,7 @@ onEveryDatabase("what was read", (stage) => {
   test("names its image by number or by text", async () => {
     for (const ImageID of [1, "1", "brume-tiny"]) {
       const body = { Name: "web", ImageID };
-      const response = await stage.ask("POST /server?dryRun=true", body, { Prefer: "handling=strict" });
+      const response = await harness.request("POST /server?dryRun=true", body, { Prefer: "handling=strict" });
       assert.equal(response.status, 200, response.text);
     }
   });
@@ -119,12 +119,12 @@ onEveryDatabase("what was read", (stage) => {
   for (const [name, open] of Object.entries(echoes))
     test(`can be sent back: ${name}`, async () => {
       const { read, put, part = (shown) => shown } = await open();
-      const before = await stage.ask(`GET ${read}`);
+      const before = await harness.request(`GET ${read}`);
       for (const handling of ["lenient", "strict"]) {
         const body = part(before.json as Record<string, unknown>);
-        const response = await stage.ask(put, body, { Prefer: `handling=${handling}, wait=20` });
+        const response = await harness.request(put, body, { Prefer: `handling=${handling}, wait=20` });
         assert.equal(response.status, 200, `${handling}: ${response.text}`);
-        const after = await stage.ask(`GET ${read}`);
+        const after = await harness.request(`GET ${read}`);
         assert.deepEqual([after.json, after.headers.get("etag")], [before.json, before.headers.get("etag")], handling);
       }
     });

@@ -1,7 +1,7 @@
 /** Requests that change servers and networks, each of which would work: what the law of dry runs tries them with. */
 import type { OperationName } from "@brume/api/contract.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
-import type { Stage } from "../support/harness.ts";
+import type { Harness } from "../support/harness.ts";
 import { openEndpoint } from "../support/webhookendpoint.ts";
 
 type Request = readonly [target: string, body?: object];
@@ -12,8 +12,8 @@ const key = (byte: number) =>
 /** Makes what they are about. */
 export async function prepareRequests({
   client,
-  world,
-}: Pick<Stage, "client" | "world">): Promise<Partial<Record<OperationName, Request>>> {
+  brume,
+}: Pick<Harness, "client" | "brume">): Promise<Partial<Record<OperationName, Request>>> {
   const wait = { wait: 30 };
   const server = async (Name: string) => (await client.createServer({ body: { Name } }, wait)).ID;
   const [kept, doomed, switched] = [await server("kept"), await server("doomed"), await server("switched")];
@@ -31,7 +31,7 @@ export async function prepareRequests({
   await client.createReservation({ body: { Name: "claims.example", ProjectID: 1 } });
   const claim = await client.createClaim({ body: { Name: "doomed.claims.example" } }, wait);
   const reserved = await client.createReservation({ body: { Name: "doomed-name.example" } });
-  await world.store.write(async (tx) => {
+  await brume.store.write(async (tx) => {
     const withdrawn = {
       id: 1_000_000,
       project_id: 1,
@@ -47,7 +47,7 @@ export async function prepareRequests({
   });
   // On the host and in no row, as after a restore.
   const lost = [await server("adopted"), await server("removed")];
-  await world.store.write(async (tx) => {
+  await brume.store.write(async (tx) => {
     for (const id of lost) {
       await tx.deleteFrom("link").where("server_id", "=", id).execute();
       await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", id).execute();
@@ -60,7 +60,7 @@ export async function prepareRequests({
   const hook = async () => (await client.createWebhook({ body: { Url: endpoint.url, Types: ["disk.low"] } })).ID;
   const [ended, doomedHook] = [await hook(), await hook()];
   const [event] = await client.listEvents({ query: { limit: 1 } });
-  await world.store.write(async (tx) => {
+  await brume.store.write(async (tx) => {
     const delivery = { event_id: event?.ID ?? 0, type: "disk.low", resource: "disk", resource_id: 1 };
     await tx
       .insertInto("webhook_delivery")

@@ -8,14 +8,14 @@ import { lock } from "../../service/src/store/db.ts";
 import { startDatabase } from "../support/databases.ts";
 import {
   begin,
+  createCrashableStore,
   createEngineFixture,
   createFixtureEngine,
   createFixtureFlow,
   createGate,
-  createMortal,
   createTestAlarm,
+  expectedEvents,
   invariant,
-  madeOnce,
   mustFind,
   turn,
   typesOf,
@@ -24,22 +24,22 @@ import { drive } from "../support/flowfixture.ts";
 
 invariant("a commit wakes the engine of its process at once", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
-  const toy = createFixtureFlow(world);
+  const fixture = createEngineFixture();
+  const toy = createFixtureFlow(fixture);
   const engine = createFixtureEngine(store, alarm, { flows: [toy] });
   engine.run();
   await engine.idle();
   const task = await begin(store, toy, 1, alarm.now());
   await engine.ended(task.id);
   assert.equal((await mustFind(store, task.id)).state, "Completed");
-  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  assert.deepEqual(await typesOf(store, 1), expectedEvents);
   await engine.drain();
 });
 
 invariant("many engines share the work, one worker a task", async (store, database) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
-  const toy = createFixtureFlow(world);
+  const fixture = createEngineFixture();
+  const toy = createFixtureFlow(fixture);
   const stores = [store];
   while (stores.length < 4) stores.push(database.kind === "sqlite" ? store : observeCommits(await database.open()));
   const engines = stores.map((each) => createFixtureEngine(each, alarm, { flows: [toy], concurrency: 8 }));
@@ -53,10 +53,10 @@ invariant("many engines share the work, one worker a task", async (store, databa
     await turn();
   }
   await Promise.all(engines.map((engine) => engine.drain()));
-  assert.equal(world.busiest, 1);
-  assert.equal(world.changes, 60);
+  assert.equal(fixture.busiest, 1);
+  assert.equal(fixture.changes, 60);
   for (let subject = 0; subject < 20; subject++) {
-    assert.deepEqual(await typesOf(store, subject), [...madeOnce, ...madeOnce, ...madeOnce]);
+    assert.deepEqual(await typesOf(store, subject), [...expectedEvents, ...expectedEvents, ...expectedEvents]);
   }
   for (const { id } of tasks) assert.equal((await mustFind(store, id)).state, "Completed");
 });
@@ -69,8 +69,8 @@ invariant(
     const [done, other]: [number[], number[]] = [[], []];
     let [busy, busiest] = [0, 0];
     const narrow = defineReconciler({
-      name: "toy.narrow",
-      subject: "toy",
+      name: "sample.narrow",
+      subject: "sample",
       period: 1e9,
       concurrency: 2,
       async run({ subject }) {
@@ -82,8 +82,8 @@ invariant(
       },
     });
     const wide = defineReconciler({
-      name: "toy.wide",
-      subject: "toy",
+      name: "sample.wide",
+      subject: "sample",
       period: 1e9,
       run: async ({ subject }) => void other.push(subject),
     });
@@ -106,12 +106,12 @@ invariant(
 invariant("a stalled worker is not heard", async (store) => {
   const stalled = createTestAlarm();
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
+  const fixture = createEngineFixture();
   const gate = createGate();
-  const steps = createFixtureFlow(world).steps;
-  const slow = { ...createFixtureFlow(world), steps: steps.map((step) => ({ ...step, do: gate.pass })) };
+  const steps = createFixtureFlow(fixture).steps;
+  const slow = { ...createFixtureFlow(fixture), steps: steps.map((step) => ({ ...step, do: gate.pass })) };
   const first = createFixtureEngine(store, stalled, { flows: [slow] });
-  const second = createFixtureEngine(store, alarm, { flows: [createFixtureFlow(world)] });
+  const second = createFixtureEngine(store, alarm, { flows: [createFixtureFlow(fixture)] });
   const task = await begin(store, slow, 1, alarm.now());
   first.run();
   await gate.reached;
@@ -121,15 +121,19 @@ invariant("a stalled worker is not heard", async (store) => {
   gate.open();
   await first.idle();
   assert.deepEqual(await mustFind(store, task.id), before);
-  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  assert.deepEqual(await typesOf(store, 1), expectedEvents);
   await Promise.all([first.drain(), second.drain()]);
 });
 
 invariant("a long step keeps its lease", async (store) => {
   const alarm = createTestAlarm();
   const gate = createGate();
-  const long = flow({ name: "toy.long", subject: "toy", steps: [{ name: "Long", time: 600_000, do: gate.pass }] });
-  const process = createMortal(store);
+  const long = flow({
+    name: "sample.long",
+    subject: "sample",
+    steps: [{ name: "Long", time: 600_000, do: gate.pass }],
+  });
+  const process = createCrashableStore(store);
   const engine = createFixtureEngine(process, alarm, { flows: [long] });
   const other = createFixtureEngine(store, alarm, { flows: [long] });
   const task = await begin(store, long, 1, alarm.now());
@@ -192,9 +196,9 @@ test("a start that meets an end finds its turn (postgres)", async () => {
 
 invariant("draining finishes the step and gives the lease back", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
+  const fixture = createEngineFixture();
   const gate = createGate();
-  const toy = createFixtureFlow(world);
+  const toy = createFixtureFlow(fixture);
   const held = { ...toy, steps: toy.steps.map((step) => ({ ...step, do: gate.pass })) };
   const { id } = await begin(store, held, 1, alarm.now());
   const first = createFixtureEngine(store, alarm, { flows: [held] });
@@ -205,11 +209,11 @@ invariant("draining finishes the step and gives the lease back", async (store) =
   await drained;
   const row = await store.read.selectFrom("task").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   assert.deepEqual([row.step, row.lease, row.due_at], ["Disk", null, alarm.now()]);
-  assert.deepEqual(await typesOf(store, 1), ["toy.reserve"]);
+  assert.deepEqual(await typesOf(store, 1), ["sample.reserve"]);
   const second = createFixtureEngine(store, alarm, { flows: [toy] });
   second.run();
   await second.ended(id);
-  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  assert.deepEqual(await typesOf(store, 1), expectedEvents);
   await second.drain();
 });
 
@@ -217,8 +221,8 @@ invariant("draining interrupts what does not end, without counting a try", async
   const alarm = createTestAlarm();
   const begun = Promise.withResolvers<void>();
   const stubborn = flow({
-    name: "toy.stubborn",
-    subject: "toy",
+    name: "sample.stubborn",
+    subject: "sample",
     steps: [
       {
         name: "Hang",
@@ -231,7 +235,7 @@ invariant("draining interrupts what does not end, without counting a try", async
     ],
   });
   const deaf = flow({
-    name: "toy.deaf",
+    name: "sample.deaf",
     subject: "deaf",
     steps: [{ name: "Hang", do: () => new Promise<void>(() => {}) }],
   });
@@ -252,8 +256,8 @@ invariant("draining interrupts what does not end, without counting a try", async
 for (const alone of [false, true]) {
   invariant(`time in which no process ran is not counted${alone ? " by one that is alone" : ""}`, async (store) => {
     const alarm = createTestAlarm();
-    const world = createEngineFixture();
-    const toy = createFixtureFlow(world);
+    const fixture = createEngineFixture();
+    const toy = createFixtureFlow(fixture);
     let tried = 0;
     const clumsy = {
       ...toy,
@@ -263,9 +267,9 @@ for (const alone of [false, true]) {
       })),
     };
     const { id } = await begin(store, clumsy, 1, alarm.now());
-    const process = createMortal(store);
+    const process = createCrashableStore(store);
     const first = createFixtureEngine(process, alarm, { flows: [clumsy] });
-    process.dieAt(3, "before");
+    process.crashAt(3, "before");
     first.run();
     while (!process.dead) {
       alarm.step();
@@ -284,8 +288,8 @@ invariant("what went wrong inside is told to the log only", async (store) => {
   const alarm = createTestAlarm();
   const log: string[] = [];
   const secretive = flow({
-    name: "toy.secret",
-    subject: "toy",
+    name: "sample.secret",
+    subject: "sample",
     steps: [{ name: "Only", tries: 1, do: async () => Promise.reject(new Error("/var/lib/secret is full")) }],
   });
   const engine = createFixtureEngine(store, alarm, {
@@ -309,25 +313,25 @@ invariant("what went wrong inside is told to the log only", async (store) => {
 invariant("an engine that is alone goes on at once after a crash", async (store) => {
   const alarm = createTestAlarm();
   const toy = createFixtureFlow(createEngineFixture());
-  const process = createMortal(store);
+  const process = createCrashableStore(store);
   const first = createFixtureEngine(process, alarm, { flows: [toy] });
   const { id } = await begin(store, toy, 1, alarm.now());
-  process.dieAt(2, "before");
+  process.crashAt(2, "before");
   first.run();
-  await process.death;
+  await process.killed;
   const second = createFixtureEngine(store, alarm, { flows: [toy], alone: true });
   second.run();
   await second.idle();
   assert.equal((await mustFind(store, id)).state, "Completed");
-  assert.deepEqual(await typesOf(store, 1), madeOnce);
+  assert.deepEqual(await typesOf(store, 1), expectedEvents);
   await second.drain();
 });
 
 invariant("rows that this program does not know are left alone", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
-  const toy = createFixtureFlow(world);
-  const stranger = flow({ name: "toy.newer", subject: "toy", steps: [{ name: "Only" }] });
+  const fixture = createEngineFixture();
+  const toy = createFixtureFlow(fixture);
+  const stranger = flow({ name: "sample.newer", subject: "sample", steps: [{ name: "Only" }] });
   const unknown = await begin(store, stranger, 1, alarm.now());
   const renamed = { ...toy, steps: toy.steps.map((step) => ({ ...step, name: `${step.name}2` })) };
   const lost = await begin(store, renamed, 2, alarm.now());
@@ -341,15 +345,15 @@ invariant("rows that this program does not know are left alone", async (store) =
   assert.equal((await mustFind(store, unknown.id)).state, "InProgress");
   assert.equal((await mustFind(store, lost.id)).state, "InProgress");
   assert.deepEqual(log, ["error Error: toy.make has no step Reserve2: step names are never changed"]);
-  assert.equal(world.changes, 0);
+  assert.equal(fixture.changes, 0);
   await engine.drain();
 });
 
 invariant("an idle engine writes nothing", async (store) => {
   const alarm = createTestAlarm();
-  const process = createMortal(store);
+  const process = createCrashableStore(store);
   const engine = createFixtureEngine(process, alarm, { flows: [createFixtureFlow(createEngineFixture())] });
-  process.dieAt(1, "before");
+  process.crashAt(1, "before");
   engine.run();
   for (let looks = 0; looks < 20; looks++) {
     await engine.idle();

@@ -15,8 +15,8 @@ invariant("a step says how far it is while it works", async (store) => {
   const gate = createGate();
   const told: string[] = [];
   const busy = flow({
-    name: "toy.busy",
-    subject: "toy",
+    name: "sample.busy",
+    subject: "sample",
     steps: [
       {
         name: "Disk",

@@ -8,8 +8,8 @@ invariant("an undo that never works ends, and those before it follow", async (st
   const alarm = createTestAlarm();
   const undone: string[] = [];
   const stuck = flow({
-    name: "toy.stuck",
-    subject: "toy",
+    name: "sample.stuck",
+    subject: "sample",
     tries: 1,
     steps: [
       { name: "First", do: async () => {}, undo: async () => void undone.push("First") },
@@ -52,8 +52,8 @@ invariant("an urgent flow has its turn before those that wait, and after the one
   const order: number[] = [];
   const gate = createGate();
   const noting = flow({
-    name: "toy.noting",
-    subject: "toy",
+    name: "sample.noting",
+    subject: "sample",
     steps: [
       {
         name: "Note",
@@ -69,7 +69,7 @@ invariant("an urgent flow has its turn before those that wait, and after the one
   const first = await put(false);
   const second = await put(false);
   const urgent = await put(true);
-  const waiting = (await queue(store.read, { kind: "toy", id: 1 })).map(({ id }) => id);
+  const waiting = (await queue(store.read, { kind: "sample", id: 1 })).map(({ id }) => id);
   assert.deepEqual(waiting, [first.id, urgent.id, second.id]);
   const engine = createFixtureEngine(store, alarm, { flows: [noting] });
   engine.run();

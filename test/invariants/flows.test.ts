@@ -8,70 +8,73 @@ import type { Task } from "../../service/src/engine/task.ts";
 import { cancel, forget, list, queue, start, wake } from "../../service/src/engine/task.ts";
 import {
   begin,
+  createCrashableStore,
   createEngineFixture,
   createFixtureDelete,
   createFixtureEngine,
   createFixtureFlow,
   createGate,
-  createMortal,
   createTestAlarm,
   invariant,
   mustFind,
   turn,
 } from "../support/enginefixture.ts";
 import { drive } from "../support/flowfixture.ts";
-import { proveFlow } from "./flow-invariants.ts";
+import { testFlow } from "./flow-invariants.ts";
 
 /** Why something is canceled here. */
 const why = { code: "superseded", title: "It was superseded.", detail: "It is being deleted." } as const;
 
 let subjects = 0;
 
-proveFlow("toy.make", async () => {
+testFlow("sample.make", async () => {
   const subject = ++subjects;
-  const world = createEngineFixture();
-  const flow = createFixtureFlow(world);
+  const fixture = createEngineFixture();
+  const flow = createFixtureFlow(fixture);
   return {
     flow,
     start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now }),
-    observe: async () => world.things.size,
+    observe: async () => fixture.resources.size,
   };
 });
 
-proveFlow("a toy that is looked at", async () => {
+testFlow("a toy that is looked at", async () => {
   const subject = ++subjects;
-  const world = createEngineFixture();
-  const { steps } = createFixtureFlow(world);
+  const fixture = createEngineFixture();
+  const { steps } = createFixtureFlow(fixture);
   const look = { name: "Look", keeps: true, do: async () => {} };
-  const flow = createFixtureFlow(world, { name: "toy.look", steps: [{ name: "Begin" }, ...steps, look] });
+  const flow = createFixtureFlow(fixture, { name: "sample.look", steps: [{ name: "Begin" }, ...steps, look] });
   const done = { Begin: "in the transaction" };
   return {
     flow,
     start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now, done }),
-    observe: async () => world.things.size,
+    observe: async () => fixture.resources.size,
   };
 });
 
-proveFlow("toy.delete", async () => {
+testFlow("sample.delete", async () => {
   const subject = ++subjects;
-  const world = createEngineFixture();
-  for (const name of ["Reserve", "Disk", "Boot"]) world.things.add(`${name} ${subject}`);
-  const flow = createFixtureDelete(world);
+  const fixture = createEngineFixture();
+  for (const name of ["Reserve", "Disk", "Boot"]) fixture.resources.add(`${name} ${subject}`);
+  const flow = createFixtureDelete(fixture);
   return {
     flow,
     start: (tx, now) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now }),
-    observe: async () => world.things.size,
+    observe: async () => fixture.resources.size,
   };
 });
 
 test("step names are frozen", () => {
-  const world = createEngineFixture();
-  assert.deepEqual(stepNames([createFixtureFlow(world), createFixtureDelete(world)]), {
-    "toy.make": ["Reserve", "Disk", "Boot"],
-    "toy.delete": ["NoBoot", "NoDisk", "NoReserve"],
+  const fixture = createEngineFixture();
+  assert.deepEqual(stepNames([createFixtureFlow(fixture), createFixtureDelete(fixture)]), {
+    "sample.make": ["Reserve", "Disk", "Boot"],
+    "sample.delete": ["NoBoot", "NoDisk", "NoReserve"],
   });
   const step = { name: "Twice" };
-  assert.throws(() => flow({ name: "toy.bad", subject: "toy", steps: [step, step] }), /two steps with the same name/);
+  assert.throws(
+    () => flow({ name: "sample.bad", subject: "sample", steps: [step, step] }),
+    /two steps with the same name/,
+  );
 });
 
 invariant("what was not committed never starts", async (store) => {
@@ -82,7 +85,7 @@ invariant("what was not committed never starts", async (store) => {
     throw new Error("refused");
   });
   await assert.rejects(refused, /refused/);
-  assert.deepEqual(await list(store.read, { kind: "toy", id: 1 }, 10), []);
+  assert.deepEqual(await list(store.read, { kind: "sample", id: 1 }, 10), []);
 });
 
 invariant("one flow at a time works on a subject, the others wait in order", async (store) => {
@@ -91,7 +94,7 @@ invariant("one flow at a time works on a subject, the others wait in order", asy
   const make = (name: string, fails: boolean) =>
     flow({
       name,
-      subject: "toy",
+      subject: "sample",
       steps: [
         {
           name: "Only",
@@ -99,20 +102,20 @@ invariant("one flow at a time works on a subject, the others wait in order", asy
         },
       ],
       ended: async (tx, run, ending) => {
-        const states = (await queue(tx, { kind: "toy", id: 1 })).map((each) => each.state);
+        const states = (await queue(tx, { kind: "sample", id: 1 })).map((each) => each.state);
         assert.ok(states.every((state) => state === "Postponed"));
         ends.push(`${run.task} ${ending}`);
       },
     });
-  const good = make("toy.good", false);
-  const bad = make("toy.bad", true);
+  const good = make("sample.good", false);
+  const bad = make("sample.bad", true);
   const tasks: Task[] = [];
   for (const each of [good, bad, good, bad, good]) tasks.push(await begin(store, each, 1, alarm.now()));
   assert.deepEqual(
     tasks.map((task) => task.state),
     ["InProgress", "Postponed", "Postponed", "Postponed", "Postponed"],
   );
-  assert.deepEqual(await queue(store.read, { kind: "toy", id: 1 }), tasks);
+  assert.deepEqual(await queue(store.read, { kind: "sample", id: 1 }), tasks);
   const second = store.write((tx) => tx.updateTable("task").set({ state: "InProgress", due_at: 0 }).execute());
   await assert.rejects(second);
   const engine = createFixtureEngine(store, alarm, { flows: [good, bad] });
@@ -124,32 +127,36 @@ invariant("one flow at a time works on a subject, the others wait in order", asy
     tasks.map((task, index) => `${task.id} ${endings[index]}`),
   );
   assert.deepEqual(
-    (await list(store.read, { kind: "toy", id: 1 }, 3)).map((task) => task.id),
+    (await list(store.read, { kind: "sample", id: 1 }, 3)).map((task) => task.id),
     tasks
       .map((task) => task.id)
       .reverse()
       .slice(0, 3),
   );
-  await store.write((tx) => forget(tx, { kind: "toy", id: 1 }, 2));
-  assert.equal((await list(store.read, { kind: "toy", id: 1 }, 10)).length, 2);
+  await store.write((tx) => forget(tx, { kind: "sample", id: 1 }, 2));
+  assert.equal((await list(store.read, { kind: "sample", id: 1 }, 10)).length, 2);
   await engine.drain();
 });
 
 invariant("a waiting flow's time begins with its turn", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
+  const fixture = createEngineFixture();
   const gate = createGate();
-  const long = flow({ name: "toy.long", subject: "toy", steps: [{ name: "Long", time: 3_600_000, do: gate.pass }] });
+  const long = flow({
+    name: "sample.long",
+    subject: "sample",
+    steps: [{ name: "Long", time: 3_600_000, do: gate.pass }],
+  });
   const failures = 2;
   let tried = 0;
-  const toy = createFixtureFlow(world);
+  const toy = createFixtureFlow(fixture);
   const clumsy = {
     ...toy,
     steps: [{ name: "Only", do: async () => (tried++ < failures ? Promise.reject(new Error("not yet")) : {}) }],
   };
   await begin(store, long, 1, alarm.now());
   const { id } = await begin(store, clumsy, 1, alarm.now());
-  const process = createMortal(store);
+  const process = createCrashableStore(store);
   const engine = createFixtureEngine(process, alarm, { flows: [long, clumsy] });
   engine.run();
   await gate.reached;
@@ -178,8 +185,8 @@ invariant("any number of starts at once find their turn", async (store, database
   const alarm = createTestAlarm();
   const order: number[] = [];
   const quick = flow({
-    name: "toy.quick",
-    subject: "toy",
+    name: "sample.quick",
+    subject: "sample",
     steps: [{ name: "Only" }],
     // A transaction may run twice.
     ended: async (_tx, run) => void (order.at(-1) !== run.task && order.push(run.task)),
@@ -194,7 +201,7 @@ invariant("any number of starts at once find their turn", async (store, database
   await Promise.all([store, other, store, other, store, other].map(writer));
   while (order.length < ids.length) {
     await engine.idle();
-    const left = await queue(store.read, { kind: "toy", id: 1 });
+    const left = await queue(store.read, { kind: "sample", id: 1 });
     assert.ok(left.length === 0 || left.some((task) => task.state === "InProgress"), "nobody's turn");
     alarm.step();
   }
@@ -207,9 +214,9 @@ invariant("any number of starts at once find their turn", async (store, database
 
 invariant("waiting flows are canceled at once, the running one is undone", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
+  const fixture = createEngineFixture();
   const gate = createGate();
-  const toy = createFixtureFlow(world);
+  const toy = createFixtureFlow(fixture);
   const [first, ...others] = toy.steps;
   assert.ok(first);
   const held = { ...toy, steps: [first, { ...others[0], name: "Disk", do: gate.pass }, ...others.slice(1)] };
@@ -219,7 +226,7 @@ invariant("waiting flows are canceled at once, the running one is undone", async
   engine.run();
   await gate.reached;
   const told = engine.ended(waiting.id);
-  const canceled = await store.write((tx) => cancel(tx, { kind: "toy", id: 1 }, why, alarm.now()));
+  const canceled = await store.write((tx) => cancel(tx, { kind: "sample", id: 1 }, why, alarm.now()));
   await told;
   assert.deepEqual(
     canceled.map((task) => [task.id, task.state]),
@@ -245,9 +252,9 @@ invariant("waiting flows are canceled at once, the running one is undone", async
 
 invariant("one flow is canceled, or those that wait, and the others keep their turn", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
+  const fixture = createEngineFixture();
   const gate = createGate();
-  const toy = createFixtureFlow(world);
+  const toy = createFixtureFlow(fixture);
   const held = { ...toy, steps: [{ name: "Boot", do: gate.pass }] };
   const tasks: Task[] = [];
   for (let count = 0; count < 4; count++) tasks.push(await begin(store, held, 1, alarm.now()));
@@ -256,8 +263,8 @@ invariant("one flow is canceled, or those that wait, and the others keep their t
   engine.run();
   await gate.reached;
   const end = async (only: { task?: number; waiting?: boolean }) =>
-    (await store.write((tx) => cancel(tx, { kind: "toy", id: 1 }, why, alarm.now(), only))).map(({ id }) => id);
-  const waiting = async () => (await queue(store.read, { kind: "toy", id: 1 })).map(({ id }) => id);
+    (await store.write((tx) => cancel(tx, { kind: "sample", id: 1 }, why, alarm.now(), only))).map(({ id }) => id);
+  const waiting = async () => (await queue(store.read, { kind: "sample", id: 1 })).map(({ id }) => id);
   assert.deepEqual(await end({ task: third?.id ?? 0 }), [third?.id]);
   assert.deepEqual(await waiting(), [running?.id, second?.id, fourth?.id]);
   assert.deepEqual(await end({ waiting: true }), [second?.id, fourth?.id]);
@@ -272,8 +279,8 @@ invariant("a failure tells what the thing itself said last", async (store) => {
   const alarm = createTestAlarm();
   const trouble = new StepError("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
   const failing = flow({
-    name: "toy.panic",
-    subject: "toy",
+    name: "sample.panic",
+    subject: "sample",
     steps: [{ name: "Boot", do: () => Promise.reject(trouble) }],
   });
   const engine = createFixtureEngine(store, alarm, { flows: [failing] });
@@ -287,8 +294,8 @@ invariant("a failure tells what the thing itself said last", async (store) => {
 
 invariant("a flow may begin half done, or need some of its steps only", async (store) => {
   const alarm = createTestAlarm();
-  const world = createEngineFixture();
-  const toy = createFixtureFlow(world);
+  const fixture = createEngineFixture();
+  const toy = createFixtureFlow(fixture);
   const engine = createFixtureEngine(store, alarm, { flows: [toy] });
   const half = await begin(store, toy, 1, alarm.now(), { done: { Reserve: "10.64.0.10 on network 5" } });
   assert.equal(half.progress, 33);
@@ -303,7 +310,7 @@ invariant("a flow may begin half done, or need some of its steps only", async (s
   await assert.rejects(begin(store, toy, 5, alarm.now(), { done: { Boot: "" } }), /must be its first/);
   engine.run();
   await engine.idle();
-  assert.deepEqual([...world.things].sort(), ["Boot 1", "Boot 2", "Disk 1"]);
+  assert.deepEqual([...fixture.resources].sort(), ["Boot 1", "Boot 2", "Disk 1"]);
   for (const { id } of [half, some, none, whole]) {
     const task = await mustFind(store, id);
     assert.deepEqual([task.state, task.progress], ["Completed", 100]);
@@ -317,8 +324,8 @@ invariant("a step waits without counting tries, and is woken", async (store) => 
   let ready = false;
   const overdue = new StepError("ssh_not_ready", "No greeting came.", "Port 22 was silent.");
   const patient = flow({
-    name: "toy.patient",
-    subject: "toy",
+    name: "sample.patient",
+    subject: "sample",
     steps: [
       {
         name: "Ssh",
@@ -355,8 +362,8 @@ invariant("the time of a step begins with its turn, and looks that bring nothing
   const told: string[] = [];
   const queued = (subject: number): Wait => ({ wait: 1000, turn: 600_000, detail: `${subject} waits for its turn` });
   const patient = flow({
-    name: "toy.queue",
-    subject: "toy",
+    name: "sample.queue",
+    subject: "sample",
     time: 60_000,
     steps: [
       {
@@ -387,8 +394,8 @@ invariant("a flow tells of its beginning, of changes once a second, and of its e
     do: async () => alarm.pass(400),
   }));
   const talkative = flow({
-    name: "toy.talk",
-    subject: "toy",
+    name: "sample.talk",
+    subject: "sample",
     steps,
     announce: async (_tx, task, what) => void told.push(`${what} ${task.progress}`),
   });

@@ -19,7 +19,7 @@ import {
   updateNetwork,
 } from "../../service/src/network/table.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
-import { proveReconciler, type ReconcilerFixture } from "./reconciler-invariants.ts";
+import { type ReconcilerFixture, testReconciler } from "./reconciler-invariants.ts";
 
 const sealer = createSealer(randomBytes(32));
 const render = (whole: NetworkAggregate): NetworkSpec =>
@@ -91,7 +91,7 @@ async function observe(store: Store, { images }: SimulatedRouter, subject: numbe
   return [row && { ...row, id: 0 }, image && { ...image, id: 0 }];
 }
 
-proveReconciler("a network to be made", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a network to be made", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const { id } = await networkOf(store);
   return {
@@ -103,7 +103,7 @@ proveReconciler("a network to be made", async (store): Promise<ReconcilerFixture
   };
 });
 
-proveReconciler("a network to be taken away", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a network to be taken away", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const row = await networkOf(store, { state: "Active", applied: 1 });
   await router.apply(render({ network: row, links: [], tunnels: [] }));
@@ -116,7 +116,7 @@ proveReconciler("a network to be taken away", async (store): Promise<ReconcilerF
   };
 });
 
-proveReconciler("a private network whose row is gone", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a private network whose row is gone", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const row = await networkOf(store, { kind: "private", state: "Active", edge: null, gateway: null, applied: 1 });
   await router.apply(render({ network: row, links: [], tunnels: [] }));
@@ -129,7 +129,7 @@ proveReconciler("a private network whose row is gone", async (store): Promise<Re
   };
 });
 
-proveReconciler("a firewall that nobody confirmed", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a firewall that nobody confirmed", async (store): Promise<ReconcilerFixture> => {
   const { router } = createCounted();
   const { id } = await networkOf(store, { state: "Active", applied: 1 });
   const apply = networkReconciler({ store, clock, router, render, locate });
@@ -158,7 +158,7 @@ proveReconciler("a firewall that nobody confirmed", async (store): Promise<Recon
   };
 });
 
-proveReconciler("a network that nothing wishes", async (store): Promise<ReconcilerFixture> => {
+testReconciler("a network that nothing wishes", async (store): Promise<ReconcilerFixture> => {
   const { router, changes } = createCounted();
   const { id } = await networkOf(store, { state: "Active", applied: 1 });
   const apply = networkReconciler({ store, clock, router, render, locate });

@@ -13,7 +13,7 @@ import { describeApi } from "@brume/api/openapi.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { checkAnswer, checkProblem, ownKeywords } from "../support/answers.ts";
+import { checkProblem, checkResponse, ownKeywords } from "../support/contractcheck.ts";
 import { openapiSchema } from "./openapi-schema.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -132,7 +132,7 @@ test("every operation has an example, and every example is valid", () => {
     const response = one?.responses["200"] as Response | undefined;
     const answer = response?.content?.["application/json"] as Media | undefined;
     if (!answer || name === "readOpenapi") continue;
-    checkAnswer(name, answer.examples?.["example"]?.value);
+    checkResponse(name, answer.examples?.["example"]?.value);
   }
   for (const code of Object.keys(errorCodes)) checkProblem(api.components.examples[code]?.value);
 });
@@ -158,7 +158,7 @@ const lines: Partial<Record<OperationName, string>> = {
 test("keys stand in the order of the specification", () => {
   for (const [name, line] of Object.entries(lines) as [OperationName, string][]) {
     assert.equal(JSON.stringify(examples[name]?.answer), line, name);
-    checkAnswer(name, JSON.parse(line));
+    checkResponse(name, JSON.parse(line));
   }
 });
 
@@ -166,15 +166,15 @@ test("an answer with a missing, unknown, misplaced or wrong key is refused", () 
   const domain = examples.createDomain?.answer;
   assert.ok(domain);
   const { Labels, ...rest } = domain;
-  assert.throws(() => checkAnswer("readDomain", rest), /required property 'Labels'/);
-  assert.throws(() => checkAnswer("readDomain", { ...domain, More: 1 }), /additional properties/);
-  assert.throws(() => checkAnswer("readDomain", { Labels, ...rest }), /has its keys as Labels/);
-  assert.throws(() => checkAnswer("readDomain", { ...domain, State: "active" }), /allowed values/);
-  assert.throws(() => checkAnswer("readDomain", { ...domain, DateCreate: "2026-11-20T09:15:00Z" }), /date-time/);
-  assert.throws(() => checkAnswer("readDomain", { ...domain, ID: 0 }), /outside a dry run/);
-  checkAnswer("createDomain", { ...domain, ID: 0 }, { dryRun: true });
-  assert.throws(() => checkAnswer("deleteDomain", {}), /empty body/);
-  checkAnswer("deleteDomain", "");
+  assert.throws(() => checkResponse("readDomain", rest), /required property 'Labels'/);
+  assert.throws(() => checkResponse("readDomain", { ...domain, More: 1 }), /additional properties/);
+  assert.throws(() => checkResponse("readDomain", { Labels, ...rest }), /has its keys as Labels/);
+  assert.throws(() => checkResponse("readDomain", { ...domain, State: "active" }), /allowed values/);
+  assert.throws(() => checkResponse("readDomain", { ...domain, DateCreate: "2026-11-20T09:15:00Z" }), /date-time/);
+  assert.throws(() => checkResponse("readDomain", { ...domain, ID: 0 }), /outside a dry run/);
+  checkResponse("createDomain", { ...domain, ID: 0 }, { dryRun: true });
+  assert.throws(() => checkResponse("deleteDomain", {}), /empty body/);
+  checkResponse("deleteDomain", "");
   const problem = api.components.examples["domain_exists"]?.value;
   checkProblem(problem, "createDomain");
   assert.throws(() => checkProblem(problem, "deleteDomain"), /does not say/);

@@ -111,8 +111,8 @@ invariant("every rule is good SQL on each database", async (store) => {
 });
 
 invariant("ended work goes, and what runs or keeps stays", async (store) => {
-  const row = { subject: "toy", steps: "[]", input: "null", facts: "{}", start_date: 0, announced_at: 0, tries: 0 };
-  const more = { ...row, wake: 0, served: 0, name: "toy" };
+  const row = { subject: "sample", steps: "[]", input: "null", facts: "{}", start_date: 0, announced_at: 0, tries: 0 };
+  const more = { ...row, wake: 0, served: 0, name: "sample" };
   await store.write(async (tx) => {
     for (let id = 1; id <= 5; id++)
       await tx
@@ -211,9 +211,9 @@ invariant("a clock that is years ahead makes no row old, also after a restart", 
 test("rows and file stay small, however much is made and deleted", { timeout: 300_000 }, async (context) => {
   const small = { days: 30, count: 100 };
   const caps = Object.fromEntries(Object.keys(defaultKeep).map((name) => [name, small])) as typeof defaultKeep;
-  const world = await createTestService("sqlite", { keep: { caps, period: 200 } });
+  const brume = await createTestService("sqlite", { keep: { caps, period: 200 } });
   try {
-    const { client, store } = world;
+    const { client, store } = brume;
     const rules = [...auditRows, storedKeys, endedTasks, retiredZones, ...pastClaims, endedDeliveries, retiredRows];
     const pages = async (): Promise<number> =>
       (await sql<{ page_count: number }>`pragma page_count`.execute(store.read)).rows[0]?.page_count ?? 0;
@@ -243,6 +243,6 @@ test("rows and file stay small, however much is made and deleted", { timeout: 30
     }
     context.diagnostic(`${most} pages at most, ${await pages()} at the end`);
   } finally {
-    await world.close();
+    await brume.close();
   }
 });

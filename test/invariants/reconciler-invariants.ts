@@ -9,8 +9,8 @@ import type { ReconcileResult, Reconciler, ReconcilerRun } from "../../service/s
 import { requestReconcile } from "../../service/src/engine/task.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
 import { databases, startDatabase } from "../support/databases.ts";
-import type { MortalStore, TestAlarm } from "../support/enginefixture.ts";
-import { createFixtureEngine, createMortal, createTestAlarm, turn } from "../support/enginefixture.ts";
+import type { CrashableStore, TestAlarm } from "../support/enginefixture.ts";
+import { createCrashableStore, createFixtureEngine, createTestAlarm, turn } from "../support/enginefixture.ts";
 import { drive } from "../support/flowfixture.ts";
 
 /** A fresh subject in a fresh world, on a database that others have used before. */
@@ -28,49 +28,49 @@ export interface ReconcilerFixture {
 
 export type OpenReconciler = (store: Store) => Promise<ReconcilerFixture>;
 
-interface Act {
-  readonly stage: ReconcilerFixture;
+interface ReconcilerTrial {
+  readonly fixture: ReconcilerFixture;
   readonly alarm: TestAlarm;
-  readonly process: MortalStore;
+  readonly process: CrashableStore;
   /** Lets the reconciler go until it has served the nudge; a process that dies is replaced. Resolves to the deaths. */
   settle(): Promise<number>;
 }
 
 /** Runs instead of the reconciler's own `run`. */
-type Meddle = (
-  act: Act,
+type Intervention = (
+  act: ReconcilerTrial,
   run: ReconcilerRun,
-  own: () => Promise<ReconcileResult | void>,
+  original: () => Promise<ReconcileResult | void>,
 ) => Promise<ReconcileResult | void>;
 
-async function open(store: Store, opened: OpenReconciler, meddle: Meddle): Promise<Act> {
-  const stage = await opened(store);
+async function open(store: Store, opened: OpenReconciler, intervene: Intervention): Promise<ReconcilerTrial> {
+  const fixture = await opened(store);
   const alarm = createTestAlarm();
-  const process = createMortal(store);
+  const process = createCrashableStore(store);
   const reconciler: Reconciler = {
-    ...stage.reconciler,
-    run: (run) => meddle(act, run, () => stage.reconciler.run(run)),
+    ...fixture.reconciler,
+    run: (run) => intervene(act, run, () => fixture.reconciler.run(run)),
   };
-  await process.write((tx) => stage.spec(tx, alarm.now()));
-  const requested = await process.write((tx) => requestReconcile(tx, reconciler, stage.subject));
+  await process.write((tx) => fixture.spec(tx, alarm.now()));
+  const requested = await process.write((tx) => requestReconcile(tx, reconciler, fixture.subject));
   const served = async () => {
     const query = store.read.selectFrom("task").select("served").where("id", "=", requested.task);
     const row = await query.executeTakeFirst();
     return row === undefined || row.served >= requested.wake;
   };
-  const act: Act = {
-    stage,
+  const act: ReconcilerTrial = {
+    fixture,
     alarm,
     process,
     async settle() {
-      for (let deaths = 0; deaths < 5; deaths++) {
-        const life = deaths === 0 ? process : createMortal(store);
+      for (let crashes = 0; crashes < 5; crashes++) {
+        const life = crashes === 0 ? process : createCrashableStore(store);
         const engine = createFixtureEngine(life, alarm, { reconcilers: [reconciler] });
         engine.run();
-        await Promise.race([drive(engine, alarm, served), life.death]);
+        await Promise.race([drive(engine, alarm, served), life.killed]);
         if (life.dead) continue;
         await engine.drain();
-        return deaths;
+        return crashes;
       }
       throw new Error("too many deaths");
     },
@@ -78,19 +78,19 @@ async function open(store: Store, opened: OpenReconciler, meddle: Meddle): Promi
   return act;
 }
 
-const honest: Meddle = (_act, _run, own) => own();
+const unchanged: Intervention = (_act, _run, original) => original();
 
 /** Meddles with the first runs only. */
-function first(runs: number, meddle: Meddle): Meddle {
+function first(runs: number, intervene: Intervention): Intervention {
   let count = 0;
-  return (act, run, own) => (count++ < runs ? meddle(act, run, own) : own());
+  return (act, run, original) => (count++ < runs ? intervene(act, run, original) : original());
 }
 
-const meddlers: Readonly<Record<string, () => Meddle>> = {
+const interventions: Readonly<Record<string, () => Intervention>> = {
   "it fails, then works": () => first(8, () => Promise.reject(new Error("broken"))),
   "it fails after its effect, then works": () =>
-    first(2, async (_act, _run, own) => {
-      await own();
+    first(2, async (_act, _run, original) => {
+      await original();
       throw new Error("broken after the effect");
     }),
   "it hangs, then works": () =>
@@ -104,46 +104,46 @@ const meddlers: Readonly<Record<string, () => Meddle>> = {
 };
 
 /** Registers a test of all laws for one reconciler on each database. */
-export function proveReconciler(name: string, opened: OpenReconciler): void {
+export function testReconciler(name: string, opened: OpenReconciler): void {
   for (const kind of databases) {
     test(`${name} keeps the laws of reconcilers on ${kind}`, async (t) => {
       const database = await startDatabase(kind);
-      const begin = (meddle: Meddle) => open(database.store, opened, meddle);
+      const begin = (intervene: Intervention) => open(database.store, opened, intervene);
       try {
-        const model = await begin(honest);
+        const model = await begin(unchanged);
         await model.settle();
-        const after = await model.stage.observe();
+        const after = await model.fixture.observe();
         await t.test("a second run changes nothing", async () => {
-          assert.ok(model.stage.changes() > 0, "the wish was there before");
-          const before = model.stage.changes();
+          assert.ok(model.fixture.changes() > 0, "the wish was there before");
+          const before = model.fixture.changes();
           for (let runs = 0; runs < 2; runs++) {
-            await database.store.write((tx) => requestReconcile(tx, model.stage.reconciler, model.stage.subject));
+            await database.store.write((tx) => requestReconcile(tx, model.fixture.reconciler, model.fixture.subject));
             await model.settle();
           }
-          assert.equal(model.stage.changes(), before);
-          assert.deepEqual(await model.stage.observe(), after);
-          await model.stage.close?.();
+          assert.equal(model.fixture.changes(), before);
+          assert.deepEqual(await model.fixture.observe(), after);
+          await model.fixture.close?.();
         });
-        for (const [law, meddle] of Object.entries(meddlers)) {
+        for (const [law, intervene] of Object.entries(interventions)) {
           await t.test(law, async () => {
-            const act = await begin(meddle());
+            const act = await begin(intervene());
             await act.settle();
-            assert.deepEqual(await act.stage.observe(), after);
-            await act.stage.close?.();
+            assert.deepEqual(await act.fixture.observe(), after);
+            await act.fixture.close?.();
           });
         }
         await t.test("its process dies at any moment", async () => {
-          let deaths = 1;
-          for (let write = 1; deaths > 0; write++) {
-            deaths = 0;
+          let crashes = 1;
+          for (let write = 1; crashes > 0; write++) {
+            crashes = 0;
             for (const moment of ["before", "after"] as const) {
-              const act = await begin(honest);
-              act.process.dieAt(write, moment);
-              deaths += await act.settle();
-              assert.deepEqual(await act.stage.observe(), after);
-              await act.stage.close?.();
+              const act = await begin(unchanged);
+              act.process.crashAt(write, moment);
+              crashes += await act.settle();
+              assert.deepEqual(await act.fixture.observe(), after);
+              await act.fixture.close?.();
             }
-            assert.ok(deaths > 0 || write > 1, "no process has died");
+            assert.ok(crashes > 0 || write > 1, "no process has died");
           }
         });
       } finally {

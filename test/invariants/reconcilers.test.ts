@@ -15,22 +15,22 @@ import {
   turn,
   typesOf,
 } from "../support/enginefixture.ts";
-import { proveReconciler } from "./reconciler-invariants.ts";
+import { testReconciler } from "./reconciler-invariants.ts";
 
 let subjects = 0;
 
 for (const lit of [true, undefined]) {
-  proveReconciler(lit ? "a lit lamp" : "a lamp that is gone", async () => {
+  testReconciler(lit ? "a lit lamp" : "a lamp that is gone", async () => {
     const subject = ++subjects;
-    const world = createEngineFixture();
+    const fixture = createEngineFixture();
     const spec = new Map<number, boolean>();
-    if (!lit) world.things.add(`lamp ${subject}`);
+    if (!lit) fixture.resources.add(`lamp ${subject}`);
     return {
-      reconciler: createFixtureReconciler(world, spec),
+      reconciler: createFixtureReconciler(fixture, spec),
       subject,
       spec: async () => void (lit && spec.set(subject, lit)),
-      observe: async () => world.things.size,
-      changes: () => world.changes,
+      observe: async () => fixture.resources.size,
+      changes: () => fixture.changes,
     };
   });
 }
@@ -40,8 +40,8 @@ const minute = 60_000;
 function createCounter(run: (run: ReconcilerRun) => Promise<ReconcileResult | void> = async () => {}) {
   const runs: number[] = [];
   const counting = defineReconciler({
-    name: "toy.count",
-    subject: "toy",
+    name: "sample.count",
+    subject: "sample",
     period: minute,
     run: (each) => {
       runs.push(each.subject);
@@ -231,7 +231,7 @@ invariant("only the lease holder writes", async (store) => {
   const slow = createTestAlarm();
   const alarm = createTestAlarm();
   const gate = createGate();
-  const event = { type: "toy.kept", date: 0, project: 1, resource: "toy", id: 1, data: null };
+  const event = { type: "sample.kept", date: 0, project: 1, resource: "sample", id: 1, data: null };
   const kept: ReconcileResult = { save: (tx) => append(tx, [event]) };
   const stalled = createCounter(async () => gate.pass().then(() => kept));
   const { counting } = createCounter(async () => kept);
@@ -248,7 +248,7 @@ invariant("only the lease holder writes", async (store) => {
   gate.open();
   await first.idle();
   assert.deepEqual(await rows(store), before);
-  assert.deepEqual(await typesOf(store, 1), ["toy.kept"]);
+  assert.deepEqual(await typesOf(store, 1), ["sample.kept"]);
   await Promise.all([first.drain(), second.drain()]);
 });
 
@@ -258,7 +258,7 @@ invariant("one of its kind is kept from the start on, by one engine at a time", 
   let most = 0;
   let runs = 0;
   const single = defineReconciler({
-    name: "toy.single",
+    name: "sample.single",
     subject: "service",
     single: true,
     period: minute,

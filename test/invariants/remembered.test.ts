@@ -60,15 +60,15 @@ interface TestResponse {
 describe("an answer that is remembered", () => {
   const wrong: string[] = [];
   let hidden = 0;
-  let world: TestService;
+  let brume: TestService;
   before(async () => {
-    world = await createTestService("sqlite", { watch: watchHidden(wrong, () => (hidden += 1)) });
+    brume = await createTestService("sqlite", { watch: watchHidden(wrong, () => (hidden += 1)) });
   });
-  after(() => world.close());
+  after(() => brume.close());
 
   async function get(target: string, prefer: Record<string, string> = {}): Promise<TestResponse> {
-    const headers = { authorization: `Bearer ${world.token}`, "x-request-id": "same", ...prefer };
-    const response = await fetch(world.url + target, { headers });
+    const headers = { authorization: `Bearer ${brume.token}`, "x-request-id": "same", ...prefer };
+    const response = await fetch(brume.url + target, { headers });
     const body = await response.text();
     return {
       status: response.status,
@@ -130,7 +130,7 @@ describe("an answer that is remembered", () => {
   }
 
   test("is a fresh one after every kind of change", async (t) => {
-    const changes = await changesOf(world);
+    const changes = await changesOf(brume);
     const isTold = (name: OperationName): boolean => changes.some(([one]) => one === name);
     assert.deepEqual(
       operationNames.filter((name) => isChange(operationOf(name)) && !isTold(name)),
@@ -139,9 +139,9 @@ describe("an answer that is remembered", () => {
     );
     await hold("nothing");
     for (const [name, target, body] of changes) {
-      const response = await fetch(world.url + target, {
+      const response = await fetch(brume.url + target, {
         method: operationOf(name).method,
-        headers: { authorization: `Bearer ${world.token}`, "content-type": "application/json", prefer: "wait=0" },
+        headers: { authorization: `Bearer ${brume.token}`, "content-type": "application/json", prefer: "wait=0" },
         body: JSON.stringify(body ?? {}),
       });
       assert.equal(response.status, 200, `${name}: ${await response.text()}`);

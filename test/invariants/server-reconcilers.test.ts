@@ -2,19 +2,19 @@
 import assert from "node:assert/strict";
 import { list } from "../../service/src/engine/task.ts";
 import { updateServer } from "../../service/src/server/table.ts";
-import { openStage } from "../support/serverengine.ts";
-import { proveReconciler } from "./reconciler-invariants.ts";
+import { openServerFixture } from "../support/serverfixture.ts";
+import { testReconciler } from "./reconciler-invariants.ts";
 
 const time = Date.UTC(2026, 10, 20);
 
 /** `work`: the flow that a reconciler orders when the row is as in `wish`. */
 function prove(name: string, work: string, spec: Parameters<typeof updateServer>[2]): void {
-  proveReconciler(name, async (store) => {
-    const stage = await openStage(store, () => time);
-    const server = await stage.makeServer();
-    await stage.perform((tx) => stage.servers.commands.power(tx, server, { Type: "PowerOff" }, null));
+  testReconciler(name, async (store) => {
+    const fixture = await openServerFixture(store, () => time);
+    const server = await fixture.makeServer();
+    await fixture.perform((tx) => fixture.servers.commands.power(tx, server, { Type: "PowerOff" }, null));
     const reconciler =
-      stage.servers.reconcilers.find((each) => each.name === name) ?? assert.fail(`there is no reconciler ${name}`);
+      fixture.servers.reconcilers.find((each) => each.name === name) ?? assert.fail(`there is no reconciler ${name}`);
     const ordered = async () =>
       (await list(store.read, { kind: "server", id: server.id }, 99)).filter((task) => task.name === work).length;
     let changes = 0;
@@ -31,7 +31,7 @@ function prove(name: string, work: string, spec: Parameters<typeof updateServer>
       spec: async (tx) => void (await updateServer(tx, server.id, spec)),
       observe: ordered,
       changes: () => changes,
-      close: async () => stage.servers.close(),
+      close: async () => fixture.servers.close(),
     };
   });
 }

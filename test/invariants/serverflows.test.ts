@@ -10,21 +10,21 @@ import type { Store, Tx } from "../../service/src/store/db.ts";
 import { databases, type Kind, startDatabase } from "../support/databases.ts";
 import type { OpenFlow } from "../support/flowfixture.ts";
 import { imageRow } from "../support/rows.ts";
-import { besideOthers, openStage, type ServerStage } from "../support/serverengine.ts";
-import { proveFlow } from "./flow-invariants.ts";
+import { besideOthers, openServerFixture, type ServerFixture } from "../support/serverfixture.ts";
+import { testFlow } from "./flow-invariants.ts";
 
-type Begin = (tx: Tx, stage: ServerStage, server: ServerRow) => Promise<Task>;
+type Begin = (tx: Tx, fixture: ServerFixture, server: ServerRow) => Promise<Task>;
 
 interface Options {
   /** What is there before, if not one server that is on. */
-  readonly before?: (stage: ServerStage, server: ServerRow, store: Store) => Promise<unknown>;
+  readonly before?: (fixture: ServerFixture, server: ServerRow, store: Store) => Promise<unknown>;
   readonly empty?: boolean;
   readonly sizes?: boolean;
   readonly forgets?: boolean;
   /** Flows that say nothing new to the database are tried on one: the other is slow. */
   readonly kinds?: readonly Kind[];
   /** What goes on beside the flow, if not networks that are applied. */
-  readonly beside?: (stage: ServerStage, server: ServerRow, store: Store) => Promise<unknown>;
+  readonly beside?: (fixture: ServerFixture, server: ServerRow, store: Store) => Promise<unknown>;
   readonly oneWay?: boolean;
 }
 
@@ -38,26 +38,28 @@ function prove(title: string, name: string, begin: Begin, options: Options = {})
   const { before, beside, empty = false, sizes = false, forgets = false, oneWay = false, kinds = ["sqlite"] } = options;
   proved.add(name);
   const open: OpenFlow = async (store) => {
-    const stage = await openStage(store, () => time);
-    const server = empty ? null : await stage.makeServer();
+    const fixture = await openServerFixture(store, () => time);
+    const server = empty ? null : await fixture.makeServer();
     if (server !== null) {
-      stage.machines.write(server.id, "old");
-      await before?.(stage, server, store);
+      fixture.machines.write(server.id, "old");
+      await before?.(fixture, server, store);
     }
     return {
-      flow: besideOthers(stage, name, () => (beside && server ? beside(stage, server, store) : stage.applyNetworks())),
-      start: async (tx) => begin(tx, stage, server === null ? ({} as ServerRow) : await stage.row(server.id)),
-      observe: () => stage.observe({ sizes }),
+      flow: besideOthers(fixture, name, () =>
+        beside && server ? beside(fixture, server, store) : fixture.applyNetworks(),
+      ),
+      start: async (tx) => begin(tx, fixture, server === null ? ({} as ServerRow) : await fixture.row(server.id)),
+      observe: () => fixture.observe({ sizes }),
       forgets,
       oneWay,
-      close: async () => stage.servers.close(),
+      close: async () => fixture.servers.close(),
     };
   };
-  proveFlow(title, open, kinds);
+  testFlow(title, open, kinds);
 }
 
-const switchOff = (stage: ServerStage, server: ServerRow) =>
-  stage.perform((tx) => stage.servers.commands.power(tx, server, { Type: "PowerOff" }, null));
+const switchOff = (fixture: ServerFixture, server: ServerRow) =>
+  fixture.perform((tx) => fixture.servers.commands.power(tx, server, { Type: "PowerOff" }, null));
 const power =
   (Type: "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS"): Begin =>
   (tx, { servers }, server) =>
@@ -124,14 +126,14 @@ const withLink =
   (
     work: (
       tx: Tx,
-      stage: ServerStage,
+      fixture: ServerFixture,
       server: ServerRow,
       link: Awaited<ReturnType<typeof listLinksOfServer>>[0],
     ) => Promise<Task>,
   ): Begin =>
-  async (tx, stage, server) => {
+  async (tx, fixture, server) => {
     const [link] = await listLinksOfServer(tx, server.id);
-    return work(tx, stage, server, link ?? assert.fail("it has no link"));
+    return work(tx, fixture, server, link ?? assert.fail("it has no link"));
   };
 prove(
   "RemoveNetwork",
@@ -144,9 +146,9 @@ prove(
   "server.EditNetworkBandwidth",
   withLink((tx, { servers }, server, link) => servers.commands.bandwidth(tx, server, link, 20, null)),
 );
-const makeImage = (tx: Tx, { servers }: ServerStage, server: ServerRow) =>
+const makeImage = (tx: Tx, { servers }: ServerFixture, server: ServerRow) =>
   servers.commands.image(tx, server, { type: "Client", name: "gold", techName: "gold", labels: {} }, null);
-prove("an image", "image.make", async (tx, stage, server) => (await makeImage(tx, stage, server)).task);
+prove("an image", "image.make", async (tx, fixture, server) => (await makeImage(tx, fixture, server)).task);
 prove(
   "the end of an image",
   "image.remove",
@@ -156,15 +158,15 @@ prove(
     return only(await queue(tx, { kind: "image", id: image?.id ?? 0 }));
   },
   {
-    before: (stage, server) => stage.perform(async (tx) => (await makeImage(tx, stage, server)).task),
+    before: (fixture, server) => fixture.perform(async (tx) => (await makeImage(tx, fixture, server)).task),
     kinds: databases,
   },
 );
 prove(
   "a turn",
   "server.turn",
-  async (tx, stage, server) => {
-    await makeImage(tx, stage, server);
+  async (tx, fixture, server) => {
+    await makeImage(tx, fixture, server);
     return only(await queue(tx, { kind: "server", id: server.id }));
   },
   {
@@ -181,16 +183,16 @@ prove(
 prove(
   "what nobody ordered",
   "server.settle",
-  (tx, stage, { id, project_id: project }) =>
-    start(tx, stage.flow("server.settle"), { subject: id, project, input: { died: null }, now: time }),
-  { before: async (stage, { id }) => stage.machines.kill(id), oneWay: true, kinds: databases },
+  (tx, fixture, { id, project_id: project }) =>
+    start(tx, fixture.flow("server.settle"), { subject: id, project, input: { died: null }, now: time }),
+  { before: async (fixture, { id }) => fixture.machines.kill(id), oneWay: true, kinds: databases },
 );
 
 test("names of flows and steps are frozen", async () => {
   const database = await startDatabase("sqlite");
-  const stage = await openStage(database.store, () => time);
+  const fixture = await openServerFixture(database.store, () => time);
   const guest = ["Ssh", "Guest"];
-  assert.deepEqual(stepNames(stage.servers.flows), {
+  assert.deepEqual(stepNames(fixture.servers.flows), {
     "server.Create": ["Reserve", "Disk", "Network", "Boot", ...guest],
     "server.Copy": ["Reserve", "Snapshot", "Disk", "Identity", "Network", "Boot", ...guest],
     "server.turn": ["Turn"],
@@ -209,6 +211,6 @@ test("names of flows and steps are frozen", async () => {
     "image.remove": ["Remove"],
     "server.settle": ["Settle"],
   });
-  assert.deepEqual([...proved].sort(), stage.servers.flows.map(({ name }) => name).sort(), "all keep the laws");
+  assert.deepEqual([...proved].sort(), fixture.servers.flows.map(({ name }) => name).sort(), "all keep the laws");
   await database.close();
 });

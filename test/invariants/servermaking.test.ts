@@ -8,25 +8,33 @@ import { effectiveServer } from "../../service/src/server/flow/effective.ts";
 import type { ServerSpec } from "../../service/src/server/model/plan.ts";
 import { findAnyServer, findBatch, insertBatch } from "../../service/src/server/table.ts";
 import { imageRow, keyRow } from "../support/rows.ts";
-import { ask, by, day, eventsOf, minute, readJson, type ServerFixture } from "../support/serverfixture.ts";
+import {
+  by,
+  day,
+  eventsOf,
+  minute,
+  readJson,
+  type ServerEngineFixture,
+  serverInvariant,
+} from "../support/serverenginefixture.ts";
 
 const lost = imageRow(99, { name: "lost" });
 
 /** Guests that never come. Whoever asks is kept waiting: else the time of a step would be a thousand looks. */
-function keepSilent({ stage, alarm }: ServerFixture): void {
-  stage.greets = () => {
+function keepSilent({ fixture, alarm }: ServerEngineFixture): void {
+  fixture.sendsBanner = () => {
     alarm.pass(4_000);
     return false;
   };
 }
 
 async function makeGroup(
-  { stage, write, until }: ServerFixture,
+  { fixture, write, until }: ServerEngineFixture,
   store: ObservedStore,
   policy: "Atomic" | "BestEffort",
   specs: readonly Partial<ServerSpec>[],
 ) {
-  const { commands } = stage.servers;
+  const { commands } = fixture.servers;
   const made = await write(async (tx) => {
     const batch = await insertBatch(tx, { project_id: 1, policy, state: "New", errors: "[]", created: 0 });
     const tasks = [];
@@ -35,7 +43,7 @@ async function makeGroup(
         await commands.create(tx, {
           project: 1,
           batch: batch.id,
-          spec: stage.spec({ name: `node-${index}`, ...spec }),
+          spec: fixture.spec({ name: `node-${index}`, ...spec }),
           by,
         }),
       );
@@ -46,10 +54,10 @@ async function makeGroup(
   return { ...made, group };
 }
 
-ask(
+serverInvariant(
   "a copy waits for its turn at the source, and holds it only for the snapshot",
-  async ({ stage, make, write, end, server, isOn }, store) => {
-    const { servers, machines, spec } = stage;
+  async ({ fixture, make, write, end, server, isOn }, store) => {
+    const { servers, machines, spec } = fixture;
     const source = await make();
     machines.write(source.id, "precious");
     machines.delay("ensureStopped", 20);
@@ -75,13 +83,13 @@ ask(
   },
 );
 
-ask(
+serverInvariant(
   "a guest that does not renew itself loses the identity of its source",
-  async ({ stage, make, write, end }, store) => {
+  async ({ fixture, make, write, end }, store) => {
     const copyOf = async (more: Partial<ServerSpec>) => {
       const source = await make(more);
-      const spec = stage.spec({ name: "web-2", ...more });
-      return end((await write((tx) => stage.servers.commands.copy(tx, { source, spec, by }))).task);
+      const spec = fixture.spec({ name: "web-2", ...more });
+      return end((await write((tx) => fixture.servers.commands.copy(tx, { source, spec, by }))).task);
     };
     const detailOf = (task: Awaited<ReturnType<typeof copyOf>>, step = "Identity") => {
       assert.equal(task.state, "Completed");
@@ -95,41 +103,41 @@ ask(
       detailOf(await copyOf({ image: { ...foreign, family: "Windows" } })),
       "identity of the source's guest not removed: in a Windows guest nothing is looked for",
     );
-    stage.machines.closeDisks("the disk (XFS) cannot be opened");
+    fixture.machines.closeDisks("the disk (XFS) cannot be opened");
     assert.equal(
       detailOf(await copyOf({ image: foreign })),
       "identity of the source's guest not removed: the disk (XFS) cannot be opened",
     );
-    stage.machines.closeDisks(null);
+    fixture.machines.closeDisks(null);
 
     // A backup holds all that identifies its server's guest: in a new server it is another's.
     const owner = await make({ image: foreign });
     const { id: _, ...backup } = imageRow(0, { project_id: 1, type: "Backup", guest: null, server_id: owner.id });
     const image = await store.write((tx) => insertImage(tx, { ...backup, folder: "image-2" }));
-    const spec = { project: 1, batch: null, spec: stage.spec({ image }), by };
-    const restored = await end((await write((tx) => stage.servers.commands.create(tx, spec))).task);
+    const spec = { project: 1, batch: null, spec: fixture.spec({ image }), by };
+    const restored = await end((await write((tx) => fixture.servers.commands.create(tx, spec))).task);
     assert.ok(detailOf(restored, "Disk").endsWith(`; ${removed}`));
     const plan = { image, keys: null, userData: undefined };
     const rebuild = async (id: number) => {
       const server = (await findAnyServer(store.read, id)) ?? assert.fail();
-      return end((await write((tx) => stage.servers.commands.rebuild(tx, server, plan, "Power", by))).task);
+      return end((await write((tx) => fixture.servers.commands.rebuild(tx, server, plan, "Power", by))).task);
     };
     assert.ok(!detailOf(await rebuild(owner.id), "Disk").includes("removed"), "its own it gets back as it was");
     assert.ok(detailOf(await rebuild((await make()).id), "Disk").endsWith(`; ${removed}`));
   },
 );
 
-ask(
+serverInvariant(
   "a copy whose source goes is not made, and nothing is left of it",
-  async ({ stage, make, write, end, server, machines, until }, store) => {
-    const { servers, spec } = stage;
+  async ({ fixture, make, write, end, server, machines, until }, store) => {
+    const { servers, spec } = fixture;
     const source = await make();
     // Long enough that the copy's turn has not come when the source is deleted.
-    stage.machines.delay("ensureStopped", 1000);
+    fixture.machines.delay("ensureStopped", 1000);
     await write((tx) => servers.commands.power(tx, source, { Type: "PowerOff" }, by));
     const copy = await write((tx) => servers.commands.copy(tx, { source, spec: spec({ name: "web-2" }), by }));
     await write((tx) => servers.commands.delete(tx, source, by));
-    stage.machines.delay("ensureStopped", 0);
+    fixture.machines.delay("ensureStopped", 0);
     const made = await end(copy.task);
     assert.deepEqual([made.state, made.error?.code], ["Failed", "snapshot_failed"]);
     assert.equal((await server(copy.server.id)).state, "Failed");
@@ -139,8 +147,8 @@ ask(
   },
 );
 
-ask("of an atomic group that fails nothing is left", async (it, store) => {
-  const { machines, server, stage, until } = it;
+serverInvariant("of an atomic group that fails nothing is left", async (it, store) => {
+  const { machines, server, fixture, until } = it;
   const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { image: lost }, {}]);
   assert.equal((await group())?.state, "Failed");
   await until(async () => (await machines()).length === 0);
@@ -153,10 +161,10 @@ ask("of an atomic group that fails nothing is left", async (it, store) => {
       ["Failed", "batch_undone"],
     ],
   );
-  assert.deepEqual(await listLinks(store.read, stage.networks[0]?.id ?? 0), []);
+  assert.deepEqual(await listLinks(store.read, fixture.networks[0]?.id ?? 0), []);
 });
 
-ask("a member that stands does not stay when another is not ready in time", async (it, store) => {
+serverInvariant("a member that stands does not stay when another is not ready in time", async (it, store) => {
   keepSilent(it);
   const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { waitFor: "Ssh" }]);
   assert.equal((await group())?.state, "Failed");
@@ -168,29 +176,32 @@ ask("a member that stands does not stay when another is not ready in time", asyn
   await it.until(async () => (await it.machines()).length === 0);
 });
 
-ask("a group of the best effort stands with what could be made, and goes with its last server", async (it, store) => {
-  const { stage, write, until, machines, server } = it;
-  const { batch, tasks, group } = await makeGroup(it, store, "BestEffort", [{}, { image: lost }]);
-  assert.equal((await group())?.state, "Active");
-  assert.deepEqual(await Promise.all(tasks.map(async (made) => (await server(made.server.id)).state)), [
-    "Active",
-    "Failed",
-  ]);
-  await write((tx) => stage.servers.commands.deleteBatch(tx, batch, by));
-  await until(async () => (await group()) === undefined);
-  assert.deepEqual(await machines(), []);
-  assert.deepEqual(
-    (await eventsOf(store, "batch", batch.id)).map(({ type }) => type),
-    ["batch.changed", "batch.changed", "batch.deleted"],
-  );
-});
+serverInvariant(
+  "a group of the best effort stands with what could be made, and goes with its last server",
+  async (it, store) => {
+    const { fixture, write, until, machines, server } = it;
+    const { batch, tasks, group } = await makeGroup(it, store, "BestEffort", [{}, { image: lost }]);
+    assert.equal((await group())?.state, "Active");
+    assert.deepEqual(await Promise.all(tasks.map(async (made) => (await server(made.server.id)).state)), [
+      "Active",
+      "Failed",
+    ]);
+    await write((tx) => fixture.servers.commands.deleteBatch(tx, batch, by));
+    await until(async () => (await group()) === undefined);
+    assert.deepEqual(await machines(), []);
+    assert.deepEqual(
+      (await eventsOf(store, "batch", batch.id)).map(({ type }) => type),
+      ["batch.changed", "batch.changed", "batch.deleted"],
+    );
+  },
+);
 
-ask("a server that is not ready in time stays as it is, and says what it said last", async (it) => {
-  const { stage, write, end, server, isOn } = it;
+serverInvariant("a server that is not ready in time stays as it is, and says what it said last", async (it) => {
+  const { fixture, write, end, server, isOn } = it;
   keepSilent(it);
-  const spec = stage.spec({ waitFor: "Ssh" });
-  const made = await write((tx) => stage.servers.commands.create(tx, { project: 1, batch: null, spec, by }));
-  const behind = await write((tx) => stage.servers.commands.power(tx, made.server, { Type: "PowerOff" }, by));
+  const spec = fixture.spec({ waitFor: "Ssh" });
+  const made = await write((tx) => fixture.servers.commands.create(tx, { project: 1, batch: null, spec, by }));
+  const behind = await write((tx) => fixture.servers.commands.power(tx, made.server, { Type: "PowerOff" }, by));
   const task = await end(made.task);
   assert.deepEqual([task.state, task.error?.code], ["Failed", "ssh_not_ready"]);
   assert.match(task.error?.log ?? "", /simulated/);
@@ -199,22 +210,22 @@ ask("a server that is not ready in time stays as it is, and says what it said la
   assert.ok(await isOn(made.server.id));
 });
 
-ask(
+serverInvariant(
   "a rebuild wipes the old disk; of those that fail nothing is seen",
-  async ({ stage, make, write, end, until, server, isOn }) => {
-    const { commands } = stage.servers;
+  async ({ fixture, make, write, end, until, server, isOn }) => {
+    const { commands } = fixture.servers;
     const { id } = await make();
     const disks = async () =>
-      (await stage.machines.observe()).machines.find((each) => each.id === id)?.disks.map(({ version }) => version);
+      (await fixture.machines.observe()).machines.find((each) => each.id === id)?.disks.map(({ version }) => version);
     const rebuild = async (image: typeof lost) => {
       const plan = { image, keys: null, userData: undefined };
-      return write(async (tx) => commands.rebuild(tx, await stage.row(id), plan, "Power", by));
+      return write(async (tx) => commands.rebuild(tx, await fixture.row(id), plan, "Power", by));
     };
-    stage.machines.write(id, "old");
+    fixture.machines.write(id, "old");
     const good = await rebuild(imageRow(2));
     assert.equal((await end(good.task)).state, "Completed");
     await until(async () => (await disks())?.length === 1);
-    assert.deepEqual([await disks(), stage.machines.read(id)], [[2], ""]);
+    assert.deepEqual([await disks(), fixture.machines.read(id)], [[2], ""]);
     const before = await server(id);
     assert.deepEqual([before.image_name, before.disk_version], ["debian-12", 2]);
 
@@ -234,10 +245,10 @@ ask(
   },
 );
 
-ask("of rebuilds that wait each does what it was ordered", async ({ stage, make, write, end }, store) => {
-  const { commands } = stage.servers;
+serverInvariant("of rebuilds that wait each does what it was ordered", async ({ fixture, make, write, end }, store) => {
+  const { commands } = fixture.servers;
   const { id } = await make();
-  const before = await stage.row(id);
+  const before = await fixture.row(id);
   const { first, broken, last } = await write(async (tx) => {
     const rebuild = async (image: typeof lost, ...keys: number[]) => {
       const row = (await findAnyServer(tx, id)) ?? assert.fail();
@@ -249,7 +260,7 @@ ask("of rebuilds that wait each does what it was ordered", async ({ stage, make,
         by,
       );
     };
-    await commands.power(tx, await stage.row(id), { Type: "PowerOff" }, by);
+    await commands.power(tx, await fixture.row(id), { Type: "PowerOff" }, by);
     const ordered = {
       first: await rebuild(imageRow(2), 7),
       broken: await rebuild(lost),
@@ -264,7 +275,7 @@ ask("of rebuilds that wait each does what it was ordered", async ({ stage, make,
   assert.equal((await end(first.task)).steps[1]?.detail, "10 GB from debian-12");
   assert.equal((await end(broken.task)).error?.code, "disk_failed");
   assert.equal((await end(last.task)).steps[1]?.detail, "10 GB from brume-tiny");
-  const { server, keys } = await effectiveServer(store.read, await stage.row(id));
+  const { server, keys } = await effectiveServer(store.read, await fixture.row(id));
   assert.deepEqual(
     keys.map((key) => key.id),
     [8],
@@ -272,93 +283,105 @@ ask("of rebuilds that wait each does what it was ordered", async ({ stage, make,
   assert.ok(Buffer.from(server.admin_password).equals(last.server.admin_password));
 });
 
-ask("a backup is made every day, and goes when it is too old", async ({ stage, make, until, pass, alarm }, store) => {
-  const { id } = await make({ isBackupActive: true });
-  stage.machines.write(id, "precious");
-  const backups = async () => (await listBackups(store.read)).filter(({ state }) => state === "Active");
-  await until(async () => (await backups()).length === 1);
-  const [first] = await backups();
-  assert.deepEqual([first?.server_id, first?.name, first?.folder], [id, "web-1 2026-11-20", `backup-${first?.id}`]);
-  await pass(20 * minute);
-  assert.equal((await backups()).length, 1, "once a day");
-  const begun = alarm.now();
-  alarm.pass(1.1 * day);
-  await until(async () => (await backups()).length === 2);
-  alarm.pass(begun + 7.5 * day - alarm.now());
-  await until(async () => !(await backups()).some((each) => each.id === first?.id));
-  assert.ok((await backups()).length >= 2);
-});
+serverInvariant(
+  "a backup is made every day, and goes when it is too old",
+  async ({ fixture, make, until, pass, alarm }, store) => {
+    const { id } = await make({ isBackupActive: true });
+    fixture.machines.write(id, "precious");
+    const backups = async () => (await listBackups(store.read)).filter(({ state }) => state === "Active");
+    await until(async () => (await backups()).length === 1);
+    const [first] = await backups();
+    assert.deepEqual([first?.server_id, first?.name, first?.folder], [id, "web-1 2026-11-20", `backup-${first?.id}`]);
+    await pass(20 * minute);
+    assert.equal((await backups()).length, 1, "once a day");
+    const begun = alarm.now();
+    alarm.pass(1.1 * day);
+    await until(async () => (await backups()).length === 2);
+    alarm.pass(begun + 7.5 * day - alarm.now());
+    await until(async () => !(await backups()).some((each) => each.id === first?.id));
+    assert.ok((await backups()).length >= 2);
+  },
+);
 
-ask("an image of a server is made, or says why not, and goes", async ({ stage, make, write, end }, store) => {
-  const { commands } = stage.servers;
-  const row = await make();
-  const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
-  const made = await write((tx) => commands.image(tx, row, spec, by));
-  await end(made.task);
-  const image = (await findImage(store.read, 1, made.image.id)) ?? assert.fail();
-  assert.deepEqual([image.state, image.hdd, image.progress], ["Active", 10, 100]);
-  await write((tx) => commands.removeImage(tx, image, by));
-  assert.equal(await findImage(store.read, 1, image.id), undefined);
-  stage.machines.fail("ensureImage", 9);
-  const broken = await write((tx) => commands.image(tx, row, spec, by));
-  assert.equal((await end(broken.task)).state, "Failed");
-  const failed = await findImage(store.read, 1, broken.image.id);
-  assert.deepEqual([failed?.state, readJson(failed?.error)["code"]], ["Failed", "snapshot_failed"]);
-});
+serverInvariant(
+  "an image of a server is made, or says why not, and goes",
+  async ({ fixture, make, write, end }, store) => {
+    const { commands } = fixture.servers;
+    const row = await make();
+    const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
+    const made = await write((tx) => commands.image(tx, row, spec, by));
+    await end(made.task);
+    const image = (await findImage(store.read, 1, made.image.id)) ?? assert.fail();
+    assert.deepEqual([image.state, image.hdd, image.progress], ["Active", 10, 100]);
+    await write((tx) => commands.removeImage(tx, image, by));
+    assert.equal(await findImage(store.read, 1, image.id), undefined);
+    fixture.machines.fail("ensureImage", 9);
+    const broken = await write((tx) => commands.image(tx, row, spec, by));
+    assert.equal((await end(broken.task)).state, "Failed");
+    const failed = await findImage(store.read, 1, broken.image.id);
+    assert.deepEqual([failed?.state, readJson(failed?.error)["code"]], ["Failed", "snapshot_failed"]);
+  },
+);
 
-ask("an image holds its server only for the snapshot", async ({ stage, make, write, end, until, machines }, store) => {
-  const { commands } = stage.servers;
-  const row = await make();
-  stage.machines.write(row.id, "at that moment");
-  // Tried again after seconds, in which others have their turn.
-  stage.machines.fail("ensureImage", 9);
-  const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
-  const [kept, given, other] = await write(async (tx) => [
-    await commands.image(tx, row, spec, by),
-    await commands.image(tx, row, { ...spec, name: "given up" }, by),
-    await commands.image(tx, row, { ...spec, name: "other" }, by),
-  ]);
-  const rebuilt = await write((tx) =>
-    commands.rebuild(tx, row, { image: imageRow(2), keys: null, userData: undefined }, "Power", by),
-  );
-  assert.equal((await end(rebuilt.task)).state, "Completed");
-  const image = async (made: typeof kept) => findImage(store.read, 1, made?.image.id ?? 0);
-  assert.deepEqual(
-    [(await image(kept))?.state, stage.machines.images().length],
-    ["New", 3],
-    "it is still being written",
-  );
-  await write(async (tx) => {
-    await commands.removeImage(tx, given?.image ?? assert.fail(), by);
-    await commands.delete(tx, await stage.row(row.id), by);
-  });
-  await until(async () => (await machines()).length === 0);
-  for (const made of [kept, other]) assert.equal((await end(made?.task ?? assert.fail())).state, "Completed");
-  await until(async () => stage.machines.images().length === 2);
-  assert.deepEqual(stage.machines.images(), [
-    { content: "at that moment", isKept: false },
-    { content: "at that moment", isKept: false },
-  ]);
-});
+serverInvariant(
+  "an image holds its server only for the snapshot",
+  async ({ fixture, make, write, end, until, machines }, store) => {
+    const { commands } = fixture.servers;
+    const row = await make();
+    fixture.machines.write(row.id, "at that moment");
+    // Tried again after seconds, in which others have their turn.
+    fixture.machines.fail("ensureImage", 9);
+    const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
+    const [kept, given, other] = await write(async (tx) => [
+      await commands.image(tx, row, spec, by),
+      await commands.image(tx, row, { ...spec, name: "given up" }, by),
+      await commands.image(tx, row, { ...spec, name: "other" }, by),
+    ]);
+    const rebuilt = await write((tx) =>
+      commands.rebuild(tx, row, { image: imageRow(2), keys: null, userData: undefined }, "Power", by),
+    );
+    assert.equal((await end(rebuilt.task)).state, "Completed");
+    const image = async (made: typeof kept) => findImage(store.read, 1, made?.image.id ?? 0);
+    assert.deepEqual(
+      [(await image(kept))?.state, fixture.machines.images().length],
+      ["New", 3],
+      "it is still being written",
+    );
+    await write(async (tx) => {
+      await commands.removeImage(tx, given?.image ?? assert.fail(), by);
+      await commands.delete(tx, await fixture.row(row.id), by);
+    });
+    await until(async () => (await machines()).length === 0);
+    for (const made of [kept, other]) assert.equal((await end(made?.task ?? assert.fail())).state, "Completed");
+    await until(async () => fixture.machines.images().length === 2);
+    assert.deepEqual(fixture.machines.images(), [
+      { content: "at that moment", isKept: false },
+      { content: "at that moment", isKept: false },
+    ]);
+  },
+);
 
-ask("an image that cannot be written says so, and its snapshot goes", async ({ stage, make, write, end }, store) => {
-  const row = await make();
-  stage.machines.fail("ensureImage", 9);
-  const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
-  const made = await write((tx) => stage.servers.commands.image(tx, row, spec, by));
-  assert.equal((await end(made.task)).error?.step, "Write");
-  assert.deepEqual(stage.machines.images(), []);
-  assert.equal((await findImage(store.read, 1, made.image.id))?.state, "Failed");
-  assert.deepEqual(await queue(store.read, { kind: "server", id: row.id }), []);
-});
+serverInvariant(
+  "an image that cannot be written says so, and its snapshot goes",
+  async ({ fixture, make, write, end }, store) => {
+    const row = await make();
+    fixture.machines.fail("ensureImage", 9);
+    const spec = { type: "Client", name: "gold", techName: "gold", labels: {} } as const;
+    const made = await write((tx) => fixture.servers.commands.image(tx, row, spec, by));
+    assert.equal((await end(made.task)).error?.step, "Write");
+    assert.deepEqual(fixture.machines.images(), []);
+    assert.equal((await findImage(store.read, 1, made.image.id))?.state, "Failed");
+    assert.deepEqual(await queue(store.read, { kind: "server", id: row.id }), []);
+  },
+);
 
-ask("a copy that is deleted while it waits lets its source go on", async (it, store) => {
-  const { stage, make, write, end, until, machines } = it;
-  const { commands } = stage.servers;
+serverInvariant("a copy that is deleted while it waits lets its source go on", async (it, store) => {
+  const { fixture, make, write, end, until, machines } = it;
+  const { commands } = fixture.servers;
   const source = await make();
-  stage.machines.delay("ensureStopped", 100);
+  fixture.machines.delay("ensureStopped", 100);
   await write((tx) => commands.power(tx, source, { Type: "PowerOff" }, by));
-  const copy = await write((tx) => commands.copy(tx, { source, spec: stage.spec({ name: "web-2" }), by }));
+  const copy = await write((tx) => commands.copy(tx, { source, spec: fixture.spec({ name: "web-2" }), by }));
   const on = await write((tx) => commands.power(tx, source, { Type: "PowerOn" }, by));
   await write((tx) => commands.delete(tx, copy.server, by));
   await until(async () => (await findAnyServer(store.read, copy.server.id)) === undefined);
@@ -366,19 +389,22 @@ ask("a copy that is deleted while it waits lets its source go on", async (it, st
   assert.deepEqual(await machines(), [source.id]);
 });
 
-ask("a member that is deleted before it is made does not keep its group from standing", async (it, store) => {
-  const { stage, write, until } = it;
-  const { commands } = stage.servers;
-  stage.router.broken = true;
-  const { batch, members } = await write(async (tx) => {
-    const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
-    const spec = { project: 1, batch: batch.id, spec: stage.spec(), by };
-    return { batch, members: [await commands.create(tx, spec), await commands.create(tx, spec)] };
-  });
-  const [first, second] = members;
-  await write((tx) => commands.delete(tx, first?.server ?? assert.fail(), by));
-  stage.router.broken = false;
-  await until(async () => (await findBatch(store.read, 1, batch.id))?.state === "Active");
-  await until(async () => (await findAnyServer(store.read, first?.server.id ?? 0)) === undefined);
-  assert.equal((await it.server(second?.server.id ?? 0)).state, "Active");
-});
+serverInvariant(
+  "a member that is deleted before it is made does not keep its group from standing",
+  async (it, store) => {
+    const { fixture, write, until } = it;
+    const { commands } = fixture.servers;
+    fixture.router.broken = true;
+    const { batch, members } = await write(async (tx) => {
+      const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
+      const spec = { project: 1, batch: batch.id, spec: fixture.spec(), by };
+      return { batch, members: [await commands.create(tx, spec), await commands.create(tx, spec)] };
+    });
+    const [first, second] = members;
+    await write((tx) => commands.delete(tx, first?.server ?? assert.fail(), by));
+    fixture.router.broken = false;
+    await until(async () => (await findBatch(store.read, 1, batch.id))?.state === "Active");
+    await until(async () => (await findAnyServer(store.read, first?.server.id ?? 0)) === undefined);
+    assert.equal((await it.server(second?.server.id ?? 0)).state, "Active");
+  },
+);

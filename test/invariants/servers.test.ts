@@ -7,40 +7,40 @@ import { deathsWithin } from "../../service/src/server/flow/reconcile.ts";
 import { showAction } from "../../service/src/server/model/show.ts";
 import { findAnyServer, sumProject } from "../../service/src/server/table.ts";
 import { imageRow } from "../support/rows.ts";
-import { ask, by, eventsOf, minute, readJson } from "../support/serverfixture.ts";
+import { by, eventsOf, minute, readJson, serverInvariant } from "../support/serverenginefixture.ts";
 
-ask(
+serverInvariant(
   "a machine that dies is started again three times in ten minutes",
-  async ({ stage, make, until, isOn, server, pass, end, write, alarm }, store) => {
+  async ({ fixture, make, until, isOn, server, pass, end, write, alarm }, store) => {
     const { id } = await make();
-    for (let deaths = 1; deaths <= 3; deaths++) {
-      stage.machines.kill(id);
-      assert.equal(stage.servers.power(id), false);
+    for (let crashes = 1; crashes <= 3; crashes++) {
+      fixture.machines.kill(id);
+      assert.equal(fixture.servers.power(id), false);
       await until(() => isOn(id));
       await pass(minute);
     }
     // In the database: a restart of the service does not forget them.
     assert.equal((await deathsWithin(store.read, id, alarm.now(), 10 * minute)).size, 3);
-    stage.machines.kill(id);
+    fixture.machines.kill(id);
     await until(async () => (await server(id)).is_on === 0);
     await pass(minute);
     assert.equal(await isOn(id), false);
     const row = await server(id);
-    const task = await write((tx) => stage.servers.commands.power(tx, row, { Type: "PowerOn" }, by));
+    const task = await write((tx) => fixture.servers.commands.power(tx, row, { Type: "PowerOn" }, by));
     assert.equal((await end(task)).state, "Completed");
-    assert.equal(stage.servers.power(id), true);
+    assert.equal(fixture.servers.power(id), true);
     await pass(11 * minute);
-    stage.machines.kill(id);
+    fixture.machines.kill(id);
     await until(() => isOn(id));
   },
 );
 
-ask(
+serverInvariant(
   "a guest that switches itself off stays off, and everybody hears of it",
-  async ({ stage, make, until, isOn, server, pass }, store) => {
+  async ({ fixture, make, until, isOn, server, pass }, store) => {
     const { id } = await make();
     const before = (await eventsOf(store, "server", id)).length;
-    stage.machines.switchOff(id);
+    fixture.machines.switchOff(id);
     await until(async () => (await server(id)).is_on === 0);
     await pass(minute);
     assert.equal(await isOn(id), false);
@@ -52,28 +52,28 @@ ask(
   },
 );
 
-ask(
+serverInvariant(
   "what was on comes back with the host, what was off stays off",
-  async ({ stage, make, until, isOn, pass, write, end }) => {
+  async ({ fixture, make, until, isOn, pass, write, end }) => {
     const on = await make();
     const off = await make({ name: "web-2" });
-    await end(await write((tx) => stage.servers.commands.power(tx, off, { Type: "PowerOff" }, by)));
-    stage.machines.kill(on.id);
+    await end(await write((tx) => fixture.servers.commands.power(tx, off, { Type: "PowerOff" }, by)));
+    fixture.machines.kill(on.id);
     await until(() => isOn(on.id));
     await pass(minute);
     assert.equal(await isOn(off.id), false);
     // As the driver does who finds nothing of a run that was wanted.
-    await stage.machines.ensureStopped(on.id, "cut");
+    await fixture.machines.ensureStopped(on.id, "cut");
     await until(() => isOn(on.id));
   },
 );
 
-ask(
+serverInvariant(
   "a restart of the host is no crash, however often it and crashes come",
-  async ({ stage, make, until, isOn, pass, alarm }, store) => {
+  async ({ fixture, make, until, isOn, pass, alarm }, store) => {
     const { id } = await make();
     for (const reason of ["died", "host", "died", "host", "died", "host", "host"] as const) {
-      stage.machines.kill(id, reason);
+      fixture.machines.kill(id, reason);
       await until(() => isOn(id));
       await pass(minute);
     }
@@ -81,36 +81,36 @@ ask(
   },
 );
 
-ask(
+serverInvariant(
   "a server that has failed holds nothing, also while it is being deleted",
-  async ({ stage, make, write, end, until, pass }, store) => {
+  async ({ fixture, make, write, end, until, pass }, store) => {
     await make();
     const before = await sumProject(store.read, 1);
-    const spec = stage.spec({ image: imageRow(99, { name: "lost" }) });
+    const spec = fixture.spec({ image: imageRow(99, { name: "lost" }) });
     const { server, task } = await write((tx) =>
-      stage.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
+      fixture.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
     );
     assert.notDeepEqual(await sumProject(store.read, 1), before);
     assert.equal((await end(task)).state, "Failed");
     assert.deepEqual(await sumProject(store.read, 1), before);
-    stage.machines.fail("remove", Infinity);
-    await write(async (tx) => stage.servers.commands.delete(tx, await stage.row(server.id), by));
+    fixture.machines.fail("remove", Infinity);
+    await write(async (tx) => fixture.servers.commands.delete(tx, await fixture.row(server.id), by));
     await pass(minute);
-    assert.equal((await stage.row(server.id)).state, "Deleting");
+    assert.equal((await fixture.row(server.id)).state, "Deleting");
     assert.deepEqual(await sumProject(store.read, 1), before);
-    stage.machines.fail("remove", 0);
+    fixture.machines.fail("remove", 0);
     await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
   },
 );
 
-ask("nothing of a secret is in tasks and events", async ({ stage, write, end }, store) => {
-  const spec = stage.spec({ userData: "#!/bin/sh\necho very-hidden\n", waitFor: "Guest" });
+serverInvariant("nothing of a secret is in tasks and events", async ({ fixture, write, end }, store) => {
+  const spec = fixture.spec({ userData: "#!/bin/sh\necho very-hidden\n", waitFor: "Guest" });
   const { server, task } = await write((tx) =>
-    stage.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
+    fixture.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
   );
   await end(task);
   const plan = { image: imageRow(2), keys: null, userData: "#!/bin/sh\necho hidden-too\n" };
-  const rebuilt = await write((tx) => stage.servers.commands.rebuild(tx, server, plan, "Power", by));
+  const rebuilt = await write((tx) => fixture.servers.commands.rebuild(tx, server, plan, "Power", by));
   await end(rebuilt.task);
   const tasks = await store.read.selectFrom("task").select(["input", "facts", "steps", "error"]).execute();
   const events = await store.read.selectFrom("event").select("data").execute();
@@ -119,7 +119,7 @@ ask("nothing of a secret is in tasks and events", async ({ stage, write, end }, 
   assert.doesNotMatch(JSON.stringify([tasks, events]), /hidden/);
 });
 
-ask("events name who asked, from the order to its end", async ({ stage, make }, store) => {
+serverInvariant("events name who asked, from the order to its end", async ({ fixture, make }, store) => {
   const server = await make();
   const [task] = await list(store.read, { kind: "server", id: server.id }, 1);
   const told = await eventsOf(store, "action", task?.id ?? 0);
@@ -130,57 +130,60 @@ ask("events name who asked, from the order to its end", async ({ stage, make }, 
   assert.deepEqual(readJson(told.at(-1)?.data)["State"], "Completed");
   const [link] = await listLinksOfServer(store.read, server.id);
   assert.equal(link?.state, "Active");
-  assert.equal((await stage.router.observe()).networks[0]?.ports[0]?.attached, true);
+  assert.equal((await fixture.router.observe()).networks[0]?.ports[0]?.attached, true);
 });
 
-ask("a deletion jumps the queue and leaves nothing", async ({ stage, write, until, machines, alarm }, store) => {
-  const { servers, router, spec } = stage;
-  router.broken = true;
-  const { server, task } = await write((tx) =>
-    servers.commands.create(tx, { project: 1, batch: null, spec: spec(), by }),
-  );
-  const waiting = await write((tx) => servers.commands.power(tx, server, { Type: "PowerOff" }, by));
-  await until(async () => (await find(store.read, task.id))?.steps[1]?.state === "Completed");
-  const deletion = await write((tx) => servers.commands.delete(tx, server, by));
-  assert.equal(await write(async (tx) => servers.commands.delete(tx, await stage.row(server.id), by)), null);
-  const canceled = await find(store.read, waiting.id);
-  assert.deepEqual([canceled?.state, canceled?.error?.code], ["Canceled", "superseded"]);
-  assert.deepEqual(
-    (await eventsOf(store, "action", waiting.id)).map(({ type }) => type),
-    ["action.created", "action.ended"],
-  );
-  await until(async () => (await find(store.read, deletion?.id ?? 0))?.steps[0]?.state === "Completed");
-  assert.equal((await stage.row(server.id)).state, "Deleting");
-  const late = alarm.now() + 30 * minute;
-  await until(async () => alarm.now() > late);
-  assert.equal((await stage.row(server.id)).state, "Deleting", "it is never given up");
-  router.broken = false;
-  await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
-  assert.deepEqual(await machines(), []);
-  assert.deepEqual(await listLinks(store.read, stage.networks[0]?.id ?? 0), []);
-  assert.deepEqual(await list(store.read, { kind: "server", id: server.id }, 9), []);
-  const [gone, ended] = [
-    await eventsOf(store, "server", server.id),
-    await eventsOf(store, "action", deletion?.id ?? 0),
-  ];
-  assert.deepEqual(
-    ended.map(({ type }) => type).filter((type) => type !== "action.changed"),
-    ["action.created", "action.ended"],
-  );
-  assert.deepEqual([gone.at(-1)?.type, readJson(ended.at(-1)?.data)["State"]], ["server.deleted", "Completed"]);
-  assert.ok((ended.at(-1)?.id ?? 0) < (gone.at(-1)?.id ?? 0), "nothing is told of a server that is gone");
-});
+serverInvariant(
+  "a deletion jumps the queue and leaves nothing",
+  async ({ fixture, write, until, machines, alarm }, store) => {
+    const { servers, router, spec } = fixture;
+    router.broken = true;
+    const { server, task } = await write((tx) =>
+      servers.commands.create(tx, { project: 1, batch: null, spec: spec(), by }),
+    );
+    const waiting = await write((tx) => servers.commands.power(tx, server, { Type: "PowerOff" }, by));
+    await until(async () => (await find(store.read, task.id))?.steps[1]?.state === "Completed");
+    const deletion = await write((tx) => servers.commands.delete(tx, server, by));
+    assert.equal(await write(async (tx) => servers.commands.delete(tx, await fixture.row(server.id), by)), null);
+    const canceled = await find(store.read, waiting.id);
+    assert.deepEqual([canceled?.state, canceled?.error?.code], ["Canceled", "superseded"]);
+    assert.deepEqual(
+      (await eventsOf(store, "action", waiting.id)).map(({ type }) => type),
+      ["action.created", "action.ended"],
+    );
+    await until(async () => (await find(store.read, deletion?.id ?? 0))?.steps[0]?.state === "Completed");
+    assert.equal((await fixture.row(server.id)).state, "Deleting");
+    const late = alarm.now() + 30 * minute;
+    await until(async () => alarm.now() > late);
+    assert.equal((await fixture.row(server.id)).state, "Deleting", "it is never given up");
+    router.broken = false;
+    await until(async () => (await findAnyServer(store.read, server.id)) === undefined);
+    assert.deepEqual(await machines(), []);
+    assert.deepEqual(await listLinks(store.read, fixture.networks[0]?.id ?? 0), []);
+    assert.deepEqual(await list(store.read, { kind: "server", id: server.id }, 9), []);
+    const [gone, ended] = [
+      await eventsOf(store, "server", server.id),
+      await eventsOf(store, "action", deletion?.id ?? 0),
+    ];
+    assert.deepEqual(
+      ended.map(({ type }) => type).filter((type) => type !== "action.changed"),
+      ["action.created", "action.ended"],
+    );
+    assert.deepEqual([gone.at(-1)?.type, readJson(ended.at(-1)?.data)["State"]], ["server.deleted", "Completed"]);
+    assert.ok((ended.at(-1)?.id ?? 0) < (gone.at(-1)?.id ?? 0), "nothing is told of a server that is gone");
+  },
+);
 
-ask(
+serverInvariant(
   "a blocked project's servers are off, and come back as they were",
-  async ({ stage, make, write, until, isOn, server, end }, store) => {
-    const { commands } = stage.servers;
+  async ({ fixture, make, write, until, isOn, server, end }, store) => {
+    const { commands } = fixture.servers;
     const on = await make();
     const off = await make({ name: "web-2" });
     await end(await write((tx) => commands.power(tx, off, { Type: "PowerOff" }, by)));
-    stage.machines.delay("ensureDisk", 20);
+    fixture.machines.delay("ensureDisk", 20);
     const late = await write((tx) =>
-      commands.create(tx, { project: 1, batch: null, spec: stage.spec({ name: "web-3" }), by }),
+      commands.create(tx, { project: 1, batch: null, spec: fixture.spec({ name: "web-3" }), by }),
     );
     const waiting = await write((tx) => commands.power(tx, late.server, { Type: "PowerReboot" }, by));
     const set = (is_blocked: 0 | 1) =>
@@ -202,10 +205,10 @@ ask(
   },
 );
 
-ask(
+serverInvariant(
   "what was taken for a waiting action is given back when it is canceled",
-  async ({ stage, make, write, end, server }, store) => {
-    const { commands } = stage.servers;
+  async ({ fixture, make, write, end, server }, store) => {
+    const { commands } = fixture.servers;
     const row = await make();
     const why = {
       code: "superseded",
@@ -213,13 +216,13 @@ ask(
       detail: "On purpose.",
       step: null,
     } as const;
-    stage.machines.delay("ensureStopped", 500);
+    fixture.machines.delay("ensureStopped", 500);
     const running = await write((tx) => commands.power(tx, row, { Type: "PowerOff" }, by));
     const steps = ["Cpu", "Memory", "Disk"];
     const resize = await write((tx) =>
       commands.resize(tx, row, { input: { cpu: 4, hdd: 40 }, steps, restart: false }, by),
     );
-    const join = await write((tx) => commands.addNetwork(tx, row, { network: stage.networks[1]?.id ?? 0 }, by));
+    const join = await write((tx) => commands.addNetwork(tx, row, { network: fixture.networks[1]?.id ?? 0 }, by));
     assert.deepEqual([resize.state, join.state, (await server(row.id)).held_cpu], ["Postponed", "Postponed", 4]);
     assert.equal((await listLinksOfServer(store.read, row.id)).length, 2);
     assert.deepEqual(
@@ -241,23 +244,23 @@ ask(
   },
 );
 
-ask(
+serverInvariant(
   "a card comes and goes with the guest's consent, on and off",
-  async ({ stage, make, write, end, until, server }, store) => {
-    const { commands } = stage.servers;
+  async ({ fixture, make, write, end, until, server }, store) => {
+    const { commands } = fixture.servers;
     const row = await make();
-    const network = stage.networks[1]?.id ?? 0;
+    const network = fixture.networks[1]?.id ?? 0;
     const joined = await end(await write((tx) => commands.addNetwork(tx, row, { network }, by)));
     assert.equal(joined.state, "Completed", JSON.stringify(joined.error));
     const [, link] = await listLinksOfServer(store.read, row.id);
     assert.equal(link?.state, "Active");
     const ports = async () =>
-      (await stage.router.observe()).networks.find(({ id }) => id === network)?.ports.map(({ attached }) => attached);
+      (await fixture.router.observe()).networks.find(({ id }) => id === network)?.ports.map(({ attached }) => attached);
     assert.deepEqual(await ports(), [true]);
-    stage.machines.deafen(row.id, true);
+    fixture.machines.deafen(row.id, true);
     const refused = await end(await write((tx) => commands.removeNetwork(tx, row, link ?? assert.fail(), by)));
     assert.deepEqual([refused.state, refused.error?.code], ["Failed", "apply_failed"]);
-    stage.machines.deafen(row.id, false);
+    fixture.machines.deafen(row.id, false);
     await end(await write((tx) => commands.power(tx, row, { Type: "PowerOff" }, by)));
     await end(await write((tx) => commands.removeNetwork(tx, row, link ?? assert.fail(), by)));
     await until(async () => (await ports())?.length === 0);
@@ -266,18 +269,25 @@ ask(
   },
 );
 
-ask("a guest that does not answer keeps the power, unless it is forced", async ({ stage, make, write, end, isOn }) => {
-  const row = await make();
-  const shutDown = async (Force: boolean) =>
-    end(await write((tx) => stage.servers.commands.power(tx, row, { Type: "ShutDownGuestOS", Timeout: 1, Force }, by)));
-  stage.machines.deafen(row.id, true);
-  assert.deepEqual([(await shutDown(false)).error?.code, await isOn(row.id)], ["guest_did_not_respond", true]);
-  assert.deepEqual([(await shutDown(true)).state, await isOn(row.id)], ["Completed", false]);
-});
+serverInvariant(
+  "a guest that does not answer keeps the power, unless it is forced",
+  async ({ fixture, make, write, end, isOn }) => {
+    const row = await make();
+    const shutDown = async (Force: boolean) =>
+      end(
+        await write((tx) =>
+          fixture.servers.commands.power(tx, row, { Type: "ShutDownGuestOS", Timeout: 1, Force }, by),
+        ),
+      );
+    fixture.machines.deafen(row.id, true);
+    assert.deepEqual([(await shutDown(false)).error?.code, await isOn(row.id)], ["guest_did_not_respond", true]);
+    assert.deepEqual([(await shutDown(true)).state, await isOn(row.id)], ["Completed", false]);
+  },
+);
 
-ask(
+serverInvariant(
   "a machine that no row owns is kept and switched off, and links of no server go",
-  async ({ stage, make, until, machines }, store) => {
+  async ({ fixture, make, until, machines }, store) => {
     const row = await make();
     const machine = {
       id: 4711,
@@ -291,8 +301,8 @@ ask(
       nics: [],
       seed: [],
     };
-    await stage.machines.ensureDisk(machine, { image: "image-1" });
-    const network = stage.networks[0]?.id ?? 0;
+    await fixture.machines.ensureDisk(machine, { image: "image-1" });
+    const network = fixture.networks[0]?.id ?? 0;
     const stray = {
       network_id: network,
       server_id: 4711,
@@ -303,9 +313,9 @@ ask(
       created: 0,
     } as const;
     await store.write((tx) => insertLink(tx, stray));
-    await stage.machines.ensureRunning(machine);
+    await fixture.machines.ensureRunning(machine);
     const isOff = async () =>
-      (await stage.machines.observe()).machines.every(({ id, power }) => id !== 4711 || power === "off");
+      (await fixture.machines.observe()).machines.every(({ id, power }) => id !== 4711 || power === "off");
     await until(async () => (await isOff()) && (await listLinks(store.read, network)).length === 1);
     assert.deepEqual(await machines(), [row.id, 4711]);
   },

@@ -2,28 +2,28 @@
 import assert from "node:assert/strict";
 import { cancel, find } from "../../service/src/engine/task.ts";
 import { findBatch, insertBatch } from "../../service/src/server/table.ts";
-import { ask, by, eventsOf, minute, type ServerFixture } from "../support/serverfixture.ts";
+import { by, eventsOf, minute, type ServerEngineFixture, serverInvariant } from "../support/serverenginefixture.ts";
 
 const slow = { boots: 2, bootTime: minute };
 
 /** Orders so many at once. */
-const orderMany = ({ stage, write }: ServerFixture, count: number) =>
+const orderMany = ({ fixture, write }: ServerEngineFixture, count: number) =>
   write(async (tx) => {
     const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
     const made = [];
     for (let n = 1; n <= count; n++)
       made.push(
-        await stage.servers.commands.create(tx, {
+        await fixture.servers.commands.create(tx, {
           project: 1,
           batch: batch.id,
-          spec: stage.spec({ name: `node-${n}` }),
+          spec: fixture.spec({ name: `node-${n}` }),
           by,
         }),
       );
     return { batch, made };
   });
 
-ask(
+serverInvariant(
   "a group comes up two at a time, however long that takes, and says who waits for how many",
   async (it, store) => {
     const { batch, made } = await orderMany(it, 8);
@@ -48,20 +48,20 @@ ask(
   slow,
 );
 
-ask(
+serverInvariant(
   "the time of a start begins with its turn",
   async (it) => {
     const { made } = await orderMany(it, 7);
     const last = made.at(-1) ?? assert.fail();
     await it.pass(2.9 * minute);
     // It gets its turn when three minutes are over, and then has its five tries.
-    it.stage.machines.fail("ensureRunning", 4);
+    it.fixture.machines.fail("ensureRunning", 4);
     assert.equal((await it.end(last.task)).state, "Completed");
   },
   slow,
 );
 
-ask(
+serverInvariant(
   "who is canceled or deleted while it waits goes at once, and the next one has its turn",
   async (it, store) => {
     const one = await it.make();
@@ -69,7 +69,7 @@ ask(
     assert.ok((await it.isOn(one.id)) && (await it.isOn(two.id)));
     const order = (name: string) =>
       it.write((tx) =>
-        it.stage.servers.commands.create(tx, { project: 1, batch: null, spec: it.stage.spec({ name }), by }),
+        it.fixture.servers.commands.create(tx, { project: 1, batch: null, spec: it.fixture.spec({ name }), by }),
       );
     const waiting = async ({ task }: Awaited<ReturnType<typeof order>>, before: number) =>
       it.until(
@@ -87,7 +87,7 @@ ask(
     const begun = it.alarm.now();
     const why = { code: "superseded", title: "", detail: "" } as const;
     await it.write((tx) => cancel(tx, { kind: "server", id: canceled.server.id }, why, it.alarm.now()));
-    await it.write((tx) => it.stage.servers.commands.delete(tx, deleted.server, by));
+    await it.write((tx) => it.fixture.servers.commands.delete(tx, deleted.server, by));
     assert.equal((await it.end(canceled.task)).state, "Canceled");
     await it.until(async () => !(await it.machines()).includes(deleted.server.id));
     await waiting(last, 0);
@@ -97,13 +97,13 @@ ask(
   slow,
 );
 
-ask(
+serverInvariant(
   "servers that were on come back with the host in their turn, however many",
   async (it) => {
     const { made } = await orderMany(it, 8);
     for (const { task } of made) assert.equal((await it.end(task)).state, "Completed");
     const begun = it.alarm.now();
-    for (const { server } of made) it.stage.machines.kill(server.id, "host");
+    for (const { server } of made) it.fixture.machines.kill(server.id, "host");
     for (const { server } of made) await it.until(() => it.isOn(server.id));
     assert.ok(it.alarm.now() - begun >= 3 * minute);
   },

@@ -14,7 +14,7 @@ import { createSim } from "../../service/src/drivers/nameserver/sim/sim.ts";
 import type { Reconciler } from "../../service/src/engine/flow.ts";
 import { pruneReconciler } from "../../service/src/engine/prune.ts";
 import type { Store } from "../../service/src/store/db.ts";
-import { proveReconciler } from "./reconciler-invariants.ts";
+import { testReconciler } from "./reconciler-invariants.ts";
 
 const day = 86_400_000;
 const clock = { now: () => Date.UTC(2026, 10, 20) };
@@ -57,7 +57,7 @@ async function insertDomain(store: Store): Promise<{ id: number; ascii: string }
   );
 }
 
-proveReconciler("dns.delegation", async (store) => {
+testReconciler("dns.delegation", async (store) => {
   const domain = await insertDomain(store);
   // The parent, and for the resolver all that is above it.
   const parent = await createBuiltin({
@@ -94,7 +94,7 @@ proveReconciler("dns.delegation", async (store) => {
   };
 });
 
-proveReconciler("dns.claim", async (store) => {
+testReconciler("dns.claim", async (store) => {
   const domain = await insertDomain(store);
   const secret = "0".repeat(32);
   const { id: project, claim } = await store.write(async (tx) => {
@@ -186,7 +186,7 @@ proveReconciler("dns.claim", async (store) => {
 const time = { read: async () => clock.now(), save: async () => {} };
 const caps = { audit: { days: 365, count: 1000 }, refusal: { days: 90, count: 1000 } };
 
-proveReconciler("dns.history", async (store) => {
+testReconciler("dns.history", async (store) => {
   const domain = await insertDomain(store);
   const left = async (): Promise<number[]> => {
     const rows = await store.read
@@ -235,7 +235,7 @@ proveReconciler("dns.history", async (store) => {
   };
 });
 
-proveReconciler("service.prune", async (store) => {
+testReconciler("service.prune", async (store) => {
   const subject = 0;
   const token = ++names;
   // Rows come in the order of time, so those of the stage before must not stand in front of the old ones of this one.

@@ -12,7 +12,7 @@ import { isChange, type Operation } from "@brume/api/operation.ts";
 import { sql } from "kysely";
 import { decode, query } from "../support/dnsclient.ts";
 import { openStream } from "../support/dnstools.ts";
-import { onEveryDatabase, type Stage } from "../support/harness.ts";
+import { type Harness, onEveryDatabase } from "../support/harness.ts";
 import { prepareRequests } from "./dryrun.ts";
 import { openWalk } from "./walk.ts";
 
@@ -40,18 +40,18 @@ const odd: readonly ChangeInput[] = (
   ] as const
 ).map(([TypeRecord, fields]) => ({ Op: "Create", TypeRecord, ...fields }));
 
-onEveryDatabase("truth", (stage) => {
+onEveryDatabase("truth", (harness) => {
   describe("what is read and sent back", () => {
     let domain: Domain;
     const state = async () => [
-      await stage.client.readDomain({ path: { id: domain.ID } }),
-      (await stage.ask(`GET /dns/${domain.ID}`)).headers.get("etag"),
-      (await stage.client.raw.listEvents({ query: { limit: 1 } })).headers.get("x-total-count"),
+      await harness.client.readDomain({ path: { id: domain.ID } }),
+      (await harness.request(`GET /dns/${domain.ID}`)).headers.get("etag"),
+      (await harness.client.raw.listEvents({ query: { limit: 1 } })).headers.get("x-total-count"),
     ];
     before(async () => {
-      const { ID } = await stage.domain();
-      await stage.client.changeRecords({ path: { id: ID }, body: { Changes: [...odd] } });
-      domain = await stage.client.readDomain({ path: { id: ID } });
+      const { ID } = await harness.domain();
+      await harness.client.changeRecords({ path: { id: ID }, body: { Changes: [...odd] } });
+      domain = await harness.client.readDomain({ path: { id: ID } });
     });
 
     for (const [index, { TypeRecord, Op: _, ...fields }] of odd.entries())
@@ -59,44 +59,44 @@ onEveryDatabase("truth", (stage) => {
         const was = await state();
         const record = domain.LinkedRecords[index] as DnsRecord;
         const type = record.TypeRecord.toLowerCase() as Lowercase<RecordType>;
-        const response = await stage.ask(`PUT /dns/record${type}/${record.ID}`, record);
+        const response = await harness.request(`PUT /dns/record${type}/${record.ID}`, record);
         assert.deepEqual(response.json, record);
         const { Labels, ...flat } = record;
         const form = new URLSearchParams(
           Object.entries(flat).map(([name, value]): [string, string] => [name, String(value)]),
         );
         for (const [key, value] of Object.entries(Labels)) form.set(`Labels[${key}]`, value);
-        assert.deepEqual((await stage.ask(`PUT /dns/record${type}/${record.ID}`, String(form))).json, record);
+        assert.deepEqual((await harness.request(`PUT /dns/record${type}/${record.ID}`, String(form))).json, record);
         assert.deepEqual(await state(), was);
       });
 
     test("changes nothing: a whole domain, by its records and by its labels", async () => {
       const was = await state();
       const Changes = domain.LinkedRecords.map((record) => ({ Op: "Update", ...record }));
-      const response = await stage.ask(`POST /dns/${domain.ID}/changeset`, { Changes });
+      const response = await harness.request(`POST /dns/${domain.ID}/changeset`, { Changes });
       assert.deepEqual(response.json, { Serial: domain.Serial, Created: 0, Updated: 0, Deleted: 0, Records: [] });
-      await stage.ask(`PUT /dns/${domain.ID}`, domain);
+      await harness.request(`PUT /dns/${domain.ID}`, domain);
       assert.deepEqual(await state(), was);
     });
 
     test("changes nothing: a project", async () => {
-      const was = await stage.ask("GET /project/1");
-      const response = await stage.ask("PUT /project/1", was.json as object);
+      const was = await harness.request("GET /project/1");
+      const response = await harness.request("PUT /project/1", was.json as object);
       assert.deepEqual([response.text, response.headers.get("etag")], [was.text, was.headers.get("etag")]);
     });
 
     test("changes nothing: a zone file, which makes the same domain again elsewhere", async () => {
       const was = await state();
       const path = { id: domain.ID };
-      const ZoneFile = await stage.client.text("readDomain", { path });
+      const ZoneFile = await harness.client.text("readDomain", { path });
       for (const Mode of ["Merge", "Replace"] as const) {
-        const { Serial, Records } = await stage.client.importZone({ path, body: { ZoneFile, Mode } });
+        const { Serial, Records } = await harness.client.importZone({ path, body: { ZoneFile, Mode } });
         assert.deepEqual([Serial, Records], [domain.Serial, []]);
       }
       assert.deepEqual(await state(), was);
       const said = ({ LinkedRecords }: Domain) => LinkedRecords.map((one) => one.CanonicalDescription).sort();
-      await stage.client.deleteDomain({ path });
-      const again = await stage.client.createDomain({ body: { Name: domain.Name, ZoneFile } });
+      await harness.client.deleteDomain({ path });
+      const again = await harness.client.createDomain({ body: { Name: domain.Name, ZoneFile } });
       assert.deepEqual(said(again), said(domain));
       assert.ok(again.Serial > domain.Serial);
     });
@@ -122,27 +122,29 @@ onEveryDatabase("truth", (stage) => {
       TXT: { Text: "a" },
     };
     before(async () => {
-      const domain = await stage.domain();
+      const domain = await harness.domain();
       const types = Object.keys(bodies) as RecordType[];
       const Changes: ChangeInput[] = types.map((TypeRecord) => ({ Op: "Create", TypeRecord, ...bodies[TypeRecord] }));
-      const { Records } = await stage.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
+      const { Records } = await harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
       const records = Object.fromEntries(Records.map(({ After }) => [After?.TypeRecord, After?.ID])) as Record<
         RecordType,
         number
       >;
-      const spare = await stage.client.createRecordA({ body: { DomainId: domain.ID, Name: "spare", IP: "192.0.2.1" } });
-      const project = await stage.client.createProject({ body: { Name: "dry" } });
-      const token = await stage.client.createToken({ body: { Name: "dry", Scopes: ["dns:read"] } });
+      const spare = await harness.client.createRecordA({
+        body: { DomainId: domain.ID, Name: "spare", IP: "192.0.2.1" },
+      });
+      const project = await harness.client.createProject({ body: { Name: "dry" } });
+      const token = await harness.client.createToken({ body: { Name: "dry", Scopes: ["dns:read"] } });
       ids = {
         domain: domain.ID,
-        doomed: (await stage.domain()).ID,
+        doomed: (await harness.domain()).ID,
         records,
         project: project.ID,
         token: token.ID,
         spare: spare.ID,
       };
-      ofMachines = await prepareRequests(stage);
-      await settle(stage);
+      ofMachines = await prepareRequests(harness);
+      await settle(harness);
     });
 
     const requestOf = (name: OperationName): readonly [target: string, body?: object] => {
@@ -201,33 +203,33 @@ onEveryDatabase("truth", (stage) => {
     const tried = operationNames.filter((each) => isChange(contract[each] as Operation) && !untried.includes(each));
     for (const name of tried)
       test(`of ${name} changes no row, and answers what comes`, async () => {
-        const [oldest] = (await stage.client.listVersions({ path: { id: ids.domain } })).slice(-3);
+        const [oldest] = (await harness.client.listVersions({ path: { id: ids.domain } })).slice(-3);
         restoreTo = oldest?.Serial ?? 0;
         const [target, body] = requestOf(name);
         const { method } = contract[name] as Operation;
-        const rows = await dump(stage);
-        const zones = (await stage.world.nameserver.observe()).zones.map(({ zone, serial }) => `${zone} ${serial}`);
-        const dry = await stage.ask(`${method} ${target}?dryRun=true`, body);
+        const rows = await dump(harness);
+        const zones = (await harness.brume.nameserver.observe()).zones.map(({ zone, serial }) => `${zone} ${serial}`);
+        const dry = await harness.request(`${method} ${target}?dryRun=true`, body);
         assert.equal(dry.status, 200, dry.text);
-        assert.deepEqual(await dump(stage), rows);
+        assert.deepEqual(await dump(harness), rows);
         assert.deepEqual(
-          (await stage.world.nameserver.observe()).zones.map(({ zone, serial }) => `${zone} ${serial}`),
+          (await harness.brume.nameserver.observe()).zones.map(({ zone, serial }) => `${zone} ${serial}`),
           zones,
         );
         // By itself it might wait, and answer what came of it.
         const soon = ofMachines[name] === undefined ? {} : { Prefer: "wait=0" };
-        const real = await stage.ask(`${method} ${target}`, body, soon);
+        const real = await harness.request(`${method} ${target}`, body, soon);
         assert.equal(real.status, 200, real.text);
         holdLike(dry.json, real.json, name);
-        await settle(stage);
-        assert.notDeepEqual(await dump(stage), rows, "the real call changes rows");
+        await settle(harness);
+        assert.notDeepEqual(await dump(harness), rows, "the real call changes rows");
       });
   });
 
   test("random changes: the API, the answers, the serial, and the name server by UDP and TCP agree after each", async () => {
-    const domain = await stage.domain();
-    const steps = stage.kind === "sqlite" ? 1000 : 300;
-    const walk = await openWalk(stage.client, stage.world.dns, domain, steps);
+    const domain = await harness.domain();
+    const steps = harness.kind === "sqlite" ? 1000 : 300;
+    const walk = await openWalk(harness.client, harness.brume.dns, domain, steps);
     const taken = new Map<string, number>();
     try {
       for (let i = 0; i < steps; i++) {
@@ -244,9 +246,9 @@ onEveryDatabase("truth", (stage) => {
   });
 
   test("nobody sees half a change", async () => {
-    const domain = await stage.domain();
+    const domain = await harness.domain();
     const address = (i: number, generation: number) => `10.${generation}.0.${i + 1}`;
-    const made = await stage.client.changeRecords({
+    const made = await harness.client.changeRecords({
       path: { id: domain.ID },
       body: {
         Changes: Array.from({ length: 20 }, (_, i) => ({
@@ -258,7 +260,7 @@ onEveryDatabase("truth", (stage) => {
       },
     });
     const ids = made.Records.map(({ After }) => After?.ID ?? 0);
-    const streams = await Promise.all(Array.from({ length: 3 }, () => openStream(stage.world.dns)));
+    const streams = await Promise.all(Array.from({ length: 3 }, () => openStream(harness.brume.dns)));
     let isOver = false;
     let last = 0;
     const seen = new Set<number>();
@@ -277,7 +279,7 @@ onEveryDatabase("truth", (stage) => {
     });
     for (let generation = 1; generation <= 25; generation++) {
       const Changes = ids.map((ID, i) => ({ Op: "Update" as const, ID, IP: address(i, generation) }));
-      await stage.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
+      await harness.client.changeRecords({ path: { id: domain.ID }, body: { Changes } });
       last = generation;
     }
     await Promise.race([Promise.all(watchers), until(() => seen.has(last))]);
@@ -293,14 +295,14 @@ async function until(isSo: () => boolean): Promise<void> {
 }
 
 /** Waits until nothing is under way in the background that would write; reconcilers only look around now and then. */
-async function settle({ world }: Stage): Promise<void> {
+async function settle({ brume }: Harness): Promise<void> {
   for (;;) {
-    const tasks = await world.store.read
+    const tasks = await brume.store.read
       .selectFrom("task")
       .select(["name", "state", "wake", "served", "lease"])
       .execute();
     const isCalm = tasks.every((task) => (task.state === "Keeping" ? isServed(task) : !isOpen.has(task.state)));
-    const waiting = await world.store.read
+    const waiting = await brume.store.read
       .selectFrom("webhook_delivery")
       .select("id")
       .where("due", "is not", null)
@@ -335,16 +337,16 @@ function timeless(table: string, row: object): object | null {
 }
 
 /** Every row of every table. */
-async function dump({ kind, world }: Stage): Promise<Record<string, unknown[]>> {
+async function dump({ kind, brume }: Harness): Promise<Record<string, unknown[]>> {
   const list =
     kind === "sqlite"
       ? sql<{ name: string }>`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`
       : sql<{ name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename`;
-  const tables = (await list.execute(world.store.read)).rows.map(({ name }) => name);
+  const tables = (await list.execute(brume.store.read)).rows.map(({ name }) => name);
   assert.ok(tables.length >= 10, "all tables are looked at");
   const rows: Record<string, unknown[]> = {};
   for (const name of tables) {
-    const found = await sql<object>`SELECT * FROM ${sql.table(name)}`.execute(world.store.read);
+    const found = await sql<object>`SELECT * FROM ${sql.table(name)}`.execute(brume.store.read);
     rows[name] = found.rows.flatMap((row) => JSON.stringify(timeless(name, row)) ?? []).sort();
   }
   return rows;

@@ -8,13 +8,13 @@ import { describe, test } from "node:test";
 import { taskErrors, type WorkCode } from "@brume/api/work.ts";
 import { StepError } from "../../service/src/engine/flow.ts";
 import type { TaskError } from "../../service/src/engine/task.ts";
-import type { StageOptions } from "../support/serverengine.ts";
-import { ask, by, readJson, type ServerFixture } from "../support/serverfixture.ts";
+import { by, readJson, type ServerEngineFixture, serverInvariant } from "../support/serverenginefixture.ts";
+import type { ServerFixtureOptions } from "../support/serverfixture.ts";
 
 interface Scene {
-  readonly options?: StageOptions;
+  readonly options?: ServerFixtureOptions;
   /** The id of the task that fails with the code. */
-  play(play: ServerFixture): Promise<number>;
+  play(play: ServerEngineFixture): Promise<number>;
 }
 
 /** Of which a test elsewhere sees it. */
@@ -41,35 +41,35 @@ const elsewhere = {
 const scenes: Record<Exclude<WorkCode, keyof typeof elsewhere>, Scene> = {
   /** The network's rules cannot be brought into force. */
   network_failed: {
-    async play({ stage, write }) {
-      stage.router.broken = true;
-      const spec = { project: 1, batch: null, spec: stage.spec(), by };
-      return (await write((tx) => stage.servers.commands.create(tx, spec))).task.id;
+    async play({ fixture, write }) {
+      fixture.router.broken = true;
+      const spec = { project: 1, batch: null, spec: fixture.spec(), by };
+      return (await write((tx) => fixture.servers.commands.create(tx, spec))).task.id;
     },
   },
   /** The guest boots and never tells that it has. */
   guest_not_ready: {
     options: { bootTime: 1e12 },
-    async play({ stage, write }) {
-      const spec = { project: 1, batch: null, spec: stage.spec({ waitFor: "Guest" }), by };
-      return (await write((tx) => stage.servers.commands.create(tx, spec))).task.id;
+    async play({ fixture, write }) {
+      const spec = { project: 1, batch: null, spec: fixture.spec({ waitFor: "Guest" }), by };
+      return (await write((tx) => fixture.servers.commands.create(tx, spec))).task.id;
     },
   },
   /** A program of the host fails in a way that no step has words for. */
   internal: {
-    async play({ stage, write, make }) {
+    async play({ fixture, write, make }) {
       const server = await make();
-      stage.machines.fail("ensureStopped", 99);
-      return (await write((tx) => stage.servers.commands.power(tx, server, { Type: "PowerOff" }, by))).id;
+      fixture.machines.fail("ensureStopped", 99);
+      return (await write((tx) => fixture.servers.commands.power(tx, server, { Type: "PowerOff" }, by))).id;
     },
   },
   /** The server's process does not answer while a step works on it. */
   host_lost: {
-    async play({ stage, write, make }) {
+    async play({ fixture, write, make }) {
       const server = await make();
-      stage.machines.trouble(server.id, "NotResponding");
+      fixture.machines.trouble(server.id, "NotResponding");
       const spec = { input: { hdd: 40 }, steps: ["Disk"], restart: false };
-      return (await write((tx) => stage.servers.commands.resize(tx, server, spec, by))).id;
+      return (await write((tx) => fixture.servers.commands.resize(tx, server, spec, by))).id;
     },
   },
 };
@@ -80,7 +80,7 @@ const said: Partial<Record<WorkCode, RegExp>> = {
 };
 
 for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof scenes, Scene][])
-  ask(
+  serverInvariant(
     `work ends with ${code}`,
     async (it) => {
       const task = await it.end({ id: await play(it) });

@@ -1,7 +1,7 @@
 /**
- * Fresh databases for tests, migrated and open. PostgreSQL is a throw-away server reachable by a unix socket only, so that
- * nothing on the machine can collide with it or be touched by it: the first test file of a run that needs it starts it,
- * the others share it, and a guard process stops it when the run is over, however that ended.
+ * New databases for tests, migrated and open. PostgreSQL is a temporary server that listens on a Unix socket only, so it cannot collide
+ * with other programs. The first test file of a run that needs it starts it, and the others share it. A guard process stops it after the
+ * run, even if the run is killed.
  */
 
 import type { SpawnOptions } from "node:child_process";
@@ -33,21 +33,22 @@ import { openSqlite } from "../../service/src/store/sqlite.ts";
 
 export type Kind = Store["kind"];
 
-/** Every test of something that stores loops over these. */
+/** Tests of stored data loop over these. */
 export const databases: readonly Kind[] = ["sqlite", "postgres"];
 
+/** A database of one test. */
 export interface Database {
   readonly kind: Kind;
-  /** A file's path, or a URL. */
+  /** Path of the SQLite file, or URL of the PostgreSQL database. */
   readonly address: string;
   readonly store: Store;
-  /** Opens it once more, as a restarted or second service does; SQLite allows one at a time. */
+  /** Opens another store, as a restarted or second service does. SQLite allows one at a time. */
   open(): Promise<Store>;
-  /** Closes every store on it that is still open and removes the database. */
+  /** Closes all its stores and removes the database. */
   close(): Promise<void>;
 }
 
-/** A database of its own with the newest schema and no rows; `migrated: false` leaves out the schema too. */
+/** Creates an empty database with the newest schema; with `migrated: false` without any schema. */
 export async function startDatabase(kind: Kind, { migrated = true } = {}): Promise<Database> {
   const { address, remove } = kind === "sqlite" ? createFile() : await createOnServer(migrated);
   const stores: Store[] = [];
@@ -75,12 +76,12 @@ const openStore = (kind: Kind, address: string): Promise<Store> =>
   kind === "sqlite" ? openSqlite(address, quiet) : openPostgres(address, quiet);
 
 function createFile(): { address: string; remove(): Promise<void> } {
-  // A test that needs a real disk makes its own file.
+  // In memory; a test that needs a real disk creates its own file.
   const folder = mkdtempSync(join(memory(0) ?? tmpdir(), "brume-test-"));
   return { address: join(folder, "brume.db"), remove: async () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** The folder of files in memory, where there is one of so many bytes: in containers it may be small. */
+/** Returns the folder of files in memory if it has `bytes` bytes, else null: in containers it may be small. */
 function memory(bytes: number): string | null {
   const folder = "/dev/shm";
   try {
@@ -94,15 +95,15 @@ function memory(bytes: number): string | null {
 
 async function createOnServer(migrated: boolean): Promise<{ address: string; remove(): Promise<void> }> {
   const folder = await startServer();
-  const name = `world_${randomBytes(6).toString("hex")}`;
+  const name = `test_${randomBytes(6).toString("hex")}`;
   const template = migrated ? await createTemplate(folder) : "template0";
-  await ask(folder, `CREATE DATABASE ${name} TEMPLATE ${template}`);
-  return { address: urlOf(folder, name), remove: () => ask(folder, `DROP DATABASE ${name} WITH (FORCE)`) };
+  await execute(folder, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  return { address: urlOf(folder, name), remove: () => execute(folder, `DROP DATABASE ${name} WITH (FORCE)`) };
 }
 
 const urlOf = (folder: string, name: string): string => `postgresql://postgres@/${name}?host=${folder}`;
 
-async function ask(folder: string, ...statements: string[]): Promise<void> {
+async function execute(folder: string, ...statements: string[]): Promise<void> {
   const client = new pg.Client({ connectionString: urlOf(folder, "postgres") });
   await client.connect();
   try {
@@ -114,7 +115,7 @@ async function ask(folder: string, ...statements: string[]): Promise<void> {
 
 let template: Promise<string> | undefined;
 
-/** Migrates once per run: worlds are copies. Its name says which migrations it has, for they change while one works on them. */
+/** Creates the migrated template database, once per run; tests get copies. Its name contains a hash of the migrations, which change during development. */
 function createTemplate(folder: string): Promise<string> {
   template ??= (async () => {
     const migrations = await readMigrations();
@@ -144,12 +145,12 @@ function createTemplate(folder: string): Promise<string> {
   return template;
 }
 
-/** Bytes that all worlds of a run and their journal fit into, and much else beside them. */
+/** Bytes that are enough for all databases of a run and their write-ahead log. */
 const mostStored = 2 ** 31;
 
-/** Starts the server of this run, or waits for it; resolves to the folder of its socket. */
+/** Starts the server of this run, or waits until another file has; resolves to the folder of its socket. */
 async function startServer(): Promise<string> {
-  // The test runner starts each file as a process, so its own id is what they share; a file run alone is a run.
+  // The test runner starts each file as a child process, so all files share its process id. A file that runs alone uses its own.
   const run = process.env["NODE_TEST_CONTEXT"] === undefined ? process.pid : process.ppid;
   const root = process.getuid?.() === 0;
   const folder = join(memory(mostStored) ?? (root ? "/tmp" : tmpdir()), `brume-postgres-${run}`);
@@ -172,7 +173,7 @@ async function startServer(): Promise<string> {
   return folder;
 }
 
-/** The folder of `initdb` and `postgres`: on the PATH, or where Debian puts them. */
+/** Returns the folder of `initdb` and `postgres`, from the PATH or from Debian's location. Throws if they are not installed. */
 export function findBinaries(): string {
   const debian = "/usr/lib/postgresql";
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -181,21 +182,21 @@ export function findBinaries(): string {
     ...versions.map((version) => join(debian, version, "bin")),
   ];
   const found = folders.find((folder) => ["initdb", "postgres"].every((file) => existsSync(join(folder, file))));
-  if (found === undefined) throw new Error("PostgreSQL is not installed: scripts/setup does it for npm test");
+  if (found === undefined) throw new Error("PostgreSQL is not installed: run scripts/setup");
   return found;
 }
 
-/** PostgreSQL refuses to run as root, and wants an account that exists. */
+/** Returns the account for PostgreSQL, which refuses to run as root. Throws if neither `postgres` nor `nobody` exists. */
 export function findAccount(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {};
   for (const line of readFileSync("/etc/passwd", "utf8").split("\n").sort().reverse()) {
     const [name, , uid, gid] = line.split(":");
     if (name === "postgres" || name === "nobody") return { uid: Number(uid), gid: Number(gid) };
   }
-  throw new Error("there is no account to run PostgreSQL as: neither postgres nor nobody");
+  throw new Error("no account to run PostgreSQL: neither postgres nor nobody exists");
 }
 
-/** Runs the server as long as process `run` lives, and leaves nothing behind. */
+/** Runs the server while process `run` exists, then stops it and removes its folder. */
 async function guard(folder: string, run: number): Promise<void> {
   const binaries = findBinaries();
   const account = findAccount();
@@ -229,11 +230,11 @@ async function guard(folder: string, run: number): Promise<void> {
   };
   for (;;) {
     if (ended) throw new Error(`PostgreSQL ended: ${readFileSync(join(folder, "log"), "utf8")}`);
-    const answers = await ask(folder, "SELECT 1").then(
+    const isReady = await execute(folder, "SELECT 1").then(
       () => true,
       () => false,
     );
-    if (answers) break;
+    if (isReady) break;
     await sleep(10);
   }
   writeFileSync(join(folder, "ready"), "");

@@ -56,20 +56,20 @@ export function createTestAlarm(now = Date.UTC(2026, 10, 20)): TestAlarm {
 }
 
 /** A store in a process that can be killed: from then on nothing comes back and nothing more is stored. */
-export interface MortalStore extends ObservedStore {
+export interface CrashableStore extends ObservedStore {
   /** Dies at write number `count` from now: before anything of it is stored, or with all of it stored and nobody told. */
-  dieAt(count: number, moment: "before" | "after"): void;
+  crashAt(count: number, moment: "before" | "after"): void;
   kill(): void;
   readonly dead: boolean;
   /** Writes that are under way. */
   readonly pending: number;
-  readonly death: Promise<void>;
+  readonly killed: Promise<void>;
 }
 
 const never = () => new Promise<never>(() => {});
 
-export function createMortal(store: Store): MortalStore {
-  const { promise: death, resolve } = Promise.withResolvers<void>();
+export function createCrashableStore(store: Store): CrashableStore {
+  const { promise: killed, resolve } = Promise.withResolvers<void>();
   let dead = false;
   let writes = 0;
   let pending = 0;
@@ -109,11 +109,11 @@ export function createMortal(store: Store): MortalStore {
   };
   return {
     ...observeCommits(inner),
-    dieAt: (count, moment) => {
+    crashAt: (count, moment) => {
       fate = { at: writes + count, moment };
     },
     kill,
-    death,
+    killed,
     get dead() {
       return dead;
     },
@@ -125,7 +125,7 @@ export function createMortal(store: Store): MortalStore {
 
 /** Things by name, each made and taken away one at a time, like disks and machines. */
 export interface EngineFixture {
-  readonly things: Set<string>;
+  readonly resources: Set<string>;
   /** How often anything was really made or taken away. */
   readonly changes: number;
   /** Most steps that were ever busy with one subject at the same time. */
@@ -138,7 +138,7 @@ export interface EngineFixture {
 export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function createEngineFixture(): EngineFixture {
-  const things = new Set<string>();
+  const resources = new Set<string>();
   const busy = new Map<number, number>();
   let changes = 0;
   let busiest = 0;
@@ -152,15 +152,15 @@ export function createEngineFixture(): EngineFixture {
     busy.set(subject, (busy.get(subject) ?? 1) - 1);
   }
   return {
-    things,
+    resources,
     get changes() {
       return changes;
     },
     get busiest() {
       return busiest;
     },
-    ensure: (subject, name) => occupy(subject, () => !things.has(name) && things.add(name) !== undefined),
-    ensureGone: (subject, name) => occupy(subject, () => things.delete(name)),
+    ensure: (subject, name) => occupy(subject, () => !resources.has(name) && resources.add(name) !== undefined),
+    ensureGone: (subject, name) => occupy(subject, () => resources.delete(name)),
   };
 }
 
@@ -169,53 +169,56 @@ export interface FixtureInput {
 }
 
 /** Makes a thing in steps, with a row (an event) beside each, and takes all of it away again when it fails. */
-export function createFixtureFlow(world: EngineFixture, spec: Partial<Flow<FixtureInput>> = {}): Flow<FixtureInput> {
+export function createFixtureFlow(fixture: EngineFixture, spec: Partial<Flow<FixtureInput>> = {}): Flow<FixtureInput> {
   const step = (name: string): Step<FixtureInput> => ({
     name,
     async do({ subject }) {
-      await world.ensure(subject, `${name} ${subject}`);
+      await fixture.ensure(subject, `${name} ${subject}`);
       return { detail: `${name} of ${subject}` };
     },
-    save: (tx, run) => append(tx, [event(run.subject, `toy.${name.toLowerCase()}`)]),
-    undo: ({ subject }) => world.ensureGone(subject, `${name} ${subject}`),
-    unsave: (tx, run) => append(tx, [event(run.subject, `toy.no${name.toLowerCase()}`)]),
+    save: (tx, run) => append(tx, [event(run.subject, `sample.${name.toLowerCase()}`)]),
+    undo: ({ subject }) => fixture.ensureGone(subject, `${name} ${subject}`),
+    unsave: (tx, run) => append(tx, [event(run.subject, `sample.no${name.toLowerCase()}`)]),
   });
   return flow<FixtureInput>({
-    name: "toy.make",
-    subject: "toy",
+    name: "sample.make",
+    subject: "sample",
     steps: [step("Reserve"), step("Disk"), step("Boot")],
-    ended: (tx, run, ending) => append(tx, [event(run.subject, `toy.${ending.toLowerCase()}`)]),
+    ended: (tx, run, ending) => append(tx, [event(run.subject, `sample.${ending.toLowerCase()}`)]),
     ...spec,
   });
 }
 
 function event(id: number, type: string) {
-  return { type, date: 0, project: 1, resource: "toy", id, data: null };
+  return { type, date: 0, project: 1, resource: "sample", id, data: null };
 }
 
 /** Takes away what the toy flow has made, and is never given up. */
-export function createFixtureDelete(world: EngineFixture, spec: Partial<Flow<FixtureInput>> = {}): Flow<FixtureInput> {
+export function createFixtureDelete(
+  fixture: EngineFixture,
+  spec: Partial<Flow<FixtureInput>> = {},
+): Flow<FixtureInput> {
   const step = (name: string): Step<FixtureInput> => ({
     name: `No${name}`,
-    do: ({ subject }) => world.ensureGone(subject, `${name} ${subject}`),
+    do: ({ subject }) => fixture.ensureGone(subject, `${name} ${subject}`),
   });
   const steps = [step("Boot"), step("Disk"), step("Reserve")];
-  return flow<FixtureInput>({ name: "toy.delete", subject: "toy", steps, persistent: true, ...spec });
+  return flow<FixtureInput>({ name: "sample.delete", subject: "sample", steps, persistent: true, ...spec });
 }
 
 /** Keeps one lamp per subject as `wish` says; a subject without a wish is gone. */
 export function createFixtureReconciler(
-  world: EngineFixture,
+  fixture: EngineFixture,
   desired: ReadonlyMap<number, boolean>,
   spec: Partial<Reconciler> = {},
 ): Reconciler {
   return defineReconciler({
-    name: "toy.lamp",
+    name: "sample.lamp",
     subject: "lamp",
     period: 60_000,
     async run({ subject }) {
       const lit = desired.get(subject);
-      await (lit ? world.ensure(subject, `lamp ${subject}`) : world.ensureGone(subject, `lamp ${subject}`));
+      await (lit ? fixture.ensure(subject, `lamp ${subject}`) : fixture.ensureGone(subject, `lamp ${subject}`));
       return lit === undefined ? { gone: true } : {};
     },
     ...spec,
@@ -309,4 +312,4 @@ export function createGate() {
 }
 
 /** What the toy flow leaves when nothing is done twice or lost. */
-export const madeOnce = ["toy.reserve", "toy.disk", "toy.boot", "toy.completed"];
+export const expectedEvents = ["sample.reserve", "sample.disk", "sample.boot", "sample.completed"];

@@ -9,11 +9,11 @@ import type { Flow, Run, Step } from "../../service/src/engine/flow.ts";
 import { cancel, find } from "../../service/src/engine/task.ts";
 import type { Task } from "../../service/src/engine/view.ts";
 import type { Store, Tx } from "../../service/src/store/db.ts";
-import type { MortalStore, TestAlarm } from "./enginefixture.ts";
-import { createMortal, createTestAlarm, turn } from "./enginefixture.ts";
+import type { CrashableStore, TestAlarm } from "./enginefixture.ts";
+import { createCrashableStore, createTestAlarm, turn } from "./enginefixture.ts";
 
 /** A fresh subject in a fresh world, with the rows it needs, on a database that others have used before. */
-export interface FlowStage {
+export interface FlowFixture {
   readonly flow: Flow;
   start(tx: Tx, now: number): Promise<Task>;
   /** What is there, in a comparable form without ids and dates. What a flow that failed leaves on purpose is not part of it. */
@@ -25,26 +25,26 @@ export interface FlowStage {
   close?(): Promise<void>;
 }
 
-export type OpenFlow = (store: Store) => Promise<FlowStage>;
+export type OpenFlow = (store: Store) => Promise<FlowFixture>;
 
 /** A step about to run. */
-export interface Turn {
-  readonly scene: Scene;
+export interface StepCall {
+  readonly trial: FlowTrial;
   readonly step: string;
   readonly way: "do" | "undo";
   readonly run: Run;
   /** What the step does by itself. */
-  own(): Promise<unknown>;
+  original(): Promise<unknown>;
 }
 
 /** Runs instead of each `do` and `undo`. */
-export type Meddle = (turn: Turn) => Promise<unknown>;
+export type Intervention = (turn: StepCall) => Promise<unknown>;
 
-export interface Scene {
+export interface FlowTrial {
   readonly task: number;
-  readonly stage: FlowStage;
+  readonly fixture: FlowFixture;
   readonly alarm: TestAlarm;
-  readonly process: MortalStore;
+  readonly process: CrashableStore;
   /** What was there before the flow began. */
   readonly before: unknown;
   /** Steps that were done with its beginning. */
@@ -52,7 +52,7 @@ export interface Scene {
   /** Steps in the order in which they were undone. */
   readonly undone: readonly string[];
   /** Processes that have died. */
-  readonly deaths: number;
+  readonly crashes: number;
   /** Lets the flow end; whenever its process dies, another one takes over. */
   finish(): Promise<Task>;
   /** Lets time pass until the signal is aborted. */
@@ -70,20 +70,21 @@ export async function drive(engine: Engine, alarm: TestAlarm, done: () => Promis
   throw new Error("nothing is left to wait for");
 }
 
-export async function openScene(store: Store, open: OpenFlow, meddle: Meddle): Promise<Scene> {
-  const stage = await open(store);
+export async function openTrial(store: Store, open: OpenFlow, intervene: Intervention): Promise<FlowTrial> {
+  const fixture = await open(store);
   const alarm = createTestAlarm();
-  const process = createMortal(store);
+  const process = createCrashableStore(store);
   const undone: string[] = [];
-  const before = await stage.observe();
-  const { id, steps } = await process.write((tx) => stage.start(tx, alarm.now()));
-  let deaths = 0;
+  const before = await fixture.observe();
+  const { id, steps } = await process.write((tx) => fixture.start(tx, alarm.now()));
+  let crashes = 0;
   let progress = 0;
 
   let last: Task | undefined;
 
   async function look(): Promise<Task> {
-    const task = (await find(store.read, id)) ?? (stage.forgets === true && last ? completed(last, alarm.now()) : null);
+    const task =
+      (await find(store.read, id)) ?? (fixture.forgets === true && last ? completed(last, alarm.now()) : null);
     assert.ok(task);
     last = task;
     assert.ok(task.progress >= progress, "Progress fell");
@@ -92,26 +93,26 @@ export async function openScene(store: Store, open: OpenFlow, meddle: Meddle): P
     return task;
   }
 
-  const scene: Scene = {
+  const trial: FlowTrial = {
     task: id,
-    stage,
+    fixture,
     alarm,
     process,
     before,
     done: steps.filter((step) => step.state === "Completed").map((step) => step.name),
     undone,
-    get deaths() {
-      return deaths;
+    get crashes() {
+      return crashes;
     },
     async finish() {
-      const flow = meddled(stage.flow, scene, async (at) => {
+      const flow = withIntervention(fixture.flow, trial, async (at) => {
         await look();
-        const result = await meddle(at);
+        const result = await intervene(at);
         if (at.way === "undo") undone.push(at.step);
         return result;
       });
       for (let lives = 0; lives < 5; lives++) {
-        const life = lives === 0 ? process : createMortal(store);
+        const life = lives === 0 ? process : createCrashableStore(store);
         const random = () => (lives + 1) / 10;
         const engine = createEngine({
           store: life,
@@ -125,12 +126,12 @@ export async function openScene(store: Store, open: OpenFlow, meddle: Meddle): P
         });
         engine.run();
         const ended = drive(engine, alarm, async () => (await look()).end !== null);
-        await Promise.race([ended, life.death]);
+        await Promise.race([ended, life.killed]);
         if (!life.dead) {
           await engine.drain();
           return look();
         }
-        deaths++;
+        crashes++;
       }
       throw new Error("too many deaths");
     },
@@ -151,7 +152,7 @@ export async function openScene(store: Store, open: OpenFlow, meddle: Meddle): P
       await process.write((tx) => cancel(tx, subject, why, alarm.now()));
     },
   };
-  return scene;
+  return trial;
 }
 
 const log = () => {};
@@ -167,11 +168,14 @@ function completed(task: Task, now: number): Task {
   return { ...task, state: "Completed", progress: 100, end: now, error: null, steps };
 }
 
-function meddled(flow: Flow, scene: Scene, meddle: Meddle): Flow {
+function withIntervention(flow: Flow, trial: FlowTrial, intervene: Intervention): Flow {
   const wrap = (step: Step, way: "do" | "undo") => {
-    const own = step[way];
-    if (own === undefined) return {};
-    return { [way]: (run: Run) => meddle({ scene, step: step.name, way, run, own: async () => own.call(step, run) }) };
+    const original = step[way];
+    if (original === undefined) return {};
+    return {
+      [way]: (run: Run) =>
+        intervene({ trial, step: step.name, way, run, original: async () => original.call(step, run) }),
+    };
   };
   const steps = flow.steps.map((step) => ({
     ...step,

@@ -1,7 +1,7 @@
 /**
- * The stage of the stories: one Brume per file and database, and voices that speak to it. Whatever is said on it, by the SDK or
- * word for word, every answer is held against the contract and against what all answers promise (docs/spec.md#responses), so that no
- * story has to say so.
+ * The harness of the end-to-end tests: one complete service per test file and database, and callers that send requests to it. Every
+ * response, to the SDK or to a raw request, is checked against the contract and the common headers (docs/spec.md#responses), so tests
+ * need not repeat that.
  */
 import assert from "node:assert/strict";
 import { after, before, describe } from "node:test";
@@ -10,40 +10,43 @@ import { contract, type OperationName, operationNames } from "@brume/api/contrac
 import type { Domain } from "@brume/api/dns.ts";
 import type { ErrorCode, Problem } from "@brume/api/errors.ts";
 import { type Operation, type Scope, scopes } from "@brume/api/operation.ts";
-import { checkAnswer, checkProblem } from "./answers.ts";
+import { checkProblem, checkResponse } from "./contractcheck.ts";
 import { databases, type Kind } from "./databases.ts";
 import { createTestService, type TestService } from "./testservice.ts";
 
-/** An answer as it came. */
+/** A response as received. */
 export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Of an error object, else null. */
+  /** The code of the error object; null for other responses. */
   readonly code: ErrorCode | null;
-  /** The body read; null: it is empty, or no JSON. */
+  /** The parsed body; null if it is empty or not JSON. */
   readonly json: unknown;
 }
 
-/** Somebody with a token. */
-export interface Voice {
+/** A client with one token. */
+export interface Caller {
   readonly token: string;
   readonly client: Client;
-  /** One request word for word: `ask("POST /dns", { Name: "a.example" })`. A text is sent as it stands, without a type unless given. */
-  ask(line: string, body?: object | string, headers?: Readonly<Record<string, string>>): Promise<TestResponse>;
+  /** Sends a raw request: `request("POST /dns", { Name: "a.example" })`. A string body is sent unchanged, without `Content-Type` unless given. */
+  request(line: string, body?: object | string, headers?: Readonly<Record<string, string>>): Promise<TestResponse>;
 }
 
-export interface Stage extends Voice {
+/** What `onEveryDatabase` gives to its tests: a caller with token 1, and the service. */
+export interface Harness extends Caller {
   readonly kind: Kind;
-  readonly world: TestService;
-  voiceOf(token: string): Voice;
-  /** Somebody with a token of its own, made through the API by token 1. */
-  as(scopes: readonly Scope[], restriction?: object): Promise<Voice>;
-  /** Somebody with all scopes in a project of its own, which the API knows by `project`. */
-  neighbour(quotas?: object): Promise<Voice & { readonly project: number }>;
-  /** A domain with a name that nobody else has. */
+  /** The service under test and its simulated drivers. */
+  readonly brume: TestService;
+  /** Returns a caller with this token. */
+  callerOf(token: string): Caller;
+  /** Creates a token through the API with token 1, and returns its caller. */
+  as(scopes: readonly Scope[], restriction?: object): Promise<Caller>;
+  /** Creates a project, and returns a caller with all scopes in it. `project` is its id. */
+  neighbour(quotas?: object): Promise<Caller & { readonly project: number }>;
+  /** Creates a domain with a unique name. */
   domain(more?: object): Promise<Domain>;
-  /** What the name server says: data in the order of text (that of a TXT joined), or the code of the resolver's error. */
+  /** Queries the name server. Resolves to the data, sorted (strings of a TXT are joined), or to the code of the resolver's error. */
   lookUp(name: string, type: "A" | "AAAA" | "CNAME" | "MX" | "NS" | "SRV" | "TXT" | "SOA"): Promise<string[] | string>;
 }
 
@@ -53,14 +56,14 @@ const paths = operationNames.map((name) => {
   return { name, method, pattern, literals: path.split("/").filter((part) => !part.startsWith("{")).length };
 });
 
-/** The operation that a plain target means. Literals win over parameters, whatever their methods (docs/spec.md#base-address-and-paths). */
+/** Returns the operation of a request. Literal path segments win over parameters, for any method (docs/spec.md#base-address-and-paths). */
 function operationOf(method: string, path: string): OperationName | null {
   const fitting = paths.filter(({ pattern }) => pattern.test(path));
   const most = Math.max(...fitting.map(({ literals }) => literals));
   return fitting.find((one) => one.literals === most && one.method === method)?.name ?? null;
 }
 
-const everyAnswer = {
+const commonHeaders = {
   "cache-control": /^no-store$/,
   "x-content-type-options": /^nosniff$/,
   "x-request-id": /^[A-Za-z0-9._-]{1,128}$/,
@@ -70,10 +73,11 @@ const everyAnswer = {
   date: / GMT$/,
 };
 
-/** Fails unless the answer is as all answers are and as the contract says of this operation. */
-function holdAnswer(method: string, url: string, status: number, headers: Headers, text: string): void {
-  for (const [name, pattern] of Object.entries(everyAnswer)) assert.match(headers.get(name) ?? "(none)", pattern, name);
-  assert.equal(headers.get("transfer-encoding"), null, "an answer is never chunked");
+/** Throws an assertion error unless the response has the common headers and matches the contract of its operation. */
+function checkEveryResponse(method: string, url: string, status: number, headers: Headers, text: string): void {
+  for (const [name, pattern] of Object.entries(commonHeaders))
+    assert.match(headers.get(name) ?? "(none)", pattern, name);
+  assert.equal(headers.get("transfer-encoding"), null, "a response is never chunked");
   assert.match(headers.get("content-length") ?? "(none)", /^\d+$/);
   if (method === "HEAD") return assert.equal(text, "");
   assert.equal(Number(headers.get("content-length")), Buffer.byteLength(text));
@@ -96,11 +100,11 @@ function holdAnswer(method: string, url: string, status: number, headers: Header
   const { answer, list, etag: tagged }: Operation = contract[name];
   assert.equal(headers.has("x-total-count"), list === true);
   if (answer === null) {
-    assert.deepEqual([text, type], ["", null], "an empty answer has no type");
+    assert.deepEqual([text, type], ["", null], "an empty response has no type");
   } else if (type === "application/json; charset=utf-8") {
     const json = JSON.parse(text) as unknown;
     assert.equal(JSON.stringify(json), text, "JSON is compact");
-    if (name !== "readOpenapi") checkAnswer(name, json, { dryRun: headers.get("x-dry-run") === "true" });
+    if (name !== "readOpenapi") checkResponse(name, json, { dryRun: headers.get("x-dry-run") === "true" });
   }
   if (tagged === true && type?.startsWith("application/json"))
     assert.match(headers.get("etag") ?? "(none)", /^"[a-z]+-\d+-\d+"$/);
@@ -108,29 +112,29 @@ function holdAnswer(method: string, url: string, status: number, headers: Header
 
 const isStream = (headers: Headers) => headers.get("content-type")?.startsWith("text/event-stream") === true;
 
-/** `fetch` whose answers have been looked at. Streams pass as they are. */
-export const watchedFetch: typeof fetch = async (input, init) => {
+/** `fetch` that checks every response. Event streams are not checked. */
+export const checkedFetch: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
   if (isStream(response.headers)) return response;
   const text = await response.text();
   const url = input instanceof Request ? input.url : String(input);
-  holdAnswer(init?.method ?? "GET", url, response.status, response.headers, text);
+  checkEveryResponse(init?.method ?? "GET", url, response.status, response.headers, text);
   return new Response(text === "" ? null : text, { status: response.status, headers: response.headers });
 };
 
-function createVoice(url: () => string, token: string): Voice {
+function createCaller(url: () => string, token: string): Caller {
   return {
     token,
     get client() {
-      return createClient({ url: url(), token, retries: 0, fetch: watchedFetch });
+      return createClient({ url: url(), token, retries: 0, fetch: checkedFetch });
     },
-    async ask(line, body, more = {}) {
+    async request(line, body, more = {}) {
       const [method = "", target = ""] = line.split(" ");
       const headers = new Headers({ Authorization: `Bearer ${token}`, ...more });
       if (typeof body === "object" && !headers.has("content-type")) headers.set("content-type", "application/json");
       const sent = typeof body === "object" ? JSON.stringify(body) : body;
-      // As bytes, or fetch would say what type a text is of.
-      const response = await watchedFetch(url() + target, {
+      // As bytes, because fetch adds a `Content-Type` to a string.
+      const response = await checkedFetch(url() + target, {
         method,
         headers,
         ...(sent !== undefined && { body: new TextEncoder().encode(sent) }),
@@ -144,39 +148,44 @@ function createVoice(url: () => string, token: string): Voice {
   };
 }
 
-type ServiceOptions =
-  | Parameters<typeof createTestService>[1]
-  | ((kind: Kind) => Promise<Parameters<typeof createTestService>[1]>);
+type Options = Parameters<typeof createTestService>[1];
+/** Options of the service, or a function that creates them. */
+type HarnessOptions = Options | ((kind: Kind) => Promise<Options>);
 
-/** Runs the tests of a file on SQLite and on PostgreSQL, each with a service of its own: for what touches SQL, locks, order or notification. */
-export function onEveryDatabase(title: string, play: (stage: Stage) => void, options: ServiceOptions = {}): void {
-  runOn(databases, title, play, options);
+/** Runs the tests of a file on SQLite and on PostgreSQL, each with a new service. Use it for tests of SQL, locks, order or notification. */
+export function onEveryDatabase(title: string, define: (harness: Harness) => void, options: HarnessOptions = {}): void {
+  runOn(databases, title, define, options);
 }
 
-/** Runs the tests of a file on SQLite only, with a service of its own: for what does not depend on the database. */
-export function onSqlite(title: string, play: (stage: Stage) => void, options: ServiceOptions = {}): void {
-  runOn(["sqlite"], title, play, options);
+/** Runs the tests of a file on SQLite only, with a new service. Use it for tests that do not depend on the database. */
+export function onSqlite(title: string, define: (harness: Harness) => void, options: HarnessOptions = {}): void {
+  runOn(["sqlite"], title, define, options);
 }
 
-function runOn(kinds: readonly Kind[], title: string, play: (stage: Stage) => void, options: ServiceOptions): void {
+function runOn(
+  kinds: readonly Kind[],
+  title: string,
+  define: (harness: Harness) => void,
+  options: HarnessOptions,
+): void {
   for (const kind of kinds)
     describe(`${title} on ${kind}`, () => {
-      let world: TestService | undefined;
+      let brume: TestService | undefined;
       before(async () => {
-        world = await createTestService(kind, typeof options === "function" ? await options(kind) : options);
+        brume = await createTestService(kind, typeof options === "function" ? await options(kind) : options);
       });
-      after(() => world?.close());
-      play(createStage(kind, () => world as TestService));
+      after(() => brume?.close());
+      define(createHarness(kind, () => brume as TestService));
     });
 }
 
-function createStage(kind: Kind, get: () => TestService): Stage {
+function createHarness(kind: Kind, get: () => TestService): Harness {
   let names = 0;
-  const voiceOf = (token: string) => createVoice(() => get().url, token);
-  const first = () => voiceOf(get().token);
+  const callerOf = (token: string) => createCaller(() => get().url, token);
+  const first = () => callerOf(get().token);
   return {
     kind,
-    get world() {
+    get brume() {
       return get();
     },
     get token() {
@@ -185,13 +194,13 @@ function createStage(kind: Kind, get: () => TestService): Stage {
     get client() {
       return first().client;
     },
-    ask: (...words) => first().ask(...words),
-    voiceOf,
+    request: (...args) => first().request(...args),
+    callerOf,
     async as(wanted, restriction = {}) {
       const made = await first().client.createToken({
-        body: { Name: "somebody", Scopes: [...wanted], ...restriction },
+        body: { Name: "test", Scopes: [...wanted], ...restriction },
       });
-      return voiceOf(made.Token);
+      return callerOf(made.Token);
     },
     async neighbour(quotas = {}) {
       names += 1;
@@ -199,13 +208,13 @@ function createStage(kind: Kind, get: () => TestService): Stage {
       const made = await first().client.createToken({
         body: { Name: "neighbour", Scopes: [...scopes], ProjectID: project.ID },
       });
-      const { token, ask } = voiceOf(made.Token);
+      const { token, request } = callerOf(made.Token);
       return {
         token,
-        ask,
+        request,
         project: project.ID,
         get client() {
-          return voiceOf(token).client;
+          return callerOf(token).client;
         },
       };
     },
@@ -231,14 +240,14 @@ function createStage(kind: Kind, get: () => TestService): Stage {
   };
 }
 
-/** Holds a refusal: its code and, if given, code by pointer of every entry of `errors`. */
+/** Asserts that a promise rejects with an `ApiError` of this code and, if given, these `errors` (code by pointer). Returns the error. */
 export async function refused(
   promise: Promise<unknown>,
   code: ErrorCode,
   errors?: Readonly<Record<string, string>>,
 ): Promise<ApiError> {
   const error: unknown = await promise.then(
-    (answer) => assert.fail(`not refused with ${code}, but answered ${JSON.stringify(answer)}`),
+    (response) => assert.fail(`expected the error ${code}, got ${JSON.stringify(response)}`),
     (reason: unknown) => reason,
   );
   if (!(error instanceof ApiError)) throw error;

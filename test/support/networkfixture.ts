@@ -1,16 +1,18 @@
 /**
- * What the stories of networks share: a clock that can be put forward, servers that are plugged in, and packets. The router is simulated, so that a packet is a call and whatever goes wrong on a machine can be ordered.
+ * Fixture of the network tests: networks with servers, packets, and a clock that tests can advance. The router is simulated, so sending a
+ * packet is a function call, and tests can order failures of the host.
  */
 import assert from "node:assert/strict";
 import type { Problem } from "@brume/api/errors.ts";
 import type { Event } from "@brume/api/event.ts";
 import type { PublicNetwork } from "@brume/api/network.ts";
 import type { Packet } from "../../service/src/drivers/router/model/verdict.ts";
-import { refused, type Stage, type Voice } from "./harness.ts";
+import { type Caller, type Harness, refused } from "./harness.ts";
 
-/** Goes as time does, and ahead of it by what has been passed. */
+/** Runs with the system clock, plus the time that `pass` has added. */
 export interface MovableClock {
   now(): number;
+  /** Advances the clock. */
   pass(seconds: number): void;
 }
 
@@ -24,49 +26,53 @@ export function createMovableClock(): MovableClock {
   };
 }
 
-export interface Scene {
-  /** Lets time pass, and the service see that it has. */
+/** Creates networks and servers through the API, and waits for their states. */
+export interface NetworkFixture {
+  /** Advances the clock and makes the service check what is due. */
   pass(seconds: number): Promise<void>;
-  /** Lets the service look at the machine now instead of within seconds. */
+  /** Makes the service poll the host now: advances the clock by 6 s. */
   look(): Promise<void>;
-  /** A public network that works, with a name that no other has. */
+  /** Creates a public network with a unique name and waits until it is active. */
   network(more?: object): Promise<PublicNetwork>;
+  /** Reads the network until the condition is true (at most `limit` ms). */
   read(id: number, until?: (network: PublicNetwork) => boolean): Promise<PublicNetwork>;
-  /** Waits until packets obey the network's last change. */
-  settled(id: number): Promise<PublicNetwork>;
-  /** A server in the network, which is plugged in when this comes back. Resolves to its port and its address. */
-  server(network: number): Promise<Seat>;
-  /** A network with two servers, and what becomes of a packet that one of them or somebody outside sends. */
-  place(more?: object): Promise<Place>;
-  /** Events of the project after the last call of this, or from its first. */
-  response(): Promise<Event[]>;
-  /** Waits for an event that has not been `heard`. */
-  hears(of: (event: Event) => boolean): Promise<void>;
+  /** Waits until the last change of the network is applied. */
+  untilApplied(id: number): Promise<PublicNetwork>;
+  /** Creates a server in the network and waits until its NIC is connected. Resolves to its port and its address. */
+  server(network: number): Promise<ConnectedServer>;
+  /** Creates a network with two servers. Its `send` sends a packet from one of them or from outside. */
+  networkWithServers(more?: object): Promise<NetworkWithServers>;
+  /** Returns the events of the project since the last call; the first call returns all. */
+  newEvents(): Promise<Event[]>;
+  /** Waits for an event that `newEvents` has not returned yet. */
+  untilEvent(of: (event: Event) => boolean): Promise<void>;
 }
 
-interface Seat {
+interface ConnectedServer {
+  /** The link id. */
   readonly port: number;
   readonly address: string;
 }
 
-export interface Place {
+export interface NetworkWithServers {
   readonly id: number;
-  readonly one: Seat;
-  readonly two: Seat;
-  /** Whether it arrives. */
+  readonly one: ConnectedServer;
+  readonly two: ConnectedServer;
+  /** Returns true if the packet arrives. */
   send(packet: Packet): boolean;
 }
 
-/** Pointer and code of what is to blame, in the order of pointers. */
+/** Returns pointer and code of each entry of `errors`, sorted by pointer. */
 export const errorsOf = (text: string): [string, string][] =>
   (JSON.parse(text) as Problem).errors
     .map(({ pointer, code }): [string, string] => [pointer, code])
     .sort(([one], [other]) => (one < other ? -1 : 1));
 
+/** A source address outside of all networks. */
 export const outside = "198.51.100.5";
 let sourcePort = 20_000;
 
-/** The first of a connection of its own, to port 80 unless said otherwise. */
+/** Returns the first packet of a new connection; the default port is 80. */
 export const tcp = (source: string, destination: string, destinationPort = 80): Packet => ({
   protocol: 6,
   source,
@@ -85,7 +91,8 @@ export const ping = (source: string, destination: string): Packet => ({
   destination,
   destinationPort: 0,
 });
-export const answerTo = (packet: Packet): Packet => ({
+/** Returns the packet in the other direction. */
+export const replyTo = (packet: Packet): Packet => ({
   protocol: packet.protocol,
   source: packet.destination,
   sourcePort: packet.destinationPort,
@@ -93,89 +100,90 @@ export const answerTo = (packet: Packet): Packet => ({
   destinationPort: packet.sourcePort,
 });
 
-export const calm = ({ State, Generation, AppliedGeneration, Error }: PublicNetwork): boolean =>
+/** Returns true if the network is active, has no error and its last change is applied. */
+export const isApplied = ({ State, Generation, AppliedGeneration, Error }: PublicNetwork): boolean =>
   State === "Active" && Generation === AppliedGeneration && Error === null;
 
-/** To this voice there is no such public network, whatever is asked of it. */
-export async function holdNowhere({ client }: Voice, id: number): Promise<void> {
+/** Asserts that every operation on this public network fails with `public_network_not_found` for this caller. */
+export async function assertNotVisible({ client }: Caller, id: number): Promise<void> {
   const path = { id };
-  const question = { Protocol: "Icmp", Source: "192.0.2.1", Destination: "192.0.2.2" } as const;
-  for (const ask of [
+  const packet = { Protocol: "Icmp", Source: "192.0.2.1", Destination: "192.0.2.2" } as const;
+  for (const send of [
     () => client.readPublicNetwork({ path }),
     () => client.updatePublicNetwork({ path, body: { Name: "mine" } }),
     () => client.configureFirewall({ path, body: {} }),
-    () => client.checkFirewall({ path, body: question }),
+    () => client.checkFirewall({ path, body: packet }),
     () => client.configureVpn({ path, body: { Tunnels: [] } }),
     () => client.readVpnStatus({ path }),
     () => client.readTunnelPeer({ path: { id, tunnelId: 1 } }),
     () => client.deletePublicNetwork({ path }),
   ])
-    await refused(ask(), "public_network_not_found");
+    await refused(send(), "public_network_not_found");
 }
 
-export function createScene(stage: Stage, clock: MovableClock, limit = 20_000): Scene {
+export function createNetworkFixture(harness: Harness, clock: MovableClock, limit = 20_000): NetworkFixture {
   let names = 0;
   let servers = 0;
-  let bell: Promise<Voice> | undefined;
+  let waker: Promise<Caller> | undefined;
   let last = 0;
 
-  /** Any wish wakes the engine, which then finds what the clock has made due; this one is nobody's here. */
-  async function ring(): Promise<void> {
-    bell ??= stage.neighbour();
-    const { client } = await bell;
-    const { ID } = await client.createNetwork({ body: { Name: "bell" } });
+  /** Wakes the engine, which then runs what is due. It creates and deletes a network in another project, so the tests see no trace. */
+  async function wake(): Promise<void> {
+    waker ??= harness.neighbour();
+    const { client } = await waker;
+    const { ID } = await client.createNetwork({ body: { Name: "wake" } });
     await client.deleteNetwork({ path: { id: ID } });
   }
 
-  const newEvents = () => stage.client.listEvents({ query: { after: last, limit: 1000 } });
+  const readNewEvents = () => harness.client.listEvents({ query: { after: last, limit: 1000 } });
 
-  const scene: Scene = {
+  const fixture: NetworkFixture = {
     async pass(seconds) {
       clock.pass(seconds);
-      await ring();
+      await wake();
     },
-    look: () => scene.pass(6),
+    look: () => fixture.pass(6),
     async network(more = {}) {
       names += 1;
-      const made = await stage.client.createPublicNetwork({ body: { Name: `net ${names}`, ...more } }, { wait: 20 });
-      assert.ok(calm(made), JSON.stringify(made));
+      const made = await harness.client.createPublicNetwork({ body: { Name: `net ${names}`, ...more } }, { wait: 20 });
+      assert.ok(isApplied(made), JSON.stringify(made));
       return made;
     },
     read: (id, until = () => true) =>
-      stage.client.waitFor("readPublicNetwork", { path: { id } }, { until, timeout: limit }),
-    settled: (id) => scene.read(id, calm),
+      harness.client.waitFor("readPublicNetwork", { path: { id } }, { until, timeout: limit }),
+    untilApplied: (id) => fixture.read(id, isApplied),
     async server(id) {
       servers += 1;
       const body = { Name: `server ${servers}`, NetworkID: id };
-      const { ID, State } = await stage.client.createServer({ body }, { wait: 20 });
+      const { ID, State } = await harness.client.createServer({ body }, { wait: 20 });
       assert.equal(State, "Active");
-      const { LinkedServers } = await scene.settled(id);
+      const { LinkedServers } = await fixture.untilApplied(id);
       const link = LinkedServers.find(({ ServerID }) => ServerID === ID);
       assert.ok(link);
       return { port: link.LinkID, address: link.IP };
     },
-    async place(more = {}) {
-      const { Id: id } = await scene.network(more);
-      const one = await scene.server(id);
-      const two = await scene.server(id);
+    async networkWithServers(more = {}) {
+      const { Id: id } = await fixture.network(more);
+      const one = await fixture.server(id);
+      const two = await fixture.server(id);
       const send = (packet: Packet) => {
         const sender = [one, two].find(({ address }) => address === packet.source);
-        return stage.world.router.send(id, sender?.port ?? null, packet);
+        return harness.brume.router.send(id, sender?.port ?? null, packet);
       };
       return { id, one, two, send };
     },
-    async response() {
-      const events = await newEvents();
+    async newEvents() {
+      const events = await readNewEvents();
       last = events.at(-1)?.ID ?? last;
       return events;
     },
-    async hears(of) {
-      await stage.client.waitFor(
+    async untilEvent(of) {
+      await harness.client.waitFor(
         "listEvents",
         { query: { after: last, limit: 1000 } },
         { until: (events) => events.some(of), timeout: limit },
       );
     },
   };
-  return scene;
+  return fixture;
 }

@@ -1,4 +1,4 @@
-/** A PostgreSQL server of a test's own, which it may stop (SIGSTOP), and a proxy before one, which may swallow what it is given. */
+/** A PostgreSQL server that a test can pause (SIGSTOP), and a proxy in front of it that can drop all traffic without closing connections. */
 import { type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -9,12 +9,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { findAccount, findBinaries } from "./databases.ts";
 
+/** A PostgreSQL server that only one test uses. */
 export interface OwnServer {
-  /** Of an empty database. */
+  /** URL of an empty database. */
   readonly url: string;
-  /** The path of its socket. */
+  /** Path of its Unix socket. */
   readonly socket: string;
-  /** Stops every process of the server, as a machine that hangs does. */
+  /** Stops every process of the server, as if its host hangs. */
   pause(): void;
   resume(): void;
   close(): Promise<void>;
@@ -23,6 +24,7 @@ export interface OwnServer {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
+/** Starts a server that listens on a Unix socket only, and resolves when it accepts connections. */
 export async function startOwnServer(): Promise<OwnServer> {
   const folder = mkdtempSync(join(tmpdir(), "brume-pg-"));
   const account = findAccount();
@@ -42,11 +44,11 @@ export async function startOwnServer(): Promise<OwnServer> {
   for (;;) {
     const client = new pg.Client({ connectionString: url });
     client.on("error", () => {});
-    const answers = await client.connect().then(
+    const isReady = await client.connect().then(
       () => true,
       () => false,
     );
-    if (answers) {
+    if (isReady) {
       await client.end();
       break;
     }
@@ -72,15 +74,17 @@ export async function startOwnServer(): Promise<OwnServer> {
   };
 }
 
+/** A TCP proxy on 127.0.0.1. */
 export interface Proxy {
   readonly port: number;
-  /** From now on nothing passes, and no connection is closed. What is swallowed stays so: open connections are of no use again. */
+  /** Drops all traffic from now on and closes no connection. Open connections stay unusable after `pass`. */
   swallow(): void;
-  /** New connections pass again. */
+  /** Forwards new connections again. */
   pass(): void;
   close(): Promise<void>;
 }
 
+/** Starts a proxy from a free TCP port to a Unix socket. */
 export async function startProxy(socket: string): Promise<Proxy> {
   const sockets = new Set<Socket>();
   let swallows = false;
@@ -101,7 +105,7 @@ export async function startProxy(socket: string): Promise<Proxy> {
         if (!isLost) to.write(bytes);
       });
       from.on("close", () => {
-        // What ends on one side of a partition is not heard of on the other.
+        // In a network partition the close of one side does not reach the other.
         if (!swallows && !isLost) to.destroy();
       });
     };

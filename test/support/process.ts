@@ -1,6 +1,6 @@
 /**
- * Brume as an operator runs it: `main.ts` in a process of its own, on a fresh data folder (or a fresh PostgreSQL database) and free
- * ports, so that tests can kill it, take its disk away or measure its memory. It starts again on what it left behind.
+ * Brume as an operator runs it: `main.ts` in its own process, with a new data folder (or PostgreSQL database) and free ports. Tests can
+ * kill it, fill its disk or measure its memory, and start it again on the same data.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -20,52 +20,53 @@ import { type Kind, startDatabase } from "./databases.ts";
 
 const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
 
-/** A line of the log; `level` as pino counts: 30 is info, 40 a warning, 50 an error. */
+/** A log line; `level` is pino's: 30 is info, 40 a warning, 50 an error. */
 export interface LogLine {
   readonly level: number;
   readonly msg: string;
   readonly [detail: string]: unknown;
 }
 
+/** A Brume process, running or not. */
 export interface Process {
   readonly kind: Kind;
   readonly folder: string;
-  /** Of token 1, with all scopes. */
+  /** The value of token 1, which has all scopes. */
   readonly token: string;
-  /** Where it listens since the last start. */
+  /** Base URL since the last start. */
   readonly url: string;
   readonly port: number;
   /** `host:port` of the name server. */
   readonly dns: string;
   readonly client: Client;
   readonly pid: number;
-  /** Its settings. */
+  /** Its settings: the variables `BRUME_…`. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What it has logged since the last start. */
+  /** Log lines since the last start. */
   readonly log: readonly LogLine[];
-  /** Starts it on what is there; resolves when `/readyz` says that it is ready. */
+  /** Starts it on the existing data; resolves when `/readyz` answers 200. */
   start(): Promise<void>;
-  /** Starts it and kills it that many milliseconds later, ready or not. */
-  stillbirth(ms: number): Promise<void>;
-  /** Sends the signals and resolves to the exit code, null after a kill. */
+  /** Starts it and kills it after `ms` milliseconds, ready or not. */
+  startAndKill(ms: number): Promise<void>;
+  /** Sends the signals and resolves to the exit code; null after SIGKILL. */
   end(...signals: NodeJS.Signals[]): Promise<number | null>;
-  /** Resident bytes. */
+  /** Resident memory, in bytes. */
   memory(): number;
-  /** The database as it is now, beside the process or after it. */
+  /** Opens a snapshot of the database, while the process runs or after its end. */
   snapshot(): Promise<Snapshot>;
-  /** Changes the database behind the back of the process. */
+  /** Runs SQL on the database without the process. */
   query(sql: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface ProcessOptions {
-  /** Instead of a new folder, which `close` removes. */
+  /** Data folder; default a new one, which `close` removes. */
   readonly folder?: string;
-  /** Shell text in front of the command. */
+  /** Shell code before the command. */
   readonly prefix?: string;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Leaves the first start to the caller. */
-  readonly unborn?: boolean;
+  /** Does not start the process; the caller does. */
+  readonly stopped?: boolean;
 }
 
 const inherited = Object.entries(process.env).filter(([name]) => !/^(BRUME_|NODE_TEST)/.test(name));
@@ -74,7 +75,7 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** Makes everything ready and, unless told not to, starts it for the first time. */
+/** Creates folder and database and, unless `stopped` is set, starts the process. */
 export async function createProcess(kind: Kind, options: ProcessOptions = {}): Promise<Process> {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "brume-process-"));
   const token = randomBytes(32).toString("hex");
@@ -85,10 +86,10 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     BRUME_TOKEN: token,
     BRUME_LISTEN: "127.0.0.1:0",
     BRUME_DNS_LISTEN: "127.0.0.1:0",
-    // Nobody is asked about the outside, and the zones can be compared whole.
+    // No external resolver; zone transfers are allowed, so that tests can compare complete zones.
     BRUME_DNS_RESOLVERS: ",",
     BRUME_DNS_TRANSFER: "127.0.0.1",
-    // Host tests make real networks; to all others the machine is to stay as it is.
+    // Only host tests change the networks of this host.
     BRUME_SIMULATE: "1",
     ...(database !== null && { BRUME_DATABASE: database.address }),
     ...options.environment,
@@ -101,29 +102,29 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
   let client: Client | null = null;
 
   function launch(): Promise<void> {
-    if (child !== null) throw new Error("it runs already");
+    if (child !== null) throw new Error("the process is already running");
     const line = `${options.prefix ?? ""} exec "$0" "$@"`;
-    const born = spawn("sh", ["-c", line, process.execPath, main], { env, stdio: ["ignore", "ignore", "pipe"] });
-    child = born;
-    running.add(born);
+    const started = spawn("sh", ["-c", line, process.execPath, main], { env, stdio: ["ignore", "ignore", "pipe"] });
+    child = started;
+    running.add(started);
     const lines: LogLine[] = [];
     log = lines;
     const raw: string[] = [];
-    ended = once(born, "exit").then(([code]) => {
-      running.delete(born);
-      if (child === born) child = null;
+    ended = once(started, "exit").then(([code]) => {
+      running.delete(started);
+      if (child === started) child = null;
       return code as number | null;
     });
-    const reader = createInterface({ input: born.stderr as NodeJS.ReadableStream });
+    const reader = createInterface({ input: started.stderr as NodeJS.ReadableStream });
     return new Promise((resolve, reject) => {
       reader.on("line", (text) => {
         raw.push(text);
         if (!text.startsWith("{")) return;
-        const said = JSON.parse(text) as LogLine;
-        lines.push(said);
-        if (said.msg !== "ready") return;
-        url = `http://${String(said["address"])}`;
-        dns = String(said["dns"]);
+        const entry = JSON.parse(text) as LogLine;
+        lines.push(entry);
+        if (entry.msg !== "ready") return;
+        url = `http://${String(entry["address"])}`;
+        dns = String(entry["dns"]);
         client = createClient({ url, token, retries: 0 });
         resolve();
       });
@@ -145,7 +146,7 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
       return dns;
     },
     get client() {
-      if (client === null) throw new Error("it was never started");
+      if (client === null) throw new Error("the process was never started");
       return client;
     },
     get pid() {
@@ -160,10 +161,10 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     },
     async start() {
       await launch();
-      const answer = await fetch(`${url}/readyz`);
-      if (answer.status !== 200) throw new Error(`it says that it is ready, and /readyz: ${await answer.text()}`);
+      const response = await fetch(`${url}/readyz`);
+      if (response.status !== 200) throw new Error(`the log says ready, but /readyz answers: ${await response.text()}`);
     },
-    async stillbirth(ms) {
+    async startAndKill(ms) {
       const launched = launch().catch(() => {});
       await sleep(ms);
       await created.end("SIGKILL");
@@ -186,10 +187,10 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
         connection.close();
         return;
       }
-      const asker = new pg.Client({ connectionString: database.address });
-      await asker.connect();
-      await asker.query(sql);
-      await asker.end();
+      const connection = new pg.Client({ connectionString: database.address });
+      await connection.connect();
+      await connection.query(sql);
+      await connection.end();
     },
     async close() {
       await created.end("SIGKILL");
@@ -198,7 +199,7 @@ export async function createProcess(kind: Kind, options: ProcessOptions = {}): P
     },
   };
   try {
-    if (options.unborn !== true) await created.start();
+    if (options.stopped !== true) await created.start();
   } catch (error) {
     await created.close();
     throw error;

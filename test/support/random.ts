@@ -1,16 +1,17 @@
-/** Chance that can be had again: every fire says its seed when it finds something. The moments of a kill stay the machine's own. */
+/** Reproducible random values for chaos and fuzz tests. A failure names its seed; the moment of a kill still depends on the host. */
 import { randomInt } from "node:crypto";
 
+/** A generator with a seed. */
 export interface Random {
   readonly seed: number;
-  /** From 0 to `end` - 1. */
+  /** Returns an integer from 0 to `end` - 1. */
   below(end: number): number;
   pick<T>(list: readonly T[]): T;
-  /** True in `percent` of a hundred cases. */
+  /** Returns true in `percent` % of the calls. */
   chance(percent: number): boolean;
 }
 
-/** Mulberry32. */
+/** Creates a generator (Mulberry32): the same seed gives the same values. */
 export function createRandom(seed: number): Random {
   let state = seed;
   const next = (): number => {
@@ -23,12 +24,12 @@ export function createRandom(seed: number): Random {
   return { seed, below, pick: (list) => list[below(list.length)] as never, chance: (percent) => below(100) < percent };
 }
 
-/** Runs with a new seed, or with `FIRE_SEED`, and names it in whatever goes wrong. */
+/** Runs with a new seed, or with that of `CHAOS_SEED`, and adds the seed to the message of any error. */
 export async function withSeed(run: (random: Random) => Promise<void>): Promise<void> {
-  const random = createRandom(Number(process.env["FIRE_SEED"] ?? randomInt(2 ** 31)));
+  const random = createRandom(Number(process.env["CHAOS_SEED"] ?? randomInt(2 ** 31)));
   try {
     await run(random);
   } catch (error) {
-    throw new Error(`FIRE_SEED=${random.seed}: ${(error as Error).message}`, { cause: error });
+    throw new Error(`CHAOS_SEED=${random.seed}: ${(error as Error).message}`, { cause: error });
   }
 }

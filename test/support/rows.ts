@@ -1,4 +1,4 @@
-/** Rows of a small installation, for tests of what is made of rows: whole ones, of which a test says only what it is about. */
+/** Complete rows of a small installation, for tests of pure modules. A test sets only the columns that it is about. */
 import type { ImageRow, SshKeyRow } from "../../service/src/catalog/table.ts";
 import type { NetworkRow } from "../../service/src/network/table.ts";
 import type { References } from "../../service/src/server/model/plan.ts";
@@ -7,7 +7,7 @@ import type { ServerRow } from "../../service/src/server/table.ts";
 export const created = Date.parse("2026-11-20T09:15:00.120Z");
 const common = { created, labels: "{}", version: 1 };
 
-/** Image 1 is the stock's first; from 10 on they are the project's own. */
+/** Returns an image row. Ids below 10 are operator images; ids from 10 on are images of project 1. */
 export const imageRow = (id: number, more: Partial<ImageRow> = {}): ImageRow => ({
   id,
   project_id: id < 10 ? null : 1,
@@ -31,6 +31,7 @@ export const imageRow = (id: number, more: Partial<ImageRow> = {}): ImageRow => 
   ...more,
 });
 
+/** Returns an SSH key row of project 1. */
 export const keyRow = (id: number, more: Partial<SshKeyRow> = {}): SshKeyRow => ({
   id,
   project_id: 1,
@@ -43,6 +44,7 @@ export const keyRow = (id: number, more: Partial<SshKeyRow> = {}): SshKeyRow => 
   ...more,
 });
 
+/** Returns the row of an active public network. */
 export const networkRow = (id: number, more: Partial<NetworkRow> = {}): NetworkRow => ({
   id,
   project_id: 1,
@@ -71,6 +73,7 @@ export const networkRow = (id: number, more: Partial<NetworkRow> = {}): NetworkR
   ...more,
 });
 
+/** Returns the row of an active server that is on. */
 export const serverRow = (id: number, more: Partial<ServerRow> = {}): ServerRow => ({
   id,
   project_id: 1,
@@ -117,7 +120,7 @@ interface Rows {
 
 const byId = <T extends { readonly id: number }>(rows: readonly T[]) => new Map(rows.map((row) => [row.id, row]));
 
-/** Images 1 and 2, network 5 and keys 7 and 8 of location `Local`; other rows come beside them or in their place. */
+/** Returns images 1 and 2, network 5 and keys 7 and 8 of location `Local`; the given rows are added or replace those of the same id. */
 export const references = ({
   images = [],
   locations = ["Local"],

@@ -1,6 +1,6 @@
 /**
- * A whole Brume for one test: the real service on a fresh database, with the built-in name server on a port of its own, spoken to
- * through the SDK. Nothing in it is mocked; what a test needs beside it (a second project, a weak token) it orders through the API.
+ * A complete Brume for one test: the real service on a new database, with simulated VMs and networks and the built-in name server on its
+ * own port. Tests call it with the SDK, and create other projects and tokens through the API.
  */
 import { randomBytes } from "node:crypto";
 import { Resolver } from "node:dns/promises";
@@ -28,63 +28,65 @@ import { createService, type Service, type ServiceOptions } from "../../service/
 import type { Store } from "../../service/src/store/db.ts";
 import { type Database, type Kind, startDatabase } from "./databases.ts";
 
+/** A running service and its parts. */
 export interface TestService {
   readonly kind: Kind;
   readonly database: Database;
   store: Store;
   service: Service;
   nameserver: Nameserver;
-  /** Lives through restarts, as the machine's own networks do. */
+  /** Keeps its networks over a restart of the service, like the networks of a host. */
   readonly router: SimulatedRouter;
-  /** Live through restarts too. */
+  /** Keep running over a restart of the service. */
   readonly machines: SimulatedMachines;
   /** `http://127.0.0.1:port` */
   url: string;
-  /** Of token 1, with all scopes. */
+  /** The value of token 1, which has all scopes. */
   readonly token: string;
   client: Client;
-  /** Asks the name server itself. */
+  /** Queries the name server of the service. */
   resolver: Resolver;
   /** `host:port` of the name server. */
   dns: string;
+  /** Returns a client with this token. */
   clientOf(token: string): Client;
-  /** A client with a token of its own, made through the API. */
+  /** Creates a token through the API, and returns a client with it. */
   as(scopes: readonly Scope[], restriction?: object): Promise<Client>;
-  /** A second project with a client that has all scopes there. */
+  /** Creates a project, and returns a client with all scopes in it. */
   neighbour(): Promise<Client>;
-  /** Ends the service as SIGTERM does and starts it again on the same database. */
+  /** Stops the service as SIGTERM does, and starts it again on the same database. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What differs from the usual world. */
-interface WorldOptions {
+/** Options that differ from the default service. */
+interface TestServiceOptions {
   readonly log?: Log;
   readonly clock?: Clock;
   readonly nameserver?: Nameserver;
   /** Networks have IPv6 beside IPv4. */
   readonly ipv6?: boolean;
   readonly publicPool?: string;
-  /** Which tunnels the router can make; both if absent. */
+  /** Tunnel types that the router supports; default both. */
   readonly offers?: { readonly ipsec: boolean; readonly wireguard: boolean };
-  /** Titles; one if absent. */
+  /** Titles of the locations; default `Local`. */
   readonly locations?: readonly string[];
   readonly machines?: Partial<SimOptions>;
   readonly images?: Partial<Images>;
-  /** Servers to ask about the outside; none if absent. */
+  /** Resolvers for external names; default none. */
   readonly resolvers?: readonly string[];
   /** PEM texts. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   readonly limits?: Partial<HttpLimits>;
   readonly disk?: ServiceOptions["disk"];
   readonly keep?: NonNullable<ServiceOptions["keep"]>;
-  /** Stands between the service and its database. */
+  /** Wraps the store that the service uses. */
   readonly watch?: (store: Store) => Store;
-  /** Who may transfer zones and is told of changes; nobody if absent. */
+  /** Secondaries that may transfer zones and receive NOTIFY; default none. */
   readonly transfer?: BuiltinOptions["transfer"];
 }
 
-/** The image that every installation has. */
+/** The image that every installation contains. */
 export const tiny: OperatorImage = {
   name: "brume-tiny",
   title: "Brume Tiny Linux",
@@ -96,19 +98,20 @@ export const tiny: OperatorImage = {
   guest: "tiny",
 };
 
-type Simulated = Pick<WorldOptions, "ipv6" | "publicPool" | "locations" | "offers" | "images">;
+type Simulated = Pick<TestServiceOptions, "ipv6" | "publicPool" | "locations" | "offers" | "images">;
 
+/** Returns a simulated machine driver with the image `tiny`. */
 export const simulateGuests = (options: Partial<SimOptions> = {}): SimulatedMachines =>
   createMachines({ now: Date.now, images: [tiny.name], offered: [tiny], ...options });
 
-/** The router is told of each card. */
+/** Returns a simulated machine driver that connects each NIC to the simulated router. */
 export function simulateMachines(router: SimulatedRouter, now: () => number, options: Partial<SimOptions> = {}) {
   const machines = simulateGuests({ now, ...options });
   machines.onDevice(router.plug);
   return machines;
 }
 
-/** What a service must be given of its machine: no machine runs and no packet flows, but everything else is as it is. */
+/** Returns the options of a service that describe its host: simulated VMs and networks, everything else real. */
 export const simulatedHost = (
   router: Router,
   { ipv6, publicPool, locations = ["Local"], offers, images }: Simulated = {},
@@ -139,7 +142,8 @@ export const simulatedHost = (
   },
 });
 
-export async function createTestService(kind: Kind, options: WorldOptions = {}): Promise<TestService> {
+/** Starts a service on a new database and resolves when it listens. Close it after the test. */
+export async function createTestService(kind: Kind, options: TestServiceOptions = {}): Promise<TestService> {
   const database = await startDatabase(kind);
   const token = randomBytes(32).toString("hex");
   const sealer = createSealer(randomBytes(32));
@@ -187,34 +191,34 @@ export async function createTestService(kind: Kind, options: WorldOptions = {}):
   };
   const clientAt = (url: string, value: string): Client => createClient({ url, token: value, retries: 0 });
 
-  const world: TestService = {
+  const brume: TestService = {
     kind,
     database,
     router,
     machines,
     token,
     ...(await open(database.store)),
-    clientOf: (value) => clientAt(world.url, value),
+    clientOf: (value) => clientAt(brume.url, value),
     async as(wanted, restriction = {}) {
-      const made = await world.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...restriction } });
-      return world.clientOf(made.Token);
+      const made = await brume.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...restriction } });
+      return brume.clientOf(made.Token);
     },
     async neighbour() {
       neighbours += 1;
-      const project = await world.client.createProject({ body: { Name: `neighbour-${neighbours}` } });
-      return world.as([...scopes], { ProjectID: project.ID });
+      const project = await brume.client.createProject({ body: { Name: `neighbour-${neighbours}` } });
+      return brume.as([...scopes], { ProjectID: project.ID });
     },
     async restart() {
-      await world.service.close(1000);
-      if (options.nameserver === undefined) await world.nameserver.close();
-      await world.store.close();
-      Object.assign(world, await open(await database.open()));
+      await brume.service.close(1000);
+      if (options.nameserver === undefined) await brume.nameserver.close();
+      await brume.store.close();
+      Object.assign(brume, await open(await database.open()));
     },
     async close() {
-      await world.service.close(1000);
-      await world.nameserver.close();
+      await brume.service.close(1000);
+      await brume.nameserver.close();
       await database.close();
     },
   };
-  return world;
+  return brume;
 }

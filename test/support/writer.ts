@@ -1,7 +1,7 @@
 /**
- * A service's worth of writing in a process of its own, so that tests can kill it or take its disk away. Each line on
- * standard output is the id of a row that was acknowledged, `refused` with the error's name, or `ready`.
- * `node test/support/writer.ts KIND ADDRESS WRITERS`; it writes until it is killed.
+ * A process that writes rows until it is killed, as a busy service does, so that tests can kill it or fill its disk. Each line of its
+ * standard output is `ready`, the id of a committed row, or `refused` and the name of the error.
+ * Usage: `node test/support/writer.ts KIND ADDRESS WRITERS`.
  */
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,11 +9,11 @@ import type { Store, Tx } from "../../service/src/store/db.ts";
 import { openPostgres } from "../../service/src/store/postgres.ts";
 import { openSqlite } from "../../service/src/store/sqlite.ts";
 
-const tell = (line: string): void => {
+const print = (line: string): void => {
   writeSync(1, `${line}\n`);
 };
 
-/** One row of some size. */
+/** Inserts an event and returns its id; the default row has about 500 bytes. */
 export const insertEvent = (
   tx: Tx,
   resource_id: number,
@@ -29,9 +29,9 @@ async function write(store: Store): Promise<never> {
   for (;;) {
     try {
       const { id } = await store.write((tx) => insertEvent(tx, process.pid));
-      tell(String(id));
+      print(String(id));
     } catch (error) {
-      tell(`refused ${(error as Error).name}`);
+      print(`refused ${(error as Error).name}`);
       await sleep(20);
     }
   }
@@ -41,6 +41,6 @@ if (import.meta.main) {
   const [kind, address = "", writers] = process.argv.slice(2);
   const options = { log: () => {} };
   const store = kind === "sqlite" ? await openSqlite(address, options) : await openPostgres(address, options);
-  tell("ready");
+  print("ready");
   await Promise.all(Array.from({ length: Number(writers) }, () => write(store)));
 }

@@ -29,7 +29,7 @@ export const ownKeywords = [
   "x-word",
 ];
 
-export const answerDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+export const responseDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -47,7 +47,7 @@ const schemas = close(api.components.schemas) as Record<string, Json>;
 // That the schemas themselves are valid is a law of its own.
 const ajv = new Ajv2020({ allErrors: true, verbose: true, validateSchema: false });
 ajv.addVocabulary([...ownKeywords, "components"]);
-ajv.addFormat("date-time", answerDate);
+ajv.addFormat("date-time", responseDate);
 ajv.addFormat("uri", /^[a-z]+:\S+$/);
 ajv.addFormat("uri-reference", /^\S*$/);
 ajv.addSchema({ $id: "api", components: { schemas } });
@@ -116,7 +116,7 @@ function find(name: OperationName): OperationObject {
 }
 
 /** Holds the parsed body of a success against its operation; for an empty answer give `undefined` or `""`. */
-export function checkAnswer(name: OperationName, json: unknown, options: { readonly dryRun?: boolean } = {}): void {
+export function checkResponse(name: OperationName, json: unknown, options: { readonly dryRun?: boolean } = {}): void {
   const response = find(name).responses["200"];
   assert.ok(response && !("$ref" in response));
   const [media] = Object.values(response.content ?? {});
