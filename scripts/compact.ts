@@ -1,7 +1,7 @@
 /** `npm run compact`: rewrites the SQLite database of a stopped service, so that it is as small as its rows and gives back space later. */
 import { realpathSync, statSync } from "node:fs";
 import { compact } from "../service/src/store/compact.ts";
-import { take } from "../service/src/store/sqlite.ts";
+import { lockFile } from "../service/src/store/sqlite.ts";
 import { locate, megabytes, requireFile, say } from "./database.ts";
 
 process.exitCode = 1;
@@ -12,7 +12,7 @@ try {
   if (location.isPostgres) throw new Error(`${location.shown} is PostgreSQL, which gives back space by itself`);
   requireFile(location);
   const file = realpathSync(location.address);
-  const taken = take(file, `database ${file}`);
+  const taken = lockFile(file, `database ${file}`);
   try {
     const before = statSync(file).size;
     compact(file);

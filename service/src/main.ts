@@ -33,7 +33,7 @@ import { compactAtStart } from "./store/compact.ts";
 import { StorageError, type Store } from "./store/db.ts";
 import { migrate } from "./store/migrate.ts";
 
-import { databaseName, openSqlite, take } from "./store/sqlite.ts";
+import { databaseName, lockFile, openSqlite } from "./store/sqlite.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
   version: string;
@@ -187,7 +187,7 @@ async function start(config: Config): Promise<void> {
 /** Opens PostgreSQL exclusively, and locks the data folder as with SQLite. */
 async function openServer({ databaseUrl, dataFolder }: Config, log: Log): Promise<Store> {
   const { openPostgres } = await import("./store/postgres.ts");
-  const folder = take(join(dataFolder, databaseName), `data folder ${dataFolder}`);
+  const folder = lockFile(join(dataFolder, databaseName), `data folder ${dataFolder}`);
   const store = await openPostgres(databaseUrl ?? "", { log, exclusive: true }).catch(throwNaming("BRUME_DATABASE"));
   const close = () => store.close().finally(() => folder.close());
   return { ...store, close };

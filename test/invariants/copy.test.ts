@@ -131,9 +131,9 @@ for (const kind of databases) {
       const lines = text.trimEnd().split("\n");
       const cases: [string, string, RegExp][] = [
         ["nothing", "", /line 1: the file ends too early/],
-        ["no export", '{"format":"other"}\n', /line 1: this is no export of Brume/],
+        ["no export", '{"format":"other"}\n', /line 1: this is not an export of Brume/],
         ["no line", "SQLite format 3\0", /line 1: /],
-        ["no JSON", "# Brume\n", /line 1: this is no line of an export of Brume/],
+        ["no JSON", "# Brume\n", /line 1: this is not a line of an export of Brume/],
         ["newer", text.replace('"version":1', '"version":2'), /version 2, this program reads version 1/],
         ["other schema", text.replace('"checksum":"shapes"', '"checksum":"other"'), /with one version of Brume/],
         ["other tables", text.replace('"name":"empty"', '"name":"other"'), /tables of the export are not those/],
@@ -220,7 +220,7 @@ test("a backup under steady writes ends, is whole, and takes over nothing unaske
     const former = readFileSync(target);
     await assert.rejects(
       backup(target, join(folder, "missing", "file")),
-      /there is no folder .*missing: make it first/,
+      /folder .*missing does not exist: create it first/,
     );
     assert.deepEqual(readFileSync(target), former);
     await backup(address, target, { replace: true });

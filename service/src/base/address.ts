@@ -1,15 +1,15 @@
 /**
- * Addresses, blocks and ranges as numbers. Whatever reaches the text of another program goes through here first: parsed, and
- * printed again from the number, so that no text of a user is ever passed on.
+ * Addresses, blocks and ranges as numbers. Every address in the input of another program is parsed here and printed from the number,
+ * so that no text of a client is passed on.
  */
 import { isIPv4, isIPv6 } from "node:net";
 
 export type Family = 4 | 6;
 
-/** Of an address. Addresses of IPv4 fit into numbers too, which whoever has thousands of them reckons with many times faster. */
+/** Numeric value of an address. IPv4 addresses may be numbers, with which computations are many times faster. */
 export type Value = bigint | number;
 
-/** Both ends included. */
+/** A range of addresses, both ends included. */
 export interface Range<V extends Value = bigint> {
   readonly first: V;
   readonly last: V;
@@ -24,6 +24,7 @@ const all: Record<Family, Range> = {
   4: { first: 0n, last: (1n << 32n) - 1n },
   6: { first: 0n, last: (1n << 128n) - 1n },
 };
+/** Returns the range of all addresses. */
 export const everything = (family: Family): Range => all[family];
 
 function parse6(text: string): bigint {
@@ -39,7 +40,7 @@ function parse6(text: string): bigint {
   return [...front, ...middle, ...back].reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
 }
 
-/** An address of IPv4 as a number; null: the text is none. */
+/** Returns an IPv4 address as a number, or null if the text is not one. */
 export const readIPv4 = (text: string): number | null => (isIPv4(text) ? parse4(text) : null);
 
 function parse4(text: string): number {
@@ -52,32 +53,33 @@ function parse4(text: string): number {
   return value * 256 + part;
 }
 
-/** One address. Throws on anything else. */
+/** Parses one address. Throws on other texts, also on an IPv6 zone (`%eth0`). */
 export function parseAddress(text: string): { readonly family: Family; readonly value: bigint } {
   if (isIPv4(text)) return { family: 4, value: BigInt(parse4(text)) };
   if (isIPv6(text) && !text.includes("%")) return { family: 6, value: parse6(text) };
-  throw new Error(`"${text}" is no address`);
+  throw new Error(`"${text}" is not an address`);
 }
 
-/** An address, a block or a range `first-last`. Throws on anything else, host bits in a block included. */
+/** Parses an address, a block or a range `first-last`. Throws on other texts, also on a block with host bits. */
 export function parseAddresses(text: string): Addresses {
   const [start = "", end, ...more] = text.split("-");
   if (end !== undefined) {
     const [first, last] = [parseAddress(start), parseAddress(end)];
     if (more.length > 0 || first.family !== last.family || first.value > last.value)
-      throw new Error(`"${text}" is no range of addresses`);
+      throw new Error(`"${text}" is not a range of addresses`);
     return { family: first.family, first: first.value, last: last.value };
   }
   const [address = "", length, ...rest] = text.split("/");
   const { family, value } = parseAddress(address);
   if (length === undefined) return { family, first: value, last: value };
   const size = bits(family) - Number(length);
-  if (rest.length > 0 || !/^(0|[1-9]\d{0,2})$/.test(length) || size < 0) throw new Error(`"${text}" is no block`);
+  if (rest.length > 0 || !/^(0|[1-9]\d{0,2})$/.test(length) || size < 0) throw new Error(`"${text}" is not a block`);
   const last = value | ((1n << BigInt(size)) - 1n);
-  if (value & ((1n << BigInt(size)) - 1n)) throw new Error(`"${text}" is no block: it has host bits`);
+  if (value & ((1n << BigInt(size)) - 1n)) throw new Error(`"${text}" is not a block: it has host bits`);
   return { family, first: value, last };
 }
 
+/** Returns the prefix length of a block; NaN for a single address. Throws on invalid text. */
 export function prefixLength(cidr: string): number {
   parseAddresses(cidr);
   return Number(cidr.split("/")[1]);
@@ -103,7 +105,7 @@ function formatAddress(family: Family, value: Value): string {
   return `${before}::${after}`;
 }
 
-/** The shortest of address, block and range that says it. */
+/** Formats a range as an address, as a block, or else as `first-last`. */
 export function formatAddresses(family: Family, { first, last }: Range<Value>): string {
   if (first === last) return formatAddress(family, first);
   const start = BigInt(first);
@@ -117,7 +119,7 @@ const move = (value: Value, step: 1 | -1): Value => (typeof value === "bigint" ?
 export const valueAfter = <V extends Value>(value: V): V => move(value, 1) as V;
 export const valueBefore = <V extends Value>(value: V): V => move(value, -1) as V;
 
-/** Sorted, without overlap, neighbours joined. */
+/** Returns the union of the ranges: sorted, without overlap, with adjacent ranges joined. */
 export function join<V extends Value>(ranges: readonly Range<V>[]): Range<V>[] {
   if (ranges.length <= 1) return [...ranges];
   const joined: Range<V>[] = [];
@@ -129,7 +131,7 @@ export function join<V extends Value>(ranges: readonly Range<V>[]): Range<V>[] {
   return joined;
 }
 
-/** What of `whole` is in none of the ranges. */
+/** Returns the parts of `whole` that are in none of the ranges. */
 export function complement<V extends Value>(ranges: readonly Range<V>[], whole: Range<V>): Range<V>[] {
   const left: Range<V>[] = [];
   let next = whole.first;
@@ -144,12 +146,12 @@ export function complement<V extends Value>(ranges: readonly Range<V>[], whole: 
 export const contains = (ranges: readonly Range<Value>[], value: Value): boolean =>
   ranges.some(({ first, last }) => first <= value && value <= last);
 
-/** An IPv4 address out of its IPv6 form (RFC 4291 section 2.5.5.2), any other as it is. */
+/** Converts an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) to IPv4. Returns every other address unchanged. */
 export function plainAddress(address: string): string {
   return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
 }
 
-/** A hash of the /24 of an IPv4 or the /56 of an IPv6 address. */
+/** Returns a hash of the /24 of an IPv4 or the /56 of an IPv6 address. */
 export function networkOf(address: string): number {
   const plain = plainAddress(address);
   let hash = 0x811c9dc5;

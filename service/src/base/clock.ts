@@ -1,37 +1,38 @@
-/** Time as a parameter, so that tests own it. */
+/** Time as a parameter, so that tests control it. */
 export interface Clock {
-  /** Milliseconds since 1970, by the clock of the machine, which can be set. For dates. */
+  /** Returns milliseconds since 1970 by the host's clock, which can be set. For dates. */
   now(): number;
-  /** Milliseconds since some moment. Nothing sets it back or forward. For intervals inside this process; without it `now` is as good. */
+  /** Returns monotonic milliseconds, for intervals inside this process. Without it, `now` is used. */
   steady?(): number;
 }
 
+/** The clocks of the host. */
 export const systemClock: Clock = { now: () => Date.now(), steady: () => performance.now() };
 
-/** Milliseconds that only ever grow evenly. */
+/** Returns the monotonic time of the clock in milliseconds. */
 export const steadyOf = (clock: Clock): number => clock.steady?.() ?? clock.now();
 
 /**
- * How long ago a stored time is, in milliseconds. One that lies ahead was stored before the clock was set back: how long ago that is
- * cannot be known, and it is `Infinity`, so that whatever waits for time to pass does not wait for the wrong time to come.
- * `slack`: how far ahead a time may be, since clocks are also set by little.
+ * Returns the milliseconds since a stored time. A time in the future was stored before the clock was set back; its age is unknown, so
+ * the result is `Infinity` and no interval waits for it. `slack`: milliseconds that a time may be in the future, because small
+ * adjustments of the clock are normal.
  */
 export function since(time: number, now: number, slack = 0): number {
   if (time > now + slack) return Number.POSITIVE_INFINITY;
   return now - time;
 }
 
-/** A step of the clock. */
+/** A change of the host's clock. */
 export interface ClockStep {
-  /** Milliseconds; below 0: it was set back. */
+  /** Milliseconds; negative if the clock was set back. */
   readonly by: number;
-  /** Milliseconds since 1970, after it. */
+  /** Time after the change, in milliseconds since 1970. */
   readonly now: number;
 }
 
-/** Milliseconds in which a step is surely seen. What was stored meanwhile has the new time already, and is not moved. */
+/** Milliseconds within which a step is detected. Times stored after the step and before its detection are correct and are not moved. */
 const unseen = 15_000;
 
-/** Due times from before the step lie between these. Both are exclusive. */
+/** Returns the exclusive bounds of due times that were stored before the step. */
 export const dueBefore = ({ by, now }: ClockStep): { readonly from: number; readonly to: number } =>
   by > 0 ? { from: now - by, to: now - unseen } : { from: now - by - unseen, to: Number.MAX_SAFE_INTEGER };

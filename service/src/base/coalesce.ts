@@ -1,13 +1,13 @@
 /**
- * A question that is costly to answer, asked by many: those who ask while an answer is under way share the next one, so that no answer
- * began before its question, and at most one runs at a time. `idle` is called when an answer has ended and no caller waits for the next.
+ * Returns a function that shares runs of an expensive `work` between callers. Calls during a run share the next run, so each result was
+ * computed after its call, and at most one run is active. `idle` is called after a run for whose successor no caller waits.
  */
-export function coalesce<T>(ask: () => Promise<T>, idle: () => void = () => {}): () => Promise<T> {
+export function coalesce<T>(work: () => Promise<T>, idle: () => void = () => {}): () => Promise<T> {
   let running: Promise<T> | null = null;
   let waiting: Promise<T> | null = null;
   const begin = (): Promise<T> => {
     waiting = null;
-    running = ask().finally(() => {
+    running = work().finally(() => {
       running = null;
       if (waiting === null) idle();
     });

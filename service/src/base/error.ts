@@ -1,6 +1,7 @@
-/** What the caller did wrong, thrown by any room and answered by `http`. Whatever else is thrown is our own trouble and answers 500. */
+/** Errors of clients. Any module throws them; `http` sends them as responses. Every other error becomes a 500 response. */
 import { type ErrorCode, errorCodes, type FieldCode, type FieldError } from "@brume/api/errors.ts";
 
+/** Error with a code of `errors.ts`. `detail` is a sentence for the client; `errors` names the fields that caused it. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly errors: readonly FieldError[];
@@ -15,18 +16,20 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter;
   }
 
+  /** HTTP status of the code. */
   get status(): number {
     return errorCodes[this.code].status;
   }
 }
 
+/** Returns the error of one field. `pointer` is a JSON pointer. */
 export const fieldError = (pointer: string, code: FieldCode | ErrorCode, detail: string): FieldError => ({
   pointer,
   code,
   detail,
 });
 
-/** 400 with one entry per field that is not valid. */
+/** Returns a 400 `validation_failed` with one entry per invalid field. */
 export function invalidFields(errors: readonly FieldError[]): ApiError {
   const count = errors.length;
   return new ApiError(
@@ -36,7 +39,7 @@ export function invalidFields(errors: readonly FieldError[]): ApiError {
   );
 }
 
-/** 400 for parameters of a query, with one entry for each that is not valid. */
+/** Returns a 400 `query_invalid` with one entry per invalid query parameter. */
 export function invalidQuery(errors: readonly FieldError[]): ApiError {
   const detail = errors.length === 1 ? (errors[0]?.detail ?? "") : `${errors.length} parameters are not valid.`;
   return new ApiError(
@@ -46,7 +49,7 @@ export function invalidQuery(errors: readonly FieldError[]): ApiError {
   );
 }
 
-/** A fault that stands alone, with a field to blame. */
+/** Returns an error with this code that one field caused. */
 export function errorAt(code: ErrorCode, pointer: string, detail: string): ApiError {
   return new ApiError(code, detail, [fieldError(pointer, code, detail)]);
 }

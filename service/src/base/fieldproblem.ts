@@ -1,11 +1,11 @@
-/** Why the value of a field is not taken, before it is known under which name the caller sent it. */
+/** Why the value of a field is invalid. The caller adds the name of the field. */
 import type { FieldCode } from "@brume/api/errors.ts";
 
 export interface FieldProblem {
   readonly code: FieldCode;
-  /** Half a sentence that follows the name of the field: `must be …`. */
+  /** End of a sentence that starts with the name of the field: `must be …`. */
   readonly must: string;
-  /** What there was instead, if that says more than the value. */
+  /** Description of the invalid value, if it is clearer than the value. */
   readonly came?: string;
 }
 

@@ -1,10 +1,8 @@
-/**
- * Brings to the disk what was written to a file, or made, renamed or removed in a folder, so that it is still so after a loss of power.
- */
+/** Syncs files and folders to the disk, so that writes, creations, renames and removals survive a loss of power. */
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { open } from "node:fs/promises";
 
-/** Rejects when there is nothing at the path. */
+/** Syncs a file or a folder. Rejects if it does not exist. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
@@ -14,7 +12,7 @@ export async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** The same, and the process waits for it. */
+/** Syncs a file or a folder synchronously. Throws if it does not exist. */
 export function syncPathNow(path: string): void {
   const descriptor = openSync(path, "r");
   try {

@@ -1,9 +1,10 @@
-/** What the service tells the people who run it: one line of JSON on standard error per thing worth knowing. Never a secret, never twice. */
+/** The log for operators: one line of JSON on standard error per event. It never contains secrets, and reports each event once. */
 import { pino } from "pino";
 
-/** `detail` is data beside the sentence; an error goes in as `error`. */
+/** Writes one line. `detail` is structured data; its property `error` is an `Error`. */
 export type Log = (level: "debug" | "info" | "warn" | "error", message: string, detail?: object) => void;
 
+/** Creates a log that writes lines of at least this level. */
 export function createLog(level: "debug" | "info" | "warn" | "error"): Log {
   const logger = pino(
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: pino.stdSerializers.err } },
@@ -13,5 +14,5 @@ export function createLog(level: "debug" | "info" | "warn" | "error"): Log {
     detail === undefined ? logger[wanted](message) : logger[wanted](detail, message);
 }
 
-/** For tests that do not look at the log. */
+/** A log without output, for tests. */
 export const silentLog: Log = () => {};

@@ -1,85 +1,86 @@
 /**
- * Places for connections that anybody may open. A limit that refuses newcomers lets the first comer lock out all others; so a newcomer
- * always gets in, and the connection that has been idle longest leaves for it: one of the newcomer's own network when that
- * has its full share, else one of the network that has most.
+ * Limits connections that any client may open. A limit that refuses new connections lets one client lock out all others. So a new
+ * connection is always accepted, and the connection that was idle longest is evicted: one of the same network if that has reached its
+ * limit, else one of the network with the most connections.
  */
 
 export interface PlaceLimits {
   readonly total: number;
-  /** Of one network (/24, /56). */
+  /** Limit of one network (/24 of IPv4, /56 of IPv6). */
   readonly perNetwork: number;
 }
 
 export interface Places<T> {
-  /** Takes a place for the item, and returns the item that has to leave for it (it holds no place any more), or null. */
+  /** Adds the item. Returns the item that was evicted for it, or null. `network` comes from `networkOf`. */
   enter(item: T, network: number): T | null;
-  /** The item was active: it is now the last of its network to leave. */
+  /** Records activity of the item: it is now the last of its network to be evicted. */
   touch(item: T): void;
+  /** Removes the item. No effect if it is not there. */
   leave(item: T): void;
-  /** All items, in no order. */
+  /** Returns all items, in no order. */
   all(): Iterable<T>;
-  /** Three quarters of the places are taken. */
+  /** Returns whether three quarters of the places are taken. */
   isCrowded(): boolean;
 }
 
-interface Seat {
+interface Place {
   readonly network: number;
-  /** Grows with each activity of any item. */
-  turn: number;
+  /** Number of the last activity, counted over all items. */
+  activity: number;
 }
 
 export function createPlaces<T>({ total, perNetwork }: PlaceLimits): Places<T> {
-  const seats = new Map<T, Seat>();
-  /** Items of each network, the idlest first. */
+  const places = new Map<T, Place>();
+  /** Items of each network, the longest idle first. */
   const networks = new Map<number, Set<T>>();
-  let turn = 0;
+  let activity = 0;
 
   const idlestOf = (items: ReadonlySet<T>): T => items.values().next().value as T;
-  const lastTurn = (items: ReadonlySet<T>): number => (seats.get(idlestOf(items)) as Seat).turn;
+  const lastActivity = (items: ReadonlySet<T>): number => (places.get(idlestOf(items)) as Place).activity;
 
-  /** At most as many steps as there are places, and only when all are taken. */
+  /** Returns the items of the network with the most items. Linear, and called only when all places are taken. */
   const largest = (): ReadonlySet<T> => {
     let found: ReadonlySet<T> = new Set();
     for (const items of networks.values()) {
-      const isWorse = items.size === found.size && lastTurn(items) < lastTurn(found);
+      const isWorse = items.size === found.size && lastActivity(items) < lastActivity(found);
       if (items.size > found.size || isWorse) found = items;
     }
     return found;
   };
 
   const leave = (item: T): void => {
-    const seat = seats.get(item);
-    if (seat === undefined) return;
-    seats.delete(item);
-    const items = networks.get(seat.network);
+    const place = places.get(item);
+    if (place === undefined) return;
+    places.delete(item);
+    const items = networks.get(place.network);
     items?.delete(item);
-    if (items?.size === 0) networks.delete(seat.network);
+    if (items?.size === 0) networks.delete(place.network);
   };
 
   return {
     enter(item, network) {
       const own = networks.get(network);
-      let crowd: ReadonlySet<T> | null = null;
-      if (own !== undefined && own.size >= perNetwork) crowd = own;
-      else if (seats.size >= total) crowd = largest();
-      const victim = crowd === null ? null : idlestOf(crowd);
+      let full: ReadonlySet<T> | null = null;
+      if (own !== undefined && own.size >= perNetwork) full = own;
+      else if (places.size >= total) full = largest();
+      const victim = full === null ? null : idlestOf(full);
       if (victim !== null) leave(victim);
-      seats.set(item, { network, turn: ++turn });
+      places.set(item, { network, activity: ++activity });
       const items = networks.get(network);
       if (items === undefined) networks.set(network, new Set([item]));
       else items.add(item);
       return victim;
     },
     touch(item) {
-      const seat = seats.get(item);
-      if (seat === undefined) return;
-      seat.turn = ++turn;
-      const items = networks.get(seat.network) as Set<T>;
+      const place = places.get(item);
+      if (place === undefined) return;
+      place.activity = ++activity;
+      const items = networks.get(place.network) as Set<T>;
       items.delete(item);
       items.add(item);
     },
     leave,
-    all: () => seats.keys(),
-    isCrowded: () => seats.size * 4 >= total * 3,
+    all: () => places.keys(),
+    isCrowded: () => places.size * 4 >= total * 3,
   };
 }

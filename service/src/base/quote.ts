@@ -1,14 +1,14 @@
-/** Texts from outside as error messages repeat them, and as words of a shell. */
+/** Quotes untrusted texts for error messages, and words for a shell. */
 export interface QuoteOptions {
-  /** Characters that are shown; 64 by default. */
+  /** Most characters that are shown. Default 64. */
   readonly longest?: number;
-  /** Characters that are shown as `\u{…}`: by default those that a terminal or a page would act on. */
+  /** Characters that are shown as `\u{…}`. Default: control, format and separator characters. */
   readonly escape?: RegExp;
 }
 
 const active = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** In quotes: one line, short, with an ellipsis where something is left out. */
+/** Returns the text in double quotes, on one line, shortened with an ellipsis. */
 export function quote(text: string, { longest = 64, escape = active }: QuoteOptions = {}): string {
   let shown = text.slice(0, 2 * longest).toWellFormed();
   const points = Array.from(shown);
@@ -16,5 +16,5 @@ export function quote(text: string, { longest = 64, escape = active }: QuoteOpti
   return JSON.stringify(shown).replace(escape, (odd) => `\\u{${(odd.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
-/** One word for a POSIX shell, whatever is in it but NUL. */
+/** Returns the value as one word of a POSIX shell. The value must not contain NUL. */
 export const quoteShell = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;

@@ -1,21 +1,22 @@
 /**
- * Secrets at rest: AES-256-GCM (NIST SP 800-38D) under a key that is not in the database, and random tokens.
+ * Encrypts secrets in the database with AES-256-GCM (NIST SP 800-38D) and a key that is not in the database; creates random tokens.
  * A sealed value is 12 bytes nonce, 16 bytes tag, ciphertext.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hash, randomBytes } from "node:crypto";
 
 export interface Sealer {
+  /** Encrypts a text. */
   seal(plain: string): Uint8Array;
-  /** Throws when the value was not sealed with this key. */
+  /** Decrypts a sealed value. Throws if it was not sealed with this key. */
   open(sealed: Uint8Array): string;
 }
 
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** `bytes` is the key, 32 of them. */
+/** Creates a sealer with a key of 32 bytes. */
 export function createSealer(bytes: Uint8Array): Sealer {
-  // Given as bytes it would be looked at anew for each value, which takes five times as long as opening one.
+  // As bytes, the key would be imported again for each value, which takes five times as long as the decryption.
   const key = createSecretKey(bytes);
   return {
     seal(plain) {
@@ -32,12 +33,12 @@ export function createSealer(bytes: Uint8Array): Sealer {
   };
 }
 
-/** A token's value: 64 lower-case hexadecimal characters. */
+/** Returns a new random token: 64 lower-case hexadecimal characters. */
 export function createTokenValue(): string {
   return randomBytes(32).toString("hex");
 }
 
-/** Tokens are kept only as this: SHA-256, hexadecimal. */
+/** Returns the SHA-256 of a token, hexadecimal: the database stores only this. */
 export function hashToken(value: string): string {
   return hash("sha256", value);
 }

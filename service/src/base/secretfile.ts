@@ -1,4 +1,4 @@
-/** Secrets that live beside the database and never in it: the key that seals, and the first token. Files of 64 hexadecimal characters, mode 600. */
+/** Secrets in files next to the database: the sealing key and the first token. Each has 64 hexadecimal characters and mode 600. */
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -6,13 +6,13 @@ import { syncPathNow } from "./fsync.ts";
 
 export interface KeptSecret {
   readonly value: string;
-  /** This call made it. */
+  /** This call created it. */
   readonly isNew: boolean;
 }
 
 const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === "ENOENT";
 
-/** Reads the secret; null when there is no such file. Throws when others may read the file, or when it holds anything else. */
+/** Reads the secret; returns null if the file does not exist. Throws if other users may access the file, or its content is invalid. */
 export function readSecret(folder: string, name: string): string | null {
   const path = join(folder, name);
   let text: string;
@@ -20,20 +20,20 @@ export function readSecret(folder: string, name: string): string | null {
     const { mode } = statSync(path);
     if ((mode & 0o077) !== 0)
       throw new Error(
-        `${path} has the mode ${(mode & 0o777).toString(8)}, so others than its owner may read or write it: chmod 600 ${path}`,
+        `${path} has mode ${(mode & 0o777).toString(8)}, so other users may read or write it: run chmod 600 ${path}`,
       );
     text = readFileSync(path, "utf8").trim();
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;
   }
-  if (!/^[0-9a-f]{64}$/.test(text)) throw new Error(`${path} must hold 64 lower-case hexadecimal characters.`);
+  if (!/^[0-9a-f]{64}$/.test(text)) throw new Error(`${path} must contain 64 lower-case hexadecimal characters.`);
   return text;
 }
 
 /**
- * Reads the secret, or makes it first. It is complete and on the disk before its name appears, so that neither a crash nor a
- * second process leaves two or half of one. Throws as `readSecret` does.
+ * Reads the secret, and creates it if it is missing. The file is complete and synced before it gets its name, so that a crash or a
+ * second process cannot leave two secrets or an incomplete one. Throws as `readSecret` does.
  */
 export function ensureSecretFile(folder: string, name: string): KeptSecret {
   const known = readSecret(folder, name);

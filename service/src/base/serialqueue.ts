@@ -1,7 +1,8 @@
-/** Work that runs one after the other, in the order in which it was asked for. A failure is the caller's own and stops nothing. */
+/** Runs work sequentially, in the order of the calls. A failure rejects only the promise of its caller. */
 export interface SerialQueue {
+  /** Runs `work` after all earlier work, and resolves or rejects as it does. */
   run<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Resolves when all that was begun before this call has ended. */
+  /** Resolves when all work of earlier calls has ended. */
   settle(): Promise<void>;
 }
 
@@ -19,13 +20,11 @@ export function createSerialQueue(): SerialQueue {
   };
 }
 
-/**
- * One queue for each key, forgotten when it is empty. Work that needs several keys takes them in one order, so that no two ever wait
- * for each other.
- */
+/** One queue per key, deleted when it is empty. Work with several keys acquires them in a fixed order, so that no deadlock is possible. */
 export interface KeyedQueue {
+  /** Runs `work` when it is first in the queues of all keys. */
   run<Result>(keys: readonly number[], work: () => Promise<Result>): Promise<Result>;
-  /** Resolves when all that was begun before this call has ended. */
+  /** Resolves when all work of earlier calls has ended. */
   settle(): Promise<void>;
 }
 

@@ -1,7 +1,6 @@
 /**
- * A copy of a SQLite database while the service works on it: `VACUUM INTO` reads one moment of it in a thread of its own,
- * where SQLite's own backup would begin anew at every commit of somebody else. The copy is checked before it gets its name.
- * A PostgreSQL database has `pg_dump` for this.
+ * Copies a SQLite database while the service uses it: `VACUUM INTO` reads a snapshot in a thread of its own. SQLite's backup interface
+ * would restart at every commit of another connection. The copy is checked before it gets its name. For PostgreSQL use `pg_dump`.
  */
 import { statSync } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -10,7 +9,7 @@ import type { PlaceOptions } from "./files.ts";
 import { placeFile } from "./files.ts";
 import { connect } from "./sqlite.ts";
 
-/** Bytes of the copy so far, and about how many they will be. */
+/** Bytes written so far, and the estimated total. */
 export interface BackupProgress {
   readonly stage: "copy" | "check";
   readonly bytes: number;
@@ -25,8 +24,8 @@ interface Job {
 const role = "brume backup";
 
 /**
- * Copies the database in `source` to `target` and resolves to its size in bytes. Rejects, with `target` as it was, when
- * `target` exists and is not to be replaced, the disk is full, or the copy turns out damaged.
+ * Copies the database in `source` to `target` and resolves to the size in bytes. Rejects and leaves `target` unchanged when `target`
+ * exists without `replace`, the disk is full, or the copy is damaged.
  */
 export function backup(
   source: string,
@@ -66,12 +65,12 @@ function copy({ source, draft }: Job): void {
     database.close();
   }
   parentPort?.postMessage("check");
-  const made = connect(draft, { readOnly: true });
+  const result = connect(draft, { readOnly: true });
   try {
-    const found = made.all("PRAGMA integrity_check", []).map((row) => String(row["integrity_check"]));
-    if (found.join() !== "ok") throw new Error(`the copy is damaged, and so may be ${source}: ${found.join("; ")}`);
+    const found = result.all("PRAGMA integrity_check", []).map((row) => String(row["integrity_check"]));
+    if (found.join() !== "ok") throw new Error(`the copy is damaged, and ${source} may be too: ${found.join("; ")}`);
   } finally {
-    made.close();
+    result.close();
   }
 }
 

@@ -1,4 +1,4 @@
-/** The tables that say whose a domain name is, as `schema.ts` has the others. */
+/** Tables of domain ownership: reserved names, claims and withdrawn domains; part of `schema.ts`. */
 import type { Generated } from "kysely";
 
 export interface ReservedNameTable {

@@ -1,7 +1,7 @@
 /**
- * Rewrites a SQLite file without free pages and with incremental vacuum, which files of earlier releases lack: only then can
- * `openSqlite` give the space of deleted rows back while the service runs. SQLite does this in one transaction of its write-ahead log,
- * so a crash or a full disk in the middle leaves the file as it was. Nothing can interrupt it, so the time is bounded by the size.
+ * Rewrites a SQLite file without free pages and with incremental vacuum. Files of earlier releases lack the latter, and `openSqlite`
+ * needs it to free the space of deleted rows while the service runs. SQLite rewrites the file in one transaction of its write-ahead
+ * log, so a crash or a full disk leaves it unchanged. The rewrite cannot be interrupted, so a start limits the size.
  */
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,14 +10,14 @@ import type { Log } from "../base/log.ts";
 import type { Reader, Store } from "./db.ts";
 import { connect } from "./sqlite.ts";
 
-/** Bytes in use up to which a start does it: less than two seconds on an ordinary disk. */
+/** Bytes in use up to which a start rewrites the file: less than two seconds on an ordinary disk. */
 const mostAtStart = 128e6;
-/** Free bytes wanted for each byte in use: a temporary file, the write-ahead log, and as much again. */
+/** Free bytes required per byte in use: for a temporary file, the write-ahead log, and a reserve of the same size. */
 const freeFactor = 3;
-/** As in `PRAGMA auto_vacuum`. */
+/** Value of `PRAGMA auto_vacuum`. */
 const incremental = 2;
 
-/** Bytes in use of a file without incremental vacuum; null: it has that. */
+/** Returns the bytes in use of a file without incremental vacuum, or null if it has incremental vacuum. */
 async function usedOf(db: Reader): Promise<number | null> {
   const read = async (name: string): Promise<number> => {
     const { rows } = await sql<Record<string, number>>`pragma ${sql.raw(name)}`.execute(db);
@@ -27,7 +27,7 @@ async function usedOf(db: Reader): Promise<number | null> {
   return ((await read("page_count")) - (await read("freelist_count"))) * (await read("page_size"));
 }
 
-/** Rewrites the file, whatever its size. Throws when it is damaged, another process writes to it, or the disk is full. */
+/** Rewrites a file of any size. Throws when it is damaged, another process writes to it, or the disk is full. */
 export function compact(file: string): void {
   const connection = connect(file, { readOnly: false });
   try {
@@ -40,23 +40,24 @@ export function compact(file: string): void {
 }
 
 /**
- * For a start, when this process has the database open and nothing writes to it yet: rewrites the file if it is of an earlier release,
- * small, and the disk has room. Otherwise logs the command that does it. A failure is logged: the service works with the file as it is.
+ * Rewrites the file at a start, before anything writes to it, if an earlier release created it, it is small, and the disk has space.
+ * Otherwise logs the command for it. Never throws: a failure is logged, and the service works with the unchanged file.
  */
 export async function compactAtStart({ read }: Store, file: string, log: Log, most = mostAtStart): Promise<void> {
   const advice = 'Stop the service and run "npm run compact" once.';
-  const keeps = `${file} is of an earlier release and does not give back the space of deleted rows.`;
+  const problem = `An earlier release created ${file}, so the space of deleted rows is not freed.`;
   try {
     const used = await usedOf(read);
     if (used === null) return;
     const size = `${(used / 1e6).toFixed(0)} MB`;
-    if (used > most) return log("warn", `${keeps} It is too large (${size}) to be converted at a start. ${advice}`);
+    if (used > most)
+      return log("warn", `${problem} The file is too large (${size}) to convert it at a start. ${advice}`);
     const { bavail, bsize } = statfsSync(dirname(file));
     if (bavail * bsize < used * freeFactor)
-      return log("warn", `${keeps} The disk has too little room to convert it (${size}). ${advice}`);
+      return log("warn", `${problem} The disk has too little space to convert it (${size}). ${advice}`);
     compact(file);
-    log("info", `${file} was converted: it gives back the space of deleted rows from now on.`);
+    log("info", `Converted ${file}: the space of deleted rows is freed from now on.`);
   } catch (error) {
-    log("warn", `${keeps} It could not be converted now. ${advice}`, { error });
+    log("warn", `${problem} It could not be converted. ${advice}`, { error });
   }
 }

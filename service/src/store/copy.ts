@@ -1,27 +1,26 @@
 /**
- * All rows of a database as one file that any other of the same schema can take in, SQLite or PostgreSQL: for moving from
- * one to the other, and for looking into. Lines of JSON: a header (schema, tables, how many rows of each), then each
- * table's rows in its order as arrays, bytes in base64, then the SHA-256 of all lines before. This room is the format;
- * `export.ts` writes it and `import.ts` reads it, and neither ever holds a whole table in memory.
+ * The format of exports: all rows of a database in one file that any database of the same schema can import, SQLite or PostgreSQL. The
+ * file has lines of JSON: a header (schema, tables, number of rows of each), the rows of each table as arrays with bytes in base64,
+ * and the SHA-256 of all lines before. `export.ts` writes it and `import.ts` reads it; neither loads a complete table into memory.
  */
 import type { Row, Session } from "./session.ts";
 import type { Column, Table } from "./shape.ts";
 
-/** What is told while it goes on: `rows` of `total` of one table. */
+/** Reports progress: `rows` of `total` rows of one table are done. */
 export type CopyProgress = (table: string, rows: number, total: number) => void;
 
 export interface TableHeader {
   readonly name: string;
   readonly columns: readonly string[];
   readonly rows: number;
-  /** The highest id ever given, so that none is given again; null where the database does not count. */
+  /** Highest id ever generated, so that no id is reused; null if the database does not generate the ids. */
   readonly last: number | null;
 }
 
 export interface Header {
   readonly format: "brume export";
   readonly version: 1;
-  /** The migrations of the database; a copy goes only where they are the same. */
+  /** Migrations of the database. An import requires the same ones. */
   readonly schema: readonly { readonly number: number; readonly name: string; readonly checksum: string }[];
   readonly tables: readonly TableHeader[];
 }
@@ -30,16 +29,16 @@ export const quote = (name: string): string => `"${name}"`;
 export const quoteAll = (names: readonly string[]): string => names.map(quote).join();
 export const namesOf = ({ columns }: Table): string[] => columns.map((column) => column.name);
 
-/** A row as its line. */
+/** Returns the line of a row. */
 export const encodeRow = ({ columns }: Table, row: Row): unknown[] =>
   columns.map(({ name, type }) => {
     const value = row[name];
     return type === "bytes" && value !== null ? Buffer.from(value as Uint8Array).toString("base64") : value;
   });
 
-/** A line as the row's values in the order of the columns. Throws on anything that `encodeRow` does not make. */
+/** Returns the values of a line in the order of the columns. Throws on a line that `encodeRow` cannot produce. */
 export function decodeRow({ name, columns }: Table, line: unknown): unknown[] {
-  if (!Array.isArray(line) || line.length !== columns.length) throw new Error(`this is no row of ${name}`);
+  if (!Array.isArray(line) || line.length !== columns.length) throw new Error(`this is not a row of table ${name}`);
   return columns.map((column, index) => decode(name, column, line[index]));
 }
 
@@ -51,11 +50,11 @@ function decode(table: string, { name, type, nullable }: Column, value: unknown)
   throw new Error(`${table}.${name} cannot be ${JSON.stringify(value)?.slice(0, 40)}`);
 }
 
-/** The header from its line. Throws on anything that is no header of this version. */
+/** Returns the header of a parsed line. Throws if it is not a header of this version. */
 export function decodeHeader(line: unknown): Header {
   const { format, version, schema, tables } = (line ?? {}) as Partial<Record<keyof Header, unknown>>;
-  if (format !== "brume export") throw new Error("this is no export of Brume");
-  if (version !== 1) throw new Error(`this export has version ${String(version)}, this program reads version 1`);
+  if (format !== "brume export") throw new Error("this is not an export of Brume");
+  if (version !== 1) throw new Error(`this export has version ${String(version)}, this release reads version 1`);
   const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
   const isTable = (value: Partial<TableHeader> | null): boolean =>
     typeof value?.name === "string" &&
@@ -73,7 +72,7 @@ export async function countRows(session: Session, table: string): Promise<number
   return (await session.first(`SELECT count(*) AS rows FROM ${quote(table)}`, []))?.["rows"] as number;
 }
 
-/** The highest id that a counted table ever gave, 0 if none; not the highest that is there. */
+/** Returns the highest id that a table ever generated, also if that row was deleted; 0 if none. */
 export async function readLast(session: Session, { name, key }: Table): Promise<number> {
   const row =
     session.kind === "sqlite"
@@ -85,7 +84,7 @@ export async function readLast(session: Session, { name, key }: Table): Promise<
   return (row?.["last"] as number | undefined) ?? 0;
 }
 
-/** Makes the next id of a counted table `last + 1`. */
+/** Sets the next generated id of a table to `last + 1`. */
 export async function writeLast(session: Session, { name, key }: Table, last: number): Promise<void> {
   if (last === 0) return;
   if (session.kind === "sqlite") {

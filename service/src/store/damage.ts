@@ -1,4 +1,4 @@
-/** Looks for tables with pages that cannot be read: a thread of its own, started by `health.ts` with the name of the file. */
+/** Worker thread of `health.ts`: receives the path of a SQLite file and posts the names of tables with unreadable pages. */
 import { parentPort, workerData } from "node:worker_threads";
 import { connect } from "./sqlite.ts";
 
@@ -22,6 +22,6 @@ function damagedTables(file: string): string[] {
 try {
   parentPort?.postMessage(damagedTables(workerData as string));
 } catch {
-  // Not even the list of tables.
+  // The list of tables itself is unreadable.
   parentPort?.postMessage(["sqlite_schema"]);
 }

@@ -1,4 +1,4 @@
-/** Writes a database to a file in the format of `copy.ts`, at one moment of it, while services go on working on it. */
+/** Exports a snapshot of a database to a file in the format of `copy.ts`, while services use the database. */
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { CopyProgress, Header, TableHeader } from "./copy.ts";
@@ -11,12 +11,12 @@ import { sessionOf } from "./session.ts";
 import type { Table } from "./shape.ts";
 import { describe } from "./shape.ts";
 
-/** Rows read and written at once; as many of the largest still fit in memory. */
+/** Rows read and written at once; so many of the largest rows fit in memory. */
 const page = 500;
 
 /**
- * Writes everything in `snapshot` to `target`, mode 600, and resolves to the number of rows. Rejects, with `target` as it
- * was, when `target` exists and is not to be replaced.
+ * Writes all rows of `snapshot` to `target`, mode 600, and resolves to their number. Rejects and leaves `target` unchanged when it
+ * exists without `replace`.
  */
 export function exportFile(
   snapshot: Snapshot,

@@ -1,6 +1,6 @@
 /**
- * A file that is whole or not there: it is written under a passing name, brought to the disk, and only then given its own.
- * Backups and exports are made this way, for half a backup under a good name is worse than none.
+ * Writes a file atomically: under a temporary name, synced to the disk, then renamed. Backups and exports use it, so that no incomplete
+ * backup has a valid name.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -8,14 +8,14 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncPath } from "../base/fsync.ts";
 
-/** Whether a file that is there may be replaced; nothing replaces one unasked. */
 export interface PlaceOptions {
+  /** Replaces an existing file. Default false. */
   readonly replace?: boolean;
 }
 
 /**
- * Lets `write` make the file under the name it is given, then moves it to `target`; mode 600. Rejects, with `target` as it
- * was, when `target` exists and `replace` is not set, or when `write` rejects.
+ * Calls `write` with a temporary path, then moves the file to `target`; mode 600. Rejects and leaves `target` unchanged when it exists
+ * without `replace`, or when `write` rejects.
  */
 export async function placeFile<T>(
   target: string,
@@ -24,7 +24,7 @@ export async function placeFile<T>(
 ): Promise<T> {
   const refuse = (): void => {
     if (!replace && existsSync(target)) throw new Error(`${target} exists: choose another name, or add --replace`);
-    if (!existsSync(dirname(target))) throw new Error(`there is no folder ${dirname(target)}: make it first`);
+    if (!existsSync(dirname(target))) throw new Error(`folder ${dirname(target)} does not exist: create it first`);
   };
   refuse();
   const draft = `${target}.${randomBytes(4).toString("hex")}.partial`;

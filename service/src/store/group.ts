@@ -1,14 +1,14 @@
 /**
- * Group commit: writes queued in one turn of the event loop, and in the turns right behind it, share one `BEGIN … COMMIT`, so
- * that they share its wait for the disk. Nobody is answered before the commit is durable, and not even the error of a part is
- * told before, since it may rest on what another part wrote.
+ * Group commit for SQLite: writes queued in one turn of the event loop, and in the turns right after it, share one `BEGIN … COMMIT`,
+ * so that they share its wait for the disk. No write resolves or rejects before the commit is durable: even the error of a part may
+ * depend on rows of another part.
  *
- * Most parts succeed, and most that fail have not written yet; so a group runs without savepoints, below which SQLite would
- * keep the former pages of every statement until the end. When a part fails after it wrote, the group is rolled back and runs
- * once more with a savepoint for each.
+ * Most parts succeed, and most that fail have not written yet. So a group runs without savepoints, which would make SQLite keep the
+ * former pages of every statement until the end. If a part fails after it wrote, the group is rolled back and runs again with a
+ * savepoint for each part.
  *
- * Parts run one after the other. They await nothing but the database, which answers within the turn, so a group takes one
- * turn; a part that waits for something else only holds up the writers behind it, and is told on.
+ * Parts run one after the other. They await only the database, which responds within the turn, so a group takes one turn. A part that
+ * awaits something else delays the writers behind it; the service logs a warning.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers";
@@ -21,13 +21,13 @@ import { type Entry, statementsOf } from "./journal.ts";
 import type { Tables } from "./schema.ts";
 import type { Journal, Row, Session } from "./session.ts";
 
-/** Parts in one commit at most, so that reads and sockets get their turn under any load. */
+/** Most parts in one commit, so that reads and sockets are served under any load. */
 const largestGroup = 512;
 
-/** Turns that a commit waits for more writers at most. */
+/** Most turns that a commit waits for more writers. */
 const mostTurns = 16;
 
-/** One connection. Each call runs one text to its end. */
+/** One synchronous connection. Each call runs one text to its end. */
 export interface Connection {
   all(sql: string, values: readonly unknown[]): Row[];
   first(sql: string, values: readonly unknown[]): Row | undefined;
@@ -35,7 +35,7 @@ export interface Connection {
   insert(sql: string, values: readonly unknown[]): number;
   execute(sql: string, values: readonly unknown[]): { rows: Row[]; changes: number };
   script(sql: string): void;
-  /** A full disk may end a transaction without being asked to. */
+  /** Returns whether a transaction is open: a full disk may end one without a statement. */
   inTransaction(): boolean;
   close(): void;
 }
@@ -46,32 +46,34 @@ interface Part {
   readonly reject: (error: unknown) => void;
 }
 
-/** How a part ended: what to tell its caller, and whether there is something to undo first. */
+/** Result of a part. */
 interface Outcome {
-  readonly tell: () => void;
+  /** Resolves or rejects the caller's promise. */
+  readonly finish: () => void;
+  /** The part failed after it wrote. */
   readonly mustUndo: boolean;
 }
 
 const isRead = (sql: string): boolean => /^\s*select\b/i.test(sql);
 
-/** Writes entries of journals, which are none afterwards. */
+/** Writes the journal entries and empties the list. */
 function writeEntries(connection: Connection, entries: Entry[]): void {
   for (const { sql, values } of statementsOf(entries, "sqlite")) connection.run(sql, values);
   entries.length = 0;
 }
 
-/** One part's way to the connection, as long as the part runs. The first error sticks, as PostgreSQL has it. */
+/** Session of one part, valid while the part runs. After the first error all statements fail, as on PostgreSQL. */
 class PartSession implements Session {
   readonly kind = "sqlite";
   readonly #connection: Connection;
   readonly #earlier: Entry[];
   failure: unknown = undefined;
   ended = false;
-  /** It ran something that may have changed rows, or handed rows over. */
+  /** It ran a statement that may have changed rows, or queued journal rows. */
   wrote = false;
   readonly entries: Entry[] = [];
 
-  /** `earlier`: what the parts before it have handed over and nobody has written yet. */
+  /** `earlier`: unwritten journal entries of earlier parts. */
   constructor(connection: Connection, earlier: Entry[]) {
     this.#connection = connection;
     this.#earlier = earlier;
@@ -124,15 +126,16 @@ class PartSession implements Session {
 }
 
 export interface Writer {
+  /** As `Store.write`. */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
-  /** Refuses new writes and resolves when those before are done. */
+  /** Refuses new writes and resolves when the earlier ones are done. */
   close(): Promise<void>;
 }
 
-/** The one writer on `connection`; `face` makes a Kysely of a session. */
+/** Creates the only writer of `connection`. `queries` creates the Kysely object of a session. */
 export function createWriter(
   connection: Connection,
-  face: (session: Session) => Kysely<Tables>,
+  queries: (session: Session) => Kysely<Tables>,
   log: Log,
   health: Pick<Health, "note" | "worked">,
 ): Writer {
@@ -141,42 +144,42 @@ export function createWriter(
   let busy: Promise<void> | undefined;
   let closed = false;
 
-  /** Adds to `kept` what the part hands over; without it the part writes that itself. */
-  async function runPart({ work, resolve, reject }: Part, kept: Entry[] | null): Promise<Outcome> {
-    const session = new PartSession(connection, kept ?? []);
-    const tx = Object.assign(face(session), { isWrite: true as const });
+  /** Runs a part. Its journal entries are added to `entries`; with null the part writes them itself. */
+  async function runPart({ work, resolve, reject }: Part, entries: Entry[] | null): Promise<Outcome> {
+    const session = new PartSession(connection, entries ?? []);
+    const tx = Object.assign(queries(session), { isWrite: true as const });
     try {
       const value = await work(tx);
       if (session.failure !== undefined) throw session.failure;
-      if (kept === null) await session.flush();
-      else for (const entry of session.entries) kept.push(entry);
-      return { tell: () => resolve(value), mustUndo: false };
+      if (entries === null) await session.flush();
+      else for (const entry of session.entries) entries.push(entry);
+      return { finish: () => resolve(value), mustUndo: false };
     } catch (error) {
-      // A full disk or a broken one takes the whole group with it; so does anything that ended the transaction.
+      // A full or broken disk fails the whole group, and so does an error that ended the transaction.
       if (error instanceof StorageError || session.failure instanceof StorageError) throw session.failure ?? error;
-      if (!connection.inTransaction()) throw new StorageError("SQLite gave up the transaction", { cause: error });
-      return { tell: () => reject(error), mustUndo: session.wrote };
+      if (!connection.inTransaction()) throw new StorageError("SQLite has ended the transaction", { cause: error });
+      return { finish: () => reject(error), mustUndo: session.wrote };
     } finally {
       session.ended = true;
     }
   }
 
-  /** False: a part must be undone, and with it all were. */
+  /** Runs the parts without savepoints. Returns false if one failed after it wrote: then all are rolled back. */
   async function runTogether(parts: readonly Part[], outcomes: Outcome[]): Promise<boolean> {
     connection.run("BEGIN IMMEDIATE", []);
-    const kept: Entry[] = [];
+    const entries: Entry[] = [];
     for (const part of parts) {
-      const outcome = await runPart(part, kept);
+      const outcome = await runPart(part, entries);
       outcomes.push(outcome);
       if (!outcome.mustUndo) continue;
       connection.run("ROLLBACK", []);
       return parts.length === 1;
     }
     try {
-      writeEntries(connection, kept);
+      writeEntries(connection, entries);
     } catch (error) {
       if (error instanceof StorageError) throw error;
-      // Whose row it was shows when each part writes its own.
+      // The second run, in which each part writes its own entries, shows which part failed.
       rollBack();
       return false;
     }
@@ -184,6 +187,7 @@ export function createWriter(
     return true;
   }
 
+  /** Runs each part in a savepoint of its own. */
   async function runApart(parts: readonly Part[], outcomes: Outcome[]): Promise<void> {
     connection.run("BEGIN IMMEDIATE", []);
     for (const part of parts) {
@@ -196,12 +200,12 @@ export function createWriter(
     connection.run("COMMIT", []);
   }
 
-  /** After an error that may have ended the transaction or not; what fails here has failed before. */
+  /** Rolls back after an error that may have ended the transaction. A failure here is only logged. */
   function rollBack(): void {
     try {
       if (connection.inTransaction()) connection.run("ROLLBACK", []);
     } catch (error) {
-      log("error", "a transaction could not be rolled back", { error });
+      log("error", "Could not roll back a transaction.", { error });
     }
   }
 
@@ -215,12 +219,12 @@ export function createWriter(
     } catch (error) {
       for (const part of parts) part.reject(error);
       if (health.note(error) === error && !(error instanceof StorageError))
-        log("error", "a commit failed, nothing of it is stored", { writes: parts.length, error });
+        log("error", "A commit failed; none of its writes is stored.", { writes: parts.length, error });
       rollBack();
       return;
     }
     health.worked();
-    for (const { tell } of outcomes) tell();
+    for (const { finish } of outcomes) finish();
   }
 
   async function flush(): Promise<void> {
@@ -228,14 +232,14 @@ export function createWriter(
     const life = { ended: false };
     const watch = nextTurn(() => {
       if (!life.ended)
-        log("warn", "a write transaction waits for something other than the database, and others for it");
+        log("warn", "A write transaction awaits something other than the database and blocks all writers.");
     });
     await inside.run(life, runGroup, parts);
     life.ended = true;
     clearImmediate(watch);
   }
 
-  /** Waits for the end of this turn, and for more turns while each brings more writers: a commit costs as much as many of them. */
+  /** Waits for the end of this turn, and for more turns while each adds writers: one commit is as expensive as many writes. */
   async function gather(): Promise<void> {
     for (let turn = 0, before = 0; turn < mostTurns && queue.length > before && queue.length < largestGroup; turn++) {
       before = queue.length;

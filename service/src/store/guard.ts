@@ -1,9 +1,8 @@
 /**
- * Watches PostgreSQL on a connection of its own. It asks every second, so that a server that is paused, or that the network no longer
- * reaches, is known as away within seconds: then everything that waits for it fails at once instead of waiting without end. For a service
- * it also holds the advisory lock that keeps a second service off the database. PostgreSQL drops that lock with the connection; while it
- * is not held nothing may be written. Its keepalives let the server notice a lost client (6 s) later than this notices a lost
- * server (3 s), so the former holder has stopped writing before another can begin.
+ * Monitors PostgreSQL on a connection of its own, with one query per second. A server that is paused or unreachable is detected within
+ * seconds; all pending queries then fail instead of waiting for ever. For a service, the guard also holds the advisory lock that keeps
+ * a second service off the database. PostgreSQL releases the lock with the connection, and without it nothing may be written. The
+ * server detects a lost client after 6 s, the guard a lost server after 3 s, so the former holder stops writing before another starts.
  */
 import { hostname } from "node:os";
 import type { Duplex } from "node:stream";
@@ -12,43 +11,45 @@ import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 
 export interface Guard {
-  /** Null: the database answers and may be written. Else why not. */
+  /** Returns null if the database responds and may be written, else the reason. */
   unavailable(): StorageError | null;
-  /** Resolves as `work` does; rejects at once with a `StorageError` when the database goes away before. */
+  /** Resolves as `work` does. Rejects immediately with a `StorageError` if the database is lost before. */
   during<T>(work: Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 export interface GuardOptions {
   readonly url: string;
-  /** Holds the lock that one service has of a database. */
+  /** Acquires the lock that only one service can hold. */
   readonly exclusive: boolean;
   readonly log: Log;
-  /** Called when the database is away, to cut what waits for it. */
+  /** Called when the database is lost, to close all connections. */
   onLost(): void;
 }
 
-const beat = 1_000;
-/** Milliseconds for one answer, and for a connection. */
-const patience = 2_000;
+/** Milliseconds between two checks. */
+const checkPeriod = 1_000;
+/** Milliseconds for one response, and for a connection. */
+const responseTime = 2_000;
+/** Milliseconds between two attempts to connect. */
 const retryAfter = 500;
 /** Milliseconds that a start waits for a lock whose holder may be dead. */
-const inheritance = 8_000;
+const lockTime = 8_000;
 
-/** Of the advisory lock: "brum" and 1. */
+/** Key of the advisory lock: "brum" and 1. */
 const lockKey = [0x62_72_75_6d, 1] as const;
 
-/** Settings of a session: the server notices within 6 s that its client is lost. */
+/** Settings of a session with which the server detects a lost client within 6 s. */
 export const keepalives = "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3";
 
-/** Ends the connection now: what waits for it rejects. `pg` has no public way to do this while a query runs. */
+/** Closes the connection immediately, and its queries reject. `pg` has no public function for this while a query runs. */
 export function cut(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: Duplex } }).connection.stream.destroy();
 }
 
 /**
- * Resolves as `work` does, and cuts the client after `ms`, which makes `work` reject. A reply that has arrived while this process
- * was busy is read first.
+ * Resolves as `work` does. Closes the client after `ms` milliseconds, which makes `work` reject. A response that arrived while this
+ * process was busy is read first.
  */
 export async function withDeadline<T>(client: pg.ClientBase, ms: number, work: Promise<T>): Promise<T> {
   let done = false;
@@ -66,7 +67,7 @@ interface Holder {
   readonly name: string;
 }
 
-/** `brume PID SINCE HOST`: what PostgreSQL shows of the session, at most 63 bytes. */
+/** Returns `brume PID SINCE HOST`, the name of the session in PostgreSQL, at most 63 bytes. */
 const nameSelf = (): string =>
   `brume ${process.pid} ${new Date().toISOString().slice(0, 19)}Z ${hostname()}`.slice(0, 63);
 
@@ -75,7 +76,7 @@ function describeHolder(holder: Holder | undefined): string {
   return pid === undefined ? `session ${holder?.backend ?? "unknown"}` : `host ${host}, pid ${pid}, since ${since}`;
 }
 
-/** On this machine a holder that lives can be seen, and is not waited for. */
+/** Returns whether the holder is a living process of this host: then waiting for its lock is useless. */
 function isAlive(holder: Holder | undefined): boolean {
   const [, pid, , host] = /^brume (\d+) (\S+) (\S+)$/.exec(holder?.name ?? "") ?? [];
   if (pid === undefined || host !== hostname().slice(0, host?.length)) return false;
@@ -93,7 +94,7 @@ const findHolder = `
      and l.database = (select oid from pg_database where datname = current_database())
      and l.classid = $1 and l.objid = $2`;
 
-/** Connects and takes the lock. Rejects with a plain error when another service holds it, else with what `pg` throws. */
+/** Connects and acquires the lock. Rejects with an `Error` if another service holds it, or with an error of `pg`. */
 export async function createGuard({ url, exclusive, log, onLost }: GuardOptions): Promise<Guard> {
   const self = nameSelf();
   let client: pg.Client | null = null;
@@ -103,95 +104,96 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
 
-  /** A connection that is not yet the guard's. */
+  /** Opens a connection, not yet used by the guard. */
   async function connect(): Promise<pg.Client> {
     const made = new pg.Client({
       connectionString: url,
-      connectionTimeoutMillis: patience,
+      connectionTimeoutMillis: responseTime,
       application_name: self,
       options: keepalives,
       keepAlive: true,
     });
-    made.on("error", () => lose(made, "the connection was lost"));
+    made.on("error", () => onConnectionLost(made, "the connection was lost"));
     await made.connect();
     return made;
   }
 
-  const ask = async (asked: pg.Client, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
-    (await withDeadline(asked, patience, asked.query(text, values))).rows as Record<string, unknown>[];
+  const query = async (on: pg.Client, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
+    (await withDeadline(on, responseTime, on.query(text, values))).rows as Record<string, unknown>[];
 
-  /** Undefined when the lock is taken or not wanted, else who holds it. */
-  async function take(asked: pg.Client): Promise<{ holder: Holder | undefined } | undefined> {
+  /** Acquires the lock if `exclusive`. Returns undefined, or the holder if another session has it. */
+  async function acquireLock(on: pg.Client): Promise<{ holder: Holder | undefined } | undefined> {
     if (!exclusive) return undefined;
-    const [row] = await ask(asked, "select pg_try_advisory_lock($1, $2) as taken", [...lockKey]);
+    const [row] = await query(on, "select pg_try_advisory_lock($1, $2) as taken", [...lockKey]);
     if (row?.["taken"] === true) return undefined;
-    const [holder] = (await ask(asked, findHolder, [...lockKey])) as unknown as Holder[];
+    const [holder] = (await query(on, findHolder, [...lockKey])) as unknown as Holder[];
     return { holder };
   }
 
-  function say(level: "warn" | "error", text: string, cause?: unknown): StorageError {
+  function report(level: "warn" | "error", text: string, cause?: unknown): StorageError {
     const error = new StorageError(text, { cause });
-    // Once, however long it lasts and however often it is tried.
+    // Logged once per outage, not at every attempt.
     if (reason?.message !== text) log(level, text);
     reason = error;
     return error;
   }
 
-  function lose(which: pg.Client, why: string): void {
+  function onConnectionLost(which: pg.Client, why: string): void {
     if (which !== client || closed) return;
     client = null;
     clearTimeout(timer);
     cut(which);
-    lost.reject(say("warn", `PostgreSQL does not respond: ${why}.`));
+    lost.reject(report("warn", `PostgreSQL does not respond: ${why}.`));
     onLost();
-    timer = setTimeout(() => void regain(), 0);
+    timer = setTimeout(() => void reconnect(), 0);
   }
 
-  function watch(): void {
+  function planCheck(): void {
     timer = setTimeout(() => {
-      const asked = client;
-      if (asked === null) return;
-      ask(asked, "select 1").then(watch, () => lose(asked, `it was silent for ${patience / 1000} s`));
-    }, beat);
+      const checked = client;
+      if (checked === null) return;
+      const onTimeout = () => onConnectionLost(checked, `no response within ${responseTime / 1000} s`);
+      query(checked, "select 1").then(planCheck, onTimeout);
+    }, checkPeriod);
     timer.unref();
   }
 
-  /** Connects again and takes the lock again. Tries until it has both. */
-  async function regain(): Promise<void> {
+  /** Connects and acquires the lock again. Repeats until both succeed. */
+  async function reconnect(): Promise<void> {
     let made: pg.Client | undefined;
     try {
       made = await connect();
-      const refusal = await take(made);
+      const refusal = await acquireLock(made);
       if (refusal === undefined && !closed) {
         client = made;
         reason = null;
         lost = Promise.withResolvers<never>();
         lost.promise.catch(() => {});
         log("info", "PostgreSQL responds again.");
-        watch();
+        planCheck();
         return;
       }
       const { holder } = refusal ?? {};
-      // The server has not noticed yet that our former connection is lost.
-      if (holder?.name === self) await ask(made, "select pg_terminate_backend($1)", [holder.backend]);
+      // The server has not detected yet that our former connection is lost.
+      if (holder?.name === self) await query(made, "select pg_terminate_backend($1)", [holder.backend]);
       else if (!closed)
-        say(
+        report(
           "error",
-          `Another Brume service has taken the database (${describeHolder(holder)}): nothing is written here.`,
+          `Another Brume service has taken the database (${describeHolder(holder)}): this service does not write to it.`,
         );
     } catch (error) {
-      if (!closed) say("warn", `PostgreSQL does not respond: ${(error as Error).message}.`, error);
+      if (!closed) report("warn", `PostgreSQL does not respond: ${(error as Error).message}.`, error);
     }
     if (made !== undefined) cut(made);
     if (closed) return;
-    timer = setTimeout(() => void regain(), retryAfter);
+    timer = setTimeout(() => void reconnect(), retryAfter);
     timer.unref();
   }
 
   const first = await connect();
   try {
-    for (const until = performance.now() + inheritance; ; ) {
-      const refusal = await take(first);
+    for (const until = performance.now() + lockTime; ; ) {
+      const refusal = await acquireLock(first);
       if (refusal === undefined) break;
       if (performance.now() > until || isAlive(refusal.holder))
         throw new Error(
@@ -205,7 +207,7 @@ export async function createGuard({ url, exclusive, log, onLost }: GuardOptions)
     throw error;
   }
   client = first;
-  watch();
+  planCheck();
 
   return {
     unavailable: () => reason,

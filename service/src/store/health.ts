@@ -1,45 +1,47 @@
 /**
- * How a SQLite database does: whether it can be written, and whether it is damaged. It says so once when that changes, however many
- * requests fail meanwhile.
+ * State of a SQLite database: whether it can be written, and whether it is damaged. A change of the state is logged once, not once per
+ * failed request.
  */
 import { Worker } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 
 export interface Health {
-  /** Null: it is well. Else what is wrong and what to do. */
+  /** Returns the damage and what to do about it; null if none is known. */
   unavailable(): string | null;
-  /** Why the last write failed; null: it did not. */
+  /** Returns why the last write failed; null if it succeeded. */
   blocked(): string | null;
-  /** Hands the error on. */
+  /** Records a `StorageError`. Returns the error. */
   note(error: unknown): unknown;
+  /** Records a successful write. */
   worked(): void;
-  /** Reads all tables in a thread of its own, and notes those that are damaged. */
+  /** Checks all tables in a thread of its own, and records damaged ones. */
   check(): Promise<void>;
 }
 
+/** Creates the state of the database in `file`. */
 export function createHealth(file: string, log: Log): Health {
   let blocked: string | null = null;
   let damage: string | null = null;
   let checking: Promise<void> | null = null;
 
-  const tell = (text: string): void => {
+  const setDamage = (text: string): void => {
     if (text === damage) return;
     damage = text;
     log("error", text);
   };
   const advice =
-    'What can be read is served. Stop the service and restore a backup: "Backup and restore" in docs/operate.md';
+    'Undamaged tables are still served. Stop the service and restore a backup: "Backup and restore" in docs/operate.md';
 
-  async function look(): Promise<void> {
+  async function checkTables(): Promise<void> {
     const tables = await findDamage(file);
     if (tables.length === 0) return;
     const names = `table${tables.length === 1 ? "" : "s"} ${tables.join(", ")}`;
-    tell(`damaged: ${names} in ${file}. ${advice}.`);
+    setDamage(`damaged: ${names} in ${file}. ${advice}.`);
   }
   const check = (): Promise<void> =>
-    (checking ??= look().catch((error: unknown) => {
-      log("warn", `${file} could not be checked for damage`, { error });
+    (checking ??= checkTables().catch((error: unknown) => {
+      log("warn", `Could not check ${file} for damage.`, { error });
     }));
 
   return {
@@ -49,13 +51,13 @@ export function createHealth(file: string, log: Log): Health {
       if (!(error instanceof StorageError)) return error;
       if (error.isDamage) {
         if (damage === null) {
-          tell(`damaged: ${file}. ${advice}.`);
+          setDamage(`damaged: ${file}. ${advice}.`);
           checking = null;
         }
         void check();
       } else if (blocked !== error.message) {
         blocked = error.message;
-        log("error", `Nothing can be stored: ${blocked}. Reads and the name server go on.`);
+        log("error", `Nothing can be stored: ${blocked}. Reads and the name server still work.`);
       }
       return error;
     },
@@ -68,7 +70,7 @@ export function createHealth(file: string, log: Log): Health {
   };
 }
 
-/** The names of tables with pages that cannot be read. */
+/** Returns the names of tables with unreadable pages. */
 function findDamage(file: string): Promise<string[]> {
   const worker = new Worker(new URL("./damage.ts", import.meta.url), { workerData: file });
   worker.unref();

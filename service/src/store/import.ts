@@ -1,7 +1,6 @@
 /**
- * Fills an empty database from a file in the format of `copy.ts`, in one transaction: wholly or not at all. The file is
- * input from outside, so each line is checked; it is read synchronously, for nothing but the database may be awaited in
- * a transaction and nobody else works on an empty one.
+ * Imports a file in the format of `copy.ts` into an empty database, in one transaction. The file is untrusted input, so each line is
+ * checked. It is read synchronously, because a transaction may await only the database; no other client uses an empty one.
  */
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync } from "node:fs";
@@ -13,12 +12,12 @@ import { sessionOf } from "./session.ts";
 import type { Table } from "./shape.ts";
 import { describe } from "./shape.ts";
 
-/** Values in one INSERT: SQLite takes at most 32766, and more rows at once are not quicker. */
+/** Values in one INSERT: SQLite allows at most 32,766, and more rows at once are not faster. */
 const valuesAtOnce = 4000;
 
 /**
- * Takes `file` into `store`, migrated and empty, and resolves to the number of rows. Rejects, with nothing stored, when the
- * database is not empty, has another schema, or the file is not what an export left; the message says which line.
+ * Imports `file` into `store`, which must be migrated and empty, and resolves to the number of rows. Rejects and stores nothing when
+ * the database is not empty or has another schema, or the file is damaged; the message names the line.
  */
 export function importFile(
   store: Store,
@@ -36,9 +35,9 @@ export function importFile(
 }
 
 interface Lines {
-  /** The next line, parsed and decoded. Throws, naming the line, where `decode` does, on what is no JSON and at the end. */
+  /** Returns the next line, parsed and decoded. Throws with the line number if `decode` throws, without valid JSON, and at the end. */
   next<T>(decode: (line: unknown) => T): T;
-  /** SHA-256 of all lines so far, in hex. */
+  /** Returns the SHA-256 of all lines so far, in hex. */
   digest(): string;
   isAtEnd(): boolean;
 }
@@ -49,10 +48,10 @@ async function fill(tx: Tx, lines: Lines, onProgress: CopyProgress): Promise<num
   await compareSchema(tx, header);
   const tables = await describe(session);
   if (
-    sketch(tables.map((table) => [table.name, namesOf(table)])) !==
-    sketch(header.tables.map(({ name, columns }) => [name, columns]))
+    toText(tables.map((table) => [table.name, namesOf(table)])) !==
+    toText(header.tables.map(({ name, columns }) => [name, columns]))
   ) {
-    throw new Error("the tables of the export are not those of this database");
+    throw new Error("the tables of the export differ from those of this database");
   }
   for (const { name } of tables) {
     if (session.kind === "postgres") await session.script(`LOCK TABLE ${quote(name)} IN ACCESS EXCLUSIVE MODE`);
@@ -68,16 +67,17 @@ async function fill(tx: Tx, lines: Lines, onProgress: CopyProgress): Promise<num
     total += rows;
   }
   const digest = lines.digest();
-  const isWhole = lines.next((line) => (line as { sha256?: unknown } | null)?.sha256 === digest) && lines.isAtEnd();
-  if (!isWhole) throw new Error("the file has been changed or damaged since its export");
+  const isComplete = lines.next((line) => (line as { sha256?: unknown } | null)?.sha256 === digest) && lines.isAtEnd();
+  if (!isComplete) throw new Error("the file was changed or damaged after its export");
   await restore();
   for (const { name, rows } of header.tables) {
-    if ((await countRows(session, name)) !== rows) throw new Error(`${name} did not take all its rows`);
+    if ((await countRows(session, name)) !== rows)
+      throw new Error(`table ${name} does not have all its rows after the import`);
   }
   return total;
 }
 
-const sketch = (tables: readonly (readonly [string, readonly string[]])[]): string => JSON.stringify(tables);
+const toText = (tables: readonly (readonly [string, readonly string[]])[]): string => JSON.stringify(tables);
 
 async function compareSchema(tx: Tx, header: Header): Promise<void> {
   const mine = await tx.selectFrom("migration").selectAll().orderBy("number").execute();
@@ -88,7 +88,7 @@ async function compareSchema(tx: Tx, header: Header): Promise<void> {
   );
 }
 
-/** Tables may refer to each other in circles, so references are checked when all rows are there; resolves to what does that. */
+/** Suspends foreign keys, because references of tables can be circular. Resolves to a function that checks and restores them. */
 async function suspendForeignKeys(session: Session): Promise<() => Promise<void>> {
   if (session.kind === "sqlite") {
     await session.script("PRAGMA defer_foreign_keys = ON");
@@ -133,30 +133,30 @@ function parse(line: Buffer): unknown {
   try {
     return JSON.parse(String(line));
   } catch (cause) {
-    throw new Error("this is no line of an export of Brume", { cause });
+    throw new Error("this is not a line of an export of Brume", { cause });
   }
 }
 
 function readLines(handle: number): Lines {
   const chunk = Buffer.alloc(1 << 18);
   const hash = createHash("sha256");
-  let held: Buffer[] = [];
+  let rest: Buffer[] = [];
   /** Complete lines, the next one last. */
   const ready: Buffer[] = [];
   let number = 0;
 
-  /** Cuts one more chunk into lines; false at the end of the file. */
+  /** Reads one more chunk and splits it into lines. Returns false at the end of the file. */
   const read = (): boolean => {
     const size = readSync(handle, chunk);
     if (size === 0) return false;
     let from = 0;
     for (let end = chunk.indexOf(10); end !== -1 && end < size; end = chunk.indexOf(10, from)) {
-      ready.push(Buffer.concat([...held, chunk.subarray(from, end + 1)]));
-      held = [];
+      ready.push(Buffer.concat([...rest, chunk.subarray(from, end + 1)]));
+      rest = [];
       from = end + 1;
     }
     ready.reverse();
-    if (from < size) held.push(Buffer.from(chunk.subarray(from, size)));
+    if (from < size) rest.push(Buffer.from(chunk.subarray(from, size)));
     return true;
   };
   const isAtEnd = (): boolean => {

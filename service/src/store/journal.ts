@@ -1,13 +1,14 @@
 /**
- * Tables to which rows are only ever added, such as events, the audit and versions of domains. A transaction hands its rows over and does
- * not see them: they are written as its last act, many in one statement, on SQLite together with those of all who share its commit,
- * which halves what they cost. Who reads such a table inside a write calls `flushJournals` first. On PostgreSQL it happens under a lock that lasts until the commit; so on both databases ids grow
- * in the order of commits, the lock is short, and, always taken last, can make no two transactions wait for each other.
+ * Append-only tables, such as events, the audit and versions of domains. A transaction queues its rows and does not see them. They are
+ * written right before the commit, many in one statement, on SQLite together with those of all writers of the commit: this halves
+ * their cost. Code that reads such a table inside a write calls `flushJournals` first. On PostgreSQL the rows are written under a lock
+ * until the commit. So ids grow in the order of commits on both databases. The lock is short, and always the last one, so it cannot
+ * cause a deadlock.
  */
 
 import type { Journal, Kind } from "./session.ts";
 
-/** A row that was handed over. */
+/** A queued row. */
 export interface Entry {
   readonly journal: Journal;
   readonly values: readonly unknown[];
@@ -16,11 +17,11 @@ export interface Entry {
 export interface Statement {
   readonly sql: string;
   readonly values: readonly unknown[];
-  /** Each text has its own. */
+  /** Name of the prepared statement, unique per text. */
   readonly name: string;
 }
 
-/** Rows in one statement. Few sizes, so that few texts are kept prepared. */
+/** Numbers of rows in one statement. Few sizes, so that few statements stay prepared. */
 const sizes = [16, 4, 1];
 
 const mark: Record<Kind, (n: number) => string> = { sqlite: () => "?", postgres: (n) => `$${n}` };
@@ -36,7 +37,7 @@ function textOf({ table, columns, texts }: Journal, kind: Kind, size: number): s
   return text;
 }
 
-/** What writes the entries on this kind of database, those of each journal in the order in which they were handed over. */
+/** Returns the INSERT statements of the entries for this kind of database. Each journal keeps the order of its entries. */
 export function* statementsOf(entries: readonly Entry[], kind: Kind): Generator<Statement, void> {
   for (const [journal, rows] of Map.groupBy(entries, (entry) => entry.journal)) {
     for (let at = 0; at < rows.length; ) {

@@ -1,10 +1,9 @@
 /**
- * Brings a database to this program's schema. Migrations are numbered SQL files, forward only and frozen once released:
- * the database keeps the checksum of each. One portable text serves both databases; the few words that differ are
- * placeholders:
+ * Migrates a database to the schema of this release. Migrations are numbered SQL files, forward only, and never changed after their
+ * release: the database stores the checksum of each. One text serves both databases; placeholders replace the words that differ:
  *
- *     {{id}}     primary key that the database counts up and never gives twice, also not after deletion
- *     {{int}}    integer: ids, times in milliseconds, 0 and 1 as truth values
+ *     {{id}}     primary key that the database increments and never reuses, even after deletion
+ *     {{int}}    integer: ids, times in milliseconds, booleans as 0 and 1
  *     {{text}}   text that is compared byte by byte
  *     {{bytes}}  bytes
  *     {{strict}} after the closing bracket of each table
@@ -41,22 +40,22 @@ const words: Record<Kind, Readonly<Record<string, string>>> = {
   },
 };
 
-/** The SQL of a migration for one kind of database. Throws on a placeholder that does not exist. */
+/** Returns the SQL of a migration for one kind of database. Throws on an unknown placeholder. */
 export function render(text: string, kind: Kind): string {
   return text.replace(/\{\{(.*?)\}\}/g, (placeholder, word: string) => {
-    const meant = words[kind][word];
-    if (meant === undefined) throw new Error(`unknown placeholder ${placeholder}`);
-    return meant;
+    const replacement = words[kind][word];
+    if (replacement === undefined) throw new Error(`unknown placeholder ${placeholder}`);
+    return replacement;
   });
 }
 
-/** The migrations of this program in the order of their numbers, from files named `NNNN-name.sql`. */
+/** Reads the migrations of this release in the order of their numbers, from files named `NNNN-name.sql`. */
 export async function readMigrations(folder = new URL("./migrations/", import.meta.url)): Promise<Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith(".sql")).sort();
   return Promise.all(
     files.map(async (file) => {
       const [, digits, name] = /^(\d{4})-([a-z0-9-]+)\.sql$/.exec(file) ?? [];
-      if (name === undefined) throw new Error(`a migration is named NNNN-name.sql, not ${file}`);
+      if (name === undefined) throw new Error(`${file}: the name of a migration must be NNNN-name.sql`);
       const text = await readFile(new URL(file, folder), "utf8");
       return { number: Number(digits), name, text, checksum: createHash("sha256").update(text).digest("hex") };
     }),
@@ -71,9 +70,8 @@ const createTable = `
   ) {{strict}}`;
 
 /**
- * Applies what is missing, each migration in a transaction of its own, and resolves to the names of those applied.
- * Rejects, with nothing changed, when the database is newer than the program or holds a migration that has changed since.
- * Any number of processes may do this at once.
+ * Applies missing migrations, each in a transaction of its own, and resolves to their names. Rejects without a change when the
+ * database has a newer schema, or when a migration was changed after it was applied. Several processes may call it at the same time.
  */
 export async function migrate(store: Store, migrations?: readonly Migration[]): Promise<string[]> {
   const wanted = migrations ?? (await readMigrations());
@@ -89,9 +87,9 @@ async function applyNext(tx: Tx, wanted: readonly Migration[]): Promise<string |
   await lock(tx, "migrate");
   const session = sessionOf(tx);
   await session.script(render(createTable, session.kind));
-  const there = await tx.selectFrom("migration").selectAll().orderBy("number").execute();
-  check(there, wanted);
-  const next = wanted[there.length];
+  const applied = await tx.selectFrom("migration").selectAll().orderBy("number").execute();
+  check(applied, wanted);
+  const next = wanted[applied.length];
   if (next === undefined) return undefined;
   try {
     await session.script(render(next.text, session.kind));
@@ -103,15 +101,17 @@ async function applyNext(tx: Tx, wanted: readonly Migration[]): Promise<string |
   return name;
 }
 
-function check(there: readonly Omit<Migration, "text">[], wanted: readonly Migration[]): void {
-  if (there.length > wanted.length) {
+function check(applied: readonly Omit<Migration, "text">[], wanted: readonly Migration[]): void {
+  if (applied.length > wanted.length) {
     throw new Error(
-      `the database has schema ${there.length}, this program knows ${wanted.length}: use the newer program again`,
+      `the database has schema ${applied.length}, this release supports ${wanted.length}: use the newer release`,
     );
   }
-  for (const [index, { number, name, checksum }] of there.entries()) {
-    const mine = wanted[index];
-    if (mine?.number === number && mine.checksum === checksum) continue;
-    throw new Error(`migration ${number} (${name}) has changed since this database was made: restore its file`);
+  for (const [index, { number, name, checksum }] of applied.entries()) {
+    const file = wanted[index];
+    if (file?.number === number && file.checksum === checksum) continue;
+    throw new Error(
+      `migration ${number} (${name}) was changed after it was applied to this database: restore its file`,
+    );
   }
 }

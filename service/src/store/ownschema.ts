@@ -1,21 +1,21 @@
-/** Tables that the service keeps for itself; part of `schema.ts`. */
+/** Internal tables, without API objects; part of `schema.ts`. */
 import type { Generated } from "kysely";
 
 export interface IdempotencyTable {
   project_id: number;
   key: string;
   date: number;
-  /** Fingerprint of the request and its answer, as JSON under the house's key. */
+  /** JSON of the request's fingerprint and the response, sealed with the installation's key. */
   sealed: Uint8Array;
 }
 
-/** One row: a known text under the key of this installation. */
+/** One row: a known text sealed with the installation's key, to detect a wrong key. */
 export interface ProbeTable {
   id: Generated<number>;
   sealed: Uint8Array;
 }
 
-/** One row: the time up to which ages have been counted, so that a wrong clock makes no row old. */
+/** One row: the time of `engine/prunetime.ts`, so that no row is pruned because of a wrong clock. */
 export interface PruneTimeTable {
   id: number;
   date: number;

@@ -1,6 +1,7 @@
 /**
- * PostgreSQL through `pg`: for many machines, or where one is run already. Two pools, so that a reader never waits for a
- * writer's connection and cannot write. A transaction is READ COMMITTED; one that the server gave up to end a deadlock runs again.
+ * PostgreSQL through `pg`: for installations with several hosts, or with an existing server. It has two pools, so that a reader never
+ * waits for a writer's connection and cannot write. Transactions are READ COMMITTED; one that the server aborted because of a deadlock
+ * runs again.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,9 +14,9 @@ import { lock, StorageError } from "./db.ts";
 import { createGuard, cut, keepalives, withDeadline } from "./guard.ts";
 import { type Entry, statementsOf } from "./journal.ts";
 import type { Row, Session } from "./session.ts";
-import { createFace, refuseAppend } from "./session.ts";
+import { createQueryFactory, refuseAppend } from "./session.ts";
 
-const face = createFace({
+const queries = createQueryFactory({
   createDriver: () => {
     throw new Error("sessions run the SQL");
   },
@@ -26,7 +27,7 @@ const face = createFace({
 
 type Parser = (text: string) => unknown;
 
-/** What SQLite gives for the same query: numbers for 64-bit integers, sums and truth values. */
+/** Parsers for the same results as on SQLite: numbers for 64-bit integers, sums and booleans. */
 const parsers = new Map<number, Parser>([
   [pg.types.builtins.BOOL, (text) => (text === "t" ? 1 : 0)],
   [pg.types.builtins.INT8, (text) => exact(text)],
@@ -36,7 +37,7 @@ const parsers = new Map<number, Parser>([
 
 function exact(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} does not fit a number`);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is not a safe integer`);
   return value;
 }
 
@@ -44,13 +45,13 @@ const types: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) => parsers.get(oid) ?? (pg.types.getTypeParser(oid, format) as Parser),
 };
 
-/** Tries of one transaction; the pause before a further one grows from 5 ms. */
+/** Tries of one transaction. The pause before the second is 5 ms, and doubles each time. */
 const tries = 6;
 
 /** serialization_failure, deadlock_detected: https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const again = new Set(["40001", "40P01"]);
+const retryable = new Set(["40001", "40P01"]);
 
-/** Classes of SQLSTATE that say that the server, not the statement, is at fault, or too slow; and errors of the socket. */
+/** SQLSTATE classes of errors of the server, not of the statement, and codes of socket errors. */
 const storageState = /^(08|53|57|58|XX|25006|55P03)/;
 const socketCode = /^(E[A-Z]+|ERR_SOCKET.*)$/;
 
@@ -70,23 +71,23 @@ function explain(error: unknown): unknown {
   return new StorageError(`PostgreSQL: ${message || state}`, { cause: error });
 }
 
-type Ask = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
+type RunQuery = (sql: string, values: readonly unknown[], name?: string) => Promise<QueryResult<Row>>;
 
 type Writing = Pick<Session, "append" | "flush" | "script">;
 
 const refusing: Writing = { append: refuseAppend, flush: refuseAppend, script: refuseAppend };
 
-const createSession = (ask: Ask, writing: Writing = refusing): Session => ({
+const createSession = (runQuery: RunQuery, writing: Writing = refusing): Session => ({
   kind: "postgres",
-  all: async (sql, values, name) => (await ask(sql, values, name)).rows,
-  first: async (sql, values, name) => (await ask(sql, values, name)).rows[0],
-  run: async (sql, values, name) => (await ask(sql, values, name)).rowCount ?? 0,
+  all: async (sql, values, name) => (await runQuery(sql, values, name)).rows,
+  first: async (sql, values, name) => (await runQuery(sql, values, name)).rows[0],
+  run: async (sql, values, name) => (await runQuery(sql, values, name)).rowCount ?? 0,
   async insert(sql, values, name) {
-    const { rows } = await ask(`${sql} returning "id"`, values, name && `${name}-id`);
+    const { rows } = await runQuery(`${sql} returning "id"`, values, name && `${name}-id`);
     return rows[0]?.["id"] as number;
   },
   async execute(sql, values) {
-    const { rows, rowCount } = await ask(sql, values);
+    const { rows, rowCount } = await runQuery(sql, values);
     return { rows, changes: rowCount ?? 0 };
   },
   ...writing,
@@ -97,10 +98,10 @@ const query = (sql: string, values: readonly unknown[], name?: string): pg.Query
 
 /** Milliseconds for one statement. */
 const statementTime = 5_000;
-/** What a migration may take. */
+/** Milliseconds for a migration. */
 const scriptTime = 3_600_000;
 
-/** Making a connection has a limit of time, and waiting for one that is in use has none: the pool would hold both to the same. */
+/** Client with a time limit for connecting. The pool's own limit would also apply to waiting for a free connection. */
 class BrumeClient extends pg.Client {
   constructor(options?: pg.ClientConfig) {
     super({ ...options, connectionTimeoutMillis: 5000 });
@@ -109,15 +110,15 @@ class BrumeClient extends pg.Client {
 
 export interface PostgresOptions {
   readonly log: Log;
-  /** For a service: no other service may have the database, and this one writes only as long as that is so. */
+  /** For a service: acquires the lock that only one service can hold, and writes only while it holds it. Default false. */
   readonly exclusive?: boolean;
-  /** Milliseconds after which a statement has failed. */
+  /** Milliseconds after which a statement fails. Default 5000. */
   readonly limit?: number;
 }
 
 /**
  * Opens the database at `url` (`postgresql://user@host/name`; a socket's folder as `?host=/run/postgresql`).
- * Rejects with `StorageError` when it cannot be reached, with a plain error when it is not fit or another service has it.
+ * Rejects with `StorageError` when it is unreachable, and with another error when it is unsuitable or another service uses it.
  */
 export async function openPostgres(
   url: string,
@@ -130,7 +131,7 @@ export async function openPostgres(
     Client: BrumeClient,
     application_name: "brume",
     idle_in_transaction_session_timeout: 60_000,
-    // A server that lives ends a slow statement itself, a little earlier than we cut the connection.
+    // A working server cancels a slow statement itself, shortly before we close the connection.
     statement_timeout: limit - 500,
     keepAlive: true,
   };
@@ -141,7 +142,7 @@ export async function openPostgres(
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
     pool.on("error", (error) => {
-      if (guard.unavailable() === null) log("warn", "an idle connection to PostgreSQL was lost", { error });
+      if (guard.unavailable() === null) log("warn", "An idle connection to PostgreSQL was lost.", { error });
     });
   }
   const guard = await createGuard({
@@ -157,7 +158,7 @@ export async function openPostgres(
   const running = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
-  /** Runs `work` on a connection of the pool. What it throws is explained, but `again`. */
+  /** Runs `work` on a connection of the pool, and releases it. */
   async function using<T>(pool: pg.Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
     const connecting = pool.connect();
     let client: PoolClient;
@@ -171,7 +172,7 @@ export async function openPostgres(
       throw error;
     }
     let broken = false;
-    // Without a listener, a connection that is lost between two statements would end the process.
+    // Without a listener, the loss of a connection between two statements would end the process.
     const onError = (): void => {
       broken = true;
     };
@@ -184,7 +185,7 @@ export async function openPostgres(
     }
   }
 
-  const ask: Ask = async (sql, values, name) => {
+  const runQuery: RunQuery = async (sql, values, name) => {
     try {
       return await using(readers, (client) => withDeadline(client, limit, client.query<Row>(query(sql, values, name))));
     } catch (error) {
@@ -192,17 +193,17 @@ export async function openPostgres(
     }
   };
 
-  /** One try on one connection. `again` is thrown on as it is, everything else explained. */
+  /** Runs a transaction once. Throws a retryable error unchanged, so that `attemptAll` recognizes it. */
   async function attempt<T>(client: PoolClient, work: (tx: Tx) => Promise<T>): Promise<T> {
     const life = { ended: false };
     const entries: Entry[] = [];
     let failure: unknown;
-    const ask: Ask = async (sql, values, name) => {
+    const runQuery: RunQuery = async (sql, values, name) => {
       if (life.ended) throw new Error("this transaction has ended: await every statement inside it");
       try {
         return await withDeadline(client, limit, client.query<Row>(query(sql, values, name)));
       } catch (error) {
-        // Every further statement fails because of the first one, which is the one worth telling.
+        // After the first error every statement fails with 25P02. Only the first error is useful.
         failure ??= explain(error);
         throw stateOf(error) === "25P02"
           ? new Error("an earlier statement of this transaction failed", { cause: failure })
@@ -210,10 +211,10 @@ export async function openPostgres(
       }
     };
     const script = async (sql: string): Promise<void> => {
-      await ask("set local statement_timeout = 0", []);
+      await runQuery("set local statement_timeout = 0", []);
       await withDeadline(client, scriptTime, client.query(sql));
     };
-    const session = createSession(ask, {
+    const session = createSession(runQuery, {
       script,
       append(journal, values) {
         if (life.ended) throw new Error("this transaction has ended");
@@ -221,10 +222,11 @@ export async function openPostgres(
       },
       async flush() {
         if (entries.length > 0) await lock(tx, "journal");
-        for (const { sql, values, name } of statementsOf(entries.splice(0), "postgres")) await ask(sql, values, name);
+        for (const { sql, values, name } of statementsOf(entries.splice(0), "postgres"))
+          await runQuery(sql, values, name);
       },
     });
-    const tx: Tx = Object.assign(face(session), { isWrite: true as const });
+    const tx: Tx = Object.assign(queries(session), { isWrite: true as const });
     await withDeadline(client, limit, client.query("begin isolation level read committed read write"));
     try {
       const value = await inside.run(life, work, tx);
@@ -238,7 +240,7 @@ export async function openPostgres(
     } catch (error) {
       life.ended = true;
       await withDeadline(client, limit, client.query("rollback")).catch(() => {});
-      throw again.has(stateOf(failure)) ? failure : error;
+      throw retryable.has(stateOf(failure)) ? failure : error;
     }
   }
 
@@ -261,7 +263,7 @@ export async function openPostgres(
       try {
         return await using(writers, (client) => attempt(client, work));
       } catch (error) {
-        if (!again.has(stateOf(error)) || tried === tries) throw explain(error);
+        if (!retryable.has(stateOf(error)) || tried === tries) throw explain(error);
         await sleep(5 * 2 ** (tried - 1));
       }
     }
@@ -277,7 +279,7 @@ export async function openPostgres(
   }
 
   try {
-    await inspect(ask, log);
+    await inspect(runQuery, log);
   } catch (error) {
     await close();
     throw error;
@@ -286,7 +288,7 @@ export async function openPostgres(
     kind: "postgres",
     processes: "many",
     alone: exclusive,
-    read: face(createSession(ask)),
+    read: queries(createSession(runQuery)),
     write,
     unavailable: () => guard.unavailable()?.message ?? null,
     blocked: () => null,
@@ -294,7 +296,7 @@ export async function openPostgres(
   };
 }
 
-/** Opens what is committed now and stays so, beside services that write. */
+/** Opens a snapshot of the committed state, also while services write. */
 export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
   const client = new pg.Client({
     connectionString: url,
@@ -303,7 +305,7 @@ export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
     connectionTimeoutMillis: 5000,
   });
   client.on("error", () => {});
-  const ask: Ask = async (sql, values, name) => {
+  const runQuery: RunQuery = async (sql, values, name) => {
     try {
       return await client.query<Row>(query(sql, values, name));
     } catch (error) {
@@ -315,17 +317,19 @@ export async function openPostgresSnapshot(url: string): Promise<Snapshot> {
   } catch (error) {
     throw explain(error);
   }
-  // PostgreSQL chooses the moment at the first query, not at the beginning.
-  await ask("begin isolation level repeatable read read only; select 1", []);
-  return { read: face(createSession(ask)), close: () => client.end() };
+  // The snapshot is taken at the first query, not at `begin`.
+  await runQuery("begin isolation level repeatable read read only; select 1", []);
+  return { read: queries(createSession(runQuery)), close: () => client.end() };
 }
 
-async function inspect(ask: Ask, log: Log): Promise<void> {
+/** Throws if the server is unsuitable. Logs settings that make changes less durable. */
+async function inspect(runQuery: RunQuery, log: Log): Promise<void> {
   const setting = async (name: string): Promise<unknown> =>
-    (await ask("select current_setting($1) as value", [name])).rows[0]?.["value"];
+    (await runQuery("select current_setting($1) as value", [name])).rows[0]?.["value"];
   if (Number(await setting("server_version_num")) < 150_000) throw new Error("Brume needs PostgreSQL 15 or newer");
   if ((await setting("server_encoding")) !== "UTF8") throw new Error("Brume needs a database with encoding UTF8");
   for (const name of ["fsync", "synchronous_commit"]) {
-    if ((await setting(name)) === "off") log("warn", `PostgreSQL runs with ${name} off: a loss of power loses changes`);
+    if ((await setting(name)) === "off")
+      log("warn", `PostgreSQL runs with ${name} off: a loss of power can lose confirmed changes.`);
   }
 }

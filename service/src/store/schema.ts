@@ -1,6 +1,6 @@
 /**
- * The tables as Kysely sees them, row by row as the migrations make them; `test/invariants/store.test.ts` holds the two together.
- * Times are milliseconds since 1970, booleans 0 or 1, JSON is text that SQL never looks into.
+ * Types of the tables for Kysely. The migrations create the tables, and `test/invariants/store.test.ts` checks that both agree. Times
+ * are milliseconds since 1970, booleans are 0 or 1, and JSON is text that SQL never parses.
  */
 import type { Generated } from "kysely";
 import type { DomainClaimTable, ReservedNameTable, WithdrawnDomainTable } from "./claimschema.ts";
@@ -18,15 +18,15 @@ export interface EventTable {
   parent_id: number | null;
   token_id: number | null;
   request_id: string | null;
-  /** JSON of the object as GET shows it, secrets empty; null after deletion. */
+  /** JSON of the object as GET returns it, with empty secrets; null after deletion. */
   data: string | null;
 }
 
 export interface TaskTable {
   id: Generated<number>;
-  /** Of a flow or reconciler. */
+  /** Name of the flow or reconciler. */
   name: string;
-  /** Kind of thing it works on, such as `server`, and which one. */
+  /** Kind and id of the object it works on, such as `server`. */
   subject: string;
   subject_id: number;
   /** Null for reconcilers. */
@@ -39,12 +39,12 @@ export interface TaskTable {
   steps: string;
   input: string;
   facts: string;
-  /** JSON of the trouble, last or final. */
+  /** JSON of the last or final error. */
   error: string | null;
   cancel: string | null;
   start_date: number;
   end_date: number | null;
-  /** When the present step was first begun. */
+  /** Time at which the current step began. */
   begun_at: number | null;
   announced_at: number;
   due_at: number | null;
@@ -54,11 +54,11 @@ export interface TaskTable {
   served: number;
   step_until: number | null;
   deadline_at: number | null;
-  /** It overtakes those that wait for the same subject. */
+  /** Goes to the head of the subject's queue. */
   is_urgent: Generated<number>;
 }
 
-/** Which migrations the database has. */
+/** Applied migrations. */
 export interface MigrationTable {
   number: number;
   name: string;
@@ -82,12 +82,12 @@ export interface TokenTable {
   name: string;
   /** SHA-256 of the value, hexadecimal. */
   hash: string;
-  /** JSON list of words. */
+  /** JSON list of strings. */
   scopes: string;
   is_admin: number;
   domain_id: number | null;
   record_pattern: string | null;
-  /** JSON list of words; null: all. */
+  /** JSON list of strings; null: all. */
   record_types: string | null;
   expires_at: number | null;
   /** JSON `{Requests, Seconds}`. */
@@ -102,7 +102,7 @@ export interface TokenTable {
 
 export interface AuditTable {
   id: Generated<number>;
-  /** 0: of nobody, since the token is unknown. */
+  /** 0: none, because the token is unknown. */
   project_id: number;
   date: number;
   /** 0: unknown. */
@@ -117,7 +117,7 @@ export interface AuditTable {
   before: string | null;
   after: string | null;
   count: Generated<number>;
-  /** Null: that of the only request. */
+  /** Time of the last of several equal requests; null: there was one. */
   last_date: number | null;
 }
 
@@ -133,7 +133,7 @@ export interface DomainTable {
   record_count: number;
   is_delegate: number;
   delegation: Generated<"Delegated" | "Partial" | "NotDelegated" | "Unknown">;
-  /** Its project proved by a claim that it owns the name. */
+  /** The project proved its ownership of the name by a claim. */
   is_proven: Generated<number>;
   /** JSON of the import report; null: there was no import. */
   import_report: string | null;
@@ -146,9 +146,9 @@ export interface RecordTable {
   id: Generated<number>;
   domain_id: number;
   type: string;
-  /** Relative to the domain, ASCII, `@` for the top. */
+  /** Relative to the domain, ASCII, `@` for the domain itself. */
   owner: string;
-  /** Sort key of the name it is served at. */
+  /** Sort key of the owner name in the zone. */
   node: string;
   ttl: number;
   /** Data in canonical text. */
@@ -186,27 +186,27 @@ export interface NetworkTable {
   first: string;
   last: string;
   gateway: string | null;
-  /** The edge's own address, outside of the block. */
+  /** Address of the edge, outside of the block. */
   edge: string | null;
   /** First address of the /64, 32 hexadecimal digits; null: no IPv6. */
   first6: string | null;
   is_dhcp: number;
   bandwidth: number;
-  /** JSON of the set in force. */
+  /** JSON of the active rule set. */
   firewall: string;
-  /** JSON of the last confirmed set; null: the one in force is confirmed. */
+  /** JSON of the last confirmed rule set; null: the active one is confirmed. */
   fallback: string | null;
   confirm_by: number | null;
-  /** The edge's private key, sealed, and its public half. */
+  /** Sealed private key of the edge; its public key. */
   wireguard: Uint8Array | null;
   wireguard_public: string | null;
-  /** UDP port of the edge's end; null until it has a key. */
+  /** UDP port of the edge; null until it has a key. */
   wireguard_port: number | null;
-  /** JSON: where peers meet the edge, by their address; null: at the edge's own. */
+  /** JSON: addresses at which peers reach the edge, by address of the peer; null: the edge's own address. */
   outside: string | null;
   generation: number;
   applied: number;
-  /** JSON of the last failure of applying. */
+  /** JSON of the last error of applying. */
   error: string | null;
   created: number;
   labels: string;
@@ -224,7 +224,7 @@ export interface LinkTable {
   id: Generated<number>;
   network_id: number;
   server_id: number;
-  /** Told by DHCP. */
+  /** Host name that DHCP sends. */
   host_name: string;
   ip: string;
   /** Mbit/s. */
@@ -236,13 +236,13 @@ export interface LinkTable {
 export interface TunnelTable {
   id: Generated<number>;
   network_id: number;
-  /** In the list, from 0. */
+  /** Position in the list, from 0. */
   place: number;
   /** JSON without secrets. */
   spec: string;
   /** Sealed. */
   shared_key: Uint8Array | null;
-  /** The network's generation with which it came. */
+  /** Generation of the network that added it. */
   generation: number;
   is_up: number;
   labels: string;
@@ -264,32 +264,32 @@ export interface SshKeyTable {
 
 export interface ImageTable {
   id: Generated<number>;
-  /** Null: a stock image. */
+  /** Null: an image of the operator. */
   project_id: number | null;
   type: "GoldServer" | "Client" | "Backup";
   name: string;
   display_name: string;
   /** Null: every location. */
   location: string | null;
-  /** GB and MB that a server needs at least. */
+  /** Minimum disk in GB and RAM in MB of a server. */
   hdd: number;
   min_ram: number;
   family: "Linux" | "Windows" | "Bsd";
   os: string;
   tech_name: string;
-  /** `Withdrawn`: the operator took it away; it is shown to nobody. */
+  /** `Withdrawn`: removed by the operator and hidden from clients. */
   state: "Available" | "New" | "Active" | "Failed" | "Withdrawn";
   folder: string | null;
-  /** The server it was made of, which may be gone. */
+  /** Server of which it was created; it may have been deleted. */
   server_id: number | null;
   progress: number;
   error: string | null;
   created: number;
   labels: string;
   version: number;
-  /** Of one that was made of a server, as in the port of machines; JSON. */
+  /** JSON of the identity in the machine driver's interface, for an image of a server. */
   identity: string | null;
-  /** What carries out user data in its guests, and in those of images made of them; null: not known. */
+  /** Program that runs user data in its guests; null: unknown. */
   guest: "tiny" | "cloud-init" | null;
 }
 
@@ -300,12 +300,12 @@ export interface ServerTable {
   name: string;
   host_name: string;
   state: "New" | "Active" | "Blocked" | "Deleting" | "Failed";
-  /** The wish; what is observed is not stored. */
+  /** Desired power state; the actual one is not stored. */
   is_on: number;
   cpu: number;
   ram: number;
   hdd: number;
-  /** What quotas and the room of the location count: the most it comes to by all that was accepted. */
+  /** Size that counts for quotas and capacity: the largest of the current size and all accepted resizes. */
   held_cpu: number;
   held_ram: number;
   held_hdd: number;
@@ -315,12 +315,12 @@ export interface ServerTable {
   image_id: number;
   image_name: string;
   family: "Linux" | "Windows" | "Bsd";
-  /** As of its image. */
+  /** As in its image. */
   guest: "tiny" | "cloud-init" | null;
   /** Sealed, as is `user_data`. */
   admin_password: Uint8Array;
   user_data: Uint8Array | null;
-  /** Counts rebuilds, in each of which the guest is new. */
+  /** Counts rebuilds; each creates a new guest. */
   disk_version: number;
   /** Counts starts and resets. */
   boot: number;
@@ -328,12 +328,12 @@ export interface ServerTable {
   is_backup_active: number;
   /** Days. */
   backup_period: number;
-  /** When the last backup was taken, and when one failed since. */
+  /** Times of the last backup, and of a failed one after it. */
   backed_up: number | null;
   backup_failed: number | null;
-  /** Of the machine, as last observed. */
+  /** Last observed state of the VM. */
   condition: Generated<"Normal" | "NotResponding" | "IoError" | "Paused">;
-  /** Of its machine, since it was made. */
+  /** Crashes of its VM since its creation. */
   crashes: Generated<number>;
   error: string | null;
   created: number;
@@ -344,7 +344,7 @@ export interface ServerTable {
 export interface ServerKeyTable {
   server_id: number;
   place: number;
-  /** JSON of the key's row as it was. */
+  /** JSON of the key's row at that time. */
   sshkey: string;
 }
 

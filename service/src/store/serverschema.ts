@@ -1,7 +1,7 @@
-/** Tables beside those of servers: what is on the host and in no row, what the database saw deleted, and how busy servers were. */
+/** Tables next to `server`: batches, orphans, deleted objects and metrics; part of `schema.ts`. */
 import type { Generated } from "kysely";
 
-/** Servers that were ordered together. */
+/** A group of servers of one request. */
 export interface ServerBatchTable {
   id: Generated<number>;
   project_id: number;
@@ -12,21 +12,21 @@ export interface ServerBatchTable {
   created: number;
 }
 
-/** Found on the host and in no row. */
+/** An object on the host that the database does not contain. */
 export interface OrphanTable {
   id: Generated<number>;
   kind: "Server" | "Image" | "Snapshot";
-  /** The server's number, or the folder of the image. */
+  /** Id of the server, or folder of the image. */
   name: string;
   title: string;
   uuid: string;
   family: "Linux" | "Windows" | "Bsd";
-  /** Folder of the image that a server's disk was made from. */
+  /** Folder of the base image of a server's disk. */
   image: string;
   cpu: number;
   ram: number;
   hdd: number;
-  /** On the machine's own disks. */
+  /** Bytes in use on the host. */
   bytes: number;
   boot: number;
   disk_version: number;
@@ -34,7 +34,7 @@ export interface OrphanTable {
   found: number;
 }
 
-/** What this database held and saw deleted. */
+/** A server or image that was deleted, so that it is not taken for an orphan. */
 export interface RetiredTable {
   kind: "Server" | "Image";
   name: string;
@@ -42,12 +42,12 @@ export interface RetiredTable {
   date: number;
 }
 
-/** Five minutes of one server. */
+/** Metrics of one server for five minutes. */
 export interface SampleTable {
   server_id: number;
-  /** A multiple of five minutes. */
+  /** Milliseconds since 1970, a multiple of five minutes. */
   start: number;
   points: number;
-  /** Floats of 32 bits, six a point. */
+  /** 32-bit floats, six per point. */
   figures: Uint8Array;
 }

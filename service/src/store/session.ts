@@ -1,68 +1,69 @@
 /**
- * Where Kysely meets a database. A session is one way to run SQL (the reader, or one write transaction); Kysely is only
- * told how to compile and where to send the text. Its own driver and transaction machinery stay unused, for a commit is
- * shared by many writers here; the prepared queries of `db.ts` find the session again behind the Kysely object.
+ * Connects Kysely to a database. A session runs SQL for the reader or for one write transaction. Kysely only compiles queries; its
+ * driver and its transactions are not used, because many writers share a commit here. The prepared queries of `db.ts` get the session
+ * of a Kysely object with `sessionOf`.
  */
 
 import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult } from "kysely";
 import { DefaultQueryExecutor, Kysely } from "kysely";
 import type { Tables } from "./schema.ts";
 
+/** Kind of database. */
 export type Kind = "sqlite" | "postgres";
 
 /** A row as a plain object; integers are numbers on both databases, blobs are `Uint8Array`. */
 export type Row = Record<string, unknown>;
 
-/** A table that rows are only added to: see `journal.ts`. */
+/** An append-only table: see `journal.ts`. */
 export interface Journal {
   readonly table: string;
-  /** Of one row, in the order of its values. */
+  /** Columns of a row, in the order of its values. */
   readonly columns: readonly string[];
-  /** Statements made so far. */
+  /** Cache of INSERT statements by kind of database and number of rows. */
   readonly texts: Map<string, string>;
 }
 
-/** Runs SQL. `name` says that the text is worth keeping prepared on a database that is told so by name. */
+/** Runs SQL. With a `name`, PostgreSQL keeps the statement prepared under it. */
 export interface Session {
   readonly kind: Kind;
   all(sql: string, values: readonly unknown[], name?: string): Promise<Row[]>;
   first(sql: string, values: readonly unknown[], name?: string): Promise<Row | undefined>;
   /** Resolves to the number of rows inserted, updated or deleted. */
   run(sql: string, values: readonly unknown[], name?: string): Promise<number>;
-  /** Runs the INSERT of one row, without `RETURNING`, and resolves to the `id` it got. */
+  /** Runs an INSERT of one row, without `RETURNING`, and resolves to its `id`. */
   insert(sql: string, values: readonly unknown[], name?: string): Promise<number>;
-  /** Hands over the values of a row that is written right before the commit. Throws where there is none to come. */
+  /** Queues the values of a row to be written right before the commit. Throws in a session that only reads. */
   append(journal: Journal, values: readonly unknown[]): void;
-  /** Writes now what was handed over by now, by this transaction and by those that share its commit. */
+  /** Writes all queued rows now, of this transaction and of those that share its commit. */
   flush(): Promise<void>;
-  /** For Kysely, which does not know whether its text returns rows. */
+  /** Runs a text of Kysely, which does not know whether it returns rows. */
   execute(sql: string, values: readonly unknown[]): Promise<{ rows: Row[]; changes: number }>;
-  /** Several statements without values, as in a migration. */
+  /** Runs several statements without values, as in a migration. */
   script(sql: string): Promise<void>;
 }
 
 const sessionKey = Symbol("session");
 
-/** What `connect` makes: a Kysely that carries its session. */
+/** A Kysely object with its session. */
 type Connected = Kysely<Tables> & { readonly [sessionKey]: Session };
 
-/** The session behind a `Reader` or `Tx`. */
+/** Returns the session of a `Reader` or `Tx`. Throws for another Kysely object. */
 export function sessionOf(db: Kysely<Tables>): Session {
   const session = (db as Partial<Connected>)[sessionKey];
   if (session === undefined) throw new Error("this Kysely object does not come from a Store");
   return session;
 }
 
-/** `append` and `flush` of a session that only reads. */
+/** `append` and `flush` of a session that only reads: throws. */
 export function refuseAppend(): never {
-  throw new Error("rows are put into a journal by a write");
+  throw new Error("rows can be appended to a journal only in a write transaction");
 }
 
 const refused = async (): Promise<never> => {
-  throw new Error("transactions are made by store.write()");
+  throw new Error("start transactions with store.write()");
 };
 
-/** A Kysely does nothing with its driver here but begin transactions of its own, and it shall not. */
+/** Driver for Kysely that refuses transactions: they start with `Store.write`. */
 const driver: Driver = {
   init: async () => {},
   acquireConnection: refused,
@@ -73,8 +74,8 @@ const driver: Driver = {
   destroy: async () => {},
 };
 
-/** Gives sessions of one dialect a Kysely face. What does not change from session to session is made once. */
-export function createFace(dialect: Dialect): (session: Session) => Kysely<Tables> {
+/** Returns a function that creates a Kysely object for a session of this dialect. Compiler and adapter are created only once. */
+export function createQueryFactory(dialect: Dialect): (session: Session) => Kysely<Tables> {
   const compiler = dialect.createQueryCompiler();
   const adapter = dialect.createAdapter();
   const config = { dialect };
@@ -85,7 +86,7 @@ export function createFace(dialect: Dialect): (session: Session) => Kysely<Table
         return { rows: rows as R[], numAffectedRows: BigInt(changes) };
       },
       streamQuery: () => {
-        throw new Error("a stream would hold its transaction open: read page by page");
+        throw new Error("streams are not supported, because they keep a transaction open: read page by page");
       },
     };
     const executor = new DefaultQueryExecutor(compiler, adapter, { provideConnection: (use) => use(connection) });

@@ -1,6 +1,6 @@
 /**
- * Which tables a database really has, read from its own catalogue: what is copied from one database to another, and what
- * the law of the schema compares with the types. Nobody keeps a second list of tables.
+ * Reads the tables of a database from its catalogue. Export and import use it, and a test compares it with the types of `schema.ts`, so
+ * that there is no second list of tables.
  */
 import type { Session } from "./session.ts";
 
@@ -12,11 +12,11 @@ export interface Column {
 
 export interface Table {
   readonly name: string;
-  /** Sorted by name, since SQLite and PostgreSQL keep different orders after `ALTER TABLE`. */
+  /** Sorted by name, because the order after `ALTER TABLE` differs between SQLite and PostgreSQL. */
   readonly columns: readonly Column[];
   /** Columns of the primary key, in its order. */
   readonly key: readonly string[];
-  /** Whether the database counts up the key by itself. */
+  /** True if the database generates the key. */
   readonly counted: boolean;
 }
 
@@ -46,20 +46,20 @@ const types: Readonly<Record<string, Column["type"]>> = {
   bytea: "bytes",
 };
 
-/** All tables but `migration`, sorted by name. Throws on a column type that migrations cannot make. */
+/** Returns all tables except `migration`, sorted by name. Throws on a column type that no migration uses. */
 export async function describe(session: Session): Promise<Table[]> {
   const tables = new Map<string, Table & { columns: Column[]; key: string[]; counted: boolean }>();
   for (const row of await session.all(catalogue[session.kind], [])) {
     const { table: name, name: column, type: given } = row as { table: string; name: string; type: string };
     if (name === "migration") continue;
     const type = types[given];
-    if (type === undefined) throw new Error(`${name}.${column} has the type ${given}`);
+    if (type === undefined) throw new Error(`${name}.${column} has the unsupported type ${given}`);
     const table = tables.get(name) ?? { name, columns: [], key: [], counted: false };
     tables.set(name, table);
     table.columns.push({ name: column, type, nullable: row["nullable"] === 1 });
     if (row["counted"] === 1) table.counted = true;
-    const place = row["key"] as number;
-    if (place > 0) table.key[place - 1] = column;
+    const position = row["key"] as number;
+    if (position > 0) table.key[position - 1] = column;
   }
   return [...tables.values()];
 }

@@ -1,9 +1,9 @@
 /**
- * SQLite through the runtime's own binding, which only this room names (it is being renamed upstream). Everything here is
- * synchronous and knows no transactions: `group.ts` decides what is committed together.
+ * SQLite through `node:sqlite`, which only this module imports, because its interface may still change. All calls are synchronous and
+ * without transactions: `group.ts` decides which writes are committed together.
  *
- * WAL with `synchronous=FULL`: a commit is on the disk when it returns, and the read-only connection sees committed state
- * without waiting. Rows are fetched as arrays and named here, which is quicker than the binding's own objects and gives plain ones.
+ * WAL with `synchronous=FULL`: a commit is on the disk when it returns, and the read-only connection sees committed state without
+ * waiting. Rows are fetched as arrays and converted here, which is faster than the objects of `node:sqlite` and returns plain objects.
  */
 
 import { closeSync, existsSync, openSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ import type { Connection } from "./group.ts";
 import { createWriter } from "./group.ts";
 import { createHealth } from "./health.ts";
 import type { Row, Session } from "./session.ts";
-import { createFace, refuseAppend, sessionOf } from "./session.ts";
+import { createQueryFactory, refuseAppend, sessionOf } from "./session.ts";
 
 interface Statement {
   readonly run: StatementSync;
@@ -28,19 +28,21 @@ interface Statement {
   readonly columns: readonly string[];
 }
 
-/** The name of the database in the data folder. */
+/** File name of the database in the data folder. */
 export const databaseName = "brume.db";
 
-/** Statements kept per connection: far above the number of hot ones, so that lists of any length cannot pile up. */
+/** Prepared statements kept per connection: more than the hot queries; the limit matters for lists of varying length. */
 const keptStatements = 500;
 
-/** Primary result codes that say that the storage, not the statement, is at fault: https://www.sqlite.org/rescode.html */
+/** Primary result codes of errors of the storage, not of the statement: https://www.sqlite.org/rescode.html */
 const storageCodes = new Set([3, 5, 6, 7, 8, 10, 11, 13, 14, 15, 26]);
 const readOnlyCode = 8;
-/** Pages that are free and kept for what comes, pages given back at once, and milliseconds from one slice to the next. */
+/** Free pages that the file keeps for new rows. */
 const keptPages = 512;
+/** Most pages that one vacuum returns to the file system. */
 const slicePages = 512;
-const sweepTime = 1_000;
+/** Milliseconds between two vacuums. */
+const vacuumPeriod = 1_000;
 
 const busyCode = 5;
 const corruptCode = 11;
@@ -54,11 +56,11 @@ const primaryCode = (error: unknown): number | undefined => {
 
 interface ConnectOptions {
   readonly readOnly: boolean;
-  /** The index of the log is kept in memory instead of in a file, which a full disk has no room for. Other processes are kept out. */
+  /** Keeps the index of the WAL in memory, because a full disk has no space for its file. Excludes other processes. */
   readonly inMemory?: boolean;
 }
 
-/** Opens one connection; a file that is not there is made unless `readOnly`. */
+/** Opens one connection. Creates a missing file unless `readOnly`. Throws `StorageError` if the storage fails. */
 export function connect(file: string, { readOnly, inMemory = false }: ConnectOptions): Connection {
   const explain = (error: unknown): unknown => {
     const code = primaryCode(error);
@@ -82,10 +84,10 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
     const known = statements.get(sql);
     if (known !== undefined) return known;
     const run = database.prepare(sql, { returnArrays: true });
-    const made = { run, columns: run.columns().map((column) => column.name) };
+    const prepared = { run, columns: run.columns().map((column) => column.name) };
     if (statements.size >= keptStatements) statements.delete(statements.keys().next().value as string);
-    statements.set(sql, made);
-    return made;
+    statements.set(sql, prepared);
+    return prepared;
   };
 
   const name = (columns: readonly string[], values: readonly unknown[]): Row => {
@@ -108,7 +110,7 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
         return found === undefined ? undefined : name(columns, found);
       }),
     run: (sql, values) => guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).changes)),
-    // `RETURNING` would make SQLite build a table in memory for each row.
+    // With `RETURNING`, SQLite would build a table in memory for each row.
     insert: (sql, values) =>
       guarded(() => Number(statement(sql).run.run(...(values as SQLInputValue[])).lastInsertRowid)),
     execute: (sql, values) =>
@@ -128,17 +130,17 @@ export function connect(file: string, { readOnly, inMemory = false }: ConnectOpt
 }
 
 /**
- * Takes what `file` names for this process, for two services on one database or one data folder would both run its tasks. The lock is
- * SQLite's own on an empty database beside it: the operating system drops it with the process, and backups of the real file go on.
- * Throws when another process has it, and says which.
+ * Locks `file` for this process, because two services on one database or data folder would both run its tasks. The lock is that of
+ * SQLite on an empty database `FILE.lock`: the operating system releases it with the process, and backups of the real file still
+ * work. Throws if another process holds it; the message names that process. `what` describes the file in this message.
  */
-export function take(file: string, what: string): { close(): void } {
-  const taken = connect(makePrivate(`${file}.lock`), { readOnly: false });
+export function lockFile(file: string, what: string): { close(): void } {
+  const held = connect(createPrivate(`${file}.lock`), { readOnly: false });
   const note = `${file}.holder`;
   try {
-    taken.script("PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+    held.script("PRAGMA busy_timeout = 0; PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
-    taken.close();
+    held.close();
     if (!(error instanceof StorageError) || primaryCode(error.cause) !== busyCode) throw error;
     throw new Error(
       `the ${what} is in use by another Brume service (${readNote(note)}): stop that one first, or give this one a folder of its own`,
@@ -146,39 +148,39 @@ export function take(file: string, what: string): { close(): void } {
     );
   }
   try {
-    // Only for people: on a full disk there is none, and never that of another process.
+    // The note is only for people. On a full disk there is none, rather than that of another process.
     rmSync(note, { force: true });
     writeFileSync(note, `host ${hostname()}, pid ${process.pid}, since ${new Date().toISOString().slice(0, 19)}Z`, {
       mode: 0o600,
     });
   } catch {
-    // The lock counts, not the note.
+    // Only the lock matters.
   }
-  return taken;
+  return held;
 }
 
 function readNote(note: string): string {
   try {
-    return readFileSync(note, "utf8").trim() || "which has left no note";
+    return readFileSync(note, "utf8").trim() || "unknown process";
   } catch {
-    return "which has left no note";
+    return "unknown process";
   }
 }
 
-/** Makes the file if it is not there, for its owner only. Not for one that is open: closing a file drops SQLite's locks on it. */
-function makePrivate(file: string): string {
+/** Creates a missing file with mode 600. Never opens an existing one: closing it would release SQLite's locks on it. */
+function createPrivate(file: string): string {
   if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   return file;
 }
 
-/** One writer needs no row locks, and SQLite has no words for them: `FOR UPDATE SKIP LOCKED` compiles to nothing. */
+/** Omits `FOR UPDATE SKIP LOCKED`: SQLite has no such syntax, and its one writer needs no row locks. */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitSelectModifier(node: SelectModifierNode): void {
     if (node.modifier === "Distinct" || node.rawModifier !== undefined) super.visitSelectModifier(node);
   }
 }
 
-const face = createFace({
+const queries = createQueryFactory({
   createDriver: () => {
     throw new Error("sessions run the SQL");
   },
@@ -188,20 +190,20 @@ const face = createFace({
 });
 
 /**
- * Opens the database in `file`, made if it is not there; its folder must exist. Rejects when another process has it open
- * for writing, and with `StorageError` when it cannot be used.
+ * Opens the database in `file`, and creates it if it is missing; its folder must exist. `check` searches for damage in the background.
+ * Rejects when another process has the database open for writing, and with `StorageError` when it cannot be used.
  */
 export async function openSqlite(
   file: string,
-  { log, check = false }: { readonly log: Log /** Looks for damage at once. */; readonly check?: boolean },
+  { log, check = false }: { readonly log: Log; readonly check?: boolean },
 ): Promise<Store> {
   const path = existsSync(file) ? realpathSync(file) : file;
-  const taken = take(path, `database ${path}`);
+  const held = lockFile(path, `database ${path}`);
   try {
     const open = (inMemory: boolean) => {
-      const writing = connect(makePrivate(path), { readOnly: false, inMemory });
+      const writing = connect(createPrivate(path), { readOnly: false, inMemory });
       try {
-        // On a file that is not empty this writes, for which a full disk has no room.
+        // Only on an empty file: on another one this writes, and a full disk has no space for it.
         if (writing.first("PRAGMA page_count", [])?.["page_count"] === 0)
           writing.script("PRAGMA auto_vacuum = INCREMENTAL");
         writing.script(`
@@ -223,7 +225,7 @@ export async function openSqlite(
       const opened = open(true);
       log(
         "error",
-        `${error.message}. It is opened without its index on the disk: until the next start no backup can be made.`,
+        `${error.message}. The database is opened with its WAL index in memory: no backup is possible until the next start.`,
       );
       return opened;
     };
@@ -236,8 +238,8 @@ export async function openSqlite(
     const { writing, reading } = opened;
     const health = createHealth(path, log);
     if (check) void health.check();
-    const writer = createWriter(writing, face, log, health);
-    const sweep = setInterval(() => {
+    const writer = createWriter(writing, queries, log, health);
+    const vacuum = setInterval(() => {
       try {
         const free = Number(reading.first("PRAGMA freelist_count", [])?.["freelist_count"] ?? 0);
         if (free <= keptPages || health.blocked() !== null || health.unavailable() !== null) return;
@@ -246,12 +248,12 @@ export async function openSqlite(
         return;
       }
       writer.write((tx) => sessionOf(tx).script(`PRAGMA incremental_vacuum(${slicePages})`)).catch(health.note);
-    }, sweepTime);
-    sweep.unref();
+    }, vacuumPeriod);
+    vacuum.unref();
     const end = async (): Promise<void> => {
-      clearInterval(sweep);
+      clearInterval(vacuum);
       await writer.close();
-      for (const connection of [reading, writing, taken]) connection.close();
+      for (const connection of [reading, writing, held]) connection.close();
     };
     let closing: Promise<void> | undefined;
     const close = (): Promise<void> => (closing ??= end());
@@ -259,30 +261,30 @@ export async function openSqlite(
       kind: "sqlite",
       processes: "one",
       alone: true,
-      read: face(readSession(reading, health.note)),
+      read: queries(readSession(reading, health.note)),
       write: writer.write,
       unavailable: health.unavailable,
       blocked: health.blocked,
       close,
     };
   } catch (error) {
-    taken.close();
+    held.close();
     throw error;
   }
 }
 
-/** Opens what is committed now and stays so, beside a service that writes. */
+/** Opens a snapshot of the committed state, also while a service writes. */
 export async function openSqliteSnapshot(file: string): Promise<Snapshot> {
   const connection = connect(file, { readOnly: true });
   // SQLite chooses the moment at the first read.
   connection.script("BEGIN; SELECT count(*) FROM sqlite_schema");
-  return { read: face(readSession(connection)), close: async () => connection.close() };
+  return { read: queries(readSession(connection)), close: async () => connection.close() };
 }
 
 const asIs = (error: unknown): unknown => error;
 
 function readSession(connection: Connection, note: (error: unknown) => unknown = asIs): Session {
-  const told = async <T>(read: () => T): Promise<T> => {
+  const noting = async <T>(read: () => T): Promise<T> => {
     try {
       return read();
     } catch (error) {
@@ -291,13 +293,13 @@ function readSession(connection: Connection, note: (error: unknown) => unknown =
   };
   return {
     kind: "sqlite",
-    all: (sql, values) => told(() => connection.all(sql, values)),
-    first: (sql, values) => told(() => connection.first(sql, values)),
-    run: (sql, values) => told(() => connection.run(sql, values)),
-    insert: (sql, values) => told(() => connection.insert(sql, values)),
+    all: (sql, values) => noting(() => connection.all(sql, values)),
+    first: (sql, values) => noting(() => connection.first(sql, values)),
+    run: (sql, values) => noting(() => connection.run(sql, values)),
+    insert: (sql, values) => noting(() => connection.insert(sql, values)),
     append: refuseAppend,
     flush: refuseAppend,
-    execute: (sql, values) => told(() => connection.execute(sql, values)),
-    script: (sql) => told(() => connection.script(sql)),
+    execute: (sql, values) => noting(() => connection.execute(sql, values)),
+    script: (sql) => noting(() => connection.script(sql)),
   };
 }

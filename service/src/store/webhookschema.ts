@@ -10,7 +10,7 @@ export interface WebhookTable {
   /** Sealed. */
   secret: Uint8Array;
   state: "Active" | "Failed";
-  /** Events up to this one have been taken. */
+  /** Id of the last event that was processed. */
   cursor: number;
   failing_since: number | null;
   error: string | null;
@@ -32,7 +32,7 @@ export interface WebhookDeliveryTable {
   status: number | null;
   error: string | null;
   created: number;
-  /** When it is tried next; null: it has ended. */
+  /** Time of the next attempt; null: the delivery has ended. */
   due: number | null;
   ended: number | null;
 }
