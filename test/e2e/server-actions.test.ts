@@ -184,7 +184,7 @@ onEveryDatabase(
           [deaf.State, deaf.Error?.code, deaf.Error?.step],
           ["Failed", "guest_did_not_respond", "Shutdown"],
         );
-        assert.match(deaf.Steps[0]?.Detail ?? "", /no answer to the power button within 1 s/);
+        assert.match(deaf.Steps[0]?.Detail ?? "", /no reaction to the power button within 1 s/);
         assert.equal((await fixture.read(made.ID)).IsPowerOn, true);
         const forced = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1, Force: true });
         assert.deepEqual([forced.State, await power(made.ID)], ["Completed", "off"]);

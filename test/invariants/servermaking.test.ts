@@ -97,11 +97,11 @@ serverInvariant(
     };
     const foreign = imageRow(2);
     const removed = "host keys, machine id, password hashes, authorized keys and logs removed";
-    assert.equal(detailOf(await copyOf({})), "the guest renews itself at its first start");
+    assert.equal(detailOf(await copyOf({})), "the guest creates a new identity at its first start");
     assert.equal(detailOf(await copyOf({ image: foreign })), removed);
     assert.equal(
       detailOf(await copyOf({ image: { ...foreign, family: "Windows" } })),
-      "identity of the source's guest not removed: in a Windows guest nothing is looked for",
+      "identity of the source's guest not removed: not supported for Windows guests",
     );
     fixture.machines.closeDisks("the disk (XFS) cannot be opened");
     assert.equal(

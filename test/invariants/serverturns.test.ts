@@ -32,8 +32,8 @@ serverInvariant(
       (await find(store.read, id))?.steps.find(({ name }) => name === "Boot") ?? assert.fail();
     // Tasks that were begun together come to their turns in any order.
     const details = () => Promise.all(made.map(async ({ task }) => (await bootOf(task.id)).detail));
-    await it.until(async () => (await details()).includes("waits for its turn to boot, 5 before it"));
-    const last = made[(await details()).indexOf("waits for its turn to boot, 5 before it")]?.task.id ?? assert.fail();
+    await it.until(async () => (await details()).includes("waits in the boot queue, 5 before it"));
+    const last = made[(await details()).indexOf("waits in the boot queue, 5 before it")]?.task.id ?? assert.fail();
     assert.equal((await bootOf(last)).state, "InProgress");
     const on = [];
     for (const { server } of made) if (await it.isOn(server.id)) on.push(server.id);
@@ -75,7 +75,7 @@ serverInvariant(
       it.until(
         async () =>
           (await find(store.read, task.id))?.steps.some(
-            ({ detail }) => detail === `waits for its turn to boot, ${before} before it`,
+            ({ detail }) => detail === `waits in the boot queue, ${before} before it`,
           ) === true,
       );
     const canceled = await order("canceled");

@@ -103,7 +103,7 @@ const unanswered: Action = {
       State: "Failed",
       StartDate: later,
       EndDate: "2026-11-20T09:22:11.010Z",
-      Detail: "no answer to the power button within 120 s",
+      Detail: "no reaction to the power button within 120 s",
     },
   ],
   Error: {

@@ -10,7 +10,7 @@ import { stateMatcher } from "../http/read/selector.ts";
 import { findNetwork, listLinksOfServer, type NetworkRow } from "../network/table.ts";
 import type { Reader, Tx } from "../store/db.ts";
 import { actionOf, awaitAction, causeOf, getServer, queueOf, type ServerContext } from "./context.ts";
-import { type Cause } from "./flow/context.ts";
+import type { Cause } from "./flow/context.ts";
 import { errorFor } from "./flow/error.ts";
 import { powerTypes } from "./flow/power.ts";
 import { listLinkedNetworks } from "./links.ts";

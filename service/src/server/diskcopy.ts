@@ -3,7 +3,7 @@
 import type { diskCopyOperations } from "@brume/api/diskcopy.ts";
 import { ApiError } from "../base/error.ts";
 import { afterPreparing, type Handlers } from "../http/handler.ts";
-import { type ServerContext } from "./context.ts";
+import type { ServerContext } from "./context.ts";
 import { readHost, requireEngine } from "./hostcapacity.ts";
 
 export function diskCopyRoutes(context: ServerContext): Handlers<keyof typeof diskCopyOperations> {

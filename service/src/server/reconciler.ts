@@ -9,7 +9,7 @@ import type { MachineStatus } from "../drivers/machine/interface.ts";
 import { defineReconciler, type Flow, type Reconciler } from "../engine/flow.ts";
 import { queue } from "../engine/task.ts";
 import type { Tx } from "../store/db.ts";
-import { type FlowContext } from "./flow/context.ts";
+import type { FlowContext } from "./flow/context.ts";
 import { errorFor } from "./flow/error.ts";
 import { emitServerEvent } from "./flow/events.ts";
 import { readTail } from "./flow/guest.ts";

@@ -1,6 +1,6 @@
 /**
- * A server that was found without a row gets one, in the project that an operator names. It is switched off; its number and its disk stay,
- * while address and password are new, and with them the identity that its guest is given at the next start.
+ * Adopts an orphan: inserts a row for a server that exists on the host only, in the project that an operator selects. The server is off and
+ * keeps its number and its disk. Address and password are new, so its guest gets a new identity at the next start.
  */
 import type { ImageRow } from "../../catalog/table.ts";
 import type { Flow } from "../../engine/flow.ts";
@@ -15,26 +15,27 @@ import { emitServerEvent } from "./events.ts";
 import { joinNetwork } from "./network.ts";
 import { queueReconcile } from "./reconcile.ts";
 
-/** Where nothing is known of what it had. */
+/** Sizes where the label of the disk does not contain them: cores, MB, GB. */
 const least = { cpu: 1, ram: 512, hdd: 1 } as const;
 
-/** What the server takes of the quotas, and of the host. */
+/** Returns the sizes that the server gets and that count against quotas and capacity. */
 export const sizesOfOrphan = ({ cpu, ram, hdd }: OrphanRow, { min_ram }: Pick<ImageRow, "min_ram">) => ({
   cpu: cpu || least.cpu,
   ram: ram || Math.max(least.ram, min_ram),
   hdd: hdd || least.hdd,
 });
 
+/** The new row. */
 export interface AdoptInput {
   readonly project: number;
   readonly image: ImageRow;
-  /** The disk was made from that image, so its guest is known. */
+  /** Whether the disk was created from that image, so that its guest is known. */
   readonly isOrigin: boolean;
   readonly name: string;
   readonly location: string;
 }
 
-/** The caller has checked quotas, capacity and image. Throws `network_full`. */
+/** Inserts the row with its link and queues a reconcile. The caller has checked quotas, capacity and image. Throws `network_full`. */
 export async function adoptServer(
   context: FlowContext,
   tx: Tx,

@@ -1,25 +1,25 @@
 /**
- * Starting and stopping machines. Only so many boot at once, so a step that starts one may have to wait for its turn, which is no
- * trouble and takes nothing of its time: an hour in the queue is as good as none.
+ * Starts and stops VMs. The host boots only a few VMs at a time, so a step that starts one may wait in the boot queue. That wait does not
+ * count against the time of the step.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MachineSpec } from "../../drivers/machine/interface.ts";
 import type { Done, Wait } from "../../engine/flow.ts";
 import { findAnyServer } from "../table.ts";
-import { type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import type { Facts, FlowContext, ServerStep } from "./context.ts";
 import { attempt, stepErrorOf } from "./error.ts";
 import { readTail } from "./guest.ts";
 import { activate, machineSpecFor, nicsOf, plugIn, waitForNetwork } from "./nics.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
-/** Of a host that starts hundreds of servers. */
+/** Longest wait in the boot queue, in ms: enough for a host that starts hundreds of servers. */
 const longestQueue = 4 * 3_600_000;
 
-/** The more are before it, the less often it looks. */
+/** Returns the ms until the next check, by the number of VMs that boot before this one. */
 const pauseBehind = (before: number): number => Math.min(15_000, 1000 * (1 + before));
 
-/** Null: it runs. */
+/** Starts the VM. Resolves to null when it runs, else to the wait for its place in the boot queue. Throws `boot_failed`. */
 export async function ensureRunning(context: FlowContext, machine: MachineSpec): Promise<Wait | null> {
   const { id } = machine;
   const before = await attempt(
@@ -29,16 +29,16 @@ export async function ensureRunning(context: FlowContext, machine: MachineSpec):
     () => readTail(context, id),
   );
   if (before === null) return null;
-  const overdue = stepErrorOf("boot_failed", `Server ${id} waited in vain for its turn to boot.`);
+  const overdue = stepErrorOf("boot_failed", `Server ${id}: timed out in the boot queue.`);
   return {
     wait: pauseBehind(before),
-    detail: `waits for its turn to boot, ${before} before it`,
+    detail: `waits in the boot queue, ${before} before it`,
     overdue,
     turn: longestQueue,
   };
 }
 
-/** The machine as the row says: on or off. What flows fall back to when they are undone. */
+/** Starts or stops the VM as the row requires. Flows call it when they are undone. */
 export async function ensurePower(context: FlowContext, id: number, signal: AbortSignal): Promise<void> {
   const server = await requireServer(context, id);
   if (server.state !== "Active" || server.is_on === 0) {
@@ -56,12 +56,13 @@ export async function ensurePower(context: FlowContext, id: number, signal: Abor
 
 interface BootOptions {
   readonly name?: "Boot" | "Start" | "Reset";
-  /** `new`: whatever runs is of before; `off`: what is on already goes on. */
+  /** `new`: a running VM is restarted with a new boot number; `off`: a running VM continues. */
   readonly from: "new" | "off";
 }
 
 /**
- * The machine runs, with its cards in their networks. `Start` gives back what a resize took and leaves alone what was off.
+ * Returns the step that starts the VM and waits until its NICs are attached. `Start` restores the power after a resize: it does nothing
+ * if the server was off before. `Reset` is undone by restoring the power, the others by cutting it.
  */
 export function bootStep<Input>(context: FlowContext, { name = "Boot", from }: BootOptions): ServerStep<Input> {
   return {
@@ -69,20 +70,20 @@ export function bootStep<Input>(context: FlowContext, { name = "Boot", from }: B
     async do({ subject, facts }): Promise<Done<Facts> | Wait> {
       const server = await requireServer(context, subject);
       const wasOn = server.is_on === 1;
-      if (name === "Start" && !wasOn) return { detail: "it was off", facts: { wasOn } };
-      // The number is stored with the record of the step, so a second try starts what the first has started.
+      if (name === "Start" && !wasOn) return { detail: "the server was off", facts: { wasOn } };
+      // The boot number is stored with the record of the step, so a retry does not restart the VM again.
       const boot = from === "new" || !wasOn ? server.boot + 1 : server.boot;
-      const isIn = nicsOf(facts.link);
-      const queued = await ensureRunning(context, await machineSpecFor(context, { ...server, boot }, isIn));
+      const isIncluded = nicsOf(facts.link);
+      const queued = await ensureRunning(context, await machineSpecFor(context, { ...server, boot }, isIncluded));
       if (queued !== null) return queued;
-      const waiting = await plugIn(context, subject, isIn);
+      const waiting = await plugIn(context, subject, isIncluded);
       if (waiting.length > 0) return waitForNetwork(subject, waiting);
       return { facts: { boot, wasOn }, detail: "power on" };
     },
     async save(tx, { subject, facts }) {
       if (facts.boot === undefined) return;
       if (facts.link !== undefined) await activate(context, tx, subject, facts.link);
-      // What went wrong before this start is over.
+      // A successful start clears the error of an earlier crash.
       await changeServer(context, tx, subject, { boot: facts.boot, is_on: 1, error: null }, facts.by ?? null);
     },
     ...(name === "Reset"
@@ -91,22 +92,22 @@ export function bootStep<Input>(context: FlowContext, { name = "Boot", from }: B
     async unsave(tx, { subject, facts }) {
       const server = await findAnyServer(tx, subject);
       if (server === undefined) return;
-      // A number that something may have run as is used up.
+      // The boot number may have been used by a running VM, so it is not used again.
       const is_on = facts.wasOn === undefined ? server.is_on : Number(facts.wasOn);
       await changeServer(context, tx, subject, { boot: server.boot + 1, is_on }, facts.by ?? null);
     },
   };
 }
 
-/** The power is cut. `wish`: it stays off; else it is off for a moment, and the row still wants it on. */
-export function stopStep<Input>(context: FlowContext, spec: "off" | "moment"): ServerStep<Input> {
+/** Returns the step that cuts the power. `off`: the server stays off; `moment`: the desired state stays on. */
+export function stopStep<Input>(context: FlowContext, duration: "off" | "moment"): ServerStep<Input> {
   return {
     name: "Stop",
     async do({ subject }) {
       await context.machines.ensureStopped(subject, "cut");
       return { detail: "power off" };
     },
-    ...(spec === "off" && {
+    ...(duration === "off" && {
       save: async (tx, { subject, facts }) =>
         void (await changeServer(context, tx, subject, { is_on: 0 }, facts.by ?? null)),
     }),

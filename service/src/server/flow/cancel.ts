@@ -1,11 +1,11 @@
-/** Ending work before its time: what waits is canceled at once and gives back what it took, what runs is undone by itself. */
+/** Cancels work on a server. Queued tasks end at once and release what they reserved; the engine undoes a running one. */
 
 import type { Run } from "../../engine/flow.ts";
 import { cancel, type Only, type Task, type TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { FlowContext } from "./context.ts";
 
-/** A task as its flow sees it when it never got its turn. */
+/** Returns the run that is passed to `ended` of a flow whose task was canceled before it started. */
 const runOf = (task: Task): Run => ({
   task: task.id,
   subject: task.subject.id,
@@ -16,7 +16,7 @@ const runOf = (task: Task): Run => ({
   signal: new AbortController().signal,
 });
 
-/** Cancels the work on a server, all of it or as `only` says. */
+/** Cancels the work on a server, all or as `only` selects. */
 export async function cancelWork(
   { clock, flowOf }: FlowContext,
   tx: Tx,

@@ -1,7 +1,7 @@
 /**
- * `Create` and `Copy`: a server comes to be, or nothing is left of it but a row that says why. The row, its address and the wish of
- * its network are made in the transaction of the request; disk, network and start follow. A copy takes its disk from another server,
- * for which it waits until that server has nothing else to do, and holds it only for the moment of the snapshot.
+ * Flows `Create` and `Copy`. The transaction of the request creates the row, its address and the new generation of its network; the steps
+ * create the disk, wait for the network and start the VM. A copy takes its disk from another server: it waits until the queue of that
+ * server reaches it, and blocks the queue only during the snapshot. After a failure only the row in state `Failed` is left.
  */
 
 import { findProject } from "../../account/table.ts";
@@ -17,7 +17,7 @@ import { flowName } from "../model/state.ts";
 import { findAnyServer, findBatch, insertServer, type ServerRow, setServerKeys, updateServer } from "../table.ts";
 import { bootStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn, stepsOf } from "./define.ts";
 import { attempt, errorFor } from "./error.ts";
 import { emitServerEvent } from "./events.ts";
@@ -31,15 +31,19 @@ import { queueReconcile } from "./reconcile.ts";
 import { renewBackup, renewGuest } from "./renew.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
+/** Input of `Copy`. */
 export interface CopyInput {
+  /** Id of the server whose disk is copied. */
   readonly source: number;
 }
+/** Milliseconds. */
 const hour = 3_600_000;
 
+/** Returns the flows `Create` and `Copy`. `reconcile` removes the VM of a server that failed. */
 export function createFlows(context: FlowContext, reconcile: Flow) {
   const { machines } = context;
   const reserve = <Input>(): ServerStep<Input> => ({ name: "Reserve" });
-  const undisk = ({ subject }: { readonly subject: number }): Promise<void> => machines.remove(subject);
+  const removeDisk = ({ subject }: { readonly subject: number }): Promise<void> => machines.remove(subject);
   const network = <Input>(): ServerStep<Input> => ({ name: "Network", do: (run) => waitForLink(context, run) });
   const ended = (tx: Tx, run: { readonly task: number; readonly subject: number }, ending: Ending) =>
     endCreation(context, tx, reconcile, run, ending);
@@ -50,10 +54,10 @@ export function createFlows(context: FlowContext, reconcile: Flow) {
       reserve(),
       {
         name: "Disk",
-        // As long as it takes to fetch an image.
+        // Includes the download of the image.
         time: hour,
         do: (run) => createDisk(context, run),
-        undo: undisk,
+        undo: removeDisk,
       },
       network(),
       bootStep(context, { from: "new" }),
@@ -69,11 +73,11 @@ export function createFlows(context: FlowContext, reconcile: Flow) {
       snapshotStep<CopyInput>(context, ({ source }) => source, {
         async take(subject, { source }) {
           const machine = await machineSpecFor(context, await requireServer(context, subject), () => false);
-          await attempt("snapshot_failed", `Server ${source} could not be copied`, () =>
+          await attempt("snapshot_failed", `Could not copy server ${source}`, () =>
             machines.ensureDisk(machine, { server: source }),
           );
         },
-        undo: undisk,
+        undo: removeDisk,
       }),
       {
         name: "Disk",
@@ -82,7 +86,7 @@ export function createFlows(context: FlowContext, reconcile: Flow) {
           await fillDisk(context, server, { server: input.source });
           return { detail: `${server.hdd} GB from server ${input.source}` };
         },
-        undo: undisk,
+        undo: removeDisk,
       },
       {
         name: "Identity",
@@ -106,7 +110,7 @@ export function createFlows(context: FlowContext, reconcile: Flow) {
 
 async function fillDisk(context: FlowContext, server: ServerRow, source: { image: string } | { server: number }) {
   const machine = await machineSpecFor(context, server, () => false);
-  await attempt("disk_failed", `The disk of server ${server.id} could not be made`, () =>
+  await attempt("disk_failed", `Could not create the disk of server ${server.id}`, () =>
     context.machines.ensureDisk(machine, source),
   );
 }
@@ -118,7 +122,7 @@ async function createDisk(context: FlowContext, run: Pick<Run, "subject" | "sign
   return { detail: `${server.hdd} GB from ${server.image_name}${renewed}` };
 }
 
-/** The state of the server that was made, or not, and what hangs on it. */
+/** Sets the final state of the new server and updates its group. */
 async function endCreation(
   context: FlowContext,
   tx: Tx,
@@ -128,18 +132,25 @@ async function endCreation(
 ): Promise<void> {
   const server = await findAnyServer(tx, subject);
   if (server === undefined) return;
-  // One that is being deleted meanwhile ends otherwise.
+  // A server that is being deleted meanwhile is removed by that flow.
   if (server.state === "New") {
     const batch = server.batch_id === null ? undefined : await findBatch(tx, server.project_id, server.batch_id);
-    // One that only did not answer in time stands, unless it was to come with others.
+    // A server that runs but was not ready in time is kept, unless its group is created atomically.
     if (ending === "Completed" || (ending === "Failed" && server.is_on === 1 && batch?.policy !== "Atomic"))
-      await stand(context, tx, reconcile, server, ending);
+      await activateServer(context, tx, reconcile, server, ending);
     else await failServer(context, tx, reconcile, server, (await find(tx, task))?.error ?? errorFor("superseded", ""));
   }
   await updateGroup(context, tx, reconcile, server);
 }
 
-async function stand(context: FlowContext, tx: Tx, reconcile: Flow, { id, project_id }: ServerRow, ending: Ending) {
+/** Sets the new server to `Active`, or `Blocked` with its project. Cancels its queue if it was not ready in time. */
+async function activateServer(
+  context: FlowContext,
+  tx: Tx,
+  reconcile: Flow,
+  { id, project_id }: ServerRow,
+  ending: Ending,
+) {
   const isBlocked = (await findProject.first(tx, { id: project_id }))?.is_blocked === 1;
   const server = await changeServer(context, tx, id, { state: isBlocked ? "Blocked" : "Active" }, null);
   if (ending === "Failed")
@@ -147,12 +158,13 @@ async function stand(context: FlowContext, tx: Tx, reconcile: Flow, { id, projec
   if (isBlocked) await queueReconcile(context, tx, reconcile, server);
 }
 
+/** A new server and the task that creates it. */
 export interface CreatedServer {
   readonly server: ServerRow;
   readonly task: Task;
 }
 
-/** The row with its keys and its link; the caller has held quotas, room and references. Throws as `reserveLink` does. */
+/** Inserts the row with its keys and its link. The caller has checked quotas, capacity and references. Throws as `reserveLink` does. */
 async function insert(context: FlowContext, tx: Tx, project: number, batch: number | null, spec: ServerSpec) {
   const { clock, sealer, random } = context;
   const now = clock.now();
@@ -207,6 +219,7 @@ async function insert(context: FlowContext, tx: Tx, project: number, batch: numb
   return { server, facts: { link: link.id }, done: { Reserve: `${showAddress(link.ip)} on network ${home.id}` } };
 }
 
+/** Inserts a server and queues its creation. Throws as `reserveLink` does. */
 export async function queueCreate(
   context: FlowContext,
   tx: Tx,
@@ -219,7 +232,7 @@ export async function queueCreate(
   return { server, task: await startOn(context, tx, flow, server, null, by, { ...reserved, steps }) };
 }
 
-/** The caller has held the order against the source's queue. */
+/** Inserts a server and queues its creation as a copy. The caller has checked that the state of the source allows it. */
 export async function queueCopy(
   context: FlowContext,
   tx: Tx,

@@ -1,4 +1,4 @@
-/** The form that all flows of servers share, and how they are begun. */
+/** Defines and starts flows of servers: they share the subject, the facts and the events of actions. */
 import { type ActionType, actionSteps, type WaitFor } from "@brume/api/action.ts";
 import { type Flow, flow } from "../../engine/flow.ts";
 import { type Start, start, type Task } from "../../engine/task.ts";
@@ -10,7 +10,7 @@ import { emitActionEvent } from "./events.ts";
 
 type Spec<Input> = Parameters<typeof flow<Input, Facts>>[0];
 
-/** A flow that works on servers, one at a time on each. Those that are actions tell of themselves. */
+/** Defines a flow with servers as subject. One flow at a time runs on a server. Flows that are actions append the events of actions. */
 export function serverFlow<Input>(context: FlowContext, spec: Omit<Spec<Input>, "subject">): Flow<Input, Facts> {
   const isAction = actionTypeOf(spec.name) !== null;
   return flow<Input, Facts>({
@@ -20,17 +20,17 @@ export function serverFlow<Input>(context: FlowContext, spec: Omit<Spec<Input>, 
   });
 }
 
-/** Begins it, or puts it behind what was accepted before. */
+/** Starts the flow on the server, or queues it behind earlier tasks. */
 export const startOn = <Input>(
   { clock }: FlowContext,
   tx: Tx,
-  wanted: Flow<Input, Facts>,
+  flow: Flow<Input, Facts>,
   { id, project_id }: Pick<ServerRow, "id" | "project_id">,
   input: Input,
   by: Cause | null,
   { facts, ...options }: Pick<Start<Input, Facts>, "facts" | "steps" | "done" | "urgent"> = {},
 ): Promise<Task> =>
-  start(tx, wanted, {
+  start(tx, flow, {
     subject: id,
     project: project_id,
     input,
@@ -39,6 +39,6 @@ export const startOn = <Input>(
     ...options,
   });
 
-/** The steps of an action whose caller waits for the guest or does not. */
+/** Returns the names of the steps of an action, with the step that `WaitFor` adds. */
 export const stepsOf = (type: ActionType, waitFor: WaitFor): string[] =>
   waitFor === "Power" ? [...actionSteps[type]] : [...actionSteps[type], waitFor];

@@ -1,6 +1,6 @@
 /**
- * `Delete`: nothing of a server is left, in the world first and in the database last, so that its address, its disk and its name are
- * free when nobody uses them any more. It jumps the queue and is never given up.
+ * Flow `Delete`: removes the VM, the links and the disk from the host first, and the row last, so that the address and the name are free
+ * only when they are unused. It runs before the rest of the queue and is retried until it succeeds.
  */
 
 import type { Done, Flow, Wait } from "../../engine/flow.ts";
@@ -23,7 +23,7 @@ import {
   updateBatch,
 } from "../table.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, type Facts, type FlowContext } from "./context.ts";
+import type { Cause, Facts, FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
 import { errorFor } from "./error.ts";
 import { emitActionEvent, emitBatchEvent, emitServerEvent } from "./events.ts";
@@ -31,6 +31,7 @@ import { leaveNetworks } from "./network.ts";
 import { isServed, waitForNetwork } from "./nics.ts";
 import { changeServer } from "./serverrow.ts";
 
+/** Returns the flow. Its end deletes the row, and the group of the server if that is empty. */
 export function deleteFlow(context: FlowContext): Flow<null, Facts> {
   const { store, machines } = context;
   return serverFlow<null>(context, {
@@ -67,7 +68,7 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
       const server = await findAnyServer(tx, subject);
       if (server === undefined) return;
       const { by = null } = facts;
-      // Here, because of what is gone nothing is told any more.
+      // Appended here because after the end the server has no row.
       const ended = await find(tx, task);
       if (ended !== undefined) await emitActionEvent(context, tx, ended, "ended");
       await deleteServer(tx, subject);
@@ -82,16 +83,16 @@ export function deleteFlow(context: FlowContext): Flow<null, Facts> {
   });
 }
 
-/** A group is gone with its last server. */
+/** Deletes a group that has no servers left. */
 async function deleteEmptyBatch(context: FlowContext, tx: Tx, batch: BatchRow, by: Cause | null): Promise<void> {
-  // Two members that go at the same time would each see the other.
+  // Without the lock, two members that are deleted at the same time would each see the other.
   await lockBatch(tx, batch.id);
   if ((await listMembers(tx, batch.id)).length > 0) return;
   await deleteBatch(tx, batch.id);
   await emitBatchEvent(context, tx, batch, "deleted", by);
 }
 
-/** Null when that has been ordered already. */
+/** Queues the deletion and cancels all other work on the server. Resolves to null if it is being deleted already. */
 export async function queueDelete(
   context: FlowContext,
   tx: Tx,
@@ -105,7 +106,7 @@ export async function queueDelete(
   return startOn(context, tx, flow, server, null, by);
 }
 
-/** All servers of the group that there still are, then the group. */
+/** Queues the deletion of all servers of a group. The group is deleted with the last one. */
 export async function queueDeleteBatch(
   context: FlowContext,
   tx: Tx,

@@ -1,6 +1,6 @@
 /**
- * What of a server's row is in force. A rebuild changes what callers see (image, password, keys) with its order, so while it waits the
- * row is ahead of the machine: whatever has its turn before it has to do with what the row said then.
+ * The part of a server's row that the VM already has. A request for a rebuild changes the image, password and keys in the row at once,
+ * because clients see them. Until the rebuild runs, tasks that are queued before it must use the fields from before the request.
  */
 import type { Ending } from "../../engine/flow.ts";
 import { find, queue, type Task } from "../../engine/task.ts";
@@ -8,25 +8,28 @@ import type { Reader } from "../../store/db.ts";
 import { flowName } from "../model/state.ts";
 import { listServerKeys, type ServerRow } from "../table.ts";
 
+/** Name of the flow `Rebuild`. */
 export const rebuildName = flowName("Rebuild");
 
 type Fields = Pick<ServerRow, "image_id" | "image_name" | "family" | "guest" | "admin_password" | "user_data">;
 type Keys = Awaited<ReturnType<typeof listServerKeys>>;
 
-/** Sealed things as base64, as they were stored. */
+/** Fields that a rebuild replaces, as JSON. Secrets stay sealed and are base64. */
 export type RebuildBackup = Pick<Fields, "image_id" | "image_name" | "family" | "guest"> & {
   readonly password: string;
   readonly userData: string | null;
   readonly keys: Keys;
 };
 
+/** Input of the flow `Rebuild`, stored in task rows. */
 export interface RebuildInput {
-  /** What the order has replaced. */
+  /** Fields that the request replaced. */
   readonly before: RebuildBackup;
-  /** The rebuild that was waiting when this one was ordered: if that comes to nothing, so does what it had put there. */
+  /** Id of the rebuild that was queued before this one; null: none. If that one fails, its fields never took effect. */
   readonly behind: number | null;
 }
 
+/** Returns the fields of the row that a rebuild is about to replace. */
 export function snapshotFields(server: ServerRow, keys: Keys): RebuildBackup {
   const { image_id, image_name, family, guest, admin_password, user_data } = server;
   const text = (sealed: Uint8Array): string => Buffer.from(sealed).toString("base64");
@@ -34,14 +37,14 @@ export function snapshotFields(server: ServerRow, keys: Keys): RebuildBackup {
   return { image_id, image_name, family, guest, password: text(admin_password), userData, keys };
 }
 
-/** It has come to something: also when only the guest was not ready in time. */
+/** True if the rebuild took effect: it completed, or only the guest was not ready in time. */
 export async function tookEffect(db: Reader, task: number, ending: Ending): Promise<boolean> {
   if (ending === "Completed") return true;
   const steps = (await find(db, task))?.steps ?? [];
   return steps.some((step) => step.name === "Boot" && step.state === "Completed");
 }
 
-/** What was there before this rebuild, or before the first in a row that all came to nothing. */
+/** Returns the fields and keys before this rebuild, or before the first of several consecutive rebuilds that all failed. */
 export async function stateBefore(db: Reader, input: RebuildInput): Promise<{ fields: Fields; keys: Keys }> {
   const earlier = input.behind === null ? undefined : await find(db, input.behind);
   if (earlier !== undefined && earlier.end !== null && !(await tookEffect(db, earlier.id, earlier.state as Ending)))
@@ -52,10 +55,10 @@ export async function stateBefore(db: Reader, input: RebuildInput): Promise<{ fi
   return { fields: { ...fields, ...sealed }, keys };
 }
 
-/** The row without what rebuilds have put there that wait, and the keys that go with it. */
+/** Returns the row and the keys without the changes of queued rebuilds. */
 export async function effectiveServer(db: Reader, server: ServerRow): Promise<{ server: ServerRow; keys: Keys }> {
-  const waits = ({ name, state }: Task): boolean => name === rebuildName && state === "Postponed";
-  const next = (await queue(db, { kind: "server", id: server.id })).find(waits);
+  const isQueuedRebuild = ({ name, state }: Task): boolean => name === rebuildName && state === "Postponed";
+  const next = (await queue(db, { kind: "server", id: server.id })).find(isQueuedRebuild);
   if (next === undefined) return { server, keys: await listServerKeys(db, server.id) };
   const { fields, keys } = await stateBefore(db, next.input as RebuildInput);
   return { server: { ...server, ...fields }, keys };

@@ -1,4 +1,4 @@
-/** Events of servers, actions, groups and images, each in the transaction of what it tells of. */
+/** Appends the events of servers, actions, server groups and images, each in the transaction of its change. */
 
 import { showImage } from "../../catalog/model/show.ts";
 import type { ImageRow } from "../../catalog/table.ts";
@@ -17,12 +17,14 @@ const causeFields = (by: Cause | null): Pick<NewEvent, "token" | "request"> => (
 
 type EventContext = Pick<FlowContext, "clock" | "machineStatus">;
 
+/** Returns the server as events show it, without the password. */
 async function describe({ machineStatus }: EventContext, tx: Tx, row: ServerRow) {
   const links = (await listLinkedNetworks(tx, row.id)).map(showLink);
   const keys = await listServerKeys(tx, row.id);
   return showServer(row, { links, keys, password: "", isOn: machineStatus.power(row.id) });
 }
 
+/** Appends `server.created`, `.changed`, `.crashed` or `.deleted`. */
 export async function emitServerEvent(
   context: EventContext,
   tx: Tx,
@@ -36,7 +38,7 @@ export async function emitServerEvent(
   await append(tx, [{ type, date: context.clock.now(), project, resource: "server", id, ...causeFields(by), data }]);
 }
 
-/** Nothing for work that is no action. */
+/** Appends `action.created`, `.changed` or `.ended`. Does nothing for a task that is not an action. */
 export async function emitActionEvent(
   { clock }: Pick<FlowContext, "clock">,
   tx: Tx,
@@ -59,6 +61,7 @@ export async function emitActionEvent(
   await append(tx, [event]);
 }
 
+/** Appends `batch.changed` with all members, or `batch.deleted`. */
 export async function emitBatchEvent(
   context: EventContext,
   tx: Tx,
@@ -75,6 +78,7 @@ export async function emitBatchEvent(
   await append(tx, [{ type, date: context.clock.now(), project, resource: "batch", id, ...causeFields(by), data }]);
 }
 
+/** Appends `image.created`, `.changed` or `.deleted`. Does nothing for images of the operator, which belong to no project. */
 export async function emitImageEvent(
   { clock }: Pick<FlowContext, "clock">,
   tx: Tx,
@@ -82,7 +86,6 @@ export async function emitImageEvent(
   what: "created" | "changed" | "deleted",
   by: Cause | null,
 ): Promise<void> {
-  // Nobody hears of stock images, since they are nobody's.
   if (row.project_id === null) return;
   const data = what === "deleted" ? null : JSON.stringify(showImage(row));
   const type = `image.${what}`;

@@ -1,4 +1,4 @@
-/** Images that are not on the host yet: fetched by the first step that needs one, with what callers see of it meanwhile. */
+/** Downloads operator images that are not on the host yet, in the first step that needs one, and stores the progress. */
 
 import type { Clock } from "../../base/clock.ts";
 import { findImage, makeAvailable, noteFetched, updateImage } from "../../catalog/table.ts";
@@ -6,15 +6,15 @@ import type { TransferOptions } from "../../drivers/machine/interface.ts";
 import type { Run } from "../../engine/flow.ts";
 import type { Store } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import { type FlowContext } from "./context.ts";
+import type { FlowContext } from "./context.ts";
 import { attempt, stepErrorOf } from "./error.ts";
 
-/** Milliseconds between two writes of how far a download is. */
+/** Milliseconds between two writes of the progress. */
 const noteTime = 1000;
 
 type Progress = NonNullable<TransferOptions["progress"]>;
 
-/** While `work` runs, writes percents into the row of an image, at most once a second, one write after the other. */
+/** Runs `work` and writes its progress in percent into the row of the image, at most once a second. Resolves to the result of `work`. */
 export async function withProgress<T>(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
   image: number,
@@ -31,7 +31,7 @@ export async function withProgress<T>(
     [noted, last, isWriting] = [clock.now(), percent, true];
     writing = store
       .write((tx) => noteFetched(tx, image, percent))
-      // The next write says more.
+      // The next write contains newer progress.
       .catch(() => {})
       .finally(() => {
         isWriting = false;
@@ -45,21 +45,21 @@ export async function withProgress<T>(
   }
 }
 
-/** How far a download is, in MB of 10^6 bytes. */
+/** Returns the progress of a download as a detail; sizes are MB of 10^6 bytes. */
 function describeProgress(name: string, done: number, total: number | null): string {
   const sizeOf = (bytes: number) => `${Math.floor(bytes / 1e6)} MB`;
   if (total === null || total <= 0) return `fetches image ${name}: ${sizeOf(done)}`;
   return `fetches image ${name}: ${Math.min(100, Math.floor((100 * done) / total))} % of ${sizeOf(total)}`;
 }
 
-/** The folder of the image of a server's disk. An operator's image that is not on the host yet is fetched. */
+/** Resolves to the folder of the server's image. Downloads an operator image that is not on the host yet. Throws `disk_failed`. */
 export async function ensureImageFolder(
   context: FlowContext,
   { image_id, project_id }: ServerRow,
   { signal, note }: Pick<Run, "signal" | "note">,
 ): Promise<string> {
   const { store, images } = context;
-  const gone = () => stepErrorOf("disk_failed", `Image ${image_id} is not there any more.`, { final: true });
+  const gone = () => stepErrorOf("disk_failed", `Image ${image_id} does not exist any more.`, { final: true });
   const image = await findImage(store.read, project_id, image_id);
   if (image === undefined) throw gone();
   const { id, name } = image;
@@ -69,7 +69,7 @@ export async function ensureImageFolder(
   let folder: string;
   try {
     folder = await withProgress(context, id, async (progress) =>
-      attempt("disk_failed", `Image ${name} could not be fetched`, () =>
+      attempt("disk_failed", `Could not fetch image ${name}`, () =>
         images.ensureFetched(name, {
           signal,
           progress(done, total) {
@@ -80,7 +80,7 @@ export async function ensureImageFolder(
       ),
     );
   } catch (error) {
-    // If this fails, the next fetch or the next start of the service puts it right.
+    // If this write fails, the next download or the next start of the service corrects the row.
     await store.write((tx) => makeAvailable(tx, id)).catch(() => {});
     throw error;
   }

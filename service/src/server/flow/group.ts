@@ -1,6 +1,6 @@
 /**
- * How servers that could not be made end, and what that means for the group they were made in: an `Atomic` group comes to be as a
- * whole or not at all, so one that fails takes the others with it, also those that stand already (docs/spec.md#server-group-states).
+ * Ends the creation of servers that failed, and updates the state of their group. An `Atomic` group is created completely or not at all:
+ * if one member fails, the others are removed too, including those that are running already (docs/spec.md#server-group-states).
  */
 
 import type { Flow } from "../../engine/flow.ts";
@@ -8,14 +8,14 @@ import type { TaskError } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import { findBatch, listMembers, lockBatch, type ServerRow, updateBatch } from "../table.ts";
 import { cancelWork } from "./cancel.ts";
-import { type FlowContext } from "./context.ts";
+import type { FlowContext } from "./context.ts";
 import { errorFor } from "./error.ts";
 import { emitBatchEvent } from "./events.ts";
 import { leaveNetworks } from "./network.ts";
 import { queueReconcile } from "./reconcile.ts";
 import { changeServer } from "./serverrow.ts";
 
-/** Nothing is left of it but the row that says why. What there is of a machine goes in its turn, next. */
+/** Sets a server to `Failed` with an error, releases its links and quotas, and queues the removal of its VM. */
 export async function failServer(
   context: FlowContext,
   tx: Tx,
@@ -23,14 +23,14 @@ export async function failServer(
   { id }: Pick<ServerRow, "id">,
   error: TaskError,
 ): Promise<void> {
-  await cancelWork(context, tx, id, errorFor("superseded", `Server ${id} could not be made.`));
+  await cancelWork(context, tx, id, errorFor("superseded", `Server ${id} could not be created.`));
   await leaveNetworks(context, tx, id);
-  const nothing = { is_on: 0, held_cpu: 0, held_ram: 0, held_hdd: 0 };
-  const row = await changeServer(context, tx, id, { state: "Failed", ...nothing, error: JSON.stringify(error) }, null);
+  const released = { is_on: 0, held_cpu: 0, held_ram: 0, held_hdd: 0 };
+  const row = await changeServer(context, tx, id, { state: "Failed", ...released, error: JSON.stringify(error) }, null);
   await queueReconcile(context, tx, reconcile, row);
 }
 
-/** To be asked whenever the making of a member has ended. */
+/** Updates the group after the creation of a member has ended. Does nothing without a group. */
 export async function updateGroup(
   context: FlowContext,
   tx: Tx,
@@ -45,8 +45,8 @@ export async function updateGroup(
   const isUndone = row.policy === "Atomic" && members.some(({ state }) => state === "Failed");
   if (isUndone) await undoMembers(context, tx, reconcile, batch, members);
   if (members.some(({ state }) => state === "New")) return;
-  const stands = members.some(({ state }) => state === "Active" || state === "Blocked");
-  const changed = await updateBatch(tx, batch, { state: stands && !isUndone ? "Active" : "Failed" });
+  const hasServers = members.some(({ state }) => state === "Active" || state === "Blocked");
+  const changed = await updateBatch(tx, batch, { state: hasServers && !isUndone ? "Active" : "Failed" });
   await emitBatchEvent(context, tx, changed, "changed", null);
 }
 
@@ -57,8 +57,8 @@ async function undoMembers(
   batch: number,
   members: readonly ServerRow[],
 ) {
-  const guilty = members.find(({ state }) => state === "Failed");
-  const why = errorFor("batch_undone", `Server ${guilty?.id} of group ${batch} could not be made.`);
+  const failed = members.find(({ state }) => state === "Failed");
+  const why = errorFor("batch_undone", `Server ${failed?.id} of group ${batch} could not be created.`);
   for (const { id, state } of members)
     if (state === "New") await cancelWork(context, tx, id, why);
     else if (state === "Active" || state === "Blocked") await failServer(context, tx, reconcile, { id }, why);

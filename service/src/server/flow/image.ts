@@ -1,6 +1,6 @@
 /**
- * Images made of servers' disks, wished for or as daily backups, and their end. BatchCreation one takes its turn in the queue of its server
- * for the moment of the snapshot; what that has kept is written out while the server goes on, changes or goes away.
+ * Flows that create an image from the disk of a server, on request or as a daily backup, and that remove images. The snapshot is taken in
+ * the queue of the server. After it, the image is written while the server runs, changes or is deleted.
  */
 
 import type { Labels } from "@brume/api/common.ts";
@@ -10,7 +10,7 @@ import { cancel, find, start, type Task, type TaskError } from "../../engine/tas
 import type { Tx } from "../../store/db.ts";
 import { retire } from "../orphantable.ts";
 import { findAnyServer, type ServerRow } from "../table.ts";
-import { type Cause, type Facts, type FlowContext } from "./context.ts";
+import type { Cause, Facts, FlowContext } from "./context.ts";
 import { attempt, errorFor } from "./error.ts";
 import { emitImageEvent } from "./events.ts";
 import { type QueueSlotFlow, releaseQueueSlot, reserveQueueSlot, snapshotStep } from "./queueslot.ts";
@@ -21,27 +21,29 @@ interface ImageInput {
   readonly server: number;
   readonly folder: string;
   readonly title: string;
-  /** As a backup does. */
+  /** Whether the identity of the guest stays in the image, as in backups. */
   readonly keepsIdentity?: boolean;
 }
 interface RemovalInput {
   readonly folder: string;
 }
 
-/** Milliseconds for the whole of a disk. */
+/** Milliseconds for writing a complete disk. */
 const longest = 6 * 3_600_000;
-/** Of folders that are not the stock's; those of backups may be kept elsewhere. */
+/** Prefixes of folders that do not hold operator images. Backups may be on another file system. */
 const prefixes = { Client: "own-", Backup: "backup-" } as const;
 
-/** Whether a folder of images is of an image that was made here, and not of the operator's stock. */
+/** True for the folder of an image that was created or imported by a project, false for one of the operator. */
 export const isOwnFolder = (folder: string): boolean =>
   Object.values(prefixes).some((prefix) => folder.startsWith(prefix));
+/** True for the folder of a backup. */
 export const isBackupFolder = (folder: string): boolean => folder.startsWith(prefixes.Backup);
 
+/** Returns the flows that create and remove images. */
 export function imageFlows(context: FlowContext) {
   const { images } = context;
 
-  /** The row is gone already; servers that were made from it have what they need of it. */
+  /** The request has already deleted the row. The driver keeps the parts that disks of servers use. */
   const remove: Flow<RemovalInput> = flow<RemovalInput>({
     name: "image.remove",
     subject: "image",
@@ -55,14 +57,16 @@ export function imageFlows(context: FlowContext) {
     steps: [
       snapshotStep<ImageInput>(context, ({ server }) => server, {
         take: (_, { server, folder }) =>
-          attempt("snapshot_failed", `Server ${server} gave no image`, () => images.ensureSnapshot(server, folder)),
+          attempt("snapshot_failed", `Could not take a snapshot of server ${server}`, () =>
+            images.ensureSnapshot(server, folder),
+          ),
         undo: ({ input: { folder } }) => images.removeImage(folder),
       }),
       {
         name: "Write",
         time: longest,
         async do({ input: { server, folder, title, keepsIdentity = false }, signal }) {
-          const size = await attempt("snapshot_failed", `The image of server ${server} could not be written`, () =>
+          const size = await attempt("snapshot_failed", `Could not write the image of server ${server}`, () =>
             images.ensureImage(server, folder, { title, keepsIdentity }, signal),
           );
           return { facts: { gb: size.gb, identity: size.identity } };
@@ -81,10 +85,10 @@ export function imageFlows(context: FlowContext) {
       await releaseQueueSlot(context, tx, server, task);
       const row = await findImage(tx, project, subject);
       if (row === undefined) return;
-      const trouble = ending === "Completed" ? null : ((await find(tx, task))?.error ?? errorFor("superseded", ""));
-      if (row.type === "Backup") await noteBackup(context, tx, server, trouble);
-      if (trouble === null) return;
-      const error = JSON.stringify(trouble);
+      const failure = ending === "Completed" ? null : ((await find(tx, task))?.error ?? errorFor("superseded", ""));
+      if (row.type === "Backup") await noteBackup(context, tx, server, failure);
+      if (failure === null) return;
+      const error = JSON.stringify(failure);
       const failed = { state: "Failed", error } as const;
       await emitImageEvent(context, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
@@ -93,8 +97,10 @@ export function imageFlows(context: FlowContext) {
   return { make, remove };
 }
 
+/** The flows, by what they do. */
 export type ImageFlows = ReturnType<typeof imageFlows>;
 
+/** The image to create from a server. */
 export interface CreateImageInput {
   readonly type: "Client" | "Backup";
   readonly name: string;
@@ -102,7 +108,7 @@ export interface CreateImageInput {
   readonly labels: Labels;
 }
 
-/** The caller has held the order against the server's queue, and the quota; it tells of the new image. */
+/** Inserts the image and queues its creation. The caller has checked the server's state and the quota, and appends the event. */
 export async function queueImage(
   context: FlowContext,
   tx: Tx,
@@ -142,7 +148,7 @@ export async function queueImage(
   return { image, task };
 }
 
-/** The row goes at once, its disk in the background; one that is still being made is given up. */
+/** Deletes the row now and queues the removal of the disk. Cancels the creation of the image if it is not finished. */
 export async function queueImageRemoval(
   context: FlowContext,
   tx: Tx,
@@ -151,7 +157,7 @@ export async function queueImageRemoval(
   by: Cause | null,
 ): Promise<void> {
   const { id, project_id: project } = image;
-  if (project === null) throw new Error(`image ${id} is of the stock`);
+  if (project === null) throw new Error(`image ${id} belongs to the operator`);
   const now = context.clock.now();
   await deleteImage(tx, id);
   await retire(tx, { kind: "Image", name: folderOf(image), uuid: "", date: now });
@@ -160,23 +166,23 @@ export async function queueImageRemoval(
   await start(tx, remove, { subject: id, project, input: { folder: folderOf(image) }, now });
 }
 
-/** Backups of an earlier release are where they were made. */
+/** Returns the folder of the image: the stored one, as backups of earlier releases have other names, or the name by type and id. */
 const folderOf = ({ id, type, folder }: Pick<ImageRow, "id" | "type" | "folder">): string =>
   folder ?? `${prefixes[type === "Backup" ? "Backup" : "Client"]}${id}`;
 
-/** The server says when its backup failed and why, until one succeeds; the next try is made on the same day. */
-async function noteBackup(context: FlowContext, tx: Tx, id: number, trouble: TaskError | null): Promise<void> {
+/** Stores the result of a backup in the server: after a failure the time and the error, until a backup succeeds. */
+async function noteBackup(context: FlowContext, tx: Tx, id: number, failure: TaskError | null): Promise<void> {
   const server = await findAnyServer(tx, id);
   if (server === undefined || server.state !== "Active") return;
-  const isTold = server.error !== null && codeOf(server.error) === "backup_failed";
-  if (trouble === null) {
-    await changeServer(context, tx, id, { backup_failed: null, ...(isTold && { error: null }) }, null);
+  const showsFailure = server.error !== null && codeOf(server.error) === "backup_failed";
+  if (failure === null) {
+    await changeServer(context, tx, id, { backup_failed: null, ...(showsFailure && { error: null }) }, null);
     return;
   }
-  const detail = `The backup of server ${id} failed and is tried again within the hour: ${trouble.detail}`;
-  context.log("warn", "A daily backup failed, and is tried again.", { server: id, detail: trouble.detail });
+  const detail = `The backup of server ${id} failed and is tried again within the hour: ${failure.detail}`;
+  context.log("warn", "A daily backup failed and will be tried again.", { server: id, detail: failure.detail });
   const error = JSON.stringify(errorFor("backup_failed", detail));
   const change = { backed_up: null, backup_failed: context.clock.now() };
-  // Another trouble of the server counts for more.
-  await changeServer(context, tx, id, { ...change, ...((server.error === null || isTold) && { error }) }, null);
+  // Any other error of the server has precedence.
+  await changeServer(context, tx, id, { ...change, ...((server.error === null || showsFailure) && { error }) }, null);
 }

@@ -1,4 +1,4 @@
-/** Images that come from outside: a file of the operator's, or an address with the checksum that it must have. */
+/** Flow that imports an image: a file of the operator, or a download whose checksum is given. */
 
 import type { Family } from "@brume/api/catalog.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -7,29 +7,35 @@ import type { ImageOrigin, Images, ImportText } from "../../drivers/machine/inte
 import { type Flow, flow } from "../../engine/flow.ts";
 import { find, start, type Task } from "../../engine/task.ts";
 import type { Store, Tx } from "../../store/db.ts";
-import { type Cause } from "./context.ts";
+import type { Cause } from "./context.ts";
 import { attempt, errorFor, stepErrorOf } from "./error.ts";
 import { emitImageEvent } from "./events.ts";
 import { withProgress } from "./fetch.ts";
 
+/** Dependencies of the flow. */
 export interface ImportContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly images: Pick<Images, "ensureImported" | "removeImage" | "checkOrigin">;
 }
 
+/** Stored in task rows, so the keys keep their names. */
 interface ImportInput {
-  readonly wish: ImportText & { /** Of the image, among all of the host. */ readonly folder: string };
+  readonly wish: ImportText & { /** Name of the folder of the image on the host. */ readonly folder: string };
   readonly origin: ImageOrigin;
 }
 interface ImportFacts {
   readonly by: Cause | null;
+  /** Smallest disk of a server that is created from the image, in GB. */
   readonly hdd: number;
 }
+/** The flow that imports an image. */
 export type ImportFlow = Flow<ImportInput, ImportFacts>;
 
+/** Milliseconds. */
 const day = 24 * 3_600_000;
 
+/** Returns the flow. Its end sets the image to `Active` or `Failed`. */
 export function importFlow(context: ImportContext): ImportFlow {
   const { images } = context;
   return flow<ImportInput, ImportFacts>({
@@ -41,13 +47,13 @@ export function importFlow(context: ImportContext): ImportFlow {
         time: day,
         async do({ subject, input: { wish, origin }, signal }) {
           const { folder, ...about } = wish;
-          const found = await withProgress(context, subject, async (progress) =>
-            attempt("disk_failed", `Image ${subject} could not be brought in`, () =>
+          const result = await withProgress(context, subject, async (progress) =>
+            attempt("disk_failed", `Could not import image ${subject}`, () =>
               images.ensureImported(folder, about, origin, { signal, progress }),
             ),
           );
-          if ("refused" in found) throw stepErrorOf("disk_failed", found.refused, { final: true });
-          return { facts: { hdd: found.hdd } };
+          if ("refused" in result) throw stepErrorOf("disk_failed", result.refused, { final: true });
+          return { facts: { hdd: result.hdd } };
         },
         async save(tx, { subject, project, input: { wish }, facts }) {
           const row = await findImage(tx, project, subject);
@@ -62,28 +68,31 @@ export function importFlow(context: ImportContext): ImportFlow {
     async ended(tx, { task, subject, project, facts }, ending) {
       const row = await findImage(tx, project, subject);
       if (ending === "Completed" || row === undefined) return;
-      const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", "It was given up."));
+      const error = JSON.stringify((await find(tx, task))?.error ?? errorFor("superseded", "The import was canceled."));
       const failed = { state: "Failed", error } as const;
       await emitImageEvent(context, tx, await updateImage(tx, subject, failed), "changed", facts.by ?? null);
     },
   });
 }
 
+/** The image to import. */
 export interface NewImport {
   readonly project: number;
   readonly name: string;
   readonly techName: string;
   readonly family: Family;
+  /** MB. */
   readonly minRam: number;
+  /** JSON. */
   readonly labels: string;
   readonly origin: ImageOrigin;
 }
 
-/** The caller has held the quota, and tells of the new image. */
+/** Inserts the image and queues its import. The caller has checked the quota and appends the event. */
 export async function queueImport(
   { clock }: ImportContext,
   tx: Tx,
-  wanted: ImportFlow,
+  flow: ImportFlow,
   { project, name, techName, family, minRam, labels, origin }: NewImport,
   by: Cause | null,
 ): Promise<{ readonly image: ImageRow; readonly task: Task }> {
@@ -110,7 +119,7 @@ export async function queueImport(
     version: 1,
   });
   const wish = { folder: `own-${image.id}`, title: name, family, minRam };
-  const task = await start(tx, wanted, {
+  const task = await start(tx, flow, {
     subject: image.id,
     project,
     input: { wish, origin },

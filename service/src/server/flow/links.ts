@@ -1,4 +1,4 @@
-/** `AddNetwork`, `RemoveNetwork` and `EditNetworkBandwidth`: a server's places in networks, on or off. */
+/** Flows `AddNetwork`, `RemoveNetwork` and `EditNetworkBandwidth`: they change the links of a server, whether it is on or off. */
 
 import type { Done, Wait } from "../../engine/flow.ts";
 import { queue, type Task } from "../../engine/task.ts";
@@ -8,27 +8,31 @@ import type { Tx } from "../../store/db.ts";
 import { listLinkedNetworks } from "../links.ts";
 import { flowName } from "../model/state.ts";
 import { findAnyServer, type ServerRow } from "../table.ts";
-import { type Cause, type Facts, type FlowContext } from "./context.ts";
+import type { Cause, Facts, FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
 import { attempt, stepErrorOf } from "./error.ts";
 import { joinNetwork, leaveNetworks, shapeLink } from "./network.ts";
 import { activate, isServed, machineSpecFor, nicsOf, plugIn, waitForLink, waitForNetwork } from "./nics.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
+/** Input of `AddNetwork` and `RemoveNetwork`: the id of the link. */
 export interface LinkInput {
   readonly link: number;
 }
+/** Input of `EditNetworkBandwidth`. */
 export interface ShapeInput extends LinkInput {
+  /** Mbit/s. */
   readonly bandwidth: number;
-  /** What it will have been when the turn comes. */
+  /** Mbit/s before this action, when all earlier ones have ended. */
   readonly was: number;
 }
 
-/** Milliseconds between looks whether a guest has let go of a card. */
-const look = 1000;
+/** Milliseconds between checks whether a guest has released a NIC. */
+const pause = 1000;
 
 const isOn = (server: ServerRow): boolean => server.state === "Active" && server.is_on === 1;
 
+/** Returns the three flows. */
 export function linkFlows(context: FlowContext) {
   const { store, machines } = context;
 
@@ -40,17 +44,19 @@ export function linkFlows(context: FlowContext) {
         name: "Plug",
         async do(run): Promise<Done<Facts> | Wait> {
           const { subject, facts } = run;
-          const place = await waitForLink(context, run);
-          if ("wait" in place) return place;
+          const network = await waitForLink(context, run);
+          if ("wait" in network) return network;
           const server = await requireServer(context, subject);
-          const isIn = nicsOf(facts.link);
-          const machine = await machineSpecFor(context, server, isIn);
-          const changes = await attempt("apply_failed", `Server ${subject} took no card`, () =>
+          const isIncluded = nicsOf(facts.link);
+          const machine = await machineSpecFor(context, server, isIncluded);
+          const changes = await attempt("apply_failed", `Server ${subject}: could not add the NIC`, () =>
             machines.apply(machine),
           );
           if (changes.nics === "nextStart")
-            throw stepErrorOf("apply_failed", `Server ${subject} takes a card only with a restart.`, { final: true });
-          const waiting = isOn(server) ? await plugIn(context, subject, isIn) : [];
+            throw stepErrorOf("apply_failed", `Server ${subject}: a NIC can only be added with a restart.`, {
+              final: true,
+            });
+          const waiting = isOn(server) ? await plugIn(context, subject, isIncluded) : [];
           return waiting.length > 0 ? waitForNetwork(subject, waiting) : {};
         },
         async save(tx, { subject, facts }) {
@@ -83,13 +89,16 @@ export function linkFlows(context: FlowContext) {
           const machine = await machineSpecFor(
             context,
             server,
-            (place) => nicsOf()(place) && place.link.id !== input.link,
+            (linked) => nicsOf()(linked) && linked.link.id !== input.link,
           );
-          const refused = `Server ${subject} did not let go of the card`;
-          const changes = await attempt("apply_failed", refused, () => machines.apply(machine));
+          const failure = `Server ${subject}: could not remove the NIC`;
+          const changes = await attempt("apply_failed", failure, () => machines.apply(machine));
           if (changes.nics !== "nextStart") return;
-          const overdue = stepErrorOf("apply_failed", `${refused}: its guest does not answer. Switch it off first.`);
-          return { wait: look, detail: "waits for the guest to let go", overdue };
+          const overdue = stepErrorOf(
+            "apply_failed",
+            `${failure}: the guest does not respond. Switch the server off first.`,
+          );
+          return { wait: pause, detail: "waits for the guest to release the NIC", overdue };
         },
         async undo({ subject, signal }) {
           const server = await requireServer(context, subject);
@@ -115,9 +124,11 @@ export function linkFlows(context: FlowContext) {
         name: "Shape",
         async do({ subject, input }): Promise<Done<Facts> | Wait> {
           await store.write((tx) => shapeLink(context, tx, subject, input.link, input.bandwidth));
-          const place = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === input.link);
+          const linked = (await listLinkedNetworks(store.read, subject)).find(({ link }) => link.id === input.link);
           const detail = `${input.bandwidth} Mbit/s`;
-          return place === undefined || isServed(place.network) ? { detail } : waitForNetwork(subject, [place.network]);
+          return linked === undefined || isServed(linked.network)
+            ? { detail }
+            : waitForNetwork(subject, [linked.network]);
         },
         save: async (tx, { subject, facts }) => void (await changeServer(context, tx, subject, {}, facts.by ?? null)),
         undo: ({ subject, input }) => store.write((tx) => shapeLink(context, tx, subject, input.link, input.was)),
@@ -130,14 +141,15 @@ export function linkFlows(context: FlowContext) {
 
 type LinkFlows = ReturnType<typeof linkFlows>;
 
+/** The new link of `AddNetwork`. */
 export interface AttachSpec {
-  /** Held by `holdJoin`. */
+  /** Id of a network that `requireAttachable` has accepted. */
   readonly network: number;
   readonly bandwidth?: number | undefined;
   readonly ip?: string | undefined;
 }
 
-/** The address is taken now. Throws as `reserveLink` does. */
+/** Reserves the address and inserts the link now; queues the rest. Throws as `reserveLink` does. */
 export async function queueAddNetwork(
   context: FlowContext,
   tx: Tx,
@@ -155,6 +167,7 @@ export async function queueAddNetwork(
   return startOn(context, tx, add, server, { link: link.id }, by, { facts, done });
 }
 
+/** Queues the removal of a link. */
 export const queueRemoveNetwork = (
   context: FlowContext,
   tx: Tx,
@@ -164,6 +177,7 @@ export const queueRemoveNetwork = (
   by: Cause | null,
 ): Promise<Task> => startOn(context, tx, remove, server, { link: link.id }, by);
 
+/** Queues a change of the bandwidth of a link, in Mbit/s. Undone, it restores the value that the queued changes before it lead to. */
 export async function queueBandwidth(
   context: FlowContext,
   tx: Tx,

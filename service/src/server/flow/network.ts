@@ -1,4 +1,4 @@
-/** Changes of links, as their networks see them: a new generation, a nudge for the reconciler, an event. */
+/** Changes the links of a server. Each change raises the generation of its network, requests a reconcile and publishes an event. */
 import { emitNetworkEvent, raiseGeneration } from "../../network/change.ts";
 import { type LinkSpec, reserveLink } from "../../network/link.ts";
 import {
@@ -15,6 +15,7 @@ import type { FlowContext } from "./context.ts";
 
 type LinkContext = Pick<FlowContext, "clock" | "networks">;
 
+/** Networks are locked by id, so that two transactions cannot block each other. */
 const inOrder = (ids: readonly number[]): number[] => [...new Set(ids)].sort((one, other) => one - other);
 
 /** The caller holds `lockNetwork`. */
@@ -24,7 +25,7 @@ async function raise({ clock, networks }: LinkContext, tx: Tx, id: number): Prom
   await raiseGeneration(tx, networks.apply, network, {}, { by: "service", now: clock.now() });
 }
 
-/** What of their links is shown has changed, and nothing that packets obey. */
+/** Publishes `changed` for networks after a change of their links that does not affect packets. */
 export async function publishNetworks({ clock }: LinkContext, tx: Tx, ids: readonly number[]): Promise<void> {
   for (const id of inOrder(ids)) {
     await lockNetwork(tx, id);
@@ -33,7 +34,7 @@ export async function publishNetworks({ clock }: LinkContext, tx: Tx, ids: reado
   }
 }
 
-/** Takes an address and makes the link. Throws as `reserveLink` does. */
+/** Reserves an address and inserts the link. Throws as `reserveLink` does. */
 export async function joinNetwork(
   context: LinkContext,
   tx: Tx,
@@ -48,17 +49,17 @@ export async function joinNetwork(
   return [link, network];
 }
 
-/** Ends links of the server, all or one, and resolves to the networks that it has left. */
+/** Deletes the links of the server, all or one. Resolves to the ids of their networks. */
 export async function leaveNetworks(context: LinkContext, tx: Tx, server: number, only?: number): Promise<number[]> {
-  const isMeant = ({ id }: LinkRow): boolean => only === undefined || id === only;
-  const ids = inOrder((await listLinksOfServer(tx, server)).filter(isMeant).map(({ network_id }) => network_id));
+  const isSelected = ({ id }: LinkRow): boolean => only === undefined || id === only;
+  const ids = inOrder((await listLinksOfServer(tx, server)).filter(isSelected).map(({ network_id }) => network_id));
   for (const id of ids) await lockNetwork(tx, id);
-  for (const link of (await listLinksOfServer(tx, server)).filter(isMeant)) await deleteLink(tx, link.id);
+  for (const link of (await listLinksOfServer(tx, server)).filter(isSelected)) await deleteLink(tx, link.id);
   for (const id of ids) await raise(context, tx, id);
   return ids;
 }
 
-/** Nothing when that is its bandwidth already. */
+/** Sets the bandwidth of a link in Mbit/s. Does nothing if it has that bandwidth already. */
 export async function shapeLink(
   context: LinkContext,
   tx: Tx,

@@ -1,4 +1,4 @@
-/** Power: on, off, reset, and what asks the guest first. */
+/** Flows of the power actions: on, off, reset, and shutdown or reboot by the guest. */
 
 import { type ActionInput, actionLimits, type WaitFor } from "@brume/api/action.ts";
 import type { Flow } from "../../engine/flow.ts";
@@ -8,13 +8,14 @@ import { flowName } from "../model/state.ts";
 import type { ServerRow } from "../table.ts";
 import { bootStep, ensurePower, stopStep } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn, stepsOf } from "./define.ts";
 import { errorFor, stepErrorOf } from "./error.ts";
 import { guestSteps, requestShutdown } from "./guest.ts";
 import { reconcileName } from "./reconcile.ts";
 import { changeServer } from "./serverrow.ts";
 
+/** Action types that these flows implement. */
 export type PowerType = "PowerOn" | "PowerOff" | "PowerReboot" | "ShutDownGuestOS" | "RebootGuestOS";
 export const powerTypes: readonly PowerType[] = [
   "PowerOn",
@@ -24,35 +25,37 @@ export const powerTypes: readonly PowerType[] = [
   "RebootGuestOS",
 ];
 
+/** Input of all power flows; only those that shut the guest down use it. */
 export interface ShutdownInput {
-  /** Seconds for the guest. */
+  /** Seconds that the guest has to shut down. */
   readonly timeout: number;
-  /** Then the power goes. */
+  /** Whether the power is cut after the timeout. */
   readonly force: boolean;
 }
 
-/** Milliseconds beside the longest time that a guest is given. */
+/** Milliseconds that the step has in addition to the longest timeout of a guest. */
 const spare = 60_000;
+/** Milliseconds. */
 const longestTimeout = 600_000;
 
-/** The guest switches itself off. `wish`: it stays off; else it is off for a moment. */
-function shutdownStep(context: FlowContext, spec: "off" | "moment"): ServerStep<ShutdownInput> {
+/** Returns the step in which the guest shuts down. `off`: the server stays off; `moment`: the desired state stays on. */
+function shutdownStep(context: FlowContext, duration: "off" | "moment"): ServerStep<ShutdownInput> {
   return {
     name: "Shutdown",
     time: longestTimeout + spare,
     async do({ subject, input: { timeout, force }, signal }) {
       if (await requestShutdown(context, subject, timeout, signal)) return { detail: "power off" };
-      const silence = `no answer to the power button within ${timeout} s`;
+      const reason = `no reaction to the power button within ${timeout} s`;
       if (!force)
         throw stepErrorOf(
           "guest_did_not_respond",
-          `Server ${subject} gave ${silence}. Send PowerOff, or ShutDownGuestOS with Force.`,
+          `Server ${subject}: ${reason}. Send PowerOff, or ShutDownGuestOS with Force.`,
           { final: true },
         );
       await context.machines.ensureStopped(subject, "cut");
-      return { detail: `${silence}: power cut` };
+      return { detail: `${reason}: power cut` };
     },
-    ...(spec === "off" && {
+    ...(duration === "off" && {
       save: async (tx, { subject, facts }) =>
         void (await changeServer(context, tx, subject, { is_on: 0 }, facts.by ?? null)),
     }),
@@ -60,6 +63,7 @@ function shutdownStep(context: FlowContext, spec: "off" | "moment"): ServerStep<
   };
 }
 
+/** Returns the flow of each power action. */
 export function powerFlows(context: FlowContext): Record<PowerType, Flow<ShutdownInput, Facts>> {
   const of = (type: PowerType, ...steps: ServerStep<ShutdownInput>[]) =>
     serverFlow<ShutdownInput>(context, { name: flowName(type), steps });
@@ -73,25 +77,26 @@ export function powerFlows(context: FlowContext): Record<PowerType, Flow<Shutdow
   };
 }
 
+/** Queues a power action. `PowerOff` runs before the queue and cancels tasks that would only start the server. */
 export async function queuePower(
   context: FlowContext,
   tx: Tx,
   flows: ReturnType<typeof powerFlows>,
   server: ServerRow,
-  order: Pick<ActionInput, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor },
+  input: Pick<ActionInput, "Timeout" | "Force"> & { readonly Type: PowerType; readonly WaitFor?: WaitFor },
   by: Cause | null,
 ): Promise<Task> {
-  const { Type: type, Timeout: timeout = actionLimits.shutdown, Force: force = false, WaitFor = "Power" } = order;
+  const { Type: type, Timeout: timeout = actionLimits.shutdown, Force: force = false, WaitFor = "Power" } = input;
   const canWait = type === "PowerOn" || type === "PowerReboot" || type === "RebootGuestOS";
   const steps = stepsOf(type, canWait ? WaitFor : "Power");
-  if (type === "PowerOff") await overtake(context, tx, server.id);
+  if (type === "PowerOff") await cancelStarts(context, tx, server.id);
   return startOn(context, tx, flows[type], server, { timeout, force }, by, { steps, urgent: type === "PowerOff" });
 }
 
-/** What would only switch it on, or wait for its guest, is given up; all else waits behind the end of its power. */
-async function overtake(context: FlowContext, tx: Tx, server: number): Promise<void> {
-  const why = errorFor("superseded", `Server ${server} was ordered to switch off.`);
-  const overtaken = new Set([...powerTypes.filter((type) => type !== "PowerOff").map(flowName), reconcileName]);
+/** Cancels tasks that would start the server or wait for its guest. Other tasks stay queued behind `PowerOff`. */
+async function cancelStarts(context: FlowContext, tx: Tx, server: number): Promise<void> {
+  const why = errorFor("superseded", `PowerOff was requested for server ${server}.`);
+  const canceled = new Set([...powerTypes.filter((type) => type !== "PowerOff").map(flowName), reconcileName]);
   for (const { id, name } of await queue(tx, { kind: "server", id: server }))
-    if (overtaken.has(name)) await cancelWork(context, tx, server, why, { task: id });
+    if (canceled.has(name)) await cancelWork(context, tx, server, why, { task: id });
 }

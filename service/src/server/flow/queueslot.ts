@@ -1,35 +1,40 @@
 /**
- * A turn in a server's queue for work that stands elsewhere: a copy is the new server's, an image its own. Both need the server only
- * for the moment of the snapshot, so each leaves somebody in the queue who holds its place, wakes it, and goes when that is over.
+ * A slot in the queue of a server, for a task of another subject: a copy belongs to the new server, an image to itself. Both need the
+ * source server only during the snapshot. A small task reserves the place in the queue of the source; it wakes the waiting task when the
+ * place is reached, and ends when the snapshot is done.
  */
 
 import type { Flow, Wait } from "../../engine/flow.ts";
 import { find, queue, type Task, wake } from "../../engine/task.ts";
 import type { Tx } from "../../store/db.ts";
 import type { ServerRow } from "../table.ts";
-import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
 import { stepErrorOf } from "./error.ts";
 
-/** For whom it is kept. */
+/** Input of the slot; `task` is the id of the task that waits for it. */
 interface QueueSlotInput {
   readonly task: number;
 }
+/** The flow that occupies a slot. */
 export type QueueSlotFlow = Flow<QueueSlotInput, Facts>;
 
+/** Stored in task rows, so it keeps its value; so does the name of its step. */
 export const queueSlotName = "server.turn";
 
-/** As long as twenty others may have to be waited for. */
+/** Milliseconds to wait for a full queue of the source. */
 const longest = 4 * 3_600_000;
-/** Milliseconds; both sides wake each other, so this is only for what got lost. */
-const look = 30_000;
+/** Milliseconds between checks. Both tasks wake each other, so the checks only cover a lost wake-up. */
+const pause = 30_000;
 
 const snapshot = "Snapshot";
 
+/** True if the snapshot step of the task is not finished. */
 const needsSlot = (task: Task): boolean =>
   task.end === null &&
   task.steps.some(({ name, state }) => name === snapshot && !["Completed", "Undone"].includes(state));
 
+/** Returns the flow that occupies a slot: it ends when the snapshot of the waiting task is done or that task has ended. */
 export function queueSlotFlow(context: FlowContext): QueueSlotFlow {
   const { store, clock } = context;
   return serverFlow<QueueSlotInput>(context, {
@@ -42,7 +47,7 @@ export function queueSlotFlow(context: FlowContext): QueueSlotFlow {
           const task = await find(store.read, input.task);
           if (task === undefined || !needsSlot(task)) return;
           await store.write((tx) => wake(tx, task.id, clock.now()));
-          return { wait: look };
+          return { wait: pause };
         },
       },
     ],
@@ -53,7 +58,7 @@ export function queueSlotFlow(context: FlowContext): QueueSlotFlow {
 const slotOf = (tasks: readonly Task[], task: number): Task | undefined =>
   tasks.find(({ name, input }) => name === queueSlotName && (input as QueueSlotInput).task === task);
 
-/** The step that waits for the turn at a server and takes the snapshot. What it has taken is there when it ends. */
+/** Returns the step that waits for the slot at the source server and then takes the snapshot. `undo` removes it. */
 export function snapshotStep<Input>(
   context: FlowContext,
   sourceOf: (input: Input) => number,
@@ -64,29 +69,34 @@ export function snapshotStep<Input>(
     time: longest,
     async do({ task, subject, input }) {
       const source = sourceOf(input);
-      const turn = slotOf(await queue(context.store.read, { kind: "server", id: source }), task);
-      if (turn === undefined)
-        throw stepErrorOf("snapshot_failed", `Server ${source} is being deleted, or is blocked.`, { final: true });
-      if (turn.state !== "InProgress") return { wait: look, detail: `waits for its turn at server ${source}` };
+      const slot = slotOf(await queue(context.store.read, { kind: "server", id: source }), task);
+      if (slot === undefined)
+        throw stepErrorOf(
+          "snapshot_failed",
+          `Server ${source} is being deleted or is blocked: no snapshot was taken.`,
+          { final: true },
+        );
+      if (slot.state !== "InProgress") return { wait: pause, detail: `waits for the queue of server ${source}` };
       await take(subject, input);
-      return { detail: `of server ${source}` };
+      return { detail: `snapshot of server ${source}` };
     },
     save: (tx, { task, input }) => releaseQueueSlot(context, tx, sourceOf(input), task),
     undo,
   };
 }
 
-/** Lets the server go on. */
+/** Ends the slot of a task, so that the queue of the source continues. */
 export async function releaseQueueSlot({ clock }: FlowContext, tx: Tx, source: number, task: number): Promise<void> {
-  const turn = slotOf(await queue(tx, { kind: "server", id: source }), task);
-  if (turn !== undefined) await wake(tx, turn.id, clock.now());
+  const slot = slotOf(await queue(tx, { kind: "server", id: source }), task);
+  if (slot !== undefined) await wake(tx, slot.id, clock.now());
 }
 
+/** Queues a slot at the source server for the task. */
 export const reserveQueueSlot = (
   context: FlowContext,
   tx: Tx,
-  turn: QueueSlotFlow,
+  flow: QueueSlotFlow,
   source: ServerRow,
   { id }: Task,
   by: Cause | null,
-): Promise<Task> => startOn(context, tx, turn, source, { task: id }, by);
+): Promise<Task> => startOn(context, tx, flow, source, { task: id }, by);

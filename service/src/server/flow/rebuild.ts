@@ -1,7 +1,7 @@
 /**
- * `Rebuild`: another disk under the same server. What callers see (image, password, keys) changes with the order; in its turn the
- * server is switched off, the new disk is made beside the old one, and the server starts from it as at its first boot. Until it has,
- * everything goes back by taking the new disk away; the old one goes when the rebuild can no longer be undone (`reconcile`).
+ * Flow `Rebuild`: creates a new disk for a server. The request changes image, password and keys in the row at once. The flow powers the
+ * server off, creates the new disk beside the old one, and boots from it as for the first time. Until that succeeds, undoing only removes
+ * the new disk. The old disk is removed by a reconcile after the end of the flow.
  */
 
 import type { WaitFor } from "@brume/api/action.ts";
@@ -12,7 +12,7 @@ import { createPassword } from "../model/password.ts";
 import type { RebuildPlan } from "../model/rebuild.ts";
 import { findAnyServer, listServerKeys, type ServerRow, setServerKeys } from "../table.ts";
 import { bootStep, stopStep } from "./boot.ts";
-import { type Cause, type Facts, type FlowContext } from "./context.ts";
+import type { Cause, Facts, FlowContext } from "./context.ts";
 import { serverFlow, startOn, stepsOf } from "./define.ts";
 import {
   effectiveServer,
@@ -30,8 +30,10 @@ import { queueReconcile } from "./reconcile.ts";
 import { renewBackup } from "./renew.ts";
 import { changeServer, requireServer } from "./serverrow.ts";
 
+/** Milliseconds. */
 const hour = 3_600_000;
 
+/** Returns the flow. If it fails, its end restores the fields of the row. */
 export function rebuildFlow(context: FlowContext, reconcile: Flow): Flow<RebuildInput, Facts> {
   const { machines } = context;
   return serverFlow<RebuildInput>(context, {
@@ -43,11 +45,11 @@ export function rebuildFlow(context: FlowContext, reconcile: Flow): Flow<Rebuild
         time: hour,
         async do(run) {
           const { subject, signal } = run;
-          // Its own image, also when the row has another's already that waits behind it.
+          // The image of this rebuild: the row may already have the image of a later one that is queued.
           const { server } = await effectiveServer(context.store.read, await requireServer(context, subject));
           const folder = await ensureImageFolder(context, server, run);
           const next = { ...server, disk_version: server.disk_version + 1 };
-          await attempt("disk_failed", `The new disk of server ${subject} could not be made`, async () =>
+          await attempt("disk_failed", `Could not create the new disk of server ${subject}`, async () =>
             machines.ensureDisk(await machineSpecFor(context, next), { image: folder }),
           );
           const renewed = await renewBackup(context, next, signal);
@@ -74,13 +76,13 @@ export function rebuildFlow(context: FlowContext, reconcile: Flow): Flow<Rebuild
       const server = await findAnyServer(tx, run.subject);
       if (server === undefined || server.state === "Deleting" || server.state === "Failed") return;
       if (await tookEffect(tx, run.task, ending)) await queueReconcile(context, tx, reconcile, server);
-      else await putBack(context, tx, run);
+      else await restoreFields(context, tx, run);
     },
   });
 }
 
-/** The fields are again those of the disk that is there, unless a later rebuild has said what they are to be. */
-async function putBack(
+/** Restores the fields of the present disk, unless a later rebuild has replaced them. */
+async function restoreFields(
   context: FlowContext,
   tx: Tx,
   { task, subject, input, facts }: { task: number; subject: number; input: RebuildInput; facts: Partial<Facts> },
@@ -92,7 +94,7 @@ async function putBack(
   await changeServer(context, tx, subject, fields, facts.by ?? null);
 }
 
-/** The row has the new image, password, keys and user data at once. */
+/** Stores the new image, password, keys and user data in the row, and queues the rebuild. */
 export async function queueRebuild(
   context: FlowContext,
   tx: Tx,

@@ -1,7 +1,7 @@
 /**
- * Makes a server's machine as its row says when nobody has ordered that: after a crash or a restart of the host, when its project is
- * blocked or free again, when it has failed and must hold nothing, when a rebuild has left the old disk behind. It is no action, but
- * takes its turn among them, so that nothing ever works on one server twice at a time.
+ * Flow that brings a VM to the desired state of its server without a client's request: after a crash or a reboot of the host, when the
+ * project is blocked or unblocked, after a failed creation, and after a rebuild that has left its old disk. It is not an action, but
+ * runs in the server's queue, so that two tasks never change one server at a time.
  */
 
 import { since } from "../../base/clock.ts";
@@ -12,20 +12,22 @@ import { uuidOf } from "../model/machinespec.ts";
 import { findAnyServer, listServers, type ServerRow } from "../table.ts";
 import { ensureRunning } from "./boot.ts";
 import { cancelWork } from "./cancel.ts";
-import { type Cause, type FlowContext } from "./context.ts";
+import type { Cause, FlowContext } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
 import { errorFor } from "./error.ts";
 import { emitServerEvent } from "./events.ts";
 import { machineSpecFor, nicsOf, plugIn, waitForNetwork } from "./nics.ts";
 import { changeServer } from "./serverrow.ts";
 
+/** Stored in task rows, so it keeps its value; so does the name of its step. */
 export const reconcileName = "server.settle";
 
 interface ReconcileInput {
-  /** When the machine has died that is to be started again; null: it has not. */
+  /** Time of the crash after which the VM is restarted, in ms since 1970; null: no crash. */
   readonly died: number | null;
 }
 
+/** Returns the flow. Its step removes, stops or starts the VM as the row requires, and removes disks of old versions. */
 export function reconcileFlow(context: FlowContext): Flow {
   return serverFlow<ReconcileInput>(context, {
     name: reconcileName,
@@ -36,8 +38,8 @@ export function reconcileFlow(context: FlowContext): Flow {
           const server = await findAnyServer(context.store.read, subject);
           if (server === undefined || server.state === "New" || server.state === "Deleting") return;
           if (server.state === "Failed") return context.machines.remove(subject);
-          const isWanted = server.state === "Active" && server.is_on === 1;
-          if (!isWanted) await context.machines.ensureStopped(subject, "cut");
+          const shouldRun = server.state === "Active" && server.is_on === 1;
+          if (!shouldRun) await context.machines.ensureStopped(subject, "cut");
           else {
             const queued = await ensureRunning(context, await machineSpecFor(context, server));
             if (queued !== null) return queued;
@@ -45,8 +47,8 @@ export function reconcileFlow(context: FlowContext): Flow {
             if (waiting.length > 0) return waitForNetwork(subject, waiting);
           }
           const status = (await context.machineStatus.look()).machines.find(({ id }) => id === subject);
-          // A disk that was adopted is marked as this server's.
-          if (status !== undefined && !isWanted && status.label?.uuid !== uuidOf(server))
+          // Labels the disk of an adopted server with its uuid.
+          if (status !== undefined && !shouldRun && status.label?.uuid !== uuidOf(server))
             await context.machines.apply(await machineSpecFor(context, server));
           const disks = status?.disks ?? [];
           if (disks.length > 1) await context.machines.ensureOnlyDisk(subject, server.disk_version);
@@ -54,9 +56,9 @@ export function reconcileFlow(context: FlowContext): Flow {
         async save(tx, { subject }) {
           const server = await findAnyServer(tx, subject);
           if (server === undefined) return;
-          // A crash is told of until somebody starts the server; what kept it from being settled is over.
-          const isOver = server.state === "Active" && server.error !== null && codeOf(server.error) !== "crashed";
-          if (isOver) await changeServer(context, tx, subject, { error: null }, null);
+          // The error of a crash stays until a client starts the server; other errors of reconciling are over.
+          const isResolved = server.state === "Active" && server.error !== null && codeOf(server.error) !== "crashed";
+          if (isResolved) await changeServer(context, tx, subject, { error: null }, null);
           else await emitServerEvent(context, tx, server, "changed", null);
         },
       },
@@ -70,15 +72,16 @@ export function reconcileFlow(context: FlowContext): Flow {
   });
 }
 
+/** Returns the code of an error that a row stores as JSON. */
 export const codeOf = (error: string): string => (JSON.parse(error) as { readonly code: string }).code;
 
-/** Its newest work was to be settled and failed, less than `time` milliseconds ago. */
+/** True if the newest task of the server is a reconcile that failed less than `time` ms ago. */
 export async function hasJustFailed(db: Reader, server: number, now: number, time: number): Promise<boolean> {
   const [newest] = await list(db, { kind: "server", id: server }, 1);
   return newest?.name === reconcileName && newest.state === "Failed" && since(newest.end ?? 0, now, time) < time;
 }
 
-/** Unless that waits already. */
+/** Queues a reconcile of the server unless one is queued already. `died`: time of the crash that it handles, in ms since 1970. */
 export async function queueReconcile(
   context: FlowContext,
   tx: Tx,
@@ -86,15 +89,15 @@ export async function queueReconcile(
   server: ServerRow,
   died: number | null = null,
 ): Promise<void> {
-  const present = await queue(tx, { kind: "server", id: server.id });
-  if (present.some(({ name, state }) => name === reconcileName && state === "Postponed")) return;
+  const queued = await queue(tx, { kind: "server", id: server.id });
+  if (queued.some(({ name, state }) => name === reconcileName && state === "Postponed")) return;
   await startOn(context, tx, flow, server, { died } satisfies ReconcileInput, null);
 }
 
-/** Of a server's newest work: more than is ordered of it while deaths count. */
+/** Newest tasks of a server that are searched for crashes: more than are queued within the time that counts. */
 const newest = 100;
 
-/** Deaths after which the machine was started again, or is about to be, in the last `time` milliseconds. */
+/** Returns the times of the crashes after which a restart was queued within the last `time` ms. */
 export async function deathsWithin(
   db: Reader,
   server: number,
@@ -106,7 +109,7 @@ export async function deathsWithin(
   return new Set(deaths.flatMap(({ input }) => (input as ReconcileInput).died ?? []));
 }
 
-/** Servers of the project go off and are `Blocked`; what waits for them is canceled. In the transaction that blocks it. */
+/** Sets the active servers of a project to `Blocked` and powers them off; cancels their queues. Runs in the transaction that blocks it. */
 export async function queueBlock(
   context: FlowContext,
   tx: Tx,
@@ -124,7 +127,7 @@ export async function queueBlock(
   }
 }
 
-/** They come back as they were. In the transaction that frees the project. */
+/** Sets the blocked servers of a project to `Active` again, each on or off as before. Runs in the transaction that unblocks it. */
 export async function queueUnblock(
   context: FlowContext,
   tx: Tx,

@@ -1,6 +1,6 @@
 /**
- * `Resize`: other cores, memory or disk, with those steps that are needed. What can change live does; the rest is changed while the
- * server is off for a moment. The row shows a new number when its step is done, and holds what all accepted resizes may come to.
+ * Flow `Resize`: changes the cores, memory or disk of a server, with the steps that `planResize` selects. Changes that cannot be applied
+ * live are made while the server is off. The row shows a size when its step is done; quotas are reserved for all accepted resizes.
  */
 
 import { actionLimits } from "@brume/api/action.ts";
@@ -12,7 +12,7 @@ import { heldWith, type ResizeFlowInput, type ResizePlan, type Sizes, sizesOf } 
 import { flowName } from "../model/state.ts";
 import { findAnyServer, type ServerRow, updateServer } from "../table.ts";
 import { bootStep, ensurePower } from "./boot.ts";
-import { type Cause, type Facts, type FlowContext, type ServerStep } from "./context.ts";
+import type { Cause, Facts, FlowContext, ServerStep } from "./context.ts";
 import { serverFlow, startOn } from "./define.ts";
 import { attempt, stepErrorOf } from "./error.ts";
 import { requestShutdown } from "./guest.ts";
@@ -21,7 +21,7 @@ import { changeServer, requireServer } from "./serverrow.ts";
 
 type Key = keyof Sizes;
 
-/** The row's columns of these sizes. */
+/** Returns the sizes as columns of the row. */
 const columnsOf = ({ fast, ...sizes }: Partial<Sizes>) => ({
   ...sizes,
   ...(fast !== undefined && { is_high_performance: Number(fast) }),
@@ -30,52 +30,58 @@ const columnsOf = ({ fast, ...sizes }: Partial<Sizes>) => ({
 const pick = (sizes: Partial<Sizes>, keys: readonly Key[]): Partial<Sizes> =>
   Object.fromEntries(keys.filter((key) => sizes[key] !== undefined).map((key) => [key, sizes[key]]));
 
-interface Part {
+/** A step that changes one kind of size. */
+interface SizeStep {
   readonly name: "Cpu" | "Memory" | "Disk";
   readonly keys: readonly Key[];
+  /** Results of the driver that belong to the sizes. */
   readonly changes: readonly (keyof ApplyResults)[];
-  tell(input: ResizeFlowInput): string;
-  /** What is left to do in the guest. */
-  readonly rest?: string;
+  /** Returns the new size for details, such as `4 CPU`. */
+  describe(input: ResizeFlowInput): string;
+  /** Appended to the detail: work that remains in the guest. */
+  readonly hint?: string;
 }
 
-/** Tiny Linux does so at once, images with cloud-init at their next start. */
+/** Tiny Linux resizes at once, images with cloud-init at their next start. */
 const fileSystem = "; the guest enlarges its file system at once or at its next start, if it has a program for that";
 
-const parts: readonly Part[] = [
+const sizeSteps: readonly SizeStep[] = [
   {
     name: "Cpu",
     keys: ["cpu", "fast"],
     changes: ["cpus", "share"],
-    tell: ({ cpu, fast }) =>
+    describe: ({ cpu, fast }) =>
       [cpu === undefined ? [] : `${cpu} CPU`, fast === undefined ? [] : `high performance ${fast ? "on" : "off"}`]
         .flat()
         .join(", "),
   },
-  { name: "Memory", keys: ["ram"], changes: ["memory"], tell: ({ ram }) => `${ram} MB` },
-  { name: "Disk", keys: ["hdd"], changes: ["disk"], tell: ({ hdd }) => `${hdd} GB`, rest: fileSystem },
+  { name: "Memory", keys: ["ram"], changes: ["memory"], describe: ({ ram }) => `${ram} MB` },
+  { name: "Disk", keys: ["hdd"], changes: ["disk"], describe: ({ hdd }) => `${hdd} GB`, hint: fileSystem },
 ];
 
-function changeStep(context: FlowContext, { name, keys, changes, tell, rest = "" }: Part): ServerStep<ResizeFlowInput> {
+function changeStep(
+  context: FlowContext,
+  { name, keys, changes, describe, hint = "" }: SizeStep,
+): ServerStep<ResizeFlowInput> {
   const apply = async (server: ServerRow) => context.machines.apply(await machineSpecFor(context, server));
   return {
     name,
     async do({ subject, input, facts }) {
       const server = await requireServer(context, subject);
       const desired = { ...server, ...columnsOf(pick(input, keys)) };
-      const done = await attempt("apply_failed", `Server ${subject} could not get ${tell(input)}`, () =>
+      const done = await attempt("apply_failed", `Server ${subject} could not get ${describe(input)}`, () =>
         apply(desired),
       );
-      // A server that is on has been found fit for it when it was asked for, and yet its guest may refuse.
+      // The request was accepted because the VM can grow live, but the guest may still refuse.
       if (changes.some((change) => done[change] === "nextStart"))
-        throw stepErrorOf("apply_failed", `Server ${subject} takes ${tell(input)} only with a restart.`, {
+        throw stepErrorOf("apply_failed", `Server ${subject} can get ${describe(input)} only with a restart.`, {
           final: true,
         });
-      return { detail: tell(input) + rest, facts: { was: facts.was ?? sizesOf(server) } };
+      return { detail: describe(input) + hint, facts: { was: facts.was ?? sizesOf(server) } };
     },
     save: async (tx, { subject, input, facts }) =>
       void (await changeServer(context, tx, subject, columnsOf(pick(input, keys)), facts.by ?? null)),
-    // What has grown live and cannot shrink so is as the row says from the next start on.
+    // A size that cannot shrink live returns to the value of the row at the next start.
     undo: async ({ subject, facts }) => {
       const server = await requireServer(context, subject);
       await apply({ ...server, ...(facts.was !== undefined && columnsOf(pick(facts.was, keys))) });
@@ -87,6 +93,7 @@ function changeStep(context: FlowContext, { name, keys, changes, tell, rest = ""
   };
 }
 
+/** Returns the flow. Its end releases what no queued resize needs any more. */
 export function resizeFlow(context: FlowContext): Flow<ResizeFlowInput, Facts> {
   const { resizeShutdown } = actionLimits;
   return serverFlow<ResizeFlowInput>(context, {
@@ -97,29 +104,30 @@ export function resizeFlow(context: FlowContext): Flow<ResizeFlowInput, Facts> {
         async do({ subject, signal }) {
           if (await requestShutdown(context, subject, resizeShutdown, signal)) return { detail: "power off" };
           await context.machines.ensureStopped(subject, "cut");
-          return { detail: `no answer to the power button within ${resizeShutdown} s: power cut` };
+          return { detail: `no reaction to the power button within ${resizeShutdown} s: power cut` };
         },
         undo: ({ subject, signal }) => ensurePower(context, subject, signal),
       },
-      ...parts.filter(({ name }) => name !== "Disk").map((part) => changeStep(context, part)),
+      ...sizeSteps.filter(({ name }) => name !== "Disk").map((part) => changeStep(context, part)),
       bootStep(context, { name: "Start", from: "new" }),
-      // A disk cannot be made smaller again, so it grows when nothing can fail any more.
-      ...parts.filter(({ name }) => name === "Disk").map((part) => changeStep(context, part)),
+      // A disk cannot shrink again, so it grows last.
+      ...sizeSteps.filter(({ name }) => name === "Disk").map((part) => changeStep(context, part)),
     ],
     async ended(tx, { subject, task }) {
       const server = await findAnyServer(tx, subject);
-      // One that has failed with its group meanwhile holds nothing any more.
+      // A server that failed with its group meanwhile has released its reservation.
       if (server === undefined || server.held_cpu === 0) return;
       const waiting = (await queue(tx, { kind: "server", id: subject })).filter(({ id }) => id !== task);
-      await hold(tx, server, heldWith(sizesOf(server), waiting, {}));
+      await storeReservation(tx, server, heldWith(sizesOf(server), waiting, {}));
     },
   });
 }
 
-const hold = (tx: Tx, { id }: ServerRow, { cpu, ram, hdd }: ReturnType<typeof heldWith>) =>
+/** Stores the sizes that count against quotas and capacity. */
+const storeReservation = (tx: Tx, { id }: ServerRow, { cpu, ram, hdd }: ReturnType<typeof heldWith>) =>
   updateServer(tx, id, { held_cpu: cpu, held_ram: ram, held_hdd: hdd });
 
-/** `plan` as planned against the queue in this transaction. Without steps it is born `Completed`. */
+/** Reserves the sizes and queues the resize. The plan was made in this transaction; without steps the action is `Completed` at once. */
 export async function queueResize(
   context: FlowContext,
   tx: Tx,
@@ -129,6 +137,6 @@ export async function queueResize(
   by: Cause | null,
 ): Promise<Task> {
   const before = await queue(tx, { kind: "server", id: server.id });
-  await hold(tx, server, heldWith(sizesOf(server), before, input));
+  await storeReservation(tx, server, heldWith(sizesOf(server), before, input));
   return startOn(context, tx, flow, server, input, by, { steps });
 }
