@@ -1,4 +1,4 @@
-/** Daily backups: an image of every server that wants them, once a day, and the end of those that are too old (docs/spec.md#backups-and-images). */
+/** Reconciler of daily backups: creates an image of every server with backups, once a day, and deletes old ones (docs/spec.md#backups-and-images). */
 
 import { formatDate } from "@brume/api/common.ts";
 import { serverLimits } from "@brume/api/server.ts";
@@ -14,13 +14,14 @@ import { type ImageFlows, queueImage, queueImageRemoval } from "./flow/image.ts"
 import type { QueueSlotFlow } from "./flow/queueslot.ts";
 import { findAnyServer, listAllServers, type ServerRow, updateServer } from "./table.ts";
 
+/** Milliseconds. */
 const day = 86_400_000;
-/** Milliseconds between looks for servers whose day has come. */
+/** Milliseconds between checks for servers whose backup is due. */
 const period = 600_000;
-/** Days that backups outlive their server. */
-const longest = 28;
+/** Days that backups are stored after their server was deleted. */
+const daysAfterDelete = 28;
 
-/** Milliseconds from a backup that failed to the next try. */
+/** Milliseconds from a failed backup to the next attempt. */
 const retry = 1_800_000;
 
 const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow, now: number): boolean =>
@@ -30,8 +31,9 @@ const isDue = ({ state, is_backup_active, backed_up, backup_failed }: ServerRow,
   (backup_failed === null || since(backup_failed, now, period) >= retry);
 
 const isOld = ({ created }: ImageRow, server: ServerRow | undefined, now: number): boolean =>
-  created <= now - (server?.backup_period ?? Math.max(longest, serverLimits.backupDays)) * day;
+  created <= now - (server?.backup_period ?? Math.max(daysAfterDelete, serverLimits.backupDays)) * day;
 
+/** Returns the reconciler. */
 export function backupReconciler(
   context: FlowContext,
   flows: ImageFlows & { readonly slot: QueueSlotFlow },
@@ -40,11 +42,11 @@ export function backupReconciler(
   const { store, clock } = context;
 
   async function begin(tx: Tx, id: number, now: number): Promise<void> {
-    // Whoever is busy is asked again.
+    // A busy server is checked again in the next run.
     if ((await queue(tx, { kind: "server", id })).length > 0) return;
     const server = await findAnyServer(tx, id);
     if (server === undefined || !isDue(server, now)) return;
-    // Nothing is left of what failed but the word of it.
+    // Failed images are removed; the error stays in the server.
     for (const image of await listBackups(tx))
       if (image.server_id === id && image.state === "Failed") await queueImageRemoval(context, tx, flows, image, null);
     const name = `${Array.from(server.name).slice(0, 52).join("")} ${formatDate(now).slice(0, 10)}`;

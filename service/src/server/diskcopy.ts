@@ -1,4 +1,4 @@
-/** Disk copies for a backup: nothing is stored of them, so that what is asked of the machine is asked before the transaction. */
+/** Handlers of disk copies, which backup scripts use. They store nothing, so all work is done before the transaction. */
 
 import type { diskCopyOperations } from "@brume/api/diskcopy.ts";
 import { ApiError } from "../base/error.ts";
@@ -6,6 +6,7 @@ import { afterPreparing, type Handlers } from "../http/handler.ts";
 import type { ServerContext } from "./context.ts";
 import { readHost, requireEngine } from "./hostcapacity.ts";
 
+/** Returns the handlers. */
 export function diskCopyRoutes(context: ServerContext): Handlers<keyof typeof diskCopyOperations> {
   const { machines, servers } = context;
   return {
@@ -14,7 +15,7 @@ export function diskCopyRoutes(context: ServerContext): Handlers<keyof typeof di
         const id = body.ServerID;
         requireEngine(await readHost(context));
         if ((servers.machineStatus.of(id)?.disks.length ?? 0) === 0)
-          throw new ApiError("server_not_found", `There is no server ${id} with a disk on this host.`);
+          throw new ApiError("server_not_found", `Server ${id} has no disk on this host.`);
         return dryRun ? null : machines.holdDisks(id);
       },
       async change({ body }, _tx, folder) {

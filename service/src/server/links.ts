@@ -1,26 +1,28 @@
-/** Where a server is linked: its links with their networks, and how they look in answers. */
+/** Links of a server with their networks, and their form in responses. */
 import type { ServerLink } from "@brume/api/server.ts";
 import { address6Of, macOf, maskOf, prefixOf, showAddress } from "../network/model/plan.ts";
 import { findNetwork, type LinkRow, listLinksOfServer, type NetworkRow } from "../network/table.ts";
 import type { Reader } from "../store/db.ts";
 
+/** A link and its network. */
 export interface LinkedNetwork {
   readonly link: LinkRow;
   readonly network: NetworkRow;
 }
 
-/** In order of the links' ids. */
+/** Returns the links of a server in order of id. */
 export async function listLinkedNetworks(db: Reader, server: number): Promise<LinkedNetwork[]> {
-  const places: LinkedNetwork[] = [];
+  const linked: LinkedNetwork[] = [];
   for (const link of await listLinksOfServer(db, server)) {
     const network = await findNetwork(db, link.network_id);
-    if (network !== undefined) places.push({ link, network });
+    if (network !== undefined) linked.push({ link, network });
   }
-  return places;
+  return linked;
 }
 
 const types = { shared: "PublicShared", public: "PublicClient", private: "PrivateClient" } as const;
 
+/** Returns the link as responses show it. */
 export const showLink = ({ link, network }: LinkedNetwork): ServerLink => ({
   LinkID: link.id,
   NetworkID: network.id,

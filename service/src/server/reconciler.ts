@@ -1,7 +1,7 @@
 /**
- * Looks at all machines every few seconds, and at once when one has started or ended by itself: a machine that died is started again,
- * a guest that switched itself off stays off, and after a restart of the host the servers that were on come back. What is to be done to
- * a machine is ordered as work in its server's queue (`reconcile`), and only where nothing else works on it.
+ * Reconciler of servers: observes all VMs every 5 s, and at once when one has started or ended. A crashed VM is restarted, a server whose
+ * guest shut down stays off, and after a reboot of the host the servers that were on are started. All changes run as tasks in the queue
+ * of the server, and are queued only if the queue is empty.
  */
 
 import type { Log } from "../base/log.ts";
@@ -18,46 +18,48 @@ import { changeServer } from "./flow/serverrow.ts";
 
 import { findAnyServer, listServerStates, type ServerRow, type ServerStateRow, updateServer } from "./table.ts";
 
-/** Milliseconds between looks. */
+/** Milliseconds between observations. */
 const period = 5000;
-/** A machine that dies is started again so often in so many milliseconds; counted in its work, which outlives the service. */
+/** Most restarts of a crashed VM within `restartTime` ms. They are counted in its tasks, which survive a restart of the service. */
 const mostRestarts = 3;
 const restartTime = 600_000;
-/** Milliseconds from one that could not be settled to the next try. */
+/** Milliseconds from a failed reconcile of a server to the next. */
 const reconcilePause = 60_000;
 
+/** What a server needs, see `needOf`. */
 export type Need = "nothing" | "reconcile" | "off" | "restart";
 
 /**
- * What a server needs of which nothing is ordered. `off`: its guest has switched itself off, and the wish follows; `restart`: it died.
- * `status` null: there is nothing of it on the host.
+ * Returns what a server with an empty queue needs. `off`: its guest shut down, so the desired state becomes off; `restart`: its VM crashed;
+ * `reconcile`: its VM differs from the desired state. `status` null: the host has no VM and no disk of the server.
  */
 export function needOf(server: ServerStateRow, status: MachineStatus | null): Need {
   const { state } = server;
   if (state === "New" || state === "Deleting") return "nothing";
   if (state === "Failed") return status === null ? "nothing" : "reconcile";
   const power = status?.power ?? "off";
-  const isWanted = state === "Active" && server.is_on === 1;
-  if (isWanted && power === "off") {
-    // How an earlier run ended says nothing about this one.
+  const shouldRun = state === "Active" && server.is_on === 1;
+  if (shouldRun && power === "off") {
+    // The exit of an earlier boot does not concern this one.
     const exit = status?.boot === server.boot ? status.exit : null;
     return exit?.reason === "guest" ? "off" : exit?.reason === "died" ? "restart" : "reconcile";
   }
-  if (power === "paused" && isWanted) return status?.canResume === true ? "reconcile" : "nothing";
-  if (power !== (isWanted ? "running" : "off")) return "reconcile";
+  if (power === "paused" && shouldRun) return status?.canResume === true ? "reconcile" : "nothing";
+  if (power !== (shouldRun ? "running" : "off")) return "reconcile";
   return (status?.disks.length ?? 0) > 1 ? "reconcile" : "nothing";
 }
 
-/** Whether a machine is started again that died then, after these deaths. One that was counted and did not come up is tried again. */
+/** True if a VM that crashed at `died` is restarted, after the crashes in `before`. A restart that failed is repeated. */
 export const isRestarted = (died: number, before: ReadonlySet<number>): boolean =>
   before.has(died) || before.size < mostRestarts;
 
+/** Returns the reconciler. `reconcile` is the flow that it queues. */
 export function serverReconciler(context: FlowContext, reconcile: Flow): Reconciler {
   const { store, clock, machineStatus } = context;
   const log: Log = context.log;
 
-  /** `said`: what the machine said last, of one that has died. Looked at again inside the transaction: what is ordered meanwhile goes first. */
-  async function act(tx: Tx, seen: ServerStateRow, status: MachineStatus | null, need: Need, said: string | null) {
+  /** Queues what the server needs. Checks again in the transaction, because a request may have come first. `output`: last serial output. */
+  async function act(tx: Tx, seen: ServerStateRow, status: MachineStatus | null, need: Need, output: string | null) {
     if ((await queue(tx, { kind: "server", id: seen.id })).length > 0) return;
     if (await hasJustFailed(tx, seen.id, clock.now(), reconcilePause)) return;
     const server = await findAnyServer(tx, seen.id);
@@ -65,37 +67,41 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
       return;
     const died = need === "restart" ? (status?.exit?.at ?? 0) : null;
     const before = died === null ? new Set<number>() : await deathsWithin(tx, server.id, clock.now(), restartTime);
-    const givenUp = died !== null && !isRestarted(died, before);
+    const staysOff = died !== null && !isRestarted(died, before);
     if (died !== null && !before.has(died))
-      await noteCrash(tx, server, givenUp, before.size + 1, status?.exit?.detail ?? "", said);
+      await noteCrash(tx, server, staysOff, before.size + 1, status?.exit?.detail ?? "", output);
     else if (need === "off") await changeServer(context, tx, server.id, { is_on: 0 }, null);
-    if (need !== "off" && !givenUp) await queueReconcile(context, tx, reconcile, server, died);
+    if (need !== "off" && !staysOff) await queueReconcile(context, tx, reconcile, server, died);
   }
 
-  /** The server says why, also when it is on again; whoever starts it next clears that. */
+  /** Stores the crash as the error of the server, until the next start that a client requests, and appends `server.crashed`. */
   async function noteCrash(
     tx: Tx,
     { id, crashes }: ServerRow,
-    givenUp: boolean,
+    staysOff: boolean,
     times: number,
     reason: string,
-    said: string | null,
+    output: string | null,
   ): Promise<void> {
-    const outcome = givenUp ? "It stays off" : "It is started again";
+    const outcome = staysOff ? "It stays off" : "It is started again";
     const detail = `Server ${id} ended unexpectedly, ${times} times in ten minutes: ${reason.split("\n")[0] ?? ""}. ${outcome}.`;
-    const error = JSON.stringify({ ...errorFor("crashed", detail), log: said });
-    const change = { crashes: crashes + 1, error, ...(givenUp && { is_on: 0, condition: "Normal" as const }) };
+    const error = JSON.stringify({ ...errorFor("crashed", detail), log: output });
+    const change = { crashes: crashes + 1, error, ...(staysOff && { is_on: 0, condition: "Normal" as const }) };
     const row = await updateServer(tx, id, change);
     await emitServerEvent(context, tx, row, "crashed", null);
-    log("warn", `A machine died. ${outcome}.`, { server: id, times, detail: reason });
-    if (givenUp) log("warn", "A machine died too often in ten minutes and stays off.", { server: id, detail: reason });
+    log("warn", `The VM of a server crashed. ${outcome}.`, { server: id, times, detail: reason });
+    if (staysOff)
+      log("warn", "The VM of a server crashed too often within ten minutes and stays off.", {
+        server: id,
+        detail: reason,
+      });
   }
 
-  /** `NotResponding` and the like, as an event and in the log. */
+  /** Stores a changed condition such as `NotResponding`, and logs it. */
   async function noteCondition(seen: ServerStateRow, status: MachineStatus | null): Promise<void> {
     const condition = status?.trouble ?? "Normal";
     if (condition === seen.condition || seen.state === "Deleting") return;
-    log(condition === "Normal" ? "info" : "warn", `A machine is now ${condition}.`, {
+    log(condition === "Normal" ? "info" : "warn", `The condition of a VM is now ${condition}.`, {
       server: seen.id,
       detail: status?.detail,
     });
@@ -121,8 +127,8 @@ export function serverReconciler(context: FlowContext, reconcile: Flow): Reconci
         await noteCondition(server, status);
         const need = needOf(server, status);
         if (need === "nothing") continue;
-        const said = need === "restart" ? await readTail(context, server.id) : null;
-        await store.write((tx) => act(tx, server, status, need, said));
+        const output = need === "restart" ? await readTail(context, server.id) : null;
+        await store.write((tx) => act(tx, server, status, need, output));
       }
     },
   });

@@ -1,4 +1,4 @@
-/** Servers and their groups in SQL. Rows as they are stored; what they mean is in the rules, what they look like in `show`. */
+/** SQL of servers and server groups. Returns rows as stored; the modules in `model` validate and show them. */
 import { type Insertable, type Selectable, type SqlBool, sql, type Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { LinkTable, ServerKeyTable, ServerTable, SshKeyTable, Tables } from "../store/schema.ts";
@@ -9,21 +9,22 @@ type ServerBatchTable = Tables["server_batch"];
 export type BatchRow = Selectable<ServerBatchTable>;
 type KeyRow = Selectable<SshKeyTable>;
 
-/** Orders all that end the making or the life of a group's members. Taken after the queue of the member's server. */
+/** Locks a group until the commit, for changes of its state or its members. Taken after the queue lock of the member. */
 export const lockBatch = (tx: Tx, id: number): Promise<void> => lock(tx, `batch:${id}`);
-/** Orders all that take room on the host: held while it is counted and added to. Taken after the project's lock. */
+/** Locks the capacity of the host until the commit, while it is summed up and allocated. Taken after the project lock. */
 export const lockCapacity = (tx: Tx): Promise<void> => lock(tx, "room");
 
 const findOwned = prepare<{ id: number; project: number }>()((db, p) =>
   db.selectFrom("server").selectAll().where("id", "=", p("id")).where("project_id", "=", p("project")),
 );
 
+/** Returns a server of the project. */
 export const findServer = (db: Reader, project: number, id: number): Promise<ServerRow | undefined> =>
   findOwned.first(db, { id, project });
 
 const findAny = prepare<{ id: number }>()((db, p) => db.selectFrom("server").selectAll().where("id", "=", p("id")));
 
-/** Whosever it is: for flows and reconcilers. */
+/** Returns a server of any project, for flows and reconcilers. */
 export const findAnyServer = (db: Reader, id: number): Promise<ServerRow | undefined> => findAny.first(db, { id });
 
 const listOwned = prepare<{ project: number }>()((db, p) =>
@@ -42,7 +43,7 @@ const pageOwned = prepare<{ project: number; after: number; limit: number }>()((
     .limit(p("limit")),
 );
 
-/** The first `limit` behind an id. */
+/** Returns the first `limit` servers with an id greater than `after`. */
 export const pageServers = (db: Reader, project: number, after: number, limit: number): Promise<ServerRow[]> =>
   pageOwned.all(db, { project, after, limit });
 
@@ -56,13 +57,14 @@ const countOwned = prepare<{ project: number }>()((db, p) =>
 export const countServers = async (db: Reader, project: number): Promise<number> =>
   (await countOwned.first(db, { project }))?.count ?? 0;
 
-/** What is to be seen on the host of a server. */
+/** Columns that decide what exists on the host. */
 export type ServerStateRow = Pick<ServerRow, "id" | "state" | "is_on" | "boot" | "condition">;
 
-/** Of every server there is: often read, so no more than is needed. */
+/** Returns these columns of all servers. Called every few seconds, so it reads no others. */
 export const listServerStates = (db: Reader): Promise<ServerStateRow[]> =>
   db.selectFrom("server").select(["id", "state", "is_on", "boot", "condition"]).orderBy("id").execute();
 
+/** Returns the number of servers by state. */
 export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["state"], number>> {
   const rows = await db
     .selectFrom("server")
@@ -72,18 +74,19 @@ export async function countStates(db: Reader): Promise<ReadonlyMap<ServerRow["st
   return new Map(rows.map(({ state, count }) => [state, count]));
 }
 
-/** Those whose machine has crashed, and how often. */
+/** Returns the servers whose VM has crashed, with the number of crashes. */
 export const listCrashes = (db: Reader): Promise<{ readonly id: number; readonly crashes: number }[]> =>
   db.selectFrom("server").select(["id", "crashes"]).where("crashes", ">", 0).orderBy("id").execute();
 
-/** Those whose last daily backup failed. */
+/** Returns the servers whose last daily backup failed. */
 export const listFailedBackups = (db: Reader): Promise<{ readonly id: number }[]> =>
   db.selectFrom("server").select("id").where("backup_failed", "is not", null).orderBy("id").execute();
 
-/** Every one there is. */
+/** Returns the servers of all projects. */
 export const listAllServers = (db: Reader): Promise<ServerRow[]> =>
   db.selectFrom("server").selectAll().orderBy("id").execute();
 
+/** Returns the servers of a group. */
 export const listMembers = (db: Reader, batch: number): Promise<ServerRow[]> =>
   db.selectFrom("server").selectAll().where("batch_id", "=", batch).orderBy("id").execute();
 
@@ -93,12 +96,12 @@ export const insertServer = (tx: Tx, row: NewServer): Promise<ServerRow> =>
 export const updateServer = (tx: Tx, id: number, change: Updateable<ServerTable>): Promise<ServerRow> =>
   tx.updateTable("server").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 
-/** Its keys go with it. */
+/** Deletes a server with its keys. */
 export async function deleteServer(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("server").where("id", "=", id).execute();
 }
 
-/** Puts keys in the place of those that there were. */
+/** Replaces the keys of a server. */
 export async function setServerKeys(tx: Tx, server: number, keys: readonly KeyRow[]): Promise<void> {
   await tx.deleteFrom("server_key").where("server_id", "=", server).execute();
   const rows = keys.map((key, place): ServerKeyTable => ({ server_id: server, place, sshkey: JSON.stringify(key) }));
@@ -112,11 +115,11 @@ const keysOf = prepare<{ server: number }>()((db, p) =>
   db.selectFrom("server_key").select("sshkey").where("server_id", "=", p("server")).orderBy("place"),
 );
 
-/** As they were when they were put in. */
+/** Returns copies of the keys from when they were set, in that order. */
 export const listServerKeys = async (db: Reader, server: number): Promise<KeyRow[]> =>
   readKeys(await keysOf.all(db, { server }));
 
-/** Of all servers of a project, or these of them, by server. */
+/** Returns the keys of all servers of a project, or of `only`, by id of the server. */
 export async function listProjectKeys(
   db: Reader,
   project: number,
@@ -133,7 +136,7 @@ export async function listProjectKeys(
   return new Map([...byServer].map(([server, own]) => [server, readKeys(own)]));
 }
 
-/** Of all servers of a project, or these of them, in order. */
+/** Returns the links of all servers of a project, or of `only`, in order of id. */
 export function listProjectLinks(
   db: Reader,
   project: number,
@@ -148,7 +151,7 @@ export function listProjectLinks(
   return links.orderBy("link.id").execute();
 }
 
-/** What servers hold. One that has failed holds nothing from then on, also while it is being deleted. */
+/** Sums that count against quotas and capacity: cores, MB, GB. Failed servers do not count. */
 export interface Held {
   readonly Servers: number;
   readonly CPU: number;
@@ -165,7 +168,7 @@ const sumHeld = (db: Reader) =>
       e.fn.coalesce(e.fn.sum<number | string>("held_ram"), e.val(0)).as("ram"),
       e.fn.coalesce(e.fn.sum<number | string>("held_hdd"), e.val(0)).as("hdd"),
     ])
-    // As a literal: the index of what is held is only used where the planner can see it.
+    // A literal, because the planner uses the partial index only for a condition that it can see.
     .where(sql<SqlBool>`held_cpu > 0`);
 
 const heldByProject = prepare<{ project: number }>()((db, p) => sumHeld(db).where("project_id", "=", p("project")));
@@ -178,9 +181,10 @@ const toHeld = (row: Awaited<ReturnType<typeof heldByAll.first>>): Held => ({
   HDD: Number(row?.hdd),
 });
 
+/** Sums up the servers of a project. */
 export const sumProject = async (db: Reader, project: number): Promise<Held> =>
   toHeld(await heldByProject.first(db, { project }));
-/** On the whole host. */
+/** Sums up all servers on the host. */
 export const sumAll = async (db: Reader): Promise<Held> => toHeld(await heldByAll.first(db, {}));
 
 export const insertBatch = (tx: Tx, row: Insertable<ServerBatchTable>): Promise<BatchRow> =>
@@ -196,7 +200,7 @@ export async function deleteBatch(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("server_batch").where("id", "=", id).execute();
 }
 
-/** Links that no server has. */
+/** Returns links whose server does not exist. */
 export const listStrayLinks = (db: Reader): Promise<{ readonly id: number; readonly server_id: number }[]> =>
   db
     .selectFrom("link")

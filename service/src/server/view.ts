@@ -1,4 +1,4 @@
-/** Servers as one caller may see them: rows with all that stands around them, one by one or a whole project at once. */
+/** Builds servers for responses from rows, keys, links and the observed power state: one server, or all of a project. */
 import { grants } from "@brume/api/operation.ts";
 import type { Server, ServerLink } from "@brume/api/server.ts";
 import type { Sealer } from "../base/secret.ts";
@@ -11,16 +11,18 @@ import { numberedHostName } from "./model/hostname.ts";
 import { showServer } from "./model/show.ts";
 import { listProjectKeys, listProjectLinks, listServerKeys, type ServerRow } from "./table.ts";
 
+/** Dependencies of the views. */
 export interface ViewContext {
   readonly sealer: Sealer;
-  /** As observed. */
+  /** True if the VM was on when last observed. */
   readonly power: (id: number) => boolean;
 }
 
-/** Passwords are for those who may change them. */
+/** Returns the password if the caller may change servers, else an empty string. */
 const passwordFor = ({ sealer }: ViewContext, caller: Caller, row: ServerRow): string =>
   grants(caller.scopes, "server:write") ? sealer.open(row.admin_password) : "";
 
+/** Returns a server as the caller may see it. */
 export async function viewServer(context: ViewContext, db: Reader, caller: Caller, row: ServerRow): Promise<Server> {
   return showServer(row, {
     links: (await listLinkedNetworks(db, row.id)).map(showLink),
@@ -30,7 +32,7 @@ export async function viewServer(context: ViewContext, db: Reader, caller: Calle
   });
 }
 
-/** As a dry run shows what it made: without ids, and what comes of them. */
+/** Returns the new server of a dry run: without ids, and without the values that derive from them. */
 export function withoutIds(server: Server): Server {
   const { ID, HostName, LinkedNetworks } = server;
   return {
@@ -43,30 +45,32 @@ export function withoutIds(server: Server): Server {
   };
 }
 
-export interface Whole {
+/** The servers of a project. */
+export interface ProjectView {
+  /** Links by id of the server. */
   readonly links: ReadonlyMap<number, ServerLink[]>;
-  /** The server with all of it. */
+  /** Returns a server of the project as the caller may see it. */
   show(row: ServerRow): Server;
 }
 
-/** What stands around all servers of the caller's project, or these of them, in as many queries as for one. */
+/** Loads the links and keys of all servers of the caller's project, or of `only`. The number of queries does not depend on the number of servers. */
 export async function viewProject(
   context: ViewContext,
   db: Reader,
   caller: Caller,
   only?: readonly ServerRow[],
-): Promise<Whole> {
-  // PostgreSQL knows no empty list.
+): Promise<ProjectView> {
+  // PostgreSQL does not accept an empty list.
   const ids = only && [0, ...only.map(({ id }) => id)];
   const links = await listProjectLinks(db, caller.projectId, ids);
   const networks = await listNetworksById(db, [...new Set(links.map(({ network_id }) => network_id))]);
   const networkOf = new Map(networks.map((network) => [network.id, network]));
-  const places = links.flatMap((link): LinkedNetwork[] => {
+  const linked = links.flatMap((link): LinkedNetwork[] => {
     const network = networkOf.get(link.network_id);
     return network === undefined ? [] : [{ link, network }];
   });
   const shown = new Map(
-    [...Map.groupBy(places, ({ link }) => link.server_id)].map(([server, own]) => [server, own.map(showLink)]),
+    [...Map.groupBy(linked, ({ link }) => link.server_id)].map(([server, own]) => [server, own.map(showLink)]),
   );
   const keys = await listProjectKeys(db, caller.projectId, ids);
   return {

@@ -1,7 +1,6 @@
 /**
- * A wish for a server and what it refers to, brought together to what will be made; or every fault of it at once
- * (docs/spec.md#server-endpoints, `POST /server`, step 1). What needs more than the wish itself (quotas, room, a free address) is held
- * after it.
+ * Validates the body of a new server against the objects that it refers to, and returns the complete spec or all errors at once
+ * (docs/spec.md#server-endpoints, `POST /server`, step 1). Quotas, capacity and free addresses are checked later, in the handler.
  */
 import type { WaitFor } from "@brume/api/action.ts";
 import type { Labels } from "@brume/api/common.ts";
@@ -15,29 +14,30 @@ import { whyNotTiny } from "../../drivers/machine/seed/userdata.ts";
 import type { NetworkRow } from "../../network/table.ts";
 import { hostNameOf } from "./hostname.ts";
 
-/** What wishes can refer to, as far as the project sees it. */
+/** Objects that the body of a request can refer to, limited to those that the project can see. */
 export interface References {
   /** In order of id. */
   readonly images: readonly ImageRow[];
   /** The first is the default. */
   readonly locations: readonly string[];
-  /** Those of the project, and shared ones. */
+  /** Networks of the project and shared networks, by id. */
   readonly networks: ReadonlyMap<number, NetworkRow>;
   readonly keys: ReadonlyMap<number, SshKeyRow>;
 }
 
-/** One server's wish, and where its fields stand in the body: `/CPU`, or `/Servers/2/CPU`. */
+/** The fields of one server, and the JSON pointer of each in the body: `/CPU`, or `/Servers/2/CPU` in a group. */
 export interface Member {
   readonly spec: Partial<CreateServerInput>;
   at(field: keyof CreateServerInput): string;
 }
 
+/** Returns the only server of a body. */
 export const single = (spec: Partial<CreateServerInput>): Member => ({ spec, at: (field) => `/${field}` });
 
-/** A server that can be made, but for quotas, room and address. */
+/** A valid new server with all defaults filled in. Sizes are cores, MB and GB. */
 export interface ServerSpec {
   readonly name: string;
-  /** Null: named after the id that it will get. */
+  /** Null: derived from the id of the server. */
   readonly hostName: string | null;
   readonly cpu: number;
   readonly ram: number;
@@ -46,15 +46,15 @@ export interface ServerSpec {
   readonly hddType: HddType;
   readonly location: string;
   readonly image: Pick<ImageRow, "id" | "name" | "family" | "guest">;
-  /** Each once. */
+  /** Without duplicates. */
   readonly keys: readonly SshKeyRow[];
-  /** Null: the shared one of the location. */
+  /** Null: the shared network of the location. */
   readonly network: NetworkRow | null;
-  /** Mbit/s; null: what links of this kind of network get. */
+  /** Mbit/s; null: the default of the kind of network. */
   readonly bandwidth: number | null;
-  /** Null: the lowest that is free. */
+  /** Null: the lowest free address. */
   readonly ip: string | null;
-  /** Where `ip` stands in the body. */
+  /** JSON pointer of `ip` in the body. */
   readonly ipPointer: string;
   readonly userData: string | null;
   readonly waitFor: WaitFor;
@@ -64,7 +64,7 @@ export interface ServerSpec {
   readonly labels: Labels;
 }
 
-/** What a schema cannot say of a wish, and no stored object is needed for. */
+/** Returns the errors that the schema cannot express and that need no stored object. */
 export function checkServerInput({ spec, at }: Pick<Member, "spec" | "at">): FieldError[] {
   const faults: FieldError[] = [];
   const bytes = Buffer.byteLength(spec.UserData ?? "");
@@ -87,7 +87,7 @@ export function checkServerInput({ spec, at }: Pick<Member, "spec" | "at">): Fie
   return faults;
 }
 
-/** What the image's guests would not do of user data, which they otherwise leave out unseen. */
+/** Returns an error for user data that the guest of the image would ignore. Only Tiny Linux has such limits. */
 export function checkUserData(
   image: Pick<ImageRow, "name" | "guest"> | null,
   userData: string | null | undefined,
@@ -96,13 +96,13 @@ export function checkUserData(
   if (image?.guest !== "tiny" || !userData) return [];
   const why = whyNotTiny(userData);
   if (why === null) return [];
-  const detail = `UserData must be a script that begins with #!, or #cloud-config of what image ${image.name} does without cloud-init: ${why}.`;
+  const detail = `UserData must be a script that begins with #!, or a #cloud-config that image ${image.name} supports without cloud-init: ${why}.`;
   return [fieldError(pointer, "value_not_allowed", detail)];
 }
 
 const isFault = (found: object): found is FieldError => "pointer" in found;
 
-/** The keys of a body, each once; those that are not there, or cannot be put into this family, are faults at `pointer`. */
+/** Returns the SSH keys of a body without duplicates, and an error at `pointer` for each that does not exist or that the family cannot use. */
 export function chooseKeys(
   ids: readonly number[],
   known: ReadonlyMap<number, SshKeyRow>,
@@ -115,7 +115,7 @@ export function chooseKeys(
     const at = `${pointer}/${index}`;
     const key = known.get(id);
     if (key === undefined)
-      faults.push(fieldError(at, "unknown_reference", `SshKeys must not name SSH key ${id}: there is none.`));
+      faults.push(fieldError(at, "unknown_reference", `SshKeys: SSH key ${id} does not exist in this project.`));
     else if (family === "Windows")
       faults.push(fieldError(at, "value_not_allowed", "SshKeys must be empty for an image of the family Windows."));
     else keys.set(id, key);
@@ -123,14 +123,14 @@ export function chooseKeys(
   return { keys: [...keys.values()], faults };
 }
 
-/** Throws `location_mismatch` for an image that is not offered in the location. */
+/** Throws `location_mismatch` if the image is in another location. */
 export function requireImageInLocation(image: ImageRow, location: string, pointer: string): void {
   if (image.location === null || image.location === location) return;
   const detail = `Image ${image.id} (${image.name}) is in ${image.location}, the server in ${location}.`;
   throw errorAt("location_mismatch", pointer, detail);
 }
 
-/** Throws `disk_too_small`. */
+/** Throws `disk_too_small` if the disk of `hdd` GB is smaller than the image needs. */
 export function requireDiskSize(image: ImageRow, hdd: number, pointer: string): void {
   if (hdd >= image.hdd) return;
   const detail = `Image ${image.id} (${image.name}) needs ${image.hdd} GB, the disk has ${hdd} GB.`;
@@ -140,8 +140,8 @@ export function requireDiskSize(image: ImageRow, hdd: number, pointer: string): 
 const upTo = (step: number, value: number): number => Math.ceil(value / step) * step;
 
 /**
- * Throws `validation_failed` with all that is not there; then, alone, `image_not_ready`, `location_mismatch`, `network_deleting`,
- * `disk_too_small`.
+ * Returns the spec of a new server. Throws `validation_failed` with all invalid fields and missing objects; if there are none, throws
+ * `image_not_ready`, `location_mismatch`, `network_deleting` or `disk_too_small`.
  */
 export function planServer(member: Member, references: References): ServerSpec {
   const { spec, at } = member;
@@ -159,7 +159,7 @@ export function planServer(member: Member, references: References): ServerSpec {
       fieldError(
         at("NetworkID"),
         "unknown_reference",
-        `NetworkID must not be ${spec.NetworkID}: there is no such network.`,
+        `NetworkID: network ${spec.NetworkID} does not exist in this project.`,
       ),
     );
   const title = spec.DCLocation || network?.location || references.locations[0] || "";

@@ -1,6 +1,6 @@
 /**
- * What may be asked of a server now. Orders wait for each other, so what counts is the state that the server will have when the
- * turn of the new one comes: whatever runs and waits before it is taken as done (docs/spec.md#server-states).
+ * Decides which requests a server accepts now. Actions are queued, so the decision uses the state that the server will have when all
+ * queued actions have succeeded (docs/spec.md#server-states).
  */
 import {
   type ActionType,
@@ -15,31 +15,31 @@ import {
 } from "@brume/api/action.ts";
 import { ApiError } from "../../base/error.ts";
 
-/** What of a server's row counts here. */
+/** Columns of the row that the decision uses. */
 export interface ServerState {
   readonly id: number;
   readonly state: "New" | "Active" | "Blocked" | "Deleting" | "Failed";
   readonly is_on: number;
 }
 
-/** What runs and what waits, in order, by the names of their flows. */
+/** The running task and the queued ones, in order; `name` is the name of the flow. */
 export type Queue = readonly { readonly id: number; readonly name: string }[];
 
-/** Names of flows are stored in rows and so never change. */
+/** Returns the name of the flow of an action. It is stored in task rows, so it keeps its value. */
 export const flowName = (type: ActionType): string => `server.${type}`;
 
 const types = new Map(actionTypes.map((type) => [flowName(type), type]));
 
-/** Null: work that is no action, such as the moment in which a server is copied. */
+/** Returns the type of the action of a flow; null: the flow is not an action, such as a slot for a snapshot. */
 export const actionTypeOf = (flow: string): ActionType | null => types.get(flow) ?? null;
 
-/** How the server stands when all of the queue is done. */
+/** Returns the state of the server after all tasks of the queue have succeeded. */
 export function stateAfter(server: ServerState, queue: Queue): ServerStanding {
   const { state, is_on } = server;
   const now: ServerStanding = state === "New" ? "on" : state === "Active" ? (is_on === 1 ? "on" : "off") : state;
-  return queue.reduce((standing, { name }) => {
+  return queue.reduce((state, { name }) => {
     const type = actionTypeOf(name);
-    return (type === null ? undefined : actionOutcomes[type]) ?? standing;
+    return (type === null ? undefined : actionOutcomes[type]) ?? state;
   }, now);
 }
 
@@ -51,16 +51,16 @@ const words: Readonly<Record<ServerStanding, string>> = {
   Failed: "Failed",
 };
 
-/** Throws `action_not_allowed` where the state says no; what comes back never is. */
-export function requireState(server: ServerState, queue: Queue, ask: ServerRequest): Exclude<ActionVerdict, "no"> {
-  const standing = stateAfter(server, queue);
-  const verdict = actionVerdicts[ask][standing];
+/** Returns how the request is handled in the state of the server. Throws `action_not_allowed`. */
+export function requireState(server: ServerState, queue: Queue, request: ServerRequest): Exclude<ActionVerdict, "no"> {
+  const later = stateAfter(server, queue);
+  const verdict = actionVerdicts[request][later];
   if (verdict !== "no") return verdict;
   const when = queue.length === 0 ? "is" : "will then be";
-  throw new ApiError("action_not_allowed", `Server ${server.id} ${when} ${words[standing]}: ${ask} is not possible.`);
+  throw new ApiError("action_not_allowed", `Server ${server.id} ${when} ${words[later]}: ${request} is not possible.`);
 }
 
-/** Throws `server_busy` with `OnBusy: Fail`, then `queue_full`. */
+/** Throws `server_busy` with `OnBusy: Fail` if an action is running, and `queue_full` if too many are queued. */
 export function requireQueueSlot(
   server: Pick<ServerState, "id">,
   queue: Queue,
@@ -73,29 +73,32 @@ export function requireQueueSlot(
     throw new ApiError("server_busy", `Action ${running.id} (${what}) of server ${server.id} is running.`);
   }
   if (waiting.length >= actionLimits.waiting)
-    throw new ApiError("queue_full", `${waiting.length} actions are waiting for server ${server.id} already.`);
+    throw new ApiError(
+      "queue_full",
+      `Server ${server.id} has ${waiting.length} queued actions already. Wait until one has ended.`,
+    );
 }
 
-/** `PowerOff` overtakes what waits, so only what runs counts, and no queue is too full for it. */
+/** Checks `PowerOff`. It runs before the queue, so only the running task counts. Throws `action_not_allowed`, `server_busy`. */
 export function requirePowerOff(server: ServerState, queue: Queue, onBusy?: "Queue" | "Fail"): void {
   const running = queue.slice(0, 1);
   requireState(server, running, "PowerOff");
   requireQueueSlot(server, running, onBusy);
 }
 
-/** Both, for what waits its turn. */
+/** Checks a request that is queued: its state and its slot in the queue. Throws as `requireState` and `requireQueueSlot` do. */
 export function requireRequest(
   server: ServerState,
   queue: Queue,
-  ask: ServerRequest,
+  request: ServerRequest,
   onBusy?: "Queue" | "Fail",
 ): Exclude<ActionVerdict, "no"> {
-  const verdict = requireState(server, queue, ask);
+  const verdict = requireState(server, queue, request);
   if (verdict !== "now" && verdict !== "done") requireQueueSlot(server, queue, onBusy);
   return verdict;
 }
 
-/** Throws `action_not_allowed` for what has ended, and for what runs and cannot go back. */
+/** Throws `action_not_allowed` if the action has ended, or runs and cannot be undone. */
 export function requireCancelable({
   id,
   name,
