@@ -80,7 +80,7 @@ onEveryDatabase(
         };
         assert.equal(
           await told({ Count: 2, NetworkIP }),
-          `${NetworkIP} is wanted by more than one server of the group.`,
+          `More than one server of the group requests ${NetworkIP}.`,
         );
         const full = (wanted: number, free: number) =>
           `Addresses in network ${NetworkID} (${network.CIDR}): requested ${wanted}, free ${free}, limit 5.`;

@@ -1,19 +1,19 @@
-/** What the fields of `POST /server/{id}/action` must be for each type, and which link or network they mean (docs/spec.md#action). */
+/** Validates the fields of `POST /server/{id}/action` for each type, and finds the link or network that they select (docs/spec.md#action). */
 import type { ActionInput } from "@brume/api/action.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import ipaddr from "ipaddr.js";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import type { LinkRow, NetworkRow } from "../../network/table.ts";
 
-/** Fields of other types are ignored. */
+/** Returns the errors of the fields that the type uses. Fields of other types are ignored. */
 export function checkActionInput(body: Partial<ActionInput>): FieldError[] {
   const { Type: type, NetworkID, NetworkLinkID, Bandwidth, IP } = body;
   const faults: FieldError[] = [];
   const required = (field: string, more = "") =>
     faults.push(fieldError(`/${field}`, "field_required", `${field} is required for ${type}${more}.`));
-  const names = NetworkID !== undefined || NetworkLinkID !== undefined;
+  const selects = NetworkID !== undefined || NetworkLinkID !== undefined;
   if (type === "AddNetwork" && NetworkID === undefined) required("NetworkID");
-  if ((type === "RemoveNetwork" || type === "EditNetworkBandwidth") && !names)
+  if ((type === "RemoveNetwork" || type === "EditNetworkBandwidth") && !selects)
     required("NetworkID", ", or NetworkLinkID instead");
   if (type === "EditNetworkBandwidth" && Bandwidth === undefined) required("Bandwidth");
   if (type === "AddNetwork" && IP && !ipaddr.IPv4.isValidFourPartDecimal(IP))
@@ -25,9 +25,9 @@ export function checkActionInput(body: Partial<ActionInput>): FieldError[] {
 
 type Named = Pick<ActionInput, "NetworkID" | "NetworkLinkID">;
 
-/** The link that an order is about. Throws `not_linked`, also when both are given and do not fit each other. */
-export function chooseLink(order: Named, server: number, links: readonly LinkRow[]): LinkRow {
-  const { NetworkID, NetworkLinkID } = order;
+/** Returns the link that the input selects. Throws `not_linked`, also if link and network do not belong together. */
+export function chooseLink(input: Named, server: number, links: readonly LinkRow[]): LinkRow {
+  const { NetworkID, NetworkLinkID } = input;
   const link = links.find(
     ({ id, network_id }) =>
       (NetworkLinkID === undefined || id === NetworkLinkID) && (NetworkID === undefined || network_id === NetworkID),
@@ -40,8 +40,9 @@ export function chooseLink(order: Named, server: number, links: readonly LinkRow
 }
 
 /**
- * A server can be put into this network beside those that it is in. Throws `unknown_reference` (the network is not seen, or the
- * shared one of elsewhere), `location_mismatch`, `network_deleting`, `already_linked`, `range_overlap`.
+ * Returns the network if the server can be linked to it in addition to the networks in `present`. Throws `validation_failed` with
+ * `unknown_reference` if the project cannot use the network, else `location_mismatch`, `network_deleting`, `already_linked` or
+ * `range_overlap`.
  */
 export function requireAttachable(
   wanted: { readonly id: number; readonly network: NetworkRow | undefined },
@@ -51,7 +52,7 @@ export function requireAttachable(
   const { id, network } = wanted;
   if (network === undefined)
     throw invalidFields([
-      fieldError("/NetworkID", "unknown_reference", `NetworkID must not be ${id}: there is no such network.`),
+      fieldError("/NetworkID", "unknown_reference", `NetworkID: network ${id} does not exist in this project.`),
     ]);
   if (network.location !== server.location)
     throw errorAt(
@@ -63,12 +64,12 @@ export function requireAttachable(
   for (const other of present) {
     if (other.id === id)
       throw errorAt("already_linked", "/NetworkID", `Server ${server.id} is linked to network ${id} already.`);
-    // Ends of blocks are texts of one width, which sort as the addresses do.
+    // First and last addresses are stored as strings of one length, which sort like the addresses.
     if (other.first <= network.last && network.first <= other.last)
       throw errorAt(
         "range_overlap",
         "/NetworkID",
-        `The addresses of network ${id} overlap those of network ${other.id}, in which server ${server.id} is.`,
+        `Network ${id} overlaps network ${other.id}, to which server ${server.id} is linked already.`,
       );
   }
   return network;

@@ -1,4 +1,4 @@
-/** A group's body as the servers that it means, and their plans: all of them, or each for itself (docs/spec.md#server-group). */
+/** Expands the body of a server group into its servers and plans them: all together, or each independently (docs/spec.md#server-group). */
 import type { CreateBatchInput } from "@brume/api/batch.ts";
 import { maxLabels } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -9,14 +9,14 @@ import { checkServerInput, type Member, planServer, type References, type Server
 const mostCharacters = 64;
 const hostName = new RegExp(hostNamePattern, "u");
 
-/** The servers asked for, in order. Throws `batch_form_invalid`. */
+/** Returns the servers of the body in order. Throws `batch_form_invalid` unless exactly one of `Count`, `Names`, `Servers` is given. */
 export function membersOf(body: Partial<CreateBatchInput>): Member[] {
   const { Count, Names, Servers, Policy: _, ...common } = body;
   const given = [Count, Names, Servers].filter((form) => form !== undefined).length;
   if (given !== 1)
     throw new ApiError(
       "batch_form_invalid",
-      `Count, Names, Servers: ${given === 0 ? "none" : given} of them are given.`,
+      `Send exactly one of Count, Names and Servers, not ${given === 0 ? "none" : given}.`,
     );
   if (Names !== undefined)
     return Names.map((Name, index) => ({
@@ -26,7 +26,7 @@ export function membersOf(body: Partial<CreateBatchInput>): Member[] {
   if (Servers !== undefined)
     return Servers.map((own, index) => ({
       spec: { ...common, ...own, Labels: { ...common.Labels, ...own.Labels } },
-      // What every server has in common stands beside the list; what is missing is missing in it.
+      // A field that all servers share is in the body itself; an absent field is reported at the element.
       at: (field) => (own[field] === undefined && common[field] !== undefined ? "" : `/Servers/${index}`) + `/${field}`,
     }));
   return Array.from({ length: Count ?? 0 }, (_one, index) => ({
@@ -35,7 +35,7 @@ export function membersOf(body: Partial<CreateBatchInput>): Member[] {
   }));
 }
 
-/** `{n}` in names is the number; a name without it gets it at the end. */
+/** Returns the input of one server: replaces `{n}` in names with the number; a name without `{n}` gets the number as a suffix. */
 function numbered(spec: Partial<CreateServerInput>, number: number): Partial<CreateServerInput> {
   const put = (text: string) => text.replaceAll("{n}", String(number));
   const { Name, HostName, ...rest } = spec;
@@ -46,11 +46,11 @@ function numbered(spec: Partial<CreateServerInput>, number: number): Partial<Cre
   };
 }
 
-/** What a schema cannot say of the body. What is wrong with its form is said by `membersOf`, and only when nothing else is. */
+/** Returns the errors that the schema cannot express. `membersOf` reports an invalid form, and only if there are no other errors. */
 export function checkBatch(body: Partial<CreateBatchInput>): FieldError[] {
   const forms = [body.Count, body.Names, body.Servers].filter((form) => form !== undefined);
   if (forms.length !== 1) return [];
-  return once(membersOf(body).flatMap((member) => [...checkNames(member), ...checkServerInput(member)]));
+  return unique(membersOf(body).flatMap((member) => [...checkNames(member), ...checkServerInput(member)]));
 }
 
 function checkNames({ spec, at }: Member): FieldError[] {
@@ -59,18 +59,14 @@ function checkNames({ spec, at }: Member): FieldError[] {
   if (Name === undefined) faults.push(fieldError(at("Name"), "field_required", "Name is required."));
   else if (Array.from(Name).length > mostCharacters)
     faults.push(
-      fieldError(
-        at("Name"),
-        "too_long",
-        `Name must be at most ${mostCharacters} characters long, which "${Name}" is not.`,
-      ),
+      fieldError(at("Name"), "too_long", `Name must be at most ${mostCharacters} characters long, not "${Name}".`),
     );
   if (HostName && !hostName.test(HostName))
     faults.push(
       fieldError(
         at("HostName"),
         "format_invalid",
-        `HostName must have 1-63 of a-z, 0-9 and -, no hyphen at the ends, which "${HostName}" has not.`,
+        `HostName must be 1-63 of a-z, 0-9 and -, without a hyphen at the ends, not "${HostName}".`,
       ),
     );
   const labels = Object.keys(Labels).length;
@@ -79,28 +75,29 @@ function checkNames({ spec, at }: Member): FieldError[] {
   return faults;
 }
 
-/** Faults of fields that several servers share, each once. */
-function once(faults: readonly FieldError[]): FieldError[] {
+/** Removes duplicates: an error in a field that all servers share occurs once per server. */
+function unique(faults: readonly FieldError[]): FieldError[] {
   return [...new Map(faults.map((fault) => [`${fault.pointer} ${fault.code}`, fault])).values()];
 }
 
+/** A server of a group with its spec, or with the error that prevents it. */
 export type Planned = { readonly index: number } & (
   | { readonly spec: ServerSpec; readonly fault?: never }
   | { readonly spec?: never; readonly fault: ApiError }
 );
 
-/** With `BestEffort` what is wrong with a field of one of `Servers` refuses that one only. */
+/** True if the error fails one server only: with `BestEffort`, an invalid field of an element of `Servers`. */
 export const failsServerOnly = ({ Policy }: Partial<CreateBatchInput>, { pointer }: FieldError): boolean =>
   Policy === "BestEffort" && /^\/Servers\/\d+\//.test(pointer);
 
-/** Each for itself, in order; `spared` are faults of their fields. */
+/** Plans each server independently, in order. `elementErrors` are errors of fields that were already found. */
 export function planEach(
   members: readonly Member[],
   references: References,
-  spared: readonly FieldError[] = [],
+  elementErrors: readonly FieldError[] = [],
 ): Planned[] {
   return members.map((member, index) => {
-    const own = spared.filter(({ pointer }) => pointer.startsWith(`/Servers/${index}/`));
+    const own = elementErrors.filter(({ pointer }) => pointer.startsWith(`/Servers/${index}/`));
     if (own.length > 0) return { index, fault: invalidFields(own) };
     try {
       return { index, spec: planServer(member, references) };
@@ -111,11 +108,11 @@ export function planEach(
   });
 }
 
-/** All of them. Throws what is wrong with fields and references of any, all at once; else the first other fault. */
+/** Plans all servers together. Throws `validation_failed` with all errors of fields and references, else the first other error. */
 export function planTogether(members: readonly Member[], references: References): ServerSpec[] {
   const planned = planEach(members, references);
   const faults = planned.flatMap(({ fault }) => fault ?? []);
-  const invalid = once(faults.flatMap((fault) => (fault.code === "validation_failed" ? fault.errors : [])));
+  const invalid = unique(faults.flatMap((fault) => (fault.code === "validation_failed" ? fault.errors : [])));
   if (invalid.length > 0) throw invalidFields(invalid);
   if (faults[0] !== undefined) throw faults[0];
   const specs = planned.flatMap(({ spec }) => spec ?? []);
@@ -123,13 +120,13 @@ export function planTogether(members: readonly Member[], references: References)
   return specs;
 }
 
-/** Throws `address_taken` when two want one address. */
+/** Throws `address_taken` if two servers request the same address. */
 function requireDistinctAddresses(specs: readonly ServerSpec[]): void {
   const wanted = new Set<string>();
   for (const { ip, network, location, ipPointer } of specs) {
     const place = `${network?.id ?? location} ${ip}`;
     if (ip !== null && wanted.has(place))
-      throw errorAt("address_taken", ipPointer, `${ip} is wanted by more than one server of the group.`);
+      throw errorAt("address_taken", ipPointer, `More than one server of the group requests ${ip}.`);
     wanted.add(place);
   }
 }

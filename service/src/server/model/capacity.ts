@@ -1,10 +1,10 @@
-/** Whether there is room for more: in the quotas of the project, and on the host (docs/spec.md#account-and-project, #defaults-and-limits). */
+/** Checks a demand against the quotas of the project and the capacity of the host (docs/spec.md#account-and-project, #defaults-and-limits). */
 import type { Location } from "@brume/api/catalog.ts";
 import { requireQuota } from "../../account/model/rules.ts";
 import { ApiError } from "../../base/error.ts";
 import type { Capacity as HostCapacity } from "../../drivers/machine/interface.ts";
 
-/** Of several servers together, or what one more of something comes to. */
+/** Sum of what servers need. */
 export interface Demand {
   readonly Servers: number;
   /** Cores, MB, GB. */
@@ -22,6 +22,7 @@ interface Sized {
 const kinds = ["Servers", "CPU", "RAM", "HDD"] as const;
 const units = { CPU: "cores", RAM: "MB", HDD: "GB" } as const;
 
+/** Returns the demand of new servers. */
 export const demandOf = (servers: readonly Sized[]): Demand => ({
   Servers: servers.length,
   CPU: servers.reduce((sum, { cpu }) => sum + cpu, 0),
@@ -29,7 +30,7 @@ export const demandOf = (servers: readonly Sized[]): Demand => ({
   HDD: servers.reduce((sum, { hdd }) => sum + hdd, 0),
 });
 
-/** What a server needs more than it held: never less than nothing, since less takes nobody's place. */
+/** Returns what a server needs in addition to its reservation; 0 where it shrinks. */
 export const growthOf = (held: Sized, wanted: Sized): Demand => ({
   Servers: 0,
   CPU: Math.max(0, wanted.cpu - held.cpu),
@@ -37,21 +38,21 @@ export const growthOf = (held: Sized, wanted: Sized): Demand => ({
   HDD: Math.max(0, wanted.hdd - held.hdd),
 });
 
-/** Throws `quota_exceeded`. `quotas` is the project's, as stored; what is not wanted is not held against a quota that was lowered. */
+/** Throws `quota_exceeded`. `quotas` is JSON as stored. A quota that is lower than its use only matters if more is requested. */
 export function requireQuotas(quotas: string, used: Demand, wanted: Demand): void {
   for (const kind of kinds) if (wanted[kind] > 0) requireQuota(quotas, kind, used[kind], wanted[kind]);
 }
 
-/** Cores as configured, since most servers idle; memory not at all; disk 4-fold, since disks grow with what is written. */
+/** Overcommitment: memory none; disk 4-fold, because disks grow only with written data. That of cores is a setting. */
 const overcommitment = { RAM: 1, HDD: 4 } as const;
-/** MB that stay the host's own. */
+/** MB that are reserved for the host. */
 const hostMemory = 1024;
-/** GB: with less really free no new disk is begun. */
+/** GB that must be free on the file system of the host for a new disk. */
 const leastFreeDisk = 5;
 
 /**
- * What the host offers after over-commitment, and what of it nobody holds. Locations are names for one host, so all servers count,
- * wherever they say they are.
+ * Returns the capacity of the host after overcommitment, and its free part. All locations are the same host, so the servers of all
+ * locations count.
  */
 export function capacityOf(
   host: HostCapacity,
@@ -66,7 +67,7 @@ export function capacityOf(
   return { CPU, RAM, HDD, FreeCPU: free(CPU, held.CPU), FreeRAM: free(RAM, held.RAM), FreeHDD };
 }
 
-/** Throws `no_capacity`. */
+/** Throws `no_capacity` if the free capacity is less than the demand. */
 export function requireCapacity(capacity: Location["Capacity"], wanted: Demand): void {
   for (const kind of ["CPU", "RAM", "HDD"] as const) {
     const free = capacity[`Free${kind}`];

@@ -1,4 +1,4 @@
-/** The plan of a copy: the source's sizes and image, a name, a place and an identity of its own (docs/spec.md#server-endpoints). */
+/** Plans a copy of a server: sizes and image of the source, with a new name, network and identity (docs/spec.md#server-endpoints). */
 import type { ServerCopy } from "@brume/api/server.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import type { SshKeyRow } from "../../catalog/table.ts";
@@ -10,26 +10,28 @@ import type { Sizes } from "./resize.ts";
 const suffix = "-copy";
 const mostCharacters = 64;
 
-/** The source's name with `-copy` behind it, cut in front of that if need be. */
+/** Returns the name of the source with `-copy` appended, shortened to the longest valid name. */
 export const copyName = (name: string): string =>
   Array.from(name)
     .slice(0, mostCharacters - suffix.length)
     .join("") + suffix;
 
-/** `NetworkId` is how clients in the field spell it here. */
+/** The legacy interface spells this field `NetworkId` in copies. */
 const at: Member["at"] = (field) => (field === "NetworkID" ? "/NetworkId" : `/${field}`);
 
+/** Returns the errors that the schema cannot express and that need no stored object. */
 export const checkCopy = (body: Partial<ServerCopy>) => checkServerInput({ spec: body, at });
 
+/** The server to copy. */
 export interface Source {
   readonly server: ServerRow;
-  /** As its disk will be when its turn comes. */
+  /** Sizes after all actions that are queued before the copy. */
   readonly sizes: Sizes;
-  /** What was put into it. */
+  /** Keys of the source. */
   readonly keys: readonly SshKeyRow[];
 }
 
-/** Throws `validation_failed` with all that is not there; then, alone, `location_mismatch`, `network_deleting`. */
+/** Returns the spec of the copy. Throws `validation_failed` with all errors of fields, else `location_mismatch` or `network_deleting`. */
 export function planCopy(
   body: ServerCopy,
   source: Source,
@@ -44,7 +46,7 @@ export function planCopy(
       fieldError(
         "/NetworkId",
         "unknown_reference",
-        `NetworkId must not be ${body.NetworkId}: there is no such network.`,
+        `NetworkId: network ${body.NetworkId} does not exist in this project.`,
       ),
     );
   const chosen = body.SshKeys && chooseKeys(body.SshKeys, references.keys, server.family, "/SshKeys");

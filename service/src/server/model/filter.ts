@@ -1,4 +1,4 @@
-/** Filters of the list of servers beyond those that every list has (docs/spec.md#lists). Joined by AND; words in any letter case. */
+/** Filters of the list of servers that other lists do not have (docs/spec.md#lists). They are joined by AND and ignore letter case. */
 
 import type { Query } from "@brume/api/operation.ts";
 import type { ServerLink, serverOperations } from "@brume/api/server.ts";
@@ -13,7 +13,7 @@ const words = (text: string): string[] =>
     .map((word) => word.trim())
     .filter((word) => word !== "");
 
-/** `links` are those of the row. */
+/** Returns the predicate of the filters. `links` are the links of the row. */
 export function serverFilter(filters: Filters): (row: ServerRow, links: readonly ServerLink[]) => boolean {
   const { batch } = filters;
   const location = filters.location === undefined ? null : words(filters.location);

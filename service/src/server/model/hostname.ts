@@ -1,8 +1,8 @@
-/** The name inside a guest, from the name that people gave the server: one label of RFC 1123, in lower case. */
+/** Derives the host name inside the guest from the name of the server: one label of RFC 1123, in lower case. */
 
 const mostCharacters = 63;
 
-/** Null where nothing of the name can stand in a host name; then it is `server-<ID>`, see `numberedHostName`. */
+/** Returns null if no character of the name is valid in a host name; then the host name is `numberedHostName`. */
 export function hostNameOf(name: string): string | null {
   const label = name
     .toLowerCase()
@@ -13,4 +13,5 @@ export function hostNameOf(name: string): string | null {
   return label === "" ? null : label;
 }
 
+/** Returns the host name of a server without a usable name: `server-<ID>`. */
 export const numberedHostName = (id: number): string => `server-${id}`;

@@ -1,21 +1,23 @@
 /**
- * A server's rows as the machine that the driver makes true, with what its guest is told about itself. Pure: secrets come opened, names
- * of devices from outside. Rows that are the same give the same machine, to the letter.
+ * Builds the spec of a VM, and the seed of its guest, from the rows of a server. Pure: secrets are passed in plain text, device names come
+ * from the environment. Equal rows give an identical spec.
  */
 import { createHash } from "node:crypto";
 import type { SshKeyRow } from "../../catalog/table.ts";
 import type { MachineSpec } from "../../drivers/machine/interface.ts";
 import { type Guest, type GuestNic, renderSeed } from "../../drivers/machine/seed/files.ts";
-import type { NetworkEnvironment as NetworkSurroundings } from "../../network/model/networkspec.ts";
+import type { NetworkEnvironment } from "../../network/model/networkspec.ts";
 import { address6Of, gateway6Of, macOf, prefixOf, showAddress } from "../../network/model/plan.ts";
 import type { LinkedNetwork } from "../links.ts";
 import type { ServerRow } from "../table.ts";
 import { adminOf } from "./show.ts";
 
-type Surroundings = Pick<NetworkSurroundings, "resolvers" | "forwarders">;
+/** The resolvers and forwarders of the host. */
+type Surroundings = Pick<NetworkEnvironment, "resolvers" | "forwarders">;
 
+/** Secrets of a guest in plain text. */
 export interface GuestSecrets {
-  /** As in /etc/shadow. */
+  /** In the format of /etc/shadow. */
   readonly passwordHash: string;
   readonly userData: string | null;
   readonly keys: readonly SshKeyRow[];
@@ -23,7 +25,7 @@ export interface GuestSecrets {
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-/** The same for the server's whole life, and nobody else's: RFC 9562, version 8. */
+/** Returns the UUID of a server: unique and constant for its life (RFC 9562, version 8). */
 export function uuidOf({ id, created }: Pick<ServerRow, "id" | "created">): string {
   const bytes = digest(`brume server ${id} ${created}`).subarray(0, 16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
@@ -31,17 +33,17 @@ export function uuidOf({ id, created }: Pick<ServerRow, "id" | "created">): stri
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** A rebuilt server is a new guest, and so is a copy. */
+/** Returns the instance id for cloud-init. It changes with a rebuild or a copy, so that the guest is configured again. */
 export const instanceOf = (server: ServerRow): string => `i-${uuidOf(server)}-${server.disk_version}`;
 
-/** For the hash of the password: nobody need guess it, but no two guests have the same. */
+/** Returns the salt of the password hash. It is not secret, but different for each guest. */
 export const saltOf = (server: ServerRow): Uint8Array => digest(instanceOf(server)).subarray(0, 16);
 
-/** `places` are those whose cards are to be in the machine. Throws when the user data cannot be read. */
+/** Returns the spec of a VM with a NIC for each of `linked`. Throws if the user data cannot be parsed. */
 export function renderMachineSpec(
   server: ServerRow,
-  places: readonly LinkedNetwork[],
-  inside: GuestSecrets,
+  linked: readonly LinkedNetwork[],
+  secrets: GuestSecrets,
   surroundings: Surroundings,
 ): MachineSpec {
   return {
@@ -54,14 +56,14 @@ export function renderMachineSpec(
     memory: server.ram,
     share: server.is_high_performance === 1 ? 2 : 1,
     disk: { version: server.disk_version, gb: server.hdd },
-    nics: places.map(({ link: { id } }) => ({ id, mac: macOf(id) })),
-    seed: renderSeed(guestOf(server, places, inside, surroundings)),
+    nics: linked.map(({ link: { id } }) => ({ id, mac: macOf(id) })),
+    seed: renderSeed(guestOf(server, linked, secrets, surroundings)),
   };
 }
 
 function guestOf(
   server: ServerRow,
-  places: readonly LinkedNetwork[],
+  linked: readonly LinkedNetwork[],
   { passwordHash, userData, keys }: GuestSecrets,
   surroundings: Surroundings,
 ): Guest {
@@ -85,15 +87,15 @@ function guestOf(
     adminUser: adminOf(server.family),
     passwordHash,
     sshKeys: keys.map(({ type, base64, comment }) => [type, base64, comment].join(" ").trim()),
-    nameServers: nameServersOf(places, surroundings),
-    nics: places.map(nic),
+    nameServers: nameServersOf(linked, surroundings),
+    nics: linked.map(nic),
     userData,
   };
 }
 
-/** The edges, where they answer questions, so that those of the networks that stay go on when one goes; else whom the host asks. */
-function nameServersOf(places: readonly LinkedNetwork[], { resolvers, forwarders }: Surroundings): readonly string[] {
-  const edges = places.flatMap(({ network: { kind, gateway } }) =>
+/** Returns the name servers of a guest: the edge routers of its networks if they forward queries, else the resolvers of the host. */
+function nameServersOf(linked: readonly LinkedNetwork[], { resolvers, forwarders }: Surroundings): readonly string[] {
+  const edges = linked.flatMap(({ network: { kind, gateway } }) =>
     kind === "private" || gateway === null ? [] : [showAddress(gateway)],
   );
   return forwarders.length > 0 && edges.length > 0 ? edges : resolvers;

@@ -1,4 +1,4 @@
-/** The plan of a rebuild: another disk under the same server (docs/spec.md#server-endpoints). */
+/** Plans a rebuild: a new disk for a server (docs/spec.md#server-endpoints). */
 import type { ServerRebuild } from "@brume/api/server.ts";
 import { ApiError, fieldError, invalidFields } from "../../base/error.ts";
 import { chooseImage, isAbsent, requireUsable } from "../../catalog/model/rules.ts";
@@ -14,28 +14,31 @@ import {
 } from "./plan.ts";
 import type { Sizes } from "./resize.ts";
 
+/** The validated rebuild. */
 export interface RebuildPlan {
   readonly image: ImageRow;
-  /** Null: as before. */
+  /** Null: unchanged. */
   readonly keys: readonly SshKeyRow[] | null;
-  /** Undefined: as before; null: none. */
+  /** Undefined: unchanged; null: none. */
   readonly userData: string | null | undefined;
 }
 
+/** Returns the errors that the schema cannot express and that need no stored object. */
 export const checkRebuild = (body: Partial<ServerRebuild>) =>
   checkServerInput({
     spec: { ...(body.UserData !== undefined && { UserData: body.UserData }) },
     at: (field) => `/${field}`,
   });
 
-/** Throws `server_protected`. */
+/** Throws `server_protected` if the server is protected. */
 export function requireUnprotected({ id, is_protected }: Pick<ServerRow, "id" | "is_protected">): void {
-  if (is_protected === 1) throw new ApiError("server_protected", `Server ${id} is protected (IsProtected).`);
+  if (is_protected === 1)
+    throw new ApiError("server_protected", `Server ${id} is protected. Set IsProtected to false first.`);
 }
 
 /**
- * `sizes` are those when its turn comes. Throws `validation_failed` with all that is not there or does not fit; then, alone,
- * `image_not_ready`, `location_mismatch`, `disk_too_small`.
+ * Returns the plan. `sizes` are those after all queued actions. Throws `validation_failed` with all errors of fields, else
+ * `image_not_ready`, `location_mismatch` or `disk_too_small`.
  */
 export function planRebuild(
   body: ServerRebuild,
@@ -64,7 +67,7 @@ export function planRebuild(
   requireDiskSize(image, sizes.hdd, "/ImageId");
   return {
     image,
-    // Windows takes no keys, also not those that a Linux on the same server had.
+    // Windows accepts no keys, so the keys of a previous Linux guest are removed.
     keys: chosen?.keys ?? (image.family === "Windows" ? [] : null),
     userData: body.UserData === undefined ? undefined : body.UserData || null,
   };

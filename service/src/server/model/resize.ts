@@ -1,12 +1,12 @@
 /**
- * What an edit of sizes comes to: which steps it needs, whether the server has to be restarted for it, and how much must be held
- * for it in quotas and in the location from now on. Like all orders it is held against what was accepted before it (api 4.1).
+ * Plans a resize: its steps, whether it needs a restart, and the sizes that are reserved in quotas and capacity. It is validated against
+ * the sizes that the server will have after all actions that are queued before it.
  */
 import { actionSteps } from "@brume/api/action.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import { flowName } from "./state.ts";
 
-/** Cores, MB, GB; twice the share of the processor or not. */
+/** Cores, MB, GB; `fast`: twice the CPU share. */
 export interface Sizes {
   readonly cpu: number;
   readonly ram: number;
@@ -14,6 +14,7 @@ export interface Sizes {
   readonly fast: boolean;
 }
 
+/** Columns of the row that contain the sizes. */
 export interface SizedRow {
   readonly cpu: number;
   readonly ram: number;
@@ -21,6 +22,7 @@ export interface SizedRow {
   readonly is_high_performance: number;
 }
 
+/** Returns the sizes in the row. */
 export const sizesOf = ({ cpu, ram, hdd, is_high_performance }: SizedRow): Sizes => ({
   cpu,
   ram,
@@ -28,29 +30,30 @@ export const sizesOf = ({ cpu, ram, hdd, is_high_performance }: SizedRow): Sizes
   fast: is_high_performance === 1,
 });
 
-/** Input of the flow: what differs. */
+/** Input of the flow `Resize`, stored in task rows: the sizes that change. */
 export type ResizeFlowInput = Partial<Sizes>;
 
-/** Work on a server as far as it matters here, the running one first. */
+/** The tasks of a server, the running one first. */
 export type SizedQueue = readonly { readonly name: string; readonly input: unknown }[];
 
 const resizesIn = (queue: SizedQueue): ResizeFlowInput[] =>
   queue.filter(({ name }) => name === flowName("Resize")).map(({ input }) => input as ResizeFlowInput);
 
-/** What the server has when all of the queue is done. */
+/** Returns the sizes after all tasks of the queue. */
 export const sizesAfter = (now: Sizes, queue: SizedQueue): Sizes =>
   resizesIn(queue).reduce<Sizes>((sizes, input) => ({ ...sizes, ...input }), now);
 
-/** The most it has on the way there: what must be held for it. Also to be set anew when a resize has ended, however. */
+/** Returns the sizes to reserve: the largest of each during the resizes. To be stored again when a resize has ended. */
 export function heldSizes(now: Sizes, resizes: readonly ResizeFlowInput[]): Pick<Sizes, "cpu" | "ram" | "hdd"> {
   const most = (key: "cpu" | "ram" | "hdd") => Math.max(now[key], ...resizes.map((input) => input[key] ?? 0));
   return { cpu: most("cpu"), ram: most("ram"), hdd: most("hdd") };
 }
 
-/** Those of the queue and what comes behind them. */
+/** Returns the sizes to reserve for the queue and one more resize. */
 export const heldWith = (now: Sizes, queue: SizedQueue, input: ResizeFlowInput) =>
   heldSizes(now, [...resizesIn(queue), input]);
 
+/** Body of the request. */
 export interface ResizeInput {
   readonly CPU?: number;
   readonly RAM?: number;
@@ -59,29 +62,31 @@ export interface ResizeInput {
   readonly AllowRestart?: boolean;
 }
 
+/** The server that is resized. */
 export interface CurrentServer {
   readonly id: number;
-  /** What the server will have when the turn comes. */
+  /** Sizes after all queued actions. */
   readonly sizes: Sizes;
-  /** It will be on then. */
+  /** Whether it will be on then. */
   readonly isOn: boolean;
   /**
-   * The most that the machine as it runs can grow to. Null where nobody can say (it is off, or others come first): then a change of
-   * cores or memory counts as one that needs a restart.
+   * Largest size that the running VM can reach live. Null: unknown, because it is off or other actions come first; then a change of cores
+   * or memory counts as one that needs a restart.
    */
   readonly reach: { readonly cpus: number; readonly memory: number } | null;
-  /** MB that the image needs; 0 if it is gone. */
+  /** MB that the image needs; 0 if it was deleted. */
   readonly minRam: number;
 }
 
+/** The validated resize. */
 export interface ResizePlan {
   readonly input: ResizeFlowInput;
-  /** None: nothing changes, and the action is born `Completed`. */
+  /** Names of the steps. None: nothing changes, and the action is `Completed` at once. */
   readonly steps: readonly string[];
   readonly restart: boolean;
 }
 
-/** Throws `disk_cannot_shrink`, `restart_needed`, or `validation_failed` for less memory than the image needs. */
+/** Returns the plan. Throws `disk_cannot_shrink`, `restart_needed`, or `validation_failed` for less memory than the image needs. */
 export function planResize(spec: ResizeInput, { id, sizes, isOn, reach, minRam }: CurrentServer): ResizePlan {
   const {
     CPU: cpu = sizes.cpu,
@@ -98,7 +103,11 @@ export function planResize(spec: ResizeInput, { id, sizes, isOn, reach, minRam }
       ),
     ]);
   if (hdd < sizes.hdd)
-    throw errorAt("disk_cannot_shrink", "/HDD", `The disk of server ${id} has ${sizes.hdd} GB: ${hdd} GB is less.`);
+    throw errorAt(
+      "disk_cannot_shrink",
+      "/HDD",
+      `The disk of server ${id} has ${sizes.hdd} GB and cannot shrink to ${hdd} GB.`,
+    );
   const input: ResizeFlowInput = {
     ...(cpu !== sizes.cpu && { cpu }),
     ...(ram !== sizes.ram && { ram }),

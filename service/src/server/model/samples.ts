@@ -1,28 +1,30 @@
 /**
- * How busy a server was, as numbers: from counters to rates, from rates to five minutes of points as they are stored, and from those to
- * the values that somebody asks for. A server costs 720 bytes in five minutes for a day, and 24 from then on.
+ * Metrics of a server: from counters to rates, from rates to rows of five minutes, and from rows to the values of a response. A row has
+ * 720 bytes on its first day, and 24 bytes after it.
  */
 
+/** Series, in the order in which they are stored. */
 export const figureNames = ["Cpu", "MemoryUsed", "DiskRead", "DiskWrite", "NetIn", "NetOut"] as const;
 export type FigureName = (typeof figureNames)[number];
 const width = figureNames.length;
 
-/** Milliseconds from point to point, and of what is stored together. */
+/** Milliseconds between two points, and milliseconds that one row covers. */
 export const pointTime = 10_000;
 export const rowTime = 300_000;
 const pointsPerRow = rowTime / pointTime;
 
-/** Milliseconds for which points, and for which rows are kept. */
+/** Milliseconds after which the points of a row are averaged, and after which a row is deleted. */
 export const pointLife = 24 * 3_600_000;
 export const rowLife = 30 * 24 * 3_600_000;
 
-/** In the order of `figureNames`: percent of one core, MB, and four times bytes per second. NaN: not measured. */
+/** Values in the order of `figureNames`: percent of one core, MB, and four rates in bytes per second. NaN: not measured. */
 export type Point = readonly number[];
 
-/** What was counted until a moment. Bytes, but for the processor's milliseconds. */
+/** Counters at one time: `cpuTime` is milliseconds of one core, the others are bytes. */
 export interface Counters {
+  /** Milliseconds. */
   readonly at: number;
-  /** Of the run that counts from 0: its start. */
+  /** Start of the run in which the counters began at 0, in ms since 1970. */
   readonly since: number;
   readonly cpuTime: number;
   readonly diskRead: number;
@@ -31,42 +33,46 @@ export interface Counters {
   readonly netOut: number;
 }
 
-/** From one look to the next; `memory` is MB at the second. The first look at a run gives no rates. */
+/** Returns the rates between two observations; `memory` is MB now. The first observation of a run has no rates. */
 export function pointOf(before: Counters | undefined, now: Counters, memory: number): Point {
   const seconds = before === undefined || before.since !== now.since ? 0 : (now.at - before.at) / 1000;
   const rate = (key: "cpuTime" | "diskRead" | "diskWritten" | "netIn" | "netOut"): number => {
-    const grown = now[key] - (before?.[key] ?? 0);
-    // Cards that come and go take their counters with them.
-    return seconds <= 0 || grown < 0 ? Number.NaN : grown / seconds;
+    const increase = now[key] - (before?.[key] ?? 0);
+    // The counters of a removed NIC are lost, so a sum can decrease.
+    return seconds <= 0 || increase < 0 ? Number.NaN : increase / seconds;
   };
   return [rate("cpuTime") / 10, memory, rate("diskRead"), rate("diskWritten"), rate("netIn"), rate("netOut")];
 }
 
+/** Returns the start of the row that contains the time, in ms. */
 export const rowStart = (at: number): number => Math.floor(at / rowTime) * rowTime;
 
-/** Five minutes, point by point. */
+/** Values of the points of one row, one point after the other. */
 export type Figures = Float32Array;
 
+/** Returns a row without measured values. */
 export const emptyFigures = (): Figures => new Float32Array(pointsPerRow * width).fill(Number.NaN);
 
-/** Lays a point measured at `at` into its place of the row. What is not measured takes nothing away, such as just after a restart. */
+/** Writes a point measured at `at` into the row. Values that were not measured, as after a restart, do not overwrite others. */
 export function put(figures: Figures, at: number, point: Point): void {
   const place = Math.floor((at % rowTime) / pointTime) * width;
   for (const [index, value] of point.entries()) if (!Number.isNaN(value)) figures[place + index] = value;
 }
 
+/** Encodes a row as 32-bit floats, little endian. */
 export function encode(figures: Figures): Uint8Array {
   const bytes = Buffer.alloc(figures.length * 4);
   for (const [index, value] of figures.entries()) bytes.writeFloatLE(value, index * 4);
   return bytes;
 }
 
+/** Decodes a row. */
 export function decode(bytes: Uint8Array): Figures {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Float32Array.from({ length: Math.floor(buffer.length / 4) }, (_, index) => buffer.readFloatLE(index * 4));
 }
 
-/** The mean of all that was measured. */
+/** Returns the row reduced to one point: the mean of the measured values. */
 export function coarsen(figures: Figures): Figures {
   const sums = figureNames.map(() => ({ sum: 0, count: 0 }));
   for (const [index, value] of figures.entries()) add(sums[index % width], value);
@@ -86,14 +92,15 @@ function add(to: Sum | undefined, value: number): void {
 
 const meanOf = ({ sum, count }: Sum): number => (count === 0 ? Number.NaN : sum / count);
 
+/** A row with its start in ms since 1970. */
 export interface Row {
   readonly start: number;
   readonly figures: Figures;
 }
 
 /**
- * One value per step from `from` on and before `to`: the mean of the points in it. A point that is longer than the step counts in all
- * that it covers; null is where nothing was measured. Values have at most three decimals.
+ * Returns one value per step from `from` until before `to` (ms): the mean of its points. A point that is longer than a step counts in
+ * every step that it covers. Null: nothing was measured. Values have at most three decimals.
  */
 export function valuesOf(rows: readonly Row[], from: number, to: number, step: number) {
   const count = Math.max(0, Math.ceil((to - from) / step));

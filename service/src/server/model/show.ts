@@ -1,4 +1,4 @@
-/** Servers, actions and groups as answers; keys in the order of the contract, which clients in the field rely on. */
+/** Builds servers, actions and groups for responses. The keys keep the order of the contract, on which existing clients rely. */
 import type { Action } from "@brume/api/action.ts";
 import type { Batch } from "@brume/api/batch.ts";
 import type { Family } from "@brume/api/catalog.ts";
@@ -10,22 +10,24 @@ import type { SshKeyRow } from "../../catalog/table.ts";
 import type { BatchRow, ServerRow } from "../table.ts";
 import { actionTypeOf } from "./state.ts";
 
+/** Returns the name of the administrator of a guest. */
 export const adminOf = (family: Family): string => (family === "Windows" ? "Administrator" : "root");
 
-/** What of a server stands elsewhere than in its row. */
+/** Parts of a server that are not in its row. */
 export interface ServerDetails {
   /** In order of id. */
   readonly links: readonly ServerLink[];
-  /** What was put into it. */
+  /** Keys that were set when it was created or rebuilt. */
   readonly keys: readonly SshKeyRow[];
-  /** Opened, or empty for those who may not see it. */
+  /** Plain text, or empty for callers that may not see it. */
   readonly password: string;
-  /** As observed. */
+  /** Whether the VM was on when last observed. */
   readonly isOn: boolean;
 }
 
+/** Returns the server as responses show it. */
 export function showServer(row: ServerRow, { links, keys, password, isOn }: ServerDetails): Server {
-  const open = links.find(({ NetworkType }) => NetworkType !== "PrivateClient");
+  const reachable = links.find(({ NetworkType }) => NetworkType !== "PrivateClient");
   return {
     ID: row.id,
     Name: row.name,
@@ -35,7 +37,7 @@ export function showServer(row: ServerRow, { links, keys, password, isOn }: Serv
     CPU: row.cpu,
     RAM: row.ram,
     HDD: row.hdd,
-    IP: open?.IP ?? "",
+    IP: reachable?.IP ?? "",
     AdminUserName: adminOf(row.family),
     AdminPassword: password,
     Image: row.image_name,
@@ -59,11 +61,13 @@ export function showServer(row: ServerRow, { links, keys, password, isOn }: Serv
   };
 }
 
+/** Returns the entity tag of a server. */
 export const serverTag = (row: ServerRow): string => `server-${row.id}-${row.version}`;
 
-/** For events and the audit. */
+/** Returns the server without its password, for events and the audit. */
 export const withoutSecrets = (server: Server): Server => ({ ...server, AdminPassword: "" });
 
+/** Returns the group as responses show it. */
 export const showBatch = (row: BatchRow, servers: readonly Server[]): Batch => ({
   ID: row.id,
   Policy: row.policy,
@@ -72,7 +76,7 @@ export const showBatch = (row: BatchRow, servers: readonly Server[]): Batch => (
   Errors: JSON.parse(row.errors) as Batch["Errors"],
 });
 
-/** A flow's row as the work engine shows it (`Task` fits). */
+/** The part of `Task` that an action shows. */
 export interface ActionTask {
   readonly id: number;
   readonly name: string;
@@ -93,13 +97,13 @@ export interface ActionTask {
 
 const showDate = (ms: number | null): string | null => (ms === null ? null : formatDate(ms));
 
-/** Null: the work is no action. While it runs, only a deletion shows its troubles, for it is never given up. */
+/** Returns the action of a task; null: the task is not an action. A running deletion shows its error, because it is retried forever. */
 export function showAction(task: ActionTask): Action | null {
   const type = actionTypeOf(task.name);
   if (type === null) return null;
   const { state, error } = task;
-  const isTold = state === "Failed" || state === "Canceled" || type === "Delete";
-  // What was done for it when it was ordered is told when its turn has come.
+  const showsError = state === "Failed" || state === "Canceled" || type === "Delete";
+  // Steps that the request completed are shown only after the action has started.
   const isWaiting = state === "Postponed";
   return {
     ID: task.id,
@@ -116,6 +120,6 @@ export function showAction(task: ActionTask): Action | null {
       EndDate: isWaiting ? null : showDate(step.end),
       Detail: isWaiting ? "" : step.detail,
     })),
-    Error: isTold && error !== null ? showMachineError(error) : null,
+    Error: showsError && error !== null ? showMachineError(error) : null,
   };
 }
