@@ -1,8 +1,8 @@
 /**
- * The laws of every flow and reconciler, for each feature to run over its own: steps are failed, repeated, interrupted, canceled
- * and killed one by one, on both databases, and then the world is compared with what it should be. A flow is tested by being named here:
+ * The invariants of every flow. `testFlow` makes each step fail, repeat, hang and be canceled, and crashes the process at each write, on
+ * both databases. Then it compares the actual state with the expected one. A feature calls it for each of its flows:
  *
- *     proveFlow("server.create", async (store) => ({ flow, start, observe }));
+ *     testFlow("server.create", async (store) => ({ flow, start, observe }));
  */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
@@ -18,25 +18,25 @@ interface Known {
   readonly t: TestContext;
   open(intervene: Intervention): Promise<FlowTrial>;
   readonly steps: readonly string[];
-  /** Those that work at all: not only rows, and not done by the transaction that begins the flow. */
+  /** Steps with a `do` that the starting transaction has not completed. */
   readonly tried: readonly string[];
-  /** Those that keep what is there when they fail. */
+  /** Steps whose failure undoes nothing. */
   readonly keeps: ReadonlySet<string>;
   readonly persistent: boolean;
-  /** What is there when the flow has completed. */
+  /** The state after the completed flow. */
   readonly after: unknown;
 }
 
-const unchanged: Intervention = ({ original }) => original();
+const noFault: Intervention = ({ original }) => original();
 
-/** Registers a test of all laws for one flow on each database, or on these. */
+/** Registers the tests of all flow invariants for one flow, on each database of `kinds`. */
 export function testFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = databases): void {
   for (const kind of kinds) {
-    test(`${name} keeps the laws of flows on ${kind}`, async (t) => {
+    test(`${name} satisfies the flow invariants on ${kind}`, async (t) => {
       const database = await startDatabase(kind);
       try {
         const opened = (intervene: Intervention) => openTrial(database.store, open, intervene);
-        const first = await opened(unchanged);
+        const first = await opened(noFault);
         const task = await first.finish();
         const after = await first.fixture.observe();
         await first.fixture.close?.();
@@ -48,10 +48,10 @@ export function testFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = 
         const keeps = new Set(all.filter((step) => step.keeps).map((step) => step.name));
         const known: Known = { t, open: opened, steps, tried, keeps, persistent, after };
         await t.test("it completes", () => checkCompleted(known, task, after));
-        for (const step of tried) await proveRepeats(known, step);
+        for (const step of tried) await testRepeats(known, step);
         for (const step of tried)
-          await (persistent ? provePersistence : keeps.has(step) ? proveKeeping : proveUndo)(known, step);
-        await proveDeaths(known);
+          await (persistent ? testPersistence : keeps.has(step) ? testKeeping : testUndo)(known, step);
+        await testCrashes(known);
       } finally {
         await database.close();
       }
@@ -59,7 +59,7 @@ export function testFlow(name: string, open: OpenFlow, kinds: readonly Kind[] = 
   }
 }
 
-/** Meddles with one step only, and with its first tries only. */
+/** Limits an intervention to one step and to its first `tries` calls. */
 function at(step: string, way: "do" | "undo", intervene: Intervention, tries = Infinity): Intervention {
   let count = 0;
   return (turn) => (turn.step === step && turn.way === way && count++ < tries ? intervene(turn) : turn.original());
@@ -70,9 +70,9 @@ const fails: Intervention = async () => {
 };
 const failsAfterwards: Intervention = async ({ original }) => {
   await original();
-  throw new Error("broken after the effect");
+  throw new Error("failed on purpose after the effect");
 };
-const failsHalfDone: Intervention = async ({ original }) => {
+const failsIncomplete: Intervention = async ({ original }) => {
   await original();
   throw new StepError("boot_failed", "It failed.", "On purpose.", { final: true });
 };
@@ -89,23 +89,23 @@ const isCanceled: Intervention = async ({ trial, original }) => {
   await trial.cancel();
   return result;
 };
-/** Of two that meddle: the first with what is done, the second with what is undone. */
+/** Combines two interventions: one for `do`, one for `undo`. */
 const each =
   (doing: Intervention, undoing: Intervention): Intervention =>
   (turn) =>
     turn.way === "do" ? doing(turn) : undoing(turn);
 
-function clumsy(failures: number): Intervention {
+function failsFirst(failures: number): Intervention {
   const count = new Map<string, number>();
   return async ({ step, original }) => {
     const before = count.get(step) ?? 0;
     count.set(step, before + 1);
-    if (before < failures) throw new Error("broken, and to be tried again");
+    if (before < failures) throw new Error("failed on purpose; a retry works");
     return original();
   };
 }
 
-async function act(
+async function runTrial(
   known: Known,
   name: string,
   intervene: Intervention,
@@ -127,18 +127,18 @@ function checkCompleted({ after }: Known, task: Task, state: unknown): void {
   assert.deepEqual(state, after);
 }
 
-async function completes(known: Known, trial: FlowTrial): Promise<void> {
+async function assertCompletes(known: Known, trial: FlowTrial): Promise<void> {
   checkCompleted(known, await trial.finish(), await trial.fixture.observe());
 }
 
-/** It ends without success at `step`, and the world is as it was. */
-async function goesBack(known: Known, trial: FlowTrial, step: string, state: "Failed" | "Canceled"): Promise<Task> {
+/** Asserts that the flow ends without success at `step` and that the state is as before its start. */
+async function assertUndone(known: Known, trial: FlowTrial, step: string, state: "Failed" | "Canceled"): Promise<Task> {
   const task = await trial.finish();
   assert.equal(task.state, state);
   assert.notEqual(task.end, null);
   const actual = await trial.fixture.observe();
   if (trial.fixture.oneWay !== true || !isDeepStrictEqual(actual, known.after))
-    assert.deepEqual(actual, trial.before, "something was left over");
+    assert.deepEqual(actual, trial.before, "the failed flow left something");
   const index = known.steps.indexOf(step);
   const states = task.steps.map((each) => each.state);
   assert.deepEqual(new Set(states.slice(0, index)), new Set(index > 0 ? ["Undone"] : []));
@@ -153,47 +153,57 @@ async function goesBack(known: Known, trial: FlowTrial, step: string, state: "Fa
   return task;
 }
 
-async function proveRepeats(known: Known, step: string): Promise<void> {
-  const check = (trial: FlowTrial) => completes(known, trial);
-  await act(known, `${step} fails, then works`, at(step, "do", fails, 2), check);
-  await act(known, `${step} fails after its effect, then works`, at(step, "do", failsAfterwards, 2), check);
-  await act(known, `${step} runs twice`, at(step, "do", twice), check);
+async function testRepeats(known: Known, step: string): Promise<void> {
+  const check = (trial: FlowTrial) => assertCompletes(known, trial);
+  await runTrial(known, `${step} fails, then works`, at(step, "do", fails, 2), check);
+  await runTrial(known, `${step} fails after its effect, then works`, at(step, "do", failsAfterwards, 2), check);
+  await runTrial(known, `${step} runs twice`, at(step, "do", twice), check);
 }
 
-async function provePersistence(known: Known, step: string): Promise<void> {
-  const check = (trial: FlowTrial) => completes(known, trial);
-  await act(known, `${step} is never given up`, at(step, "do", fails, 30), check);
-  await act(known, `${step} goes on when canceled`, at(step, "do", isCanceled), check);
+async function testPersistence(known: Known, step: string): Promise<void> {
+  const check = (trial: FlowTrial) => assertCompletes(known, trial);
+  await runTrial(known, `${step} is retried until it works`, at(step, "do", fails, 30), check);
+  await runTrial(known, `${step} continues when canceled`, at(step, "do", isCanceled), check);
 }
 
-async function proveUndo(known: Known, step: string): Promise<void> {
+async function testUndo(known: Known, step: string): Promise<void> {
   const back = (state: "Failed" | "Canceled", code?: string) => async (trial: FlowTrial) => {
-    const { error } = await goesBack(known, trial, step, state);
+    const { error } = await assertUndone(known, trial, step, state);
     assert.equal(error?.step, step);
     if (code !== undefined) assert.equal(error.code, code);
   };
   const failing = at(step, "do", fails);
-  await act(known, `${step} fails for good`, failing, back("Failed", "boot_failed"));
-  await act(known, `${step} fails half done`, at(step, "do", failsHalfDone), back("Failed", "boot_failed"));
-  await act(known, `${step} fails, every undo runs twice`, each(failing, twice), back("Failed"));
-  await act(known, `${step} fails, every undo fails first`, each(failing, clumsy(7)), back("Failed", "boot_failed"));
-  await act(known, `${step} hangs`, at(step, "do", hangs), back("Failed"));
-  await act(
+  await runTrial(known, `${step} fails finally`, failing, back("Failed", "boot_failed"));
+  await runTrial(
+    known,
+    `${step} fails after a part of its effect`,
+    at(step, "do", failsIncomplete),
+    back("Failed", "boot_failed"),
+  );
+  await runTrial(known, `${step} fails, every undo runs twice`, each(failing, twice), back("Failed"));
+  await runTrial(
+    known,
+    `${step} fails, every undo fails seven times first`,
+    each(failing, failsFirst(7)),
+    back("Failed", "boot_failed"),
+  );
+  await runTrial(known, `${step} hangs`, at(step, "do", hangs), back("Failed"));
+  await runTrial(
     known,
     `${step} is canceled while it hangs`,
     at(step, "do", cancelsAndHangs),
     back("Canceled", "superseded"),
   );
-  await act(known, `${step} ends and is canceled`, at(step, "do", isCanceled, 1), async (trial) => {
+  await runTrial(known, `${step} ends and is canceled`, at(step, "do", isCanceled, 1), async (trial) => {
     const next = known.steps[known.steps.indexOf(step) + 1];
-    // Nothing comes after the last step, so nothing is canceled there.
-    if (next === undefined) return completes(known, trial);
-    await goesBack(known, trial, next, "Canceled");
+    // After the last step the flow is complete and cannot be canceled.
+    if (next === undefined) return assertCompletes(known, trial);
+    await assertUndone(known, trial, next, "Canceled");
   });
 }
 
-/** What was done before stays when a step fails that only looks, and goes when it is canceled. */
-async function proveKeeping(known: Known, step: string): Promise<void> {
+/** For a step that only checks: its failure undoes nothing, its cancellation undoes all. */
+async function testKeeping(known: Known, step: string): Promise<void> {
   const stays = async (trial: FlowTrial) => {
     const task = await trial.finish();
     const index = known.steps.indexOf(step);
@@ -202,25 +212,25 @@ async function proveKeeping(known: Known, step: string): Promise<void> {
     assert.deepEqual(new Set(states.slice(0, index)), new Set(["Completed"]));
     assert.equal(states[index], "Failed");
     assert.deepEqual(trial.undone, []);
-    assert.deepEqual(await trial.fixture.observe(), known.after, "what was done has not stayed");
+    assert.deepEqual(await trial.fixture.observe(), known.after, "completed steps must stay");
   };
-  await act(known, `${step} fails for good, and all else stays`, at(step, "do", fails), stays);
-  await act(known, `${step} hangs, and all else stays`, at(step, "do", hangs), stays);
-  await act(known, `${step} is canceled while it hangs`, at(step, "do", cancelsAndHangs), async (trial) => {
-    await goesBack(known, trial, step, "Canceled");
+  await runTrial(known, `${step} fails finally, and nothing is undone`, at(step, "do", fails), stays);
+  await runTrial(known, `${step} hangs, and nothing is undone`, at(step, "do", hangs), stays);
+  await runTrial(known, `${step} is canceled while it hangs`, at(step, "do", cancelsAndHangs), async (trial) => {
+    await assertUndone(known, trial, step, "Canceled");
   });
 }
 
 const cancelsAndHangs: Intervention = async ({ trial, run }) => {
-  // It is told at once, without time passing.
-  const told = new Promise((resolve) => run.signal.addEventListener("abort", resolve));
+  // The signal is aborted at once; the clock does not advance.
+  const aborted = new Promise((resolve) => run.signal.addEventListener("abort", resolve));
   await trial.cancel();
-  await told;
+  await aborted;
   throw run.signal.reason;
 };
 
-/** The process dies at each of its writes, once with nothing of it stored and once with all of it, and another goes on. */
-async function proveDeaths(known: Known): Promise<void> {
+/** Crashes the process at each of its writes, before and after the write is stored; another process continues. */
+async function testCrashes(known: Known): Promise<void> {
   const moments = ["before", "after"] as const;
   const sweep = async (name: string, intervene: Intervention, check: (trial: FlowTrial) => Promise<void>) => {
     await known.t.test(name, async () => {
@@ -234,14 +244,14 @@ async function proveDeaths(known: Known): Promise<void> {
           crashes += trial.crashes;
           await trial.fixture.close?.();
         }
-        assert.ok(crashes > 0 || write > known.tried.length, "no process has died");
+        assert.ok(crashes > 0 || write > known.tried.length, "no process has crashed");
       }
     });
   };
-  await sweep("its process dies at any moment", unchanged, (trial) => completes(known, trial));
+  await sweep("its process crashes at any write", noFault, (trial) => assertCompletes(known, trial));
   const last = known.tried.findLast((step) => !known.keeps.has(step));
   if (last === undefined || known.persistent) return;
-  await sweep("its process dies at any moment while it fails", at(last, "do", failsHalfDone), async (trial) => {
-    await goesBack(known, trial, last, "Failed");
+  await sweep("its process crashes at any write while it fails", at(last, "do", failsIncomplete), async (trial) => {
+    await assertUndone(known, trial, last, "Failed");
   });
 }

@@ -1,7 +1,8 @@
 /**
- * The laws of every reconciler, for each feature to run over its own:
+ * The invariants of every reconciler: it tolerates failures, timeouts and crashes, and a second run changes nothing. A feature calls
+ * `testReconciler` for each of its reconcilers:
  *
- *     proveReconciler("network", async (store) => ({ reconciler, subject, wish, observe, changes }));
+ *     testReconciler("network", async (store) => ({ reconciler, subject, spec, observe, changes }));
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,32 +14,33 @@ import type { CrashableStore, TestAlarm } from "../support/enginefixture.ts";
 import { createCrashableStore, createFixtureEngine, createTestAlarm, turn } from "../support/enginefixture.ts";
 import { drive } from "../support/flowfixture.ts";
 
-/** A fresh subject in a fresh world, on a database that others have used before. */
+/** A reconciler and a new subject. The database may contain rows of earlier trials. */
 export interface ReconcilerFixture {
   readonly reconciler: Reconciler;
   readonly subject: number;
-  /** Writes a wish that the world does not fulfil yet. The nudge is given by the law. */
+  /** Stores a desired state that differs from the actual state. The test requests the reconcile. */
   spec(tx: Tx, now: number): Promise<void>;
-  /** What is there, in a comparable form without ids and dates. */
+  /** Returns the actual state in a comparable form, without ids and dates. */
   observe(): Promise<unknown>;
-  /** How often anything in the world was really changed. */
+  /** Returns the number of changes of the actual state so far. */
   changes(): number;
   close?(): Promise<void>;
 }
 
+/** Creates a fixture with a new subject. */
 export type OpenReconciler = (store: Store) => Promise<ReconcilerFixture>;
 
 interface ReconcilerTrial {
   readonly fixture: ReconcilerFixture;
   readonly alarm: TestAlarm;
   readonly process: CrashableStore;
-  /** Lets the reconciler go until it has served the nudge; a process that dies is replaced. Resolves to the deaths. */
+  /** Runs the reconciler until it has served the request; replaces a crashed process. Resolves to the number of crashes. */
   settle(): Promise<number>;
 }
 
-/** Runs instead of the reconciler's own `run`. */
+/** Replaces the reconciler's `run`. */
 type Intervention = (
-  act: ReconcilerTrial,
+  trial: ReconcilerTrial,
   run: ReconcilerRun,
   original: () => Promise<ReconcileResult | void>,
 ) => Promise<ReconcileResult | void>;
@@ -49,7 +51,7 @@ async function open(store: Store, opened: OpenReconciler, intervene: Interventio
   const process = createCrashableStore(store);
   const reconciler: Reconciler = {
     ...fixture.reconciler,
-    run: (run) => intervene(act, run, () => fixture.reconciler.run(run)),
+    run: (run) => intervene(trial, run, () => fixture.reconciler.run(run)),
   };
   await process.write((tx) => fixture.spec(tx, alarm.now()));
   const requested = await process.write((tx) => requestReconcile(tx, reconciler, fixture.subject));
@@ -58,7 +60,7 @@ async function open(store: Store, opened: OpenReconciler, intervene: Interventio
     const row = await query.executeTakeFirst();
     return row === undefined || row.served >= requested.wake;
   };
-  const act: ReconcilerTrial = {
+  const trial: ReconcilerTrial = {
     fixture,
     alarm,
     process,
@@ -72,18 +74,18 @@ async function open(store: Store, opened: OpenReconciler, intervene: Interventio
         await engine.drain();
         return crashes;
       }
-      throw new Error("too many deaths");
+      throw new Error("too many crashes");
     },
   };
-  return act;
+  return trial;
 }
 
-const unchanged: Intervention = (_act, _run, original) => original();
+const noFault: Intervention = (_act, _run, original) => original();
 
-/** Meddles with the first runs only. */
+/** Limits an intervention to the first runs. */
 function first(runs: number, intervene: Intervention): Intervention {
   let count = 0;
-  return (act, run, original) => (count++ < runs ? intervene(act, run, original) : original());
+  return (trial, run, original) => (count++ < runs ? intervene(trial, run, original) : original());
 }
 
 const interventions: Readonly<Record<string, () => Intervention>> = {
@@ -91,7 +93,7 @@ const interventions: Readonly<Record<string, () => Intervention>> = {
   "it fails after its effect, then works": () =>
     first(2, async (_act, _run, original) => {
       await original();
-      throw new Error("broken after the effect");
+      throw new Error("failed on purpose after the effect");
     }),
   "it hangs, then works": () =>
     first(1, async ({ alarm, process }, { signal }) => {
@@ -103,18 +105,18 @@ const interventions: Readonly<Record<string, () => Intervention>> = {
     }),
 };
 
-/** Registers a test of all laws for one reconciler on each database. */
+/** Registers the tests of all reconciler invariants for one reconciler, on each database. */
 export function testReconciler(name: string, opened: OpenReconciler): void {
   for (const kind of databases) {
-    test(`${name} keeps the laws of reconcilers on ${kind}`, async (t) => {
+    test(`${name} satisfies the reconciler invariants on ${kind}`, async (t) => {
       const database = await startDatabase(kind);
       const begin = (intervene: Intervention) => open(database.store, opened, intervene);
       try {
-        const model = await begin(unchanged);
+        const model = await begin(noFault);
         await model.settle();
         const after = await model.fixture.observe();
         await t.test("a second run changes nothing", async () => {
-          assert.ok(model.fixture.changes() > 0, "the wish was there before");
+          assert.ok(model.fixture.changes() > 0, "the desired state must differ from the actual state");
           const before = model.fixture.changes();
           for (let runs = 0; runs < 2; runs++) {
             await database.store.write((tx) => requestReconcile(tx, model.fixture.reconciler, model.fixture.subject));
@@ -124,26 +126,26 @@ export function testReconciler(name: string, opened: OpenReconciler): void {
           assert.deepEqual(await model.fixture.observe(), after);
           await model.fixture.close?.();
         });
-        for (const [law, intervene] of Object.entries(interventions)) {
-          await t.test(law, async () => {
-            const act = await begin(intervene());
-            await act.settle();
-            assert.deepEqual(await act.fixture.observe(), after);
-            await act.fixture.close?.();
+        for (const [title, intervene] of Object.entries(interventions)) {
+          await t.test(title, async () => {
+            const trial = await begin(intervene());
+            await trial.settle();
+            assert.deepEqual(await trial.fixture.observe(), after);
+            await trial.fixture.close?.();
           });
         }
-        await t.test("its process dies at any moment", async () => {
+        await t.test("its process crashes at any write", async () => {
           let crashes = 1;
           for (let write = 1; crashes > 0; write++) {
             crashes = 0;
             for (const moment of ["before", "after"] as const) {
-              const act = await begin(unchanged);
-              act.process.crashAt(write, moment);
-              crashes += await act.settle();
-              assert.deepEqual(await act.fixture.observe(), after);
-              await act.fixture.close?.();
+              const trial = await begin(noFault);
+              trial.process.crashAt(write, moment);
+              crashes += await trial.settle();
+              assert.deepEqual(await trial.fixture.observe(), after);
+              await trial.fixture.close?.();
             }
-            assert.ok(crashes > 0 || write > 1, "no process has died");
+            assert.ok(crashes > 0 || write > 1, "no process has crashed");
           }
         });
       } finally {

@@ -1,7 +1,7 @@
 /**
- * Holds an answer against the OpenAPI document as it is published (docs/spec.md#responses-match-the-contract). Stricter than the document,
- * which lets the interface grow: here no key may be unknown, keys stand in the order of the schema, dates have exactly their form, and an
- * id is 0 in a dry run only.
+ * Checks responses against the published OpenAPI document (docs/spec.md#responses-match-the-contract). It is stricter than the document,
+ * which allows new fields: keys must be known and in the order of the schema, dates must have the exact form, and ids are 0 only in a dry
+ * run.
  */
 import assert from "node:assert/strict";
 import type { OpenApi, OperationObject } from "@brume/api/components.ts";
@@ -12,7 +12,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 
 type Json = Record<string, unknown>;
 
-/** Keywords of ours, which say how to read a field and nothing about what is valid. */
+/** Schema extensions of Brume. They describe how a request is parsed and do not affect validity. */
 export const ownKeywords = [
   "x-also",
   "x-either",
@@ -29,11 +29,12 @@ export const ownKeywords = [
   "x-word",
 ];
 
+/** The form of every date: RFC 3339, UTC, milliseconds. */
 export const responseDate = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The same schemas with every object closed. */
+/** Returns the schemas with `additionalProperties: false` in every object. */
 function close(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(close);
   if (!isJson(value)) return value;
@@ -44,7 +45,7 @@ function close(value: unknown): unknown {
 
 const api: OpenApi = describeApi(contract, { version: "0.0.0" });
 const schemas = close(api.components.schemas) as Record<string, Json>;
-// That the schemas themselves are valid is a law of its own.
+// `openapi.test.ts` checks that the schemas are valid.
 const ajv = new Ajv2020({ allErrors: true, verbose: true, validateSchema: false });
 ajv.addVocabulary([...ownKeywords, "components"]);
 ajv.addFormat("date-time", responseDate);
@@ -73,7 +74,7 @@ const resolve = (schema: Json): Json => {
   return typeof reference === "string" ? (schemas[reference.slice(reference.lastIndexOf("/") + 1)] ?? {}) : schema;
 };
 
-/** What is wrong with the order of keys and with ids of 0, which a schema cannot say. */
+/** Yields errors that a schema cannot express: the order of keys, and ids of 0. */
 function* walk(given: Json, value: unknown, pointer: string, dryRun: boolean): Generator<string> {
   const schema = resolve(given);
   if (Array.isArray(value)) {
@@ -90,7 +91,7 @@ function* walk(given: Json, value: unknown, pointer: string, dryRun: boolean): G
   const wanted = Object.keys(properties)
     .filter((key) => key in value)
     .join(", ");
-  if (present !== wanted) yield `${pointer} has its keys as ${present}, not as ${wanted}`;
+  if (present !== wanted) yield `${pointer} has the keys ${present}, expected ${wanted}`;
   for (const [key, part] of Object.entries(value)) {
     const property = properties[key];
     if (!dryRun && part === 0 && /(^|[a-z])I[Dd]$/.test(key)) yield `${pointer}/${key} is 0 outside a dry run`;
@@ -104,9 +105,9 @@ function check(name: string, schema: Json, json: unknown, dryRun: boolean): void
   const wrong = isValid
     ? [...walk(schema, json, "", dryRun)]
     : (validate.errors ?? []).map(
-        (one) => `${one.instancePath} ${one.message}, it is ${JSON.stringify(one.data)?.slice(0, 200)}`,
+        (one) => `${one.instancePath} ${one.message}, got ${JSON.stringify(one.data)?.slice(0, 200)}`,
       );
-  assert.deepEqual(wrong, [], `not as the contract says: ${name}`);
+  assert.deepEqual(wrong, [], `${name} does not match the contract`);
 }
 
 function find(name: OperationName): OperationObject {
@@ -115,33 +116,33 @@ function find(name: OperationName): OperationObject {
   return operation;
 }
 
-/** Holds the parsed body of a success against its operation; for an empty answer give `undefined` or `""`. */
+/** Asserts that the parsed body of a success matches its operation. Pass `undefined` or `""` for an empty body. */
 export function checkResponse(name: OperationName, json: unknown, options: { readonly dryRun?: boolean } = {}): void {
   const response = find(name).responses["200"];
   assert.ok(response && !("$ref" in response));
   const [media] = Object.values(response.content ?? {});
   if (!media)
-    assert.ok(json === undefined || json === "", `${name} answers with an empty body, not ${JSON.stringify(json)}`);
+    assert.ok(json === undefined || json === "", `${name} must have an empty body, got ${JSON.stringify(json)}`);
   else check(name, media.schema as Json, json, options.dryRun ?? false);
   if (name === "listEvents") for (const event of json as Json[]) checkEvent(event);
 }
 
-/** What the events of a resource carry, where that is not the schema of its name. */
-const carried: Readonly<Record<string, string>> = {
+/** Schemas of event data whose names differ from the resource. */
+const dataSchemas: Readonly<Record<string, string>> = {
   publicnetwork: "PublicNetwork",
   tunnel: "TunnelStatus",
   sshkey: "SshKey",
 };
 
-/** Holds one event against the contract, and what it carries against the type of the object it tells of. */
+/** Asserts that an event matches the contract, and its data the schema of the object. */
 export function checkEvent(json: unknown): void {
   check("Event", { $ref: "#/components/schemas/Event" }, json, false);
   const { Resource, Data } = json as { Resource: string; Data: unknown };
-  const title = carried[Resource] ?? Resource.charAt(0).toUpperCase() + Resource.slice(1);
+  const title = dataSchemas[Resource] ?? Resource.charAt(0).toUpperCase() + Resource.slice(1);
   if (Data !== null) check(title, { $ref: `#/components/schemas/${title}` }, Data, false);
 }
 
-/** Holds an error object against the contract; with a name, also: may this operation answer so? */
+/** Asserts that an error object matches the contract and, with `name`, that this operation may return its code. */
 export function checkProblem(json: unknown, name?: OperationName): asserts json is Problem {
   check("Problem", { $ref: "#/components/schemas/Problem" }, json, false);
   const { Message, title, type, status, code, errors, ModelState } = json as Problem;
@@ -150,9 +151,9 @@ export function checkProblem(json: unknown, name?: OperationName): asserts json 
     { Message: errorCodes[code].message, title: Message, status: errorCodes[code].status },
   );
   assert.equal(type, `/docs#${code}`);
-  assert.equal(ModelState === undefined, errors.length === 0, "ModelState is there when errors are");
+  assert.equal(ModelState === undefined, errors.length === 0, "ModelState is present exactly if errors are");
   if (name === undefined) return;
   const given = find(name).responses[String(status)];
   const response = given && "$ref" in given ? api.components.responses[given.$ref.split("/").at(-1) ?? ""] : given;
-  assert.ok(response?.["x-codes"]?.includes(code), `the contract does not say that ${name} can answer ${code}`);
+  assert.ok(response?.["x-codes"]?.includes(code), `the contract does not list ${code} for ${name}`);
 }

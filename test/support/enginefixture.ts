@@ -1,6 +1,6 @@
 /**
- * A world for the engine's laws: things outside the database that a flow makes and takes away, so that leftovers can be counted;
- * a clock whose hours pass at once; and a store that dies like a process does, in the middle of anything.
+ * Fixture of the engine tests: resources outside the database that a flow creates and removes, so that tests can count leftovers; a
+ * simulated clock; and a store that can crash at any write, as a process does.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,13 +19,15 @@ import type { Store } from "../../service/src/store/db.ts";
 import type { Database } from "./databases.ts";
 import { databases, startDatabase } from "./databases.ts";
 
+/** A simulated clock with timers. */
 export interface TestAlarm extends Alarm {
-  /** Lets the time until the next call pass and makes the call. False when there is none. */
+  /** Advances the clock to the next timer and calls it. Returns false if there is none. */
   step(): boolean;
-  /** Lets time pass with all calls that fall into it. */
+  /** Advances the clock and calls all timers that become due. */
   pass(milliseconds: number): void;
 }
 
+/** Creates a simulated clock; `now` is its first time, in ms since 1970. */
 export function createTestAlarm(now = Date.UTC(2026, 10, 20)): TestAlarm {
   let calls: { time: number; call: () => void }[] = [];
   let time = now;
@@ -55,25 +57,28 @@ export function createTestAlarm(now = Date.UTC(2026, 10, 20)): TestAlarm {
   };
 }
 
-/** A store in a process that can be killed: from then on nothing comes back and nothing more is stored. */
+/** A store whose process can be killed: after that no call resolves and nothing is stored. */
 export interface CrashableStore extends ObservedStore {
-  /** Dies at write number `count` from now: before anything of it is stored, or with all of it stored and nobody told. */
+  /** Crashes at write number `count` from now: before it is stored, or after it is stored but before it is confirmed. */
   crashAt(count: number, moment: "before" | "after"): void;
+  /** Kills the process now. */
   kill(): void;
   readonly dead: boolean;
-  /** Writes that are under way. */
+  /** Number of running writes. */
   readonly pending: number;
+  /** Resolves when the process is killed. */
   readonly killed: Promise<void>;
 }
 
 const never = () => new Promise<never>(() => {});
 
+/** Wraps a store, so that a test can crash it. */
 export function createCrashableStore(store: Store): CrashableStore {
   const { promise: killed, resolve } = Promise.withResolvers<void>();
   let dead = false;
   let writes = 0;
   let pending = 0;
-  let fate: { at: number; moment: "before" | "after" } | null = null;
+  let plannedCrash: { at: number; moment: "before" | "after" } | null = null;
   function kill(): void {
     dead = true;
     resolve();
@@ -89,7 +94,7 @@ export function createCrashableStore(store: Store): CrashableStore {
     async write(work) {
       if (dead) return never();
       writes++;
-      const fatal = fate?.at === writes ? fate.moment : null;
+      const fatal = plannedCrash?.at === writes ? plannedCrash.moment : null;
       if (fatal === "before") {
         kill();
         return never();
@@ -110,7 +115,7 @@ export function createCrashableStore(store: Store): CrashableStore {
   return {
     ...observeCommits(inner),
     crashAt: (count, moment) => {
-      fate = { at: writes + count, moment };
+      plannedCrash = { at: writes + count, moment };
     },
     kill,
     killed,
@@ -123,18 +128,20 @@ export function createCrashableStore(store: Store): CrashableStore {
   };
 }
 
-/** Things by name, each made and taken away one at a time, like disks and machines. */
+/** Named resources that flows create and remove, such as disks and VMs. */
 export interface EngineFixture {
   readonly resources: Set<string>;
-  /** How often anything was really made or taken away. */
+  /** Number of creations and removals that had an effect. */
   readonly changes: number;
-  /** Most steps that were ever busy with one subject at the same time. */
+  /** Largest number of steps that worked on one subject at the same time. */
   readonly busiest: number;
+  /** Creates the resource unless it exists. */
   ensure(subject: number, name: string): Promise<void>;
+  /** Removes the resource if it exists. */
   ensureGone(subject: number, name: string): Promise<void>;
 }
 
-/** The next turn of the event loop. */
+/** Resolves in the next turn of the event loop. */
 export const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export function createEngineFixture(): EngineFixture {
@@ -168,7 +175,7 @@ export interface FixtureInput {
   readonly size: number;
 }
 
-/** Makes a thing in steps, with a row (an event) beside each, and takes all of it away again when it fails. */
+/** A flow of three steps: each creates a resource and stores an event, and its undo removes the resource. */
 export function createFixtureFlow(fixture: EngineFixture, spec: Partial<Flow<FixtureInput>> = {}): Flow<FixtureInput> {
   const step = (name: string): Step<FixtureInput> => ({
     name,
@@ -193,7 +200,7 @@ function event(id: number, type: string) {
   return { type, date: 0, project: 1, resource: "sample", id, data: null };
 }
 
-/** Takes away what the toy flow has made, and is never given up. */
+/** A persistent flow that removes the resources of `createFixtureFlow`. */
 export function createFixtureDelete(
   fixture: EngineFixture,
   spec: Partial<Flow<FixtureInput>> = {},
@@ -206,7 +213,7 @@ export function createFixtureDelete(
   return flow<FixtureInput>({ name: "sample.delete", subject: "sample", steps, persistent: true, ...spec });
 }
 
-/** Keeps one lamp per subject as `wish` says; a subject without a wish is gone. */
+/** A reconciler of one lamp per subject: on or off as in `desired`. A subject without an entry is gone. */
 export function createFixtureReconciler(
   fixture: EngineFixture,
   desired: ReadonlyMap<number, boolean>,
@@ -231,13 +238,13 @@ export interface FixtureEngineOptions {
   readonly log?: Log;
   readonly concurrency?: number;
   readonly alone?: boolean;
-  /** Seldom where there is no other process, for on the test's clock every look is a round. */
+  /** Poll interval in ms. Use a long one if there is only one process: with the simulated clock every poll takes a round. */
   readonly poll?: number;
 }
 
 let engines = 0;
 
-/** An engine on a clock of the test's. It does not run yet. */
+/** Creates an engine on the simulated clock. The test calls `run`. */
 export function createFixtureEngine(store: ObservedStore, alarm: Alarm, options: FixtureEngineOptions): Engine {
   const { flows = [], reconcilers = [], log = () => {}, concurrency = 128, alone = false, ...more } = options;
   const seed = ++engines;
@@ -245,7 +252,7 @@ export function createFixtureEngine(store: ObservedStore, alarm: Alarm, options:
   return createEngine({
     store,
     flows,
-    reconcilers: reconcilers,
+    reconcilers,
     clock: alarm,
     random,
     log,
@@ -256,13 +263,13 @@ export function createFixtureEngine(store: ObservedStore, alarm: Alarm, options:
   });
 }
 
-/** The same law on each database. */
-export function invariant(name: string, prove: (store: ObservedStore, database: Database) => Promise<void>): void {
+/** Registers a test of an invariant on each database, each with a new database. */
+export function invariant(name: string, check: (store: ObservedStore, database: Database) => Promise<void>): void {
   for (const kind of databases) {
     test(`${name} (${kind})`, async () => {
       const database = await startDatabase(kind);
       try {
-        await prove(observeCommits(database.store), database);
+        await check(observeCommits(database.store), database);
       } finally {
         await database.close();
       }
@@ -270,6 +277,7 @@ export function invariant(name: string, prove: (store: ObservedStore, database: 
   }
 }
 
+/** Stores a new task of a flow. */
 export function begin(
   store: ObservedStore,
   flow: Flow,
@@ -280,13 +288,14 @@ export function begin(
   return store.write((tx) => start(tx, flow, { subject, project: 1, input: { size: 1 }, now, ...more }));
 }
 
+/** Returns the task; fails if it does not exist. */
 export async function mustFind(store: ObservedStore, id: number): Promise<Task> {
   const task = await find(store.read, id);
   assert.ok(task);
   return task;
 }
 
-/** Events of a subject, in order. */
+/** Returns the types of a subject's events, in order. */
 export async function typesOf(store: ObservedStore, subject: number): Promise<string[]> {
   const rows = await store.read
     .selectFrom("event")
@@ -297,7 +306,7 @@ export async function typesOf(store: ObservedStore, subject: number): Promise<st
   return rows.map((row) => row.type);
 }
 
-/** A step that waits for the test. */
+/** Creates a gate: `pass` waits in a step until the test calls `open`; `reached` resolves when the step waits. */
 export function createGate() {
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
@@ -311,5 +320,5 @@ export function createGate() {
   };
 }
 
-/** What the toy flow leaves when nothing is done twice or lost. */
+/** Events of a `createFixtureFlow` that completes with each step done once. */
 export const expectedEvents = ["sample.reserve", "sample.disk", "sample.boot", "sample.completed"];

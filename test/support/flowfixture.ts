@@ -1,6 +1,6 @@
 /**
- * A flow on a stage: an engine of its own on a clock whose hours pass at once, somebody who meddles with every step, and a
- * process that may die at any write. What the laws do to a flow, they do here.
+ * Runs one flow with injected faults: on an engine with a simulated clock, with an intervention at every step, and with a process that can
+ * crash at any write. The flow invariants use it.
  */
 import assert from "node:assert/strict";
 import type { Engine } from "../../service/src/engine/engine.ts";
@@ -12,64 +12,69 @@ import type { Store, Tx } from "../../service/src/store/db.ts";
 import type { CrashableStore, TestAlarm } from "./enginefixture.ts";
 import { createCrashableStore, createTestAlarm, turn } from "./enginefixture.ts";
 
-/** A fresh subject in a fresh world, with the rows it needs, on a database that others have used before. */
+/** A flow and a new subject with the rows it needs. The database may contain rows of earlier trials. */
 export interface FlowFixture {
   readonly flow: Flow;
+  /** Stores the task of the flow. */
   start(tx: Tx, now: number): Promise<Task>;
-  /** What is there, in a comparable form without ids and dates. What a flow that failed leaves on purpose is not part of it. */
+  /** Returns the actual state in a comparable form, without ids, dates and what a failed flow leaves on purpose. */
   observe(): Promise<unknown>;
-  /** The flow deletes its subject, and with it what is known of the flow. */
+  /** The flow deletes its subject, and its own task with it. */
   readonly forgets?: boolean;
-  /** What it does is wanted anyway, so when it fails it stays as far as it came. */
+  /** The effect is wanted also if the flow fails, so completed steps are not undone. */
   readonly oneWay?: boolean;
   close?(): Promise<void>;
 }
 
+/** Creates a fixture with a new subject. */
 export type OpenFlow = (store: Store) => Promise<FlowFixture>;
 
-/** A step about to run. */
+/** One call of a step's `do` or `undo`. */
 export interface StepCall {
   readonly trial: FlowTrial;
   readonly step: string;
   readonly way: "do" | "undo";
   readonly run: Run;
-  /** What the step does by itself. */
+  /** Runs the step's own function. */
   original(): Promise<unknown>;
 }
 
-/** Runs instead of each `do` and `undo`. */
+/** Replaces each `do` and `undo`; it may call the original, fail, hang or cancel. */
 export type Intervention = (turn: StepCall) => Promise<unknown>;
 
+/** One run of a flow with an intervention. */
 export interface FlowTrial {
   readonly task: number;
   readonly fixture: FlowFixture;
   readonly alarm: TestAlarm;
   readonly process: CrashableStore;
-  /** What was there before the flow began. */
+  /** The state before the start of the flow. */
   readonly before: unknown;
-  /** Steps that were done with its beginning. */
+  /** Steps that the starting transaction completed. */
   readonly done: readonly string[];
-  /** Steps in the order in which they were undone. */
+  /** Undone steps, in the order of their undo. */
   readonly undone: readonly string[];
-  /** Processes that have died. */
+  /** Number of crashed processes. */
   readonly crashes: number;
-  /** Lets the flow end; whenever its process dies, another one takes over. */
+  /** Runs the flow to its end; when its process crashes, another one takes over. */
   finish(): Promise<Task>;
-  /** Lets time pass until the signal is aborted. */
+  /** Advances the clock until the signal is aborted. */
   hang(signal: AbortSignal): Promise<void>;
+  /** Cancels the flow. */
   cancel(): Promise<void>;
 }
 
-/** Runs an engine until `done`, letting time pass whenever nothing else is left to do. */
+/** Runs an engine until `done` returns true; advances the clock whenever the engine is idle. Throws if no timer is left. */
 export async function drive(engine: Engine, alarm: TestAlarm, done: () => Promise<boolean>): Promise<void> {
   for (let rounds = 0; rounds < 5_000; rounds++) {
     await engine.idle();
     if (await done()) return;
     if (!alarm.step()) break;
   }
-  throw new Error("nothing is left to wait for");
+  throw new Error("the condition is not true and no timer is left");
 }
 
+/** Creates a fixture, starts its flow and returns the trial. `finish` runs it. */
 export async function openTrial(store: Store, open: OpenFlow, intervene: Intervention): Promise<FlowTrial> {
   const fixture = await open(store);
   const alarm = createTestAlarm();
@@ -82,12 +87,12 @@ export async function openTrial(store: Store, open: OpenFlow, intervene: Interve
 
   let last: Task | undefined;
 
-  async function look(): Promise<Task> {
+  async function readTask(): Promise<Task> {
     const task =
       (await find(store.read, id)) ?? (fixture.forgets === true && last ? completed(last, alarm.now()) : null);
     assert.ok(task);
     last = task;
-    assert.ok(task.progress >= progress, "Progress fell");
+    assert.ok(task.progress >= progress, "the progress must not decrease");
     assert.equal(task.progress === 100, task.state === "Completed");
     progress = task.progress;
     return task;
@@ -106,14 +111,14 @@ export async function openTrial(store: Store, open: OpenFlow, intervene: Interve
     },
     async finish() {
       const flow = withIntervention(fixture.flow, trial, async (at) => {
-        await look();
+        await readTask();
         const result = await intervene(at);
         if (at.way === "undo") undone.push(at.step);
         return result;
       });
-      for (let lives = 0; lives < 5; lives++) {
-        const life = lives === 0 ? process : createCrashableStore(store);
-        const random = () => (lives + 1) / 10;
+      for (let processes = 0; processes < 5; processes++) {
+        const life = processes === 0 ? process : createCrashableStore(store);
+        const random = () => (processes + 1) / 10;
         const engine = createEngine({
           store: life,
           flows: [flow],
@@ -125,25 +130,25 @@ export async function openTrial(store: Store, open: OpenFlow, intervene: Interve
           poll: 30_000,
         });
         engine.run();
-        const ended = drive(engine, alarm, async () => (await look()).end !== null);
+        const ended = drive(engine, alarm, async () => (await readTask()).end !== null);
         await Promise.race([ended, life.killed]);
         if (!life.dead) {
           await engine.drain();
-          return look();
+          return readTask();
         }
         crashes++;
       }
-      throw new Error("too many deaths");
+      throw new Error("too many crashes");
     },
     async hang(signal) {
       while (!signal.aborted && alarm.step()) {
-        // The engine is as quick as its clock.
+        // The engine works without delay on the simulated clock.
         do await turn();
         while (process.pending > 0);
       }
     },
     async cancel() {
-      const { subject } = await look();
+      const { subject } = await readTask();
       const why = {
         code: "superseded",
         title: "The action was superseded by a later request.",
@@ -157,7 +162,7 @@ export async function openTrial(store: Store, open: OpenFlow, intervene: Interve
 
 const log = () => {};
 
-/** As a task must have been that is not there any more. */
+/** Returns the task as completed, for a flow that deletes its own task. */
 function completed(task: Task, now: number): Task {
   const steps = task.steps.map((step) => ({
     ...step,
