@@ -45,26 +45,27 @@ for (const kind of databases)
     await host.run(server.IP, "echo first >/root/file; sync");
 
     /** Resolves to the new folder, and how many MB were copied and were there already. */
-    const backUp = async (): Promise<{ path: string; copied: number; kept: number; said: string }> => {
-      const { status, said } = await host.command("backup.ts", backups, "--with-disks");
-      assert.equal(status, 0, said);
+    const backUp = async (): Promise<{ path: string; copied: number; kept: number; output: string }> => {
+      const { status, output } = await host.command("backup.ts", backups, "--with-disks");
+      assert.equal(status, 0, output);
       const [, path, copied, kept] =
-        /Backed up 1 servers and \d+ images to (\S+): copied ([\d.]+) MB, ([\d.]+) MB were there already/.exec(said) ??
-        assert.fail(said);
-      assert.equal(said.includes("pg_dump --format=custom"), kind === "postgres");
+        /Backed up 1 servers and \d+ images to (\S+): copied ([\d.]+) MB, ([\d.]+) MB were there already/.exec(
+          output,
+        ) ?? assert.fail(output);
+      assert.equal(output.includes("pg_dump --format=custom"), kind === "postgres");
       assert.equal(existsSync(join(path ?? "", "brume.db")), kind === "sqlite");
       assert.deepEqual(
         readdirSync(join(folder, "servers")).filter((name) => name.endsWith(".copy")),
         [],
         "no copy is left in the data folder",
       );
-      return { path: path ?? "", copied: Number(copied), kept: Number(kept), said };
+      return { path: path ?? "", copied: Number(copied), kept: Number(kept), output };
     };
     const first = await backUp();
     await host.run(server.IP, "echo second >>/root/file; sync");
     const second = await backUp();
     assert.deepEqual(readdirSync(backups).length, 2);
-    assert.ok(second.copied < first.copied && second.kept > 0, `${first.said}\n${second.said}`);
+    assert.ok(second.copied < first.copied && second.kept > 0, `${first.output}\n${second.output}`);
     const [image] = globSync("images/*/disk*", { cwd: first.path });
     const inodeOf = (path: string) => statSync(join(path, image ?? "")).ino;
     assert.equal(inodeOf(first.path), inodeOf(second.path), "an image that is unchanged is linked");
@@ -76,7 +77,7 @@ for (const kind of databases)
     cpSync(join(folder, "key"), join(aside, "key"));
     assert.equal(await host.brume.end("SIGTERM"), 0);
     const down = await host.command("down.ts");
-    assert.equal(down.status, 0, down.said);
+    assert.equal(down.status, 0, down.output);
     renameSync(folder, join(aside, "old"));
     const restore = `mkdir -m 700 "$1" && cp -a "$2/." "$1/" && cp "$3" "$1/key" && chmod 600 "$1/key"`;
     await host.lab.run(host.lab.machine, ["sh", "-c", restore, "sh", folder, second.path, join(aside, "key")]);

@@ -72,7 +72,7 @@ test("servers and images of a backup with disks run on an empty data folder", {
   // Later writes are in no copy.
   await write(topIn(lab.servers, 2), 0x63, "901M");
 
-  // As the instructions say: into an empty data folder, as it is.
+  // As documented: into an empty data folder, unchanged.
   rmSync(other.servers, { recursive: true, force: true });
   rmSync(other.images, { recursive: true, force: true });
   for (const part of ["servers", "images"]) {
@@ -101,7 +101,7 @@ test("servers and images of a backup with disks run on an empty data folder", {
   await restored.close();
 });
 
-test("what was half made, and what is held, is gone at the next start", {
+test("incomplete copies and held layers are removed at the next start", {
   skip: hindrance ?? false,
 }, async (t) => {
   assert.ok("capabilities" in found);

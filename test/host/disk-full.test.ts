@@ -1,4 +1,4 @@
-/** A guest whose host has no room left is paused with nothing lost, says so, and goes on when there is room. */
+/** A guest is paused without data loss when the host's disk is full, this is reported, and it resumes when there is space. */
 import assert from "node:assert/strict";
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -36,7 +36,7 @@ function fill(path: string): void {
   }
 }
 
-test("a guest on a full disk is paused, and goes on with room", { skip: hindrance ?? false }, async (t) => {
+test("a guest on a full disk is paused, and resumes with free space", { skip: hindrance ?? false }, async (t) => {
   assert.ok("capabilities" in found);
   const lab = createMachineLab(found.capabilities);
   const folder = mkdtempSync(join(tmpdir(), "brume-full-"));

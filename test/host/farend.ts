@@ -1,6 +1,6 @@
 /**
- * The far end of a tunnel as somebody else runs it: a namespace beside the lab's internet, reached over the lab's machine, with a server
- * behind it and one of three programs that are none of ours, configured from the text that the owner of the tunnel is given.
+ * Test fixture: the peer of a tunnel, run by another operator. It is a namespace that is reached over the lab's host, with a server
+ * behind it and one of three independent programs, configured from the peer configuration of the API.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ export interface FarEnd {
   close(): Promise<void>;
 }
 
-/** `number` from 1 to 99 tells the ends of a lab apart. */
+/** `number` from 1 to 99 identifies the peer in its lab. */
 export async function createFarEnd(lab: Lab, number: number): Promise<FarEnd> {
   const [namespace, serverSpace] = [`lab-${lab.tag}-e${number}`, `lab-${lab.tag}-s${number}`];
   const folder = mkdtempSync(join(tmpdir(), "brf-"));
@@ -75,7 +75,7 @@ export async function createFarEnd(lab: Lab, number: number): Promise<FarEnd> {
   };
 }
 
-/** A WireGuard of its own; `configure` tells it what wg-quick(8) would read. */
+/** Starts a WireGuard for the peer; `configure` takes a wg-quick(8) configuration. */
 export async function startWireguard(
   end: FarEnd,
   device: string,
@@ -117,7 +117,7 @@ const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");
 const pluto = "/usr/libexec/ipsec/pluto";
 export const noLibreswan = existsSync(join(unpacked, pluto)) ? false : `needs Libreswan, unpacked in ${unpacked}`;
 
-/** Libreswan with this as its whole configuration, in its own words; resolves to what it has said so far, whenever asked. */
+/** Starts Libreswan with this complete configuration; the result returns its log so far. */
 export async function startLibreswan(end: FarEnd, config: string, sharedKey: string): Promise<() => string> {
   const folder = join(end.folder, "pluto");
   const environment = { LD_LIBRARY_PATH: `${unpacked}/usr/lib/x86_64-linux-gnu` };
@@ -128,7 +128,7 @@ export async function startLibreswan(end: FarEnd, config: string, sharedKey: str
   await exec.run([`${unpacked}/usr/bin/certutil`, "-N", "-d", `sql:${folder}/nss`, "--empty-password"], {
     environment,
   });
-  // It calls its own programs where they would be installed; each process in a namespace has mounts of its own.
+  // It runs its programs from their installed paths; each process in a namespace has its own mounts.
   const script = `mount --bind ${unpacked}/usr/libexec /usr/libexec && exec ${pluto} "$@"`;
   const files = ["--config", `${folder}/ipsec.conf`, "--secretsfile", `${folder}/secrets`];
   const folders = ["--rundir", `${folder}/run`, "--nssdir", `${folder}/nss`, "--ipsecdir", folder];

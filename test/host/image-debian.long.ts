@@ -1,6 +1,6 @@
 /**
- * Debian as it is built here, by BIOS: what cloud-init makes of our seed beside a customer's own, and a copy of its disk that must be
- * another server. Building takes a minute, so it is not built for the test: `npm run image -- debian-12 --images .engines/images`.
+ * The Debian image, booted by BIOS: cloud-init applies Brume's seed with a customer's user data, and a copy of its disk becomes another
+ * server. Build the image first; it takes a minute: `npm run image -- debian-12 --images .engines/images`.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

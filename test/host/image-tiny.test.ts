@@ -1,6 +1,6 @@
 /**
- * The small Linux as it is built, under QEMU by itself: a server's first boot with everything that the host can say, what comes and goes
- * while it runs, the power button, and a copy of its disk that must be another server.
+ * The tiny Linux image under QEMU, without Brume: a first boot with all settings that the seed can contain, changes of NICs and disks
+ * while it runs, the power button, and a copy of its disk that must become another server.
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -42,9 +42,9 @@ const identify = (vm: Running) => ({
   hostName: vm.ssh("hostname; cat /etc/hostname", key),
 });
 
-test("the canary sings on an accelerator that works", { skip }, () => {
+test("the canary boots with a working accelerator", { skip }, () => {
   const file = (name = "") => join(images, image.name, name);
-  const said = execFileSync(
+  const output = execFileSync(
     "qemu-system-x86_64",
     [
       ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35", "-m", "128"],
@@ -52,7 +52,7 @@ test("the canary sings on an accelerator that works", { skip }, () => {
       ["-append", "console=ttyS0 quiet panic=1 canary", "-serial", "stdio"],
     ].flat(),
   );
-  assert.match(said.toString(), /^CANARY-OK\r?$/m);
+  assert.match(output.toString(), /^CANARY-OK\r?$/m);
 });
 
 test("a server's life, and that of its copy", { skip }, async (t) => {
@@ -60,7 +60,7 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
   const script = '#!/bin/sh\necho "$0 as $(id -un)" >>/root/ran\n';
   const first = { sshKeys: [key.line], passwordHash: hashPassword("First-Pw-1", "salt"), userData: script };
   const mark = (id: string) => new RegExp(`^${readyMark(id)}\\r?$`, "m");
-  // The least that the image says it needs.
+  // The minimum that the image declares.
   let vm = await start(disk, first, { memory: image.minRam });
   t.after(() => vm.close());
 
@@ -132,7 +132,7 @@ test("a server's life, and that of its copy", { skip }, async (t) => {
   await until("a second boot", () => (vm.serial().match(/^READY /gm)?.length ?? 0) > 1, 60);
 });
 
-test("a #cloud-config is carried out at the first boot, and once", { skip }, async (t) => {
+test("a #cloud-config is applied at the first boot only", { skip }, async (t) => {
   const disk = createDisk(images, image, join(folder, "config.qcow2"), 2);
   const userData = `#cloud-config
 hostname: web

@@ -1,6 +1,6 @@
 /**
- * One guest under QEMU, started here rather than by the driver, so that an image can be tested by itself: processor emulated, network
- * QEMU's own with one port of the loopback interface leading to the guest's port 22, serial line in a string, monitor as a function.
+ * Test fixture: one guest under QEMU, started without the driver, to test an image by itself. The CPU is emulated, QEMU's user network
+ * forwards a port of the loopback interface to the guest's port 22, the serial line is a string, and the monitor is a function.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -17,7 +17,7 @@ import { writeSeed } from "../../service/src/drivers/machine/seed/volume.ts";
 
 export const mac = "52:54:00:00:02:0f";
 
-/** A guest's wish that a test changes a word of. */
+/** A guest's spec, of which a test changes some fields. */
 export const guest = (spec: Partial<Guest> = {}): Guest => ({
   instanceId: "i-1",
   hostName: "one",
@@ -52,9 +52,9 @@ export function createKey(folder: string): Key {
 
 export interface Running {
   readonly pid: number;
-  /** What came by the serial line so far. */
+  /** Returns the output of the serial line so far. */
   serial(): string;
-  /** Waits for it on the serial line. */
+  /** Waits for a match on the serial line. */
   says(what: RegExp, seconds?: number): Promise<RegExpExecArray>;
   /** Types on the serial line. */
   type(text: string): void;
@@ -73,7 +73,7 @@ export interface BootOptions {
   readonly seed: readonly SeedFile[];
   readonly memory?: number;
   readonly cpus?: number;
-  /** Kept between two boots of one disk. */
+  /** State that two boots of one disk share. */
   readonly disk: string;
   readonly extra?: readonly string[];
 }
@@ -99,7 +99,7 @@ export async function until<Found>(what: string, look: () => Found | null | fals
     const found = look();
     if (found !== null && found !== false) return found;
   }
-  throw new Error(`did not happen in ${seconds} s: ${what}`);
+  throw new Error(`not within ${seconds} s: ${what}`);
 }
 
 export async function boot(options: BootOptions): Promise<Running> {
@@ -139,7 +139,7 @@ export async function boot(options: BootOptions): Promise<Running> {
     serial: () => serial,
     async says(what, seconds = 60) {
       return until(`${what} in ${JSON.stringify(serial.slice(-400))}`, () => what.exec(serial), seconds).catch(() => {
-        throw new Error(`${what} did not come in ${seconds} s; the serial line ends with ${serial.slice(-2000)}`);
+        throw new Error(`no ${what} within ${seconds} s; the serial line ends with ${serial.slice(-2000)}`);
       });
     },
     type: (text) => void child.stdin.write(text),
@@ -179,7 +179,7 @@ export async function boot(options: BootOptions): Promise<Running> {
   return running;
 }
 
-/** QMP on a unix socket; commands are asked one at a time. */
+/** QMP on a Unix socket; commands are sent one at a time. */
 async function openMonitor(path: string, child: ChildProcess): Promise<Running["monitor"]> {
   const socket = await (async () => {
     for (let tries = 0; ; tries++) {

@@ -1,6 +1,6 @@
 /**
- * Two installations on one host: the second takes neither addresses nor names of the first, and says at its start what to set. The
- * host is a namespace of the test's own.
+ * Two installations on one host: the second uses neither addresses nor names of the first, and reports at its start which setting to
+ * change. The host is a namespace of this test.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -31,7 +31,7 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
   });
   after(() => first?.close());
 
-  test("the second starts with blocks of its own, and not with those of the first", async () => {
+  test("the second starts with its own blocks, and not with those of the first", async () => {
     const there = await routes();
     const second = await open({ BRUME_SHARED_POOL: "10.62.0.0/16" });
     try {
@@ -56,7 +56,7 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
     assert.deepEqual(await routes(), there);
   });
 
-  test("nor while the service of the first is away and its networks run on", async () => {
+  test("nor while the service of the first is stopped and its networks run", async () => {
     await first.brume.end("SIGKILL");
     const second = await open({});
     try {

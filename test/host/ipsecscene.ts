@@ -1,4 +1,4 @@
-/** The scene of the IPsec tests: a driver here, an independent strongSwan at the far end, and two tunnels that could join them. */
+/** Test fixture of the IPsec tests: a driver, a peer with an independent strongSwan, and two tunnels between them. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { whyNot } from "../support/hindrance.ts";
 import { type FarStrongswan, startStrongswan } from "./strongswan.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
-/** Why none of this can run here; false when it can. */
+/** The reason why the tests cannot run here; false: they can. */
 export const skip = whyNot("ip", "charon-systemd", "swanctl", "ping");
 export const key = "Very-Secret-Key-0123456789-abcdef";
 
@@ -33,7 +33,7 @@ export const tunnel: IpsecTunnel = {
   peer: "192.0.2.2",
   peerIdentity: "192.0.2.2",
 };
-/** To the other network behind the far end, which has a second address for it. */
+/** The tunnel to the other network behind the peer, which has a second address for it. */
 export const second: IpsecTunnel = {
   ...tunnel,
   id: 8,
@@ -43,7 +43,7 @@ export const second: IpsecTunnel = {
   peerIdentity: "192.0.2.3",
 };
 
-/** What the owner of each tunnel is given, with the key filled in. */
+/** The peer configuration of each tunnel, with the key filled in. */
 export const farText = (...tunnels: readonly IpsecTunnel[]): string =>
   tunnels
     .map((each) => {
@@ -56,19 +56,19 @@ export const farText = (...tunnels: readonly IpsecTunnel[]): string =>
 export interface IpsecScene {
   readonly scene: Scene;
   readonly far: FarStrongswan;
-  /** What every host name leads to; "": to nothing. */
+  /** The address of every host name; "": none resolves. */
   readonly names: { address: string };
   apply(...tunnels: readonly IpsecTunnel[]): Promise<void>;
   remove(): Promise<void>;
-  /** The service ends and another takes its place. */
+  /** Replaces the driver by a new one, as after a restart of the service. */
   restart(): void;
   statusOf(id?: number): Promise<TunnelStatus>;
   isUp(id?: number): Promise<TunnelStatus>;
   /** The one charon here. */
   daemon(): Promise<Child>;
-  /** The number that packets of a tunnel carry: the same as long as nobody set it up anew. */
+  /** The SPI of a tunnel: it changes when the tunnel is established again. */
   association(id: number): Promise<string>;
-  /** No tunnel at either end. */
+  /** Removes the tunnels at both ends. */
   reset(): Promise<void>;
   end(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * What guests reach of the host: nothing. Packets go from guests of public and shared networks to every address of the host, to
- * link-local addresses of both families and to the metadata service of the host's cloud; a watch behind all rules notes what arrives.
+ * Guests cannot reach the host. Guests of public and shared networks send packets to every address of the host, to link-local
+ * addresses of both families and to the metadata service of the host's cloud; counters behind all rules record what arrives.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -100,7 +100,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
         "route add 169.254.0.0/16 via $GW".replace("$GW", space === guests[0]?.space ? "10.64.0.9" : "10.63.0.1"),
       ]);
     }
-    // A later address, of which nobody told the driver.
+    // An address that is added later, without a notification of the driver.
     await lab.ip(lab.machine, ["addr add 192.0.2.77/32 dev lo", "addr add fd77::1/128 dev lo nodad"]);
   });
   after(() => lab?.close());
@@ -153,7 +153,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     }
   });
 
-  test("packets of no connection are closed out too", async () => {
+  test("packets without a connection are dropped too", async () => {
     const [guest] = guests;
     assert.ok(guest);
     const forge =
@@ -168,7 +168,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     }
   });
 
-  test("a port that the host forwards elsewhere is closed with its address", async () => {
+  test("a port that the host forwards is closed like its address", async () => {
     const forward =
       "table ip forwarded { chain p { type nat hook prerouting priority dstnat; tcp dport 8081 dnat to 198.18.0.2:80; }; }\n";
     await lab.run(lab.machine, ["nft", "-f", "-"], forward);
@@ -183,7 +183,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     }
   });
 
-  test("an edge calls another at a port of the host that leads there, and nothing else of the host", async () => {
+  test("an edge reaches another edge at a forwarded port of the host, and nothing else of the host", async () => {
     const [edge, other] = [`brume-${lab.tag}-7`, `brume-${lab.tag}-8`];
     const [guest] = guests;
     assert.ok(guest);
@@ -220,7 +220,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     }
   });
 
-  test("the host reaches its guests, and they the world and each other", async () => {
+  test("the host reaches its guests; guests reach the internet and each other", async () => {
     for (const { space, port: where } of guests) {
       const [address = "", address6 = ""] = where.addresses;
       const echo = startTalk(space, "echo", "22");
@@ -245,7 +245,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     }
   });
 
-  test("an edge asks the host's name server for its guests, who do not", async () => {
+  test("an edge queries the host's name server for its guests, which cannot", async () => {
     const [guest] = guests;
     assert.ok(guest);
     await lab.seen(lab.machine);
@@ -253,10 +253,10 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     const question = "000101000001000000000000076578616d706c6503636f6d0000010001";
     const ask = `const s=require("dgram").createSocket("udp4");s.send(Buffer.from("${question}","hex"),53,process.argv[1],()=>s.close())`;
     for (const server of ["198.18.0.1", "10.64.0.9"]) await lab.run(guest.space, [process.execPath, "-e", ask, server]);
-    const asked = async (): Promise<string[]> =>
+    const queries = async (): Promise<string[]> =>
       [...(await lab.seen(lab.machine))].filter((key) => key.endsWith(" 53"));
-    let seen = await asked();
-    for (let tries = 0; seen.length === 0 && tries < 50; tries++) seen = await asked();
+    let seen = await queries();
+    for (let tries = 0; seen.length === 0 && tries < 50; tries++) seen = await queries();
     assert.ok(seen.length > 0, "no question came");
     assert.ok(
       seen.every((key) => key.startsWith(`${UDP} ${publicNetwork.edgeAddress} `)),
@@ -264,7 +264,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     );
   });
 
-  test("what a setting opens is open, and nothing else", async () => {
+  test("only the addresses in the setting are open", async () => {
     await applyAll(["192.0.2.77", "169.254.169.0/24", "fd77::1"]);
     try {
       for (const guest of guests) {
@@ -282,7 +282,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     assert.deepEqual(await arriving(lab.machine, guest, [packet(UDP, guest, "192.0.2.77", 99)]), []);
   });
 
-  test("the last network takes the host's table with it", async () => {
+  test("the host's table is removed with the last network", async () => {
     const router = lab.open();
     const tables = () => lab.run(lab.machine, ["nft", "list", "tables"]);
     await router.remove(7);

@@ -1,7 +1,7 @@
 /**
- * IPsec against the second implementation: Libreswan at the far end, configured from the text that the API hands out. It has no ESP of
- * its own: on a kernel without ESP the exchange is taken as far as it goes, to where Libreswan has chosen both proposals and known
- * our key, and its kernel refuses the rest.
+ * IPsec with a second implementation: the peer runs Libreswan, configured from the peer configuration of the API. Libreswan needs ESP in
+ * the kernel. Without it, the test checks the exchange until Libreswan has accepted both proposals and the key, and the kernel
+ * rejects the tunnel.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -47,9 +47,9 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
   let kernelEsp = false;
   const libraries = `${unpacked}/usr/lib/x86_64-linux-gnu`;
   const folder = (): string => join(scene.folder, "pluto");
-  const said = (): string => readFileSync(join(folder(), "log"), "latin1");
+  const readLog = (): string => readFileSync(join(folder(), "log"), "latin1");
 
-  /** Starts Libreswan with this as its whole configuration. */
+  /** Starts Libreswan with this complete configuration. */
   const start = async (desired: IpsecTunnel): Promise<void> => {
     const text = renderPeerConfig(desired, { address: "192.0.2.1", wireguard: null }, "libreswan");
     assert.ok(text !== null);
@@ -92,7 +92,7 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
       ],
       { output: join(folder(), "log") },
     );
-    await until("Libreswan listens", async () => said().includes("loading secrets from"));
+    await until("Libreswan listens", async () => readLog().includes("loading secrets from"));
   };
 
   before(async () => {
@@ -147,14 +147,16 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
             "this kernel has no ESP, and Debian's Libreswan is built with XFRM and XFRMI only: both proposals and the key are agreed on, no packet goes through",
           );
           await until("Libreswan knows our key", async () =>
-            /established IKE SA; authenticated peer|IKE SA established|ISAKMP SA established/.test(said()),
+            /established IKE SA; authenticated peer|IKE SA established|ISAKMP SA established/.test(readLog()),
           );
           await until("Libreswan takes the proposal for ESP", async () =>
-            /Add SA esp\.\S+: (Protocol not supported|Function not implemented)/.test(said()),
+            /Add SA esp\.\S+: (Protocol not supported|Function not implemented)/.test(readLog()),
           );
         }
       } catch (error) {
-        throw new Error(`${(error as Error).message}\n${said().split("\n").slice(-25).join("\n")}`, { cause: error });
+        throw new Error(`${(error as Error).message}\n${readLog().split("\n").slice(-25).join("\n")}`, {
+          cause: error,
+        });
       } finally {
         await ipsec.remove(scene.here.namespace);
         ipsec.close();

@@ -1,4 +1,4 @@
-/** One guest does not use up what all share: tables of connections, neighbours and switch ports, and the time of the processor. */
+/** One guest cannot exhaust shared resources: connection tables, neighbour tables, switch ports and CPU time. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { exec } from "../../service/src/drivers/exec.ts";
@@ -41,7 +41,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     return guest;
   };
   let fresh = 2000;
-  /** How many of so many connections to the world are opened: their first packets arrive there. */
+  /** Returns how many of the attempted connections to the internet are opened: their first packets arrive there. */
   async function arriving(guest: Guest, count: number, family: 4 | 6 = 4): Promise<number> {
     await lab.seen(lab.internet);
     const ports = Array.from({ length: count }, () => fresh++);
@@ -79,7 +79,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
   });
   after(() => lab?.close());
 
-  test("a guest opens as many connections as it may, and its neighbours go on", async () => {
+  test("a guest opens connections up to its limit, and other guests are not affected", async () => {
     const [before, host] = [await crowded(), await connections(lab.machine)];
     const most = await arriving(at(greedy), 500);
     assert.ok(most > limits.server / 2 && most <= limits.server + 2, `${most} connections`);
@@ -91,7 +91,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.ok((await arriving(at(greedy), 500)) + most <= limits.server + 2);
   });
 
-  test("servers whose addresses end alike do not share a limit", async () => {
+  test("servers with similar addresses do not share a limit", async () => {
     await forgetPace();
     await arriving(at(greedy), 500);
     await forgetPace();
@@ -100,7 +100,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.equal(await arriving(at(alike), 5, 6), 5);
   });
 
-  test("IPv6 counts like IPv4 and with it, and neighbours are found all the same", async () => {
+  test("IPv4 and IPv6 count together, and neighbour discovery still works", async () => {
     const { space } = at(sixth);
     const [before, host] = [await crowded(), await connections(lab.machine)];
     const most = await arriving(at(sixth), 500, 6);
@@ -110,7 +110,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     await forgetPace();
     assert.ok((await arriving(at(sixth), 100)) + most <= limits.server + 2, "the rest by IPv4");
     assert.equal(await arriving(at(modest), 4, 6), 4);
-    // Each side asks for the other anew.
+    // Each side resolves the other again.
     await lab.ip(edge(), ["neigh flush dev br0"]);
     assert.ok(await lab.works(edge(), ["ping", "-6", "-n", "-c", "1", "-W", "3", "fd24:2::10a"]));
     await lab.ip(space, ["neigh flush dev eth0"]);
@@ -137,7 +137,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.ok((await crowded()) > before);
   });
 
-  test("what packets put into the tables is no change from outside", async () => {
+  test("table entries from packets are not drift", async () => {
     const parts: string[] = [];
     const same = { ...network, generation };
     await router.apply(same, (part) => parts.push(part));
@@ -146,7 +146,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.deepEqual(parts, []);
   });
 
-  test("addresses that nobody has take no place among the neighbours", async () => {
+  test("unused addresses take no space in the neighbour table", async () => {
     const { space } = at(greedy);
     await lab.ip(space, ["route add 10.63.128.0/17 via 10.63.0.1", "route add fd24:2:0:0:8000::/65 via fd24:2::1"]);
     const names = Array.from({ length: 40 }, (_, index) => `10.63.200.${index + 1}`);
@@ -165,7 +165,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     await apply();
   });
 
-  test("neighbours that a guest makes up leave room for others", async () => {
+  test("neighbours that a guest invents leave space for others", async () => {
     const { space, port: own } = at(alike);
     await lab.run(space, ["sysctl", "-qw", "net.ipv6.ip_nonlocal_bind=1"]);
     assert.ok(await lab.works(space, ["ping", "-6", "-n", "-c", "1", "-W", "3", "fd24:2::1"]));
@@ -188,7 +188,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.equal(await arriving(at(modest), 2, 6), 2);
   });
 
-  test("foreign hardware addresses take no place in the switch", async () => {
+  test("foreign MAC addresses take no space in the switch", async () => {
     const { space, port: own } = at(greedy);
     const macs = Array.from({ length: 8 }, (_, index) => `02:99:00:00:00:0${index}`);
     for (const mac of macs) {
@@ -200,7 +200,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     await lab.ip(space, [`link set eth0 address ${own.mac}`, "route replace default via 10.63.0.1"]);
   });
 
-  test("questions of one guest leave the name server to others", async () => {
+  test("DNS queries of one guest do not block the name server for others", async () => {
     const tally =
       "table inet tally {\n counter c { }\n chain i {\n type filter hook input priority 30; policy accept;\n udp dport 53 counter name c\n }\n}\n";
     await lab.run(edge(), ["nft", "-f", "-"], tally);

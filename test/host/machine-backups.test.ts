@@ -1,4 +1,4 @@
-/** Backups in a folder of their own, on another file system: written whole, found again, used as any image, and removed. */
+/** Backups in a separate folder on another file system: complete, found again, usable as images, and removed. */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;
 if (hindrance !== null) console.log(`backups elsewhere: not tried, ${hindrance}`);
 
-test("backups are kept where the operator says", { skip: hindrance ?? false }, async (t) => {
+test("backups are in the operator's folder", { skip: hindrance ?? false }, async (t) => {
   assert.ok("capabilities" in found);
   const lab = createMachineLab(found.capabilities);
   const folder = mkdtempSync("/dev/shm/brume-backups-");

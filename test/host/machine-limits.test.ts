@@ -1,6 +1,6 @@
 /**
- * What a server's process may see, do and take of this machine: read from /proc while it runs, since what the command line says is
- * not what the kernel does.
+ * The rights and limits of a VM process on the host, read from /proc while it runs: the kernel's state is tested, not the command
+ * line.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -38,7 +38,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     assert.deepEqual(lab.faults, []);
   });
 
-  test("a server's process has no rights but those to its own", async () => {
+  test("a VM process has rights only to its own files", async () => {
     const { servers, firstUid, open, pidOf } = newLab();
     const machines = await open();
     for (const id of [1, 2]) {
@@ -95,7 +95,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
       assert.equal(await may("test", "-w", path), false, path);
   });
 
-  test("a server's process takes no more of the machine than it may", async (t) => {
+  test("a VM process stays within its limits", async (t) => {
     const { tag, open, pidOf, options } = newLab();
     const machines = await open();
     const spec = machine({ id: 1, memory: 256 });
@@ -137,7 +137,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     await open();
   });
 
-  test("a server that was started with fewer limits is taken over with those of today", async () => {
+  test("a server that was started with fewer limits gets the current ones when it is adopted", async () => {
     const { open, options, pidOf } = newLab();
     const old = await openQemu({
       ...options,

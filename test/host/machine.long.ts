@@ -1,6 +1,6 @@
 /**
- * Servers in the world that they live in: shut in, away from each other, and longer-lived than the service. What the port promises
- * whatever the driver is in test/invariants/machine.test.ts.
+ * Real servers of the QEMU driver: confined, isolated from each other, and longer-lived than the service. The properties of every
+ * machine driver are tested in test/invariants/machine.test.ts.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -56,7 +56,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   }
 
-  test("a service that is killed at any moment leaves nothing that the next one cannot go on from", async () => {
+  test("after a kill at any moment, the next service can continue", async () => {
     const { open, pidOf } = newLab();
     const nic = { id: 1, mac: "02:42:00:00:00:01" };
     for (const [round, delay] of [5, 30, 60, 90, 120, 160, 220, 300, 600].entries()) {
@@ -82,13 +82,13 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     }
   });
 
-  test("servers live on without a service, and the next one finds them as they are", async () => {
+  test("servers keep running without a service, and the next one finds them", async () => {
     const { open, pidOf } = newLab();
     const spec = machine({ id: 1 });
     const child = service(spec);
-    let said = "";
-    child.stdout?.on("data", (bytes) => (said += String(bytes)));
-    await until("it runs", async () => said.includes("running"));
+    let output = "";
+    child.stdout?.on("data", (bytes) => (output += String(bytes)));
+    await until("it runs", async () => output.includes("running"));
     await kill(child);
     const pid = pidOf(1);
     assert.notEqual(pid, null);
@@ -98,7 +98,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.equal(pidOf(1), pid);
     await first.close();
 
-    // Its guest switches itself off while nobody looks.
+    // Its guest powers off while no service runs.
     const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
     await debug.run("system_powerdown");
     await until("it is down", async () => pick(await debug.run("query-status"), "status") === "shutdown");
@@ -107,7 +107,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     const status = await statusOf(second, 1);
     assert.deepEqual([status?.power, status?.exit?.reason, pidOf(1)], ["off", "guest", null]);
 
-    // And its process ends while nobody looks.
+    // And its process ends while no service runs.
     await second.ensureRunning({ ...spec, boot: 2 });
     await second.close();
     process.kill(pidOf(1) ?? 0, "SIGKILL");
@@ -117,7 +117,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual([after?.power, after?.exit?.reason, after?.boot], ["off", "died", 2]);
   });
 
-  test("a snapshot that was cut short is forgotten before it can do harm", async () => {
+  test("an interrupted snapshot is discarded", async () => {
     const { servers, images, firstUid, open } = newLab();
     const spec = machine();
     const disk = folderOf(servers, 1).disk(1);
@@ -134,7 +134,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual([topOf(disk), (await statusOf(second, 2))?.disks[0]?.gb], [2, 2]);
   });
 
-  test("layers are merged while the guest goes on, and what is kept of them stays", async () => {
+  test("layers are merged while the guest runs, and held layers stay", async () => {
     const { servers, open } = newLab();
     const spec = machine();
     const disk = folderOf(servers, 1).disk(1);
@@ -165,8 +165,8 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
   test("a guest that switches itself off is off within seconds, and its process gone", async () => {
     const { open, pidOf } = newLab();
     const machines = await open();
-    const told: PowerEvent[] = [];
-    machines.onPower((event) => told.push(event));
+    const events: PowerEvent[] = [];
+    machines.onPower((event) => events.push(event));
     const spec = machine();
     await machines.ensureDisk(spec, { image: imageName });
     await machines.ensureRunning(spec);
@@ -175,15 +175,15 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     let shown = "";
     serial.on("data", (bytes) => (shown += String(bytes)));
     serial.write("\r");
-    await until("somebody is asked to log in", async () => /login:/.test(shown));
+    await until("the login prompt", async () => /login:/.test(shown));
     const debug = await createQmp(await openSocket(folderOf(lab.servers, 1).run, "qmp-debug"));
     await debug.run("system_powerdown");
-    await until("it is told", async () => told.some(({ exit }) => exit?.reason === "guest"), 20);
+    await until("the power event", async () => events.some(({ exit }) => exit?.reason === "guest"), 20);
     assert.equal(pidOf(1), null);
     assert.equal((await statusOf(machines, 1))?.power, "off");
   });
 
-  test("what does not start leaves nothing running, and says why", async () => {
+  test("a failed start leaves nothing running, and reports the reason", async () => {
     const { open, images } = newLab();
     const machines = await open();
     const spec = machine({ memory: 2 ** 40 });
@@ -199,7 +199,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
     assert.deepEqual(readdirSync(images), [imageName]);
   });
 
-  test("more than may boot at once wait, and who stops waiting is before nobody", async () => {
+  test("servers beyond the boot limit wait, and one that stops waiting leaves the queue", async () => {
     const { open } = newLab();
     const machines = await open();
     const specs = [1, 2, 3, 4].map((id) => machine({ id, owner: id }));
@@ -210,7 +210,7 @@ describe("servers on this machine", { skip: hindrance ?? false }, () => {
       return answers;
     };
     assert.deepEqual(await start(), [null, null, 0, 1]);
-    assert.deepEqual(await start(), [null, null, 0, 1], "nobody's place is given away");
+    assert.deepEqual(await start(), [null, null, 0, 1], "the queue keeps its order");
     const powers = async () => (await machines.observe()).machines.map(({ power }) => power);
     assert.deepEqual(await powers(), ["running", "running", "off", "off"]);
     await machines.ensureStopped(3, "cut");

@@ -1,4 +1,4 @@
-/** A service that makes and starts one server and is killed while it does. Its options, as JSON, are its argument. */
+/** A process that creates and starts one server with the machine driver, and that tests kill. Its argument is its options as JSON. */
 import { exec } from "../../service/src/drivers/exec.ts";
 import type { MachineSpec } from "../../service/src/drivers/machine/interface.ts";
 import { openQemu, type QemuOptions } from "../../service/src/drivers/machine/qemu/qemu.ts";

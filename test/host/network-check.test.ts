@@ -1,6 +1,6 @@
 /**
- * What the firewall check answers is what packets meet: rule sets made at random go in through the API, every packet is asked about
- * and sent, and the rule that the answer names is the one whose counter has grown.
+ * The firewall check agrees with real packets: random rules are set through the API, each packet is checked and sent, and the rule in
+ * the verdict is the one whose counter has grown.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -82,7 +82,7 @@ function packetsBetween(source: string, destination: string, ports = services): 
   return isSix ? known : [...known, { protocol: 1, source, sourcePort: 0, destination, destinationPort: 0 }];
 }
 
-function ask(client: Client, id: number, { protocol, source, sourcePort, destination, destinationPort }: Known) {
+function check(client: Client, id: number, { protocol, source, sourcePort, destination, destinationPort }: Known) {
   const ports = protocol === 1 ? {} : { SourcePort: sourcePort, DestinationPort: destinationPort };
   const body = { Protocol: names[protocol], Source: source, Destination: destination, ...ports };
   return client.checkFirewall({ path: { id }, body });
@@ -103,7 +103,7 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
   // Neighbours become known, so that nothing below waits for them.
   for (const target of ["198.18.0.2", "fd18::2"]) await lab.run(server.space, ["ping", "-c", "1", "-W", "5", target]);
   const ends = [...strangers.map((far) => [server.ip, far] as const), [server.ip6, stranger6] as const];
-  let asked = 0;
+  let checked = 0;
 
   await fc.assert(
     fc.asyncProperty(specs(server, network), async (body) => {
@@ -119,12 +119,12 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
         [inward, here],
         [outward, world],
       ] as const) {
-        const verdicts = await Promise.all(packets.map((packet) => ask(client, network.Id, packet)));
+        const verdicts = await Promise.all(packets.map((packet) => check(client, network.Id, packet)));
         for (const [index, packet] of packets.entries()) {
           const { Verdict, Rule, Reason } = verdicts[index] ?? {};
           counts.set(Rule ?? null, (counts.get(Rule ?? null) ?? 0) + 1);
           assert.equal(seen.has(keyOf(packet)), Verdict === "Allow", `${keyOf(packet)}: ${Reason}`);
-          asked++;
+          checked++;
         }
       }
       const { Firewall } = await client.readPublicNetwork({ path });
@@ -135,16 +135,16 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
     }),
     { numRuns: 24, endOnFailure: true },
   );
-  assert.ok(asked > 1000, `${asked} packets`);
+  assert.ok(checked > 1000, `${checked} packets`);
 });
 
-test("the firewall check and real packets agree on what the edge itself takes", { skip }, async () => {
+test("the firewall check and real packets agree on what the edge itself accepts", { skip }, async () => {
   assert.ok(scene);
   const { lab, client, order, plug, edgeOf } = scene;
   const network = await order("edge");
   const { Id: id, Gateway, Gateway6, EdgeExternalIp } = network;
   const server = await plug(id);
-  // Behind the guard, so that it hears only what was let in.
+  // Behind the guard, so that it receives only allowed packets.
   await lab.watchAt(edgeOf(id), "input priority 10");
   const ends = [
     [server.ip, Gateway],
@@ -162,7 +162,7 @@ test("the firewall check and real packets agree on what the edge itself takes", 
     await Promise.all([2, 3, 5].map((end) => lab.send(lab.internet, packets[end] ?? [])));
     const seen = await lab.seen(edgeOf(id));
     for (const packet of packets.flat()) {
-      const { Verdict, Rule, Reason } = await ask(client, id, packet);
+      const { Verdict, Rule, Reason } = await check(client, id, packet);
       assert.equal(seen.has(keyOf(packet)), Verdict === "Allow", `${keyOf(packet)}: ${Reason}`);
       assert.equal(Rule, null);
       if (Verdict === "Allow") taken.add(`${names[packet.protocol]} ${packet.destinationPort}`);

@@ -1,6 +1,6 @@
 /**
- * What somebody breaks by hand behind the service's back: it is seen, told as an event, and whole again, with packets, leases and
- * tunnels as before.
+ * Drift: an operator breaks networks by hand. The service detects and reports it and repairs the network; packets, leases and tunnels
+ * then work as before.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -89,7 +89,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
 
   interface Damage {
     /** In the words of the event. */
-    readonly told: RegExp;
+    readonly reported: RegExp;
     readonly harm: () => Promise<unknown>;
     /** Nobody looks for it at every look, but every minute. */
     readonly slow?: true;
@@ -100,7 +100,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
   };
   const damages: Record<string, Damage> = {
     "a rule taken out": {
-      told: /firewall/,
+      reported: /firewall/,
       slow: true,
       harm: async () => {
         const listing = await inEdge("nft", "-a", "list", "chain", "inet", await table(), "forward");
@@ -109,12 +109,12 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       },
     },
     "a rule that lets all pass": {
-      told: /firewall/,
+      reported: /firewall/,
       slow: true,
       harm: async () => inEdge("nft", "insert", "rule", "inet", await table(), "forward", "accept"),
     },
     "a rule changed into another of its kind": {
-      told: /firewall/,
+      reported: /firewall/,
       slow: true,
       harm: async () => {
         // Only against what was there at an earlier look does it show.
@@ -129,16 +129,16 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       },
     },
     "a route to the network deleted": {
-      told: /route/,
+      reported: /route/,
       slow: true,
       harm: () => scene.lab.ip(scene.lab.machine, [`route del ${network.CIDR}`]),
     },
-    "all rules flushed": { told: /firewall/, harm: () => inEdge("nft", "flush", "ruleset") },
-    "the bridge deleted": { told: /bridge/, harm: () => scene.lab.ip(edge(), ["link del br0"]) },
-    "the uplink deleted": { told: /uplink/, harm: () => scene.lab.ip(edge(), ["link del up0"]) },
-    "dnsmasq killed": { told: /dhcp/, harm: async () => exec.signal(await daemon("dnsmasq"), "SIGKILL") },
+    "all rules flushed": { reported: /firewall/, harm: () => inEdge("nft", "flush", "ruleset") },
+    "the bridge deleted": { reported: /bridge/, harm: () => scene.lab.ip(edge(), ["link del br0"]) },
+    "the uplink deleted": { reported: /uplink/, harm: () => scene.lab.ip(edge(), ["link del up0"]) },
+    "dnsmasq killed": { reported: /dhcp/, harm: async () => exec.signal(await daemon("dnsmasq"), "SIGKILL") },
     "the namespace deleted": {
-      told: /missing on the host|namespace/,
+      reported: /missing on the host|namespace/,
       harm: async () => {
         await exec.run(["ip", "netns", "del", edge()]);
         // Whoever runs the server gives it a new card.
@@ -147,7 +147,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       },
     },
     "the namespace deleted, and all that ran in it": {
-      told: /missing on the host|namespace/,
+      reported: /missing on the host|namespace/,
       harm: async () => {
         for (const program of ["dnsmasq", "charon-systemd", "wireguard-go"])
           exec.signal(await daemon(program), "SIGKILL");
@@ -157,7 +157,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       },
     },
   };
-  for (const [name, { told, harm, slow }] of Object.entries(damages))
+  for (const [name, { reported, harm, slow }] of Object.entries(damages))
     test(name, async () => {
       const before = (await scene.events("publicnetwork.*")).length;
       await harm();
@@ -169,7 +169,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
         return all.at(-1)?.Type === "publicnetwork.applied" && all;
       });
       const details = events.map(({ Data }) => (Data as PublicNetwork).Error?.detail ?? "");
-      assert.match(details.join("\n"), told);
+      assert.match(details.join("\n"), reported);
       const now = await scene.applied(network.Id);
       assert.deepEqual([now.Error, now.State], [null, "Active"]);
       assert.ok(await until("the rules in force", obeyed, 3000));
@@ -180,7 +180,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       await sleep(0);
     });
 
-  test("what no row owns is taken away, and what is foreign stays", async () => {
+  test("orphaned networks are removed, and foreign objects stay", async () => {
     const space = scene.edgeOf(4321);
     await scene.lab.ip(null, [`netns add ${space}`, `netns add ${space}-foreign`]);
     try {

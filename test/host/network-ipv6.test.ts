@@ -1,4 +1,4 @@
-/** IPv6 that the operator brings on when networks are there and servers run: their addresses work at once, and no IPv4 is lost for it. */
+/** The operator enables IPv6 while networks exist and servers run: their IPv6 addresses work at once, and IPv4 is not interrupted. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hindrance } from "../support/netnslab.ts";
@@ -7,7 +7,7 @@ import { until } from "./vpnscene.ts";
 
 if (hindrance !== null) console.log(`IPv6 brought on later: not tried, ${hindrance}`);
 
-test("a network from before IPv6 has it after the next start", { skip: hindrance ?? false }, async (t) => {
+test("an existing network has IPv6 after the next start", { skip: hindrance ?? false }, async (t) => {
   const scene = await createNetworkScene();
   t.after(() => scene.close());
   const { lab } = scene;
@@ -22,7 +22,7 @@ test("a network from before IPv6 has it after the next start", { skip: hindrance
   assert.ok(link && network.Gateway6);
   // What the server's next start would do.
   await lab.ip(space, [`addr add ${link.IP6}/64 dev eth0 nodad`, `route add default via ${network.Gateway6}`]);
-  await until("the world is reached by IPv6", () => pings("fd18::2"));
+  await until("the internet is reached by IPv6", () => pings("fd18::2"));
   assert.ok(await lab.works(lab.internet, ["ping", "-n", "-c", "1", "-W", "1", link.IP6]));
   assert.ok(await pings("198.18.0.2"), `${ip} goes on`);
 

@@ -1,6 +1,6 @@
 /**
- * The real process on real networks, ended and killed: an order leaves the host as it was once it is deleted, a kill at any moment leaves
- * nothing half done for ever, and what nobody touches never loses a packet.
+ * The service process with real networks, stopped and killed: a deleted network leaves nothing on the host, a kill at any moment leaves
+ * nothing incomplete for ever, and an unchanged network never loses a packet.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -52,7 +52,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
       destinationPort,
     }));
 
-  /** Everything is in place that the API shows, nothing else, and packets meet what it says. */
+  /** Checks that the host has exactly what the API shows, and that packets behave as it shows. */
   async function settled(when: string): Promise<void> {
     const { client } = at.brume;
     const shown = await until(
@@ -108,7 +108,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
   });
   after(() => at?.close());
 
-  test("what is ordered, configured and deleted leaves the host as it was", async () => {
+  test("a network that is created, configured and deleted leaves the host as it was", async () => {
     const { client } = at.brume;
     const made = await order("short");
     const path = { id: made.Id };
@@ -130,7 +130,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     );
   });
 
-  test("servers are plugged in, and packets flow", async () => {
+  test("servers are connected, and packets flow", async () => {
     quiet = await order("quiet");
     busy = await order("busy");
     await at.brume.end("SIGTERM");
@@ -194,7 +194,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
       assert.ok(await answers(name));
     });
 
-  test("killed while starting, and dead at the hour of a change that nobody confirmed", async () => {
+  test("killed while starting, and stopped at the deadline of an unconfirmed change", async () => {
     const path = { id: busy.Id };
     await at.brume.client.configureFirewall({ path, body: { Enabled: false } }, { wait: 10 });
     const { Firewall } = await at.brume.client.configureFirewall(
@@ -218,18 +218,18 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
     assert.ok(await answers("born"));
   });
 
-  test("the network that nobody touched lost nothing all the while", async () => {
+  test("the unchanged network lost no packet", async () => {
     assert.ok(await answers("last"));
-    const told = pinging.rest();
+    const output = pinging.rest();
     pinging.stop();
-    const [, sent, received] = /(\d+) packets transmitted, (\d+) received/.exec(await told) ?? [];
+    const [, sent, received] = /(\d+) packets transmitted, (\d+) received/.exec(await output) ?? [];
     assert.ok(Number(sent) > 500, sent);
     assert.equal(received, sent);
     echo.end();
     caller.end();
   });
 
-  test("when all is deleted nothing is left of it", async () => {
+  test("when everything is deleted, nothing is left", async () => {
     await at.brume.end("SIGTERM");
     await at.unplugAll();
     await at.brume.start();

@@ -1,6 +1,6 @@
 /**
- * Tunnels with the default pool, whose addresses the world does not route: the peers see the machine instead of the edge, and are told
- * nothing but what the API hands out for them. No far end here has a way to an edge's own address.
+ * Tunnels with the default pool of private addresses: peers see the host's address instead of the edge's, and are configured only from
+ * the API's peer configuration. No peer has a route to an edge's own address.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -19,7 +19,7 @@ import { startIn } from "./talker.ts";
 import { type Scene, until } from "./vpnscene.ts";
 
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
-if (skip) console.log(`tunnels behind translation: not tried, ${skip}`);
+if (skip) console.log(`tunnels behind NAT: not tried, ${skip}`);
 
 /** A network with one server. */
 interface Side {
@@ -27,7 +27,7 @@ interface Side {
   readonly server: Server;
 }
 
-describe("tunnels of networks behind the machine's address", { skip, concurrency: false }, () => {
+describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
   let scene: NetworkScene;
   let one: Side;
   let two: Side;
@@ -90,7 +90,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
   });
 
   for (const IkeVersion of [2, 1])
-    test(`IPsec comes up when the edge calls, IKEv${IkeVersion}`, async () => {
+    test(`IPsec comes up when the edge initiates, IKEv${IkeVersion}`, async () => {
       const end = await farEnd(IkeVersion);
       const spec = { Name: "office", PeerNetwork: end.cidr, PeerEndpoint: end.address, IkeVersion };
       const [tunnel] = await put(one, spec);
@@ -108,7 +108,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
       await both(one, end);
     });
 
-  test("IPsec comes up when the peer calls; the network that came first has the ports, and the other is told", async () => {
+  test("IPsec comes up when the peer initiates; the oldest network has the ports, and the status of the other explains it", async () => {
     const [first, second] = [await farEnd(3), await farEnd(4)];
     const spec = (end: FarEnd): TunnelInput => ({
       Name: "roaming",
@@ -136,7 +136,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
     await put(two);
   });
 
-  test("WireGuard comes up on a port of each network's own, whoever calls", async () => {
+  test("WireGuard comes up on each network's own port, initiated by either side", async () => {
     const [first, second] = [await farEnd(5), await farEnd(6)];
     const [key, other] = [createPrivate(randomBytes), createPrivate(randomBytes)];
     const spec = { Name: "branch", Type: "WireGuard" as const };
@@ -158,7 +158,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
     await Promise.all([put(one), put(two)]);
   });
 
-  test("what is issued for WireGuard is imported as it is, by wg-quick and by wg", {
+  test("a WireGuard configuration is imported unchanged, by wg-quick and by wg", {
     skip: whyNot("wg", "wg-quick"),
   }, async () => {
     const end = await farEnd(8);
@@ -185,7 +185,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
     await put(one);
   });
 
-  test("a peer that called before its port led anywhere is heard as soon as it does", async () => {
+  test("a peer that initiated before its port was forwarded connects as soon as it is", async () => {
     const end = await farEnd(7);
     const key = createPrivate(randomBytes);
     const spec = { Name: "early", Type: "WireGuard" as const, PeerNetwork: end.cidr, PeerPublicKey: publicKeyOf(key) };
@@ -202,7 +202,7 @@ describe("tunnels of networks behind the machine's address", { skip, concurrency
     await put(one);
   });
 
-  test("a port that a program of the machine has stays with it, and the status says so", async () => {
+  test("a port that a program of the host uses is not forwarded, and the status explains it", async () => {
     const script = `require("node:dgram").createSocket("udp4").bind(500,()=>console.log("bound"))`;
     const program = startIn(scene.lab.machine, [process.execPath, "-e", script]);
     try {

@@ -1,6 +1,6 @@
 /**
- * Networks as their owner orders them and as strangers meet them: two public ones and a private one through the API, real packets
- * between their servers and the world, and the answers of the API held against what the packets did.
+ * Networks through the API with real packets: two public networks and a private one, packets between their servers and the internet,
+ * and the API's counters and states compared with what the packets did.
  */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
   let first: PublicNetwork;
   let second: PublicNetwork;
   let [one, two, far, hidden, beside, doubtful, sure]: Server[] = [];
-  /** Has a change that nobody is going to confirm. */
+  /** A network with a change that is never confirmed. */
   let waiting: PublicNetwork;
 
   const at = (server: Server | undefined): Server => {
@@ -85,7 +85,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
   });
   after(() => scene?.close());
 
-  test("servers meet their neighbours, their edge and the world; a private network is alone", async () => {
+  test("servers reach their neighbours, their edge and the internet; a private network is isolated", async () => {
     assert.ok(await pings(one, at(two).ip, "-W", "3"));
     assert.ok(await pings(one, first.Gateway));
     assert.ok(await pings(one, at(far).ip, "-W", "3"));
@@ -98,7 +98,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     assert.ok(!back.includes(`b${scene.lab.tag}u`), back);
   });
 
-  test("rules hit and missed, both ways, as their counters say", async () => {
+  test("rules match as their counters show, in both directions", async () => {
     const shown = await set(first, {
       Rules: [
         allow({ Name: "web", Protocol: "Tcp", Destination: at(one).ip, DestinationPort: "80,443" }),
@@ -159,7 +159,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     assert.ok(await pings(one, first.Gateway));
   });
 
-  test("a server sends as nobody but itself", async () => {
+  test("a server can send only from its own address", async () => {
     const { space, ip } = at(one);
     const borrowed = first.CIDR.replace(/\.\d+\/29$/, `.${Number(ip.split(".")[3]) + 3}`);
     const taken = (await scene.client.readPublicNetwork({ path: { id: first.Id } })).LinkedServers.map(({ IP }) => IP);
@@ -179,14 +179,14 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
       `route replace default via ${first.Gateway6 ?? ""}`,
     ]);
     assert.ok(await pings(one, first.Gateway, "-W", "3"));
-    // Nor does anybody outside pose as somebody inside.
+    // Spoofed packets from outside with an inside address are dropped too.
     await scene.lab.ip(scene.lab.internet, [`addr add ${at(two).ip}/32 dev lo`]);
     const posed = await arrive(scene.lab.internet, space, [packet(UDP, at(two).ip, ip, 53)]);
     await scene.lab.ip(scene.lab.internet, [`addr del ${at(two).ip}/32 dev lo`]);
     assert.deepEqual(posed, [false]);
   });
 
-  test("new rules cut what they do not admit and leave the rest alone, as do other changes", async () => {
+  test("new rules cut only connections that they do not allow; other changes cut none", async () => {
     const web = allow({ Protocol: "Tcp", Destination: at(one).ip, DestinationPort: "7000" });
     const other = allow({ Protocol: "Tcp", Destination: at(one).ip, DestinationPort: "7001" });
     await set(first, { Rules: [web, other] });
@@ -239,7 +239,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
       sink.end();
       return intervals.map(({ sum }) => (sum.bits_per_second / 1e6) * (1514 / 1448));
     };
-    /** More never passes; less passes when the machine is too busy to send more, so whoever measures less measures again. */
+    /** The rate never exceeds the limit, but may be lower on a busy machine; then it is measured again. */
     const holds = async (measure: () => Promise<readonly (readonly [rates: readonly number[], wanted: number])[]>) => {
       for (let left = 6; ; left--) {
         const measured = await measure();
@@ -267,28 +267,28 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     await holds(async () => [[(await pour(4, "-R")).slice(4), 50]]);
   });
 
-  test("a server that asks by DHCP gets what its link says", { skip: whyNot("busybox") }, async () => {
-    const asker = await scene.plug(first.Id, { bare: true });
+  test("a DHCP client gets the address of its link", { skip: whyNot("busybox") }, async () => {
+    const client = await scene.plug(first.Id, { bare: true });
     const notes = join(scene.lab.runFolder, "lease");
     const script = join(scene.lab.runFolder, "noting");
     writeFileSync(script, `#!/bin/sh\n[ "$1" != bound ] || env >${notes}\n`, { mode: 0o755 });
     try {
-      const lease = await scene.lab.run(asker.space, [
+      const lease = await scene.lab.run(client.space, [
         "sh",
         "-c",
         `busybox udhcpc -i eth0 -n -q -f -t 5 -T 1 -O mtu -s ${script} >/dev/null 2>&1; cat ${notes}`,
       ]);
-      const said = Object.fromEntries(lease.split("\n").map((line) => line.split("=") as [string, string]));
+      const printed = Object.fromEntries(lease.split("\n").map((line) => line.split("=") as [string, string]));
       assert.deepEqual(
-        [said["ip"], said["subnet"], said["router"], said["dns"], said["mtu"], said["hostname"]],
-        [asker.ip, first.Mask, first.Gateway, "9.9.9.9", "1500", `server-${asker.link.ServerID}`],
+        [printed["ip"], printed["subnet"], printed["router"], printed["dns"], printed["mtu"], printed["hostname"]],
+        [client.ip, first.Mask, first.Gateway, "9.9.9.9", "1500", `server-${client.link.ServerID}`],
       );
     } finally {
       for (const file of [notes, script]) rmSync(file, { force: true });
     }
   });
 
-  test("a change that nobody confirmed is gone at its hour, one that was confirmed stays", async () => {
+  test("an unconfirmed change is reverted at its deadline, a confirmed one stays", async () => {
     const hour = Date.parse(waiting.Firewall.ConfirmBy ?? "");
     await sleep(Math.max(0, hour + 2000 - Date.now()));
     const [back] = (await scene.events("publicnetwork.changed")).filter(

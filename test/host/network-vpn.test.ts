@@ -1,6 +1,6 @@
 /**
- * Tunnels as their owner orders them through the API, against ends that others run: a strongSwan, a Libreswan and a wireguard-go, each
- * told nothing but what the API hands out for it.
+ * Tunnels through the API with independent peers: strongSwan, Libreswan and wireguard-go, each configured only from the API's peer
+ * configuration.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -22,7 +22,7 @@ import { type Scene, until } from "./vpnscene.ts";
 const skip = hindrance ?? whyNot("charon-systemd", "swanctl", "wireguard-go");
 if (skip) console.log(`tunnels through the API: not tried, ${skip}`);
 
-describe("tunnels through the API, against independent ends", { skip, concurrency: false }, () => {
+describe("tunnels through the API, with independent peers", { skip, concurrency: false }, () => {
   const farKey = createPrivate(randomBytes);
   let scene: NetworkScene;
   let network: PublicNetwork;
@@ -88,7 +88,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     await scene?.close();
   });
 
-  test("both kinds come up from what the API hands out, and servers reach each other through them", async () => {
+  test("both types come up from the peer configurations, and servers reach each other through them", async () => {
     const [ipsec, wireguard] = await put(toOffice(), toBranch());
     assert.ok(ipsec && wireguard);
     assert.match(ipsec.SharedKey, /^[A-Za-z0-9]{32}$/);
@@ -115,7 +115,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     await until("events of both", async () => (await scene.events("tunnel.up")).length === 2);
   });
 
-  test("the firewall stands before tunnels too: their far sides are external", async () => {
+  test("the firewall filters tunnels too: the peers' networks are external", async () => {
     const set = (Rules: readonly object[]) =>
       scene.client.configureFirewall({ path: path(), body: { Rules: Rules as [] } }, { wait: 20 });
     await set([{ Action: "Allow", Source: office.cidr }]);
@@ -126,7 +126,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     assert.ok(await ping(office.server));
   });
 
-  test("the list is replaced as a whole, and what is unchanged in it keeps running", async () => {
+  test("the list is replaced completely, and unchanged tunnels keep running", async () => {
     const before = await isUp("office");
     const [ipsec, wireguard] = [await named("office"), await named("branch")];
     const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
@@ -153,7 +153,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     assert.ok(await until("packets by WireGuard", () => ping(branch.server)));
   });
 
-  test("a wrong key is told in words, nothing leaves in the open, and the right one is enough", async () => {
+  test("a wrong key is explained, nothing leaves unencrypted, and the right key suffices", async () => {
     const { Id, SharedKey } = await named("office");
     const branchNow = keep(await named("branch"));
     await scene.lab.seen(scene.lab.machine);
@@ -176,7 +176,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     assert.ok(await until("packets", () => ping(office.server)));
   });
 
-  test("an engine that hangs is silent of its own tunnels only", async () => {
+  test("an engine that hangs affects the status of its own tunnels only", async () => {
     const [daemon] = await findDaemons(exec, scene.edgeOf(network.Id), "charon-systemd");
     assert.ok(daemon);
     exec.signal(daemon, "SIGSTOP");
@@ -194,23 +194,23 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     assert.ok(await until("packets", () => ping(office.server)));
   });
 
-  test("TCP knows from its first packet what fits into a tunnel", async () => {
+  test("TCP uses the tunnel's MTU from its first packet", async () => {
     const { Mtu } = await named("office");
     const sockets = (state: string) =>
       scene.lab.run(office.serverSpace, ["ss", "-tinH", "state", state, "sport", "=", ":5001"]);
     const sink = startIn(office.serverSpace, ["busybox", "nc", "-l", "-p", "5001"]);
-    await until("somebody listens", () => sockets("listening"));
+    await until("a listener", () => sockets("listening"));
     const source = startIn(server.space, ["busybox", "nc", office.server, "5001"]);
     try {
-      const told = await until("a connection", async () => /\bmss:(\d+)/.exec(await sockets("established"))?.[1]);
-      assert.ok(Number(told) <= Mtu - 40, `the tunnel takes ${Mtu} bytes, and segments have ${told}`);
+      const mss = await until("a connection", async () => /\bmss:(\d+)/.exec(await sockets("established"))?.[1]);
+      assert.ok(Number(mss) <= Mtu - 40, `the tunnel takes ${Mtu} bytes, and segments have ${mss}`);
     } finally {
       sink.end();
       source.end();
     }
   });
 
-  test("engines that were killed are back with all tunnels, and nothing leaves in the open meanwhile", async () => {
+  test("killed engines restart with all tunnels, and nothing leaves unencrypted meanwhile", async () => {
     await scene.lab.seen(scene.lab.machine);
     for (const [program, target] of [
       ["charon-systemd", office.server],
@@ -240,7 +240,7 @@ describe("tunnels through the API, against independent ends", { skip, concurrenc
     assert.match(await pinging, / 0% packet loss/);
   });
 
-  test("Libreswan agrees too", { skip: noLibreswan }, async (t) => {
+  test("it works with Libreswan too", { skip: noLibreswan }, async (t) => {
     const end = await createFarEnd(scene.lab, 3);
     try {
       const spec: TunnelInput = {

@@ -1,6 +1,6 @@
 /**
- * Brume as an operator runs it, in the namespace that plays the machine: `main.ts` in a process that can be killed, the real router, the
- * host below it to be looked at from outside. Its API stays reachable on loopback here through a door that outlives it.
+ * Test fixture: Brume as an operator runs it, `main.ts` with the real router driver in a process that can be killed, in a namespace
+ * that serves as the host. A proxy that outlives the process makes its API reachable on loopback here.
  */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -26,15 +26,15 @@ export interface NetworkProcess {
   readonly lab: Lab;
   readonly brume: Process;
   edgeOf(network: number): string;
-  /** What of ours is on the host, as text. */
+  /** Returns everything of Brume that is on the host, as text. */
   host(): Promise<string>;
-  /** Works on the database of the service, which is dead meanwhile. */
+  /** Runs `work` on the database while the service is stopped. */
   withStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
-  /** Plugs a server in while the service is dead. */
+  /** Connects a server while the service is stopped. */
   plug(network: PublicNetwork): Promise<Server>;
-  /** Takes the servers of all networks away while the service is dead. */
+  /** Removes the servers of all networks while the service is stopped. */
   unplugAll(): Promise<void>;
-  /** Leaves what is on the host. */
+  /** Stops the service without cleaning up the host. */
   shut(): void;
   close(): Promise<void>;
 }
@@ -64,7 +64,7 @@ s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.des
   };
 }
 
-/** `beside`: on the host of another, with settings of its own; it is not started yet. */
+/** `beside`: a second installation on the host of another, with its own settings; it is not started yet. */
 export async function createNetworkProcess(beside?: {
   readonly lab: Lab;
   readonly folder?: string;
@@ -77,7 +77,7 @@ export async function createNetworkProcess(beside?: {
   const door = await openDoor(lab);
   const brume = await createProcess("sqlite", {
     folder,
-    // Only the network is another: what is mounted stays, so namespaces made there are seen here.
+    // Only the network namespace differs. Mounts are shared, so namespaces created there are visible here.
     prefix: `exec nsenter --net=/run/netns/${lab.machine} "$0" "$@";`,
     environment: {
       BRUME_LISTEN: `127.0.0.1:${door.port}`,
@@ -147,7 +147,7 @@ export async function createNetworkProcess(beside?: {
         const row = await link(store, network.Id);
         const of = await table.findNetwork(store.read, network.Id);
         const linked = of && showNetwork(of, [row]).LinkedServers[0];
-        if (linked === undefined) throw new Error(`there is no network ${network.Id}`);
+        if (linked === undefined) throw new Error(`network ${network.Id} does not exist`);
         const guest = await createGuest(lab, tag, network, linked);
         await announce(store, network.Id);
         return { ...guest, link: linked, ip: linked.IP, ip6: linked.IP6 };

@@ -1,6 +1,6 @@
 /**
- * A whole Brume on real packets: the service in this process with the real router, whose machine is a namespace of the lab. Servers
- * are namespaces plugged in where a link says, so that whatever is wished through the API is met by packets from outside.
+ * Test fixture: the complete service in this process with the real router driver; its host is a namespace of the lab. Servers are
+ * namespaces connected by links, so that real packets test the state that was requested through the API.
  */
 import { randomBytes } from "node:crypto";
 import type { Client } from "@brume/api/client.ts";
@@ -32,7 +32,7 @@ import { image, port } from "../support/networkspec.ts";
 import { simulatedHost, simulateGuests } from "../support/testservice.ts";
 import { until } from "./vpnscene.ts";
 
-/** The parts of a network that a server in it must know. */
+/** The fields of a network that its servers need. */
 type Ground = { readonly CIDR: string; readonly Gateway: string } & Partial<Pick<PublicNetwork, "CIDR6" | "Gateway6">>;
 
 export interface Server extends Guest {
@@ -51,25 +51,25 @@ export interface NetworkScene {
     name: string,
     spec?: { readonly Bandwidth?: number; readonly NetworkCapacity?: string },
   ): Promise<PublicNetwork>;
-  /** Plugs a server in and waits until packets reach it. `bare`: it has no address yet. */
+  /** Connects a server and waits until packets reach it. `bare`: it has no address yet. */
   plug(network: number, spec?: { readonly bandwidth?: number; readonly bare?: boolean }): Promise<Server>;
-  /** Reads the network when packets obey what it says. */
+  /** Returns the network after its generation is applied. */
   applied(network: number): Promise<PublicNetwork>;
-  /** The reconciler's turn has come, as it does every minute. */
+  /** Runs the reconciler, as it does periodically every minute. */
   turn(network: number): Promise<void>;
   events(type: string): Promise<readonly Event[]>;
-  /** The service ends as by SIGTERM and starts again on what is there. `ipv6`: from now on, else as before. */
+  /** Stops the service as by SIGTERM and starts it again on the same state. `ipv6`: with IPv6 from then on; else as before. */
   restart(spec?: { readonly ipv6?: boolean }): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Public networks of addresses that the world routes, so that nothing is translated. */
+/** A pool of addresses that the internet routes, so that NAT does not apply. */
 export const pool = "198.19.0.0/16";
 
-/** Who nudges needs to know no more of the networks' reconciler than its name. */
+/** A reconcile request needs only the name of the networks' reconciler. */
 const apply = defineReconciler({ name: "network.apply", subject: "network", period: 0, run: async () => {} });
 
-/** A server that nobody runs a machine for: a failed one, whose links stay. */
+/** The row of a server without a VM: a failed one, whose links stay. */
 const failed = {
   project_id: 1,
   batch_id: null,
@@ -103,19 +103,19 @@ const failed = {
   version: 1,
 } as const satisfies Parameters<typeof insertServer>[1];
 
-/** Makes a server with a link; whoever plugs it in calls `announce`. */
+/** Creates a server with a link; the caller connects it and then calls `announce`. */
 export async function link(store: Store, network: number, bandwidth?: number): Promise<table.LinkRow> {
   return store.write(async (tx) => {
     const { id: server } = await insertServer(tx, failed);
     await table.lockNetwork(tx, network);
     const row = await table.findNetwork(tx, network);
-    if (row === undefined) throw new Error(`there is no network ${network}`);
+    if (row === undefined) throw new Error(`network ${network} does not exist`);
     const spec = { server, hostName: `server-${server}`, bandwidth, now: Date.now(), pointer: "/NetworkIP" };
     return reserveLink(tx, row, spec);
   });
 }
 
-/** A new generation of a network, with whatever changed of its links. */
+/** Raises the generation of a network, so that changes of its links are applied. */
 export const announce = (store: Store, network: number): Promise<unknown> =>
   store.write(async (tx) => {
     await table.lockNetwork(tx, network);
@@ -124,7 +124,7 @@ export const announce = (store: Store, network: number): Promise<unknown> =>
     await requestReconcile(tx, apply, network);
   });
 
-/** The server of a link, as a namespace with its card on the machine. */
+/** The server of a link, as a namespace with its NIC on the host. */
 export async function createServer(
   lab: Lab,
   tag: string,
@@ -140,7 +140,7 @@ export async function createServer(
   return lab.guest(image({ v4, v6 }), where);
 }
 
-/** With `publicPool` of private addresses the lab's machine translates. */
+/** If `publicPool` has private addresses, the lab's host uses NAT. */
 export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {}): Promise<NetworkScene> {
   const lab = await createLab();
   const database = await startDatabase("sqlite");
@@ -186,7 +186,7 @@ export async function createNetworkScene({ ipv6 = false, publicPool = pool } = {
     await brume.router.close();
   };
 
-  /** The engine hears of commits of its own process only; any change of a network by the API makes it look. */
+  /** The engine is notified only of commits of its own process; any change of a network through the API wakes it. */
   let turns = 0;
   let bell: PublicNetwork | null = null;
   const ring = async () => {

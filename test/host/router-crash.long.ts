@@ -1,6 +1,6 @@
 /**
- * The service killed at every command of the driver: after none, one, two … of them nothing more is done, and a new driver comes.
- * Whatever was left half done, applying again makes it whole, and removing leaves the machine as it was before.
+ * The service is killed at every command of the router driver: after 0, 1, 2 … commands a new driver takes over. Applying again then
+ * completes the network, and removing it leaves the host as it was.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -77,7 +77,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
       .replaceAll(/[ \t]+/g, " ");
   }
 
-  async function whole(router: Router, spec: NetworkSpec): Promise<string> {
+  async function applyCompletely(router: Router, spec: NetworkSpec): Promise<string> {
     assert.equal(await router.apply(spec), spec.generation);
     const status = (await router.observe()).networks.find(({ id }) => id === spec.id);
     assert.deepEqual([status?.generation, status?.missing], [spec.generation, []]);
@@ -105,7 +105,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
       const clean = await lab.traces();
       const spec = name === "changing it" ? large : small;
       await prepare(router);
-      const right = await whole(router, spec);
+      const right = await applyCompletely(router, spec);
       await router.remove(7);
       assert.equal(await lab.traces(), clean);
       let deaths = 0;
@@ -123,11 +123,11 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
         deaths++;
         const next = lab.open();
         if (name === "removing it") {
-          // What is half removed is still to be seen, so that somebody removes it again.
+          // A partly removed network is still observed, so that the drift check removes it.
           const left = (await next.observe()).networks.length;
           if ((await lab.traces()) !== clean && left === 0)
             assert.fail(`after ${commands} commands something is left, and unseen`);
-        } else assert.equal(await whole(next, spec), right, `after ${commands} commands`);
+        } else assert.equal(await applyCompletely(next, spec), right, `after ${commands} commands`);
         await next.remove(7);
         assert.equal(await lab.traces(), clean, `after ${commands} commands`);
       }

@@ -1,7 +1,6 @@
 /**
- * The model of the firewall and real packets agree: for rule sets made at random every packet passes exactly when the model says
- * so, and the rule that it names is the one whose counter grew. Sets are larger than what is tried rule by rule, so the search
- * trees are really used.
+ * The model of the firewall agrees with real packets: for random rules every packet passes exactly if the model allows it, and the
+ * model's rule is the one whose counter grew. The rule sets are large enough that the rendered search trees are used.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -99,7 +98,7 @@ function packets(): { readonly inward: Packet[]; readonly outward: Packet[] } {
   };
 }
 
-test("random rules mean to packets what they mean to the model", { skip: hindrance ?? false }, async () => {
+test("random rules have the same effect on packets as in the model", { skip: hindrance ?? false }, async () => {
   const lab = await createLab();
   try {
     const router = lab.open();

@@ -1,4 +1,4 @@
-/** Whatever is broken from outside is seen where a look tells, and is whole again when the same image is applied. */
+/** Damage by other programs is observed where an observation can see it, and is repaired when the same spec is applied. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -114,7 +114,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
       assert.equal((await lab.seen(first.space)).size, 1);
     });
 
-  test("a dnsmasq that cannot serve is told of, and serves when it can", async () => {
+  test("a dnsmasq that cannot serve is reported, and serves when it can", async () => {
     await killAll();
     const taken = `require("dgram").createSocket("udp4").bind(67)`;
     const argv = ["ip", "netns", "exec", edge(), process.execPath, "-e", taken];
@@ -127,7 +127,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     assert.deepEqual((await status()).missing, []);
   });
 
-  test("a network that cannot be made yet keeps no card from its server", async () => {
+  test("a network that cannot be created yet does not block the NIC of its server", async () => {
     let refuses = true;
     const tunnels: TunnelEngine = {
       async apply() {

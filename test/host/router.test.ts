@@ -1,4 +1,4 @@
-/** The router driver with real packets: locks, connections, bandwidth, leases, translation, and going on after a restart. */
+/** The router driver with real packets: address locks, connections, bandwidth, leases, NAT, and continuity after a restart. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -67,7 +67,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     await lab.close();
   });
 
-  test("a foreign hardware address, ARP for another, a foreign source: all dropped and counted", async () => {
+  test("a foreign MAC address, ARP for another address, a foreign source: all dropped and counted", async () => {
     const pings = (target: string) => ["ping", "-c", "1", "-W", "0.5", target];
     assert.ok(await lab.works(first.space, pings("10.64.0.11")));
     let count = (await status()).spoofed.packets;
@@ -80,7 +80,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.equal(await lab.works(first.space, pings("10.64.0.9")), false);
     await grown("hardware address");
     await lab.ip(first.space, [`link set eth0 address ${one.mac}`]);
-    // An address of nobody, then that of the neighbour, who goes on.
+    // An unused address, then that of the neighbour, which is not affected.
     await lab.ip(first.space, ["addr add 10.64.0.13/29 dev eth0"]);
     assert.equal(
       await lab.works(first.space, ["ping", "-c", "1", "-W", "0.5", "-I", "10.64.0.13", "10.64.0.9"]),
@@ -95,7 +95,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.ok(await lab.works(first.space, pings("10.64.0.11")));
   });
 
-  test("nobody outside poses as somebody inside", async () => {
+  test("packets from outside cannot have an inside source", async () => {
     await lab.ip(lab.internet, ["addr add 10.64.0.12/32 dev lo"]);
     await lab.seen(first.space);
     const packet: Packet = {
@@ -110,7 +110,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.deepEqual([...(await lab.seen(first.space))], [keyOf({ ...packet, source: OUTSIDE })]);
   });
 
-  test("a live connection goes on while rules admit it, and is cut when they do not", async () => {
+  test("a connection continues while rules allow it, and is cut when they do not", async () => {
     await apply({ firewall: firewall(tcp(7000)) });
     const echo = talker(first.space, "echo", "7000");
     assert.equal(await echo.line(), "ready");
@@ -136,7 +136,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
 
   // Large tables are put to sleep in another way than small ones.
   for (const count of [300, 4000])
-    test(`packets meet the old rules or the new ones, never none and never a mixture, of ${count} rules`, async () => {
+    test(`packets match the old or the new rules, never none and never a mixture, of ${count} rules`, async () => {
       // Both sets admit UDP to the first server and to no other, each by a rule of its own at another end of many.
       const udp = rule({ protocol: "udp", destination: ["10.64.0.10"] });
       const many = Array.from({ length: count }, (_, index) =>
@@ -177,7 +177,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     source.end();
     return (Number(rate) * 1514) / 1448;
   }
-  /** More never passes; less passes when the machine is too busy to send more, so whoever measures less measures again. */
+  /** The rate never exceeds the limit, but may be lower on a busy machine; then it is measured again. */
   async function holds(limit: number, from: string, to: string, address: string): Promise<void> {
     for (let left = 6; ; left--) {
       const rate = await measure(from, to, address);
@@ -187,7 +187,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     }
   }
 
-  test("the network's bandwidth holds both ways, is changed live, and does not slow servers among themselves", async () => {
+  test("the network's bandwidth limits both directions, is changed live, and does not limit traffic inside the network", async () => {
     await apply({ bandwidth: 20 });
     await holds(20, first.space, lab.internet, "198.18.0.2");
     await holds(20, lab.internet, first.space, "10.64.0.10");
@@ -196,7 +196,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     await holds(50, lab.internet, first.space, "10.64.0.10");
   });
 
-  test("a port's bandwidth holds both ways, and goes away again", async () => {
+  test("a port's bandwidth limits both directions, and can be removed", async () => {
     const limited = [{ ...one, bandwidth: 10 }, two];
     await apply({ ports: limited });
     await holds(10, first.space, second.space, "10.64.0.11");
@@ -205,7 +205,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.ok((await measure(first.space, second.space, "10.64.0.11")) > 100);
   });
 
-  test("a server that asks by DHCP gets its own lease", async () => {
+  test("a DHCP client gets its own lease", async () => {
     const guest = port(3, "10.64.0.12", { name: "third" });
     const dhcp = { enabled: true, router: "10.64.0.9", dns: ["9.9.9.9", "1.1.1.1"] };
     await apply({ dhcp, mtu: 1400, ports: [...ports, guest] });
@@ -224,7 +224,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
         26: "1400",
       },
     });
-    // Whoever listens to servers is nobody of consequence, and still reads of a lease that comes later.
+    // The DHCP server runs without privileges, and still reads a lease that is added later.
     const [daemon] = await findDaemons(exec, edge(), "dnsmasq");
     assert.ok(daemon);
     assert.doesNotMatch(readFileSync(`/proc/${daemon.pid}/status`, "utf8"), /^[UG]id:.*\t0\b/m);
@@ -253,7 +253,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     await router.remove(9);
   });
 
-  test("an address that had a lease goes to the server that has it next", async () => {
+  test("an address with a lease is given to its next server", async () => {
     const dhcp = { enabled: true, router: "10.64.0.9", dns: [] };
     const takeLease = async (id: number): Promise<string> => {
       const guest = port(id, "10.64.0.13");
@@ -267,7 +267,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.equal(await takeLease(12), "10.64.0.13");
   });
 
-  test("the shared network's servers meet only through the edge", async () => {
+  test("servers of the shared network reach each other only through the edge", async () => {
     const inner = [port(5, "10.63.0.5"), port(6, "10.63.0.6")] as const;
     const spec = image({
       id: 10,
@@ -284,7 +284,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     await router.remove(10);
   });
 
-  test("private ranges go out under the machine's address, and are reached from it", async () => {
+  test("private addresses leave with the host's address, and are reached from the host", async () => {
     await apply({ nat: "always" });
     await Promise.all([lab.internet, first.space].map(lab.seen));
     const packet: Packet = {
@@ -300,7 +300,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.equal((await lab.seen(first.space)).size, 1);
   });
 
-  test("nothing for the far side of a tunnel leaves or comes in the open", async () => {
+  test("no packet to or from a peer's network passes unencrypted", async () => {
     const tunnel: IpsecTunnel = {
       id: 1,
       type: "ipsec",
@@ -344,7 +344,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.deepEqual(await passed(), [true, true]);
   });
 
-  test("the next driver finds everything, changes nothing, and connections go on", async () => {
+  test("a new driver finds everything, changes nothing, and connections continue", async () => {
     const spec = image({
       generation: ++generation,
       ports: [{ ...one, bandwidth: 500 }, two],

@@ -1,6 +1,6 @@
 /**
- * What is made from a real server's disk and what is put in its place, looked at from inside: a copy and an image are somebody new with the
- * old files, a rebuild is the same server with nothing of them, a backup brings them back.
+ * Copies and rebuilds of a real server, checked from inside the guest: servers from a copy or an image have the files and a new
+ * identity, a rebuild is the same server without the files, and a backup restores them.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -25,16 +25,16 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   });
   after(() => host?.close());
 
-  const ask = {
+  const commands = {
     machine: "cat /etc/machine-id",
     hostKey: "dropbearkey -y -f /etc/dropbear/host_key | grep ^ssh",
     name: "hostname",
   };
   /** What makes a server this one and no other. */
   const identify = async (server: Server): Promise<Readonly<Record<string, string>>> => {
-    const [machine = "", hostKey = "", name = ""] = (await host.run(server.IP, Object.values(ask).join("; "))).split(
-      "\n",
-    );
+    const [machine = "", hostKey = "", name = ""] = (
+      await host.run(server.IP, Object.values(commands).join("; "))
+    ).split("\n");
     const { ID, IP, AdminPassword } = server;
     return { machine, hostKey, name, id: String(ID), IP, AdminPassword, MAC: server.LinkedNetworks[0]?.MAC ?? "" };
   };
@@ -45,13 +45,13 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   };
   const diskVersions = (id: number) =>
     readdirSync(join(host.brume.folder, "servers", String(id))).filter((name) => name.startsWith("disk-"));
-  /** Whether the text stands in one of the files that the disk is made of, which are not compressed. */
+  /** Returns whether a file of the disk contains the text; the files are not compressed. */
   const holds = (id: number, disk: string, text: string) => {
     const folder = join(host.brume.folder, "servers", String(id), disk);
     return readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(text));
   };
 
-  test("a copy, and a server of an image, have the files and are somebody else", async () => {
+  test("a copy, and a server from an image, have the files and a new identity", async () => {
     const { client } = host;
     source = await host.create({ Name: "source" });
     await host.run(source.IP, "echo mine >/root/file; echo first >/root/moment; sync");
@@ -91,7 +91,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
     assert.equal(await host.run(source.IP, "cat /proc/sys/kernel/random/boot_id"), boot, "the source was left alone");
   });
 
-  test("a rebuild wipes the disk and leaves the server its places", async () => {
+  test("a rebuild wipes the disk and keeps the server's addresses", async () => {
     const before = await identify(copy);
     await host.run(copy.IP, "echo SECRET-OF-BEFORE >/root/secret; sync");
     const isThere = () => diskVersions(copy.ID).some((disk) => holds(copy.ID, disk, "SECRET-OF-BEFORE"));
@@ -112,7 +112,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
     copy = rebuilt;
   });
 
-  test("a backup is made of a server that goes on, and a rebuild brings it back", async () => {
+  test("a backup is made while the server runs, and a rebuild restores it", async () => {
     await host.client.updateServer({ path: { id: source.ID }, body: { isBackupActive: true } });
     const pid = host.pidOf(source.ID);
     // Days that have come are looked for at start.
@@ -130,7 +130,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
     assert.equal(await host.run(source.IP, "cat /root/file /root/moment"), "mine\nsecond");
   });
 
-  test("what was made from it outlives it", async () => {
+  test("copies and images outlive the server", async () => {
     await host.delete(source.ID);
     for (const id of [image, backup]) await host.client.deleteImage({ path: { id } });
     await until("the images are gone", async () => (await host.traces()).images.join() === bare.images.join());

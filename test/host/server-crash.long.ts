@@ -1,6 +1,6 @@
 /**
- * Real servers when things end that should not: their processes, the service, the whole machine. What was on comes back, what was off
- * stays off, and after a kill at any moment the machine holds what the API shows and nothing else.
+ * Real servers after crashes of VMs, of the service and of the host. Servers that were on are started again, those that were off stay
+ * off, and after a kill at any moment the host has exactly what the API shows.
  */
 import assert from "node:assert/strict";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -16,11 +16,11 @@ import { kernelName } from "../../service/src/drivers/machine/disk/disk.ts";
 import { namespaceOf, portOf } from "../../service/src/drivers/router/model/name.ts";
 import { createServerHost, hindrance, patience, type ServerHost, type Traces, until } from "./serverhost.ts";
 
-if (hindrance !== null) console.log(`servers on a machine that fails: not tried, ${hindrance}`);
+if (hindrance !== null) console.log(`servers on a failing host: not tried, ${hindrance}`);
 
 const small = { CPU: 1, RAM: 128, HDD: 1 } as const;
 
-describe("servers on a machine that fails", { skip: hindrance ?? false, concurrency: false }, () => {
+describe("servers on a failing host", { skip: hindrance ?? false, concurrency: false }, () => {
   let host: ServerHost;
   let bare: Traces;
   let on: Server;
@@ -59,31 +59,32 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     await host.brume.start();
   };
 
-  test("a process that is killed is started again, which is told, three times in ten minutes", async () => {
+  test("a killed VM is started again, with an event, three times in ten minutes", async () => {
     on = await host.create({ Name: "on", SshKeys: [host.keyId] });
     await host.run(on.IP, "echo kept >/root/file; sync");
     const query = { type: "server.changed", limit: 1000 };
-    const told = async () => (await host.client.listEvents({ query })).filter(({ ResourceID }) => ResourceID === on.ID);
+    const eventsOf = async () =>
+      (await host.client.listEvents({ query })).filter(({ ResourceID }) => ResourceID === on.ID);
     for (let time = 1; time <= 3; time++) {
-      const before = (await told()).length;
+      const before = (await eventsOf()).length;
       const pid = await killMachine(on.ID);
       await until(`it is started again the ${time}. time`, async () => ![null, pid].includes(host.pidOf(on.ID)));
-      const event = await until("it is told", async () => (await told())[before]);
+      const event = await until("the event", async () => (await eventsOf())[before]);
       assert.deepEqual([event.TokenID, (event.Data as Server).IsPowerOn], [null, true]);
     }
     await until("it answers again", () => host.ssh(on.IP, "cat /root/file"));
 
     await killMachine(on.ID);
     await until("it is off", async () => !(await host.read(on.ID)).IsPowerOn);
-    await until("it is given up, and says so", async () =>
+    await until("the crash is final", async () =>
       host.brume.log.some(({ msg, level }) => level === 40 && /too often/.test(msg)),
     );
     assert.equal(host.pidOf(on.ID), null);
     const up = await host.act(on.ID, { Type: "PowerOn", WaitFor: "Ssh" });
-    assert.equal(up.State, "Completed", "whoever wants it may start it");
+    assert.equal(up.State, "Completed", "it can be started by request");
   });
 
-  test("a start that fails says why, and leaves nothing running", async () => {
+  test("a failed start reports the reason, and leaves nothing running", async () => {
     const { State, Error: error } = await failing;
     assert.deepEqual([State, error?.code, error?.step], ["Failed", "boot_failed", "Boot"]);
     assert.match(error?.detail ?? "", /QEMU ended: .*kernel/);
@@ -91,7 +92,7 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     mend();
   });
 
-  test("after a restart of the machine those that were on are on, those that were off are off", async () => {
+  test("after a restart of the host, servers have their previous power state", async () => {
     await host.run(on.IP, "echo again >>/root/file; sync");
     await cycle(async () => {
       for (const id of [on.ID]) process.kill(host.pidOf(id) ?? 0, "SIGKILL");
@@ -127,7 +128,7 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     const { client } = host;
     const servers = await until(`all is settled ${when}`, async () => {
       const all = await client.listServers();
-      // One that was listed may be gone by now: then it is asked again.
+      // A listed server may be deleted by now: then read the list again.
       const actions = await Promise.all(
         all.map(({ ID: id }) =>
           client.listActions({ path: { id } }).catch((error: unknown) => {
@@ -158,7 +159,7 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     };
     let seen: Traces | undefined;
     await until(
-      `the machine is as the API says ${when}`,
+      `the host is as the API shows ${when}`,
       async () => {
         const { ports, ...rest } = await host.traces();
         // The card of a server that is off may lie in its network until its next start.
@@ -170,7 +171,7 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
     for (const { ID: id, State } of servers) if (State === "Failed") await host.delete(id);
   }
 
-  test("a service that is killed in the middle of anything ends what it has begun", async (t) => {
+  test("a service that is killed at any moment completes its actions after the restart", async (t) => {
     const path = { id: on.ID };
     const newest = async () => (await host.client.listServers()).at(-1)?.ID ?? 0;
     const orders: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -188,10 +189,10 @@ describe("servers on a machine that fails", { skip: hindrance ?? false, concurre
       if (Date.now() > end) break;
       const delay = Math.floor(Math.random() ** 2 * 700);
       // It may be killed before it has answered.
-      const asked = order().catch(() => {});
+      const pending = order().catch(() => {});
       await sleep(delay);
       await cycle();
-      await asked;
+      await pending;
       const images = (await host.client.listImages()).filter(({ Type }) => Type === "Client");
       for (const { ID: id } of images) {
         await host.client.waitFor("readImage", { path: { id } }, { timeout: patience });

@@ -1,4 +1,4 @@
-/** A server whose process does not answer: what works on it says so, and goes on when the process does. */
+/** A server whose process does not respond: actions report it, and succeed when the process runs again. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Action } from "@brume/api/action.ts";
@@ -13,7 +13,7 @@ describe("a server whose process is stopped", { skip: hindrance ?? false, concur
   });
   after(() => host?.close());
 
-  test("ends an action with host_lost, and takes the same change when it goes on", async () => {
+  test("ends an action with host_lost, and accepts the same change when it runs again", async () => {
     const { client } = host;
     const { ID } = await host.create({ Name: "frozen" });
     const { HDD } = await host.read(ID);

@@ -1,6 +1,6 @@
 /**
- * One real server through the API for a life of everyday orders: what was wished for is seen inside, on the serial line and in the figures;
- * it grows while it runs, is asked to shut down, switches itself off, and its files outlive every power cycle.
+ * One real server through the API, from creation to deletion: its settings are checked inside the guest, on the serial line and in the
+ * metrics; it is resized while it runs, shut down, powers itself off, and its files outlive every power cycle.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -26,11 +26,11 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
   const memory = async () => (await number("awk '/MemTotal/ { print $2 }' /proc/meminfo")) / 1024;
   const disk = async () => (await number("df -m / | awk 'END { print $2 }'")) / 1024;
   const boots = () => inside("cat /proc/sys/kernel/random/boot_id");
-  const answers = () => until("it answers ssh", () => host.ssh(server.IP, "true").then((said) => said !== null));
+  const answers = () => until("it answers ssh", () => host.ssh(server.IP, "true").then((output) => output !== null));
   const power = (isOn: boolean) =>
     until(`it is ${isOn ? "on" : "off"}`, async () => (await host.read(server.ID)).IsPowerOn === isOn);
 
-  test("has the cores, memory, disk, name, keys, password and script that it was ordered with", async () => {
+  test("has the requested cores, memory, disk, name, keys, password and script", async () => {
     const UserData = '#!/bin/sh\necho "run by $(id -un)" >/root/ran\n';
     const begun = Date.now();
     server = await host.create({ Name: "Web one!", RAM: 256, HDD: 2, UserData });
@@ -47,7 +47,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     assert.equal(await until("its script has run", () => host.ssh(server.IP, "cat /root/ran")), "run by root");
   });
 
-  test("speaks on its serial line, which is kept as its log and is a console by WebSocket", async () => {
+  test("has a serial line, as a log and as a console by WebSocket", async () => {
     const log = await host.client.text("readServerLog", { path: path() });
     assert.match(log, /READY uptime=\S+ host=web-one ip=10\.63\.0\.2/);
     const tail = await host.client.text("readServerLog", { path: path(), query: { tail: 2 } });
@@ -56,24 +56,24 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     const { Url } = await host.client.openConsole({ path: path(), body: { Type: "Serial" } });
     const socket = new WebSocket(Url);
     socket.binaryType = "arraybuffer";
-    let said = "";
+    let output = "";
     socket.addEventListener("message", ({ data }) => {
-      said += new TextDecoder().decode(data as ArrayBuffer);
+      output += new TextDecoder().decode(data as ArrayBuffer);
     });
     await new Promise((open, failed) => Object.assign(socket, { onopen: open, onerror: failed }));
     // A guest that has just booted flushes what was typed before its prompt.
     const type = (text: string) => socket.send(new TextEncoder().encode(text));
-    const asked = async (text: string, answer: RegExp) => {
+    const enter = async (text: string, answer: RegExp) => {
       type(text);
-      await until(`${answer} on the console`, async () => answer.test(said), 60_000).catch((error: unknown) => {
-        throw new Error(`${String(error)}; it said ${JSON.stringify(said)}`);
+      await until(`${answer} on the console`, async () => answer.test(output), 60_000).catch((error: unknown) => {
+        throw new Error(`${String(error)}; the output was ${JSON.stringify(output)}`);
       });
     };
-    await asked("\r", /login: *$/);
-    await asked("root\r", /Password: *$/i);
-    // The shell asks where the cursor is.
-    await asked(`${server.AdminPassword}\r`, /:~# /);
-    await asked("echo $((6 * 7))-seen\r", /42-seen/);
+    await enter("\r", /login: *$/);
+    await enter("root\r", /Password: *$/i);
+    // The shell queries the cursor position.
+    await enter(`${server.AdminPassword}\r`, /:~# /);
+    await enter("echo $((6 * 7))-seen\r", /42-seen/);
     socket.close();
     const again = new WebSocket(Url);
     const refused = await new Promise((done) =>
@@ -96,7 +96,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     socket.close();
   });
 
-  test("is seen at work in its figures", async () => {
+  test("has metrics that show its load", async () => {
     const { Series, Step, Times } = await until("figures", async () => {
       // Each time anew: what was over before the first look is in no figure.
       await inside("dd if=/dev/urandom of=/root/noise bs=1M count=8 2>/dev/null; sync");
@@ -144,7 +144,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     assert.deepEqual([now.CPU, now.RAM, now.HDD], [2, 512, 3]);
   });
 
-  test("goes when its power button is pressed, and comes back with its files", async () => {
+  test("shuts down when its power button is pressed, and starts again with its files", async () => {
     const down = await host.act(server.ID, { Type: "ShutDownGuestOS" });
     assert.equal(down.State, "Completed", JSON.stringify(down));
     assert.deepEqual([(await host.read(server.ID)).IsPowerOn, host.pidOf(server.ID)], [false, null]);
@@ -157,7 +157,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     assert.match(previous, /host=web-one/);
   });
 
-  test("switches itself off and stays off, until it is wanted", async () => {
+  test("powers itself off and stays off until it is started", async () => {
     await host.ssh(server.IP, "poweroff");
     await power(false);
     await until("its process is gone", async () => host.pidOf(server.ID) === null);
@@ -167,8 +167,8 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
       assert.equal(host.pidOf(server.ID), null);
       return Date.now() - seen > 11_000;
     });
-    const asked = await host.act(server.ID, { Type: "ShutDownGuestOS" });
-    assert.equal(asked.State, "Completed");
+    const action = await host.act(server.ID, { Type: "ShutDownGuestOS" });
+    assert.equal(action.State, "Completed");
     const reset = await host.client
       .startAction({ path: path(), body: { Type: "PowerReboot" } })
       .catch((e: unknown) => e);

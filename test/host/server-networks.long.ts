@@ -1,6 +1,6 @@
 /**
- * Real servers in networks: a group made and deleted as one, cards that come and go while the guests run, addresses by DHCP and from the
- * seed, a private network that nobody else sees, a public one behind its firewall.
+ * Real servers in networks: a group created and deleted atomically, NICs added and removed while the guests run, addresses by DHCP and
+ * from the seed, an isolated private network, and a public one behind its firewall.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -27,12 +27,12 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
   const linkIn = async (server: Server | undefined, network: number) =>
     (await host.read(idOf(server))).LinkedNetworks.find(({ NetworkID }) => NetworkID === network);
   const pings = (server: Server | undefined, address: string) =>
-    host.ssh(server?.IP ?? "", `ping -c 1 -W 2 ${address}`).then((said) => said !== null);
+    host.ssh(server?.IP ?? "", `ping -c 1 -W 2 ${address}`).then((output) => output !== null);
   const addressIn = async (ip: string, nic: string) =>
     (await host.ssh(ip, `ip -4 -o addr show ${nic} | awk '{ print $4 }'`)) ?? "";
   const addressOf = (server: Server | undefined, nic: string) => addressIn(server?.IP ?? "", nic);
 
-  test("three come to be as one", async () => {
+  test("three are created atomically", async () => {
     const spec = {
       Name: "node-{n}",
       Count: 3,
@@ -57,7 +57,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     assert.equal(new Set([one, two, three].flatMap((server) => server?.LinkedNetworks.map(({ MAC }) => MAC))).size, 3);
   });
 
-  test("those of a private network reach each other there, with addresses by DHCP; nobody else does", async () => {
+  test("servers of a private network reach each other, with addresses by DHCP; no other server does", async () => {
     inner = (await host.client.createNetwork({ body: { Name: "inner", CIDR: "192.168.7.0/24" } })).ID;
     await Promise.all(
       [one, two].map(async (server) => {
@@ -80,7 +80,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     assert.deepEqual([leases.length, ports.length], [5, 5]);
   });
 
-  test("a server cannot speak with another's address", async () => {
+  test("a server cannot use another server's address", async () => {
     const second = await linkIn(two, inner);
     await inside(one, "ip addr add 192.168.7.200/24 dev eth1");
     assert.equal(
@@ -92,7 +92,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     assert.ok(await pings(one, second?.IP ?? ""));
   });
 
-  test("a start gives the same addresses again, and a card that goes is gone inside", async () => {
+  test("a start gives the same addresses again, and a removed NIC is gone in the guest", async () => {
     const second = await linkIn(two, inner);
     const reset = await host.act(idOf(two), { Type: "PowerReboot", WaitFor: "Ssh" });
     assert.equal(reset.State, "Completed", JSON.stringify(reset));
@@ -106,7 +106,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     assert.equal((await host.traces()).ports.length, 4);
   });
 
-  test("a static address is the one that was asked for, behind a firewall that was there before it", async () => {
+  test("a static address is the requested one, behind an existing firewall", async () => {
     const { client, lab } = host;
     const network = await client.createPublicNetwork({ body: { Name: "outer" } }, { wait: 20 });
     const path = { id: network.Id };
@@ -123,7 +123,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     await client.deletePublicNetwork({ path }, { wait: 20 });
   });
 
-  test("the first network with a gateway is the way out, and when it goes the next, plugged in or there at the start", async () => {
+  test("the first network with a gateway has the default route, and after its removal the next one", async () => {
     const { client } = host;
     const order = (Name: string) => client.createPublicNetwork({ body: { Name } }, { wait: 20 });
     const [near, far] = [await order("near"), await order("far")];
@@ -154,7 +154,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
     for (const { Id } of [near, far]) await client.deletePublicNetwork({ path: { id: Id } }, { wait: 20 });
   });
 
-  test("all of the group go as one, and with them all that they had", async () => {
+  test("all servers of the group are deleted atomically, with everything they had", async () => {
     await host.client.deleteBatch({ body: { ID: batch.ID } }, { wait: 60 });
     await until("no server is left", async () => (await host.client.listServers()).length === 0, patience);
     await host.client.deleteNetwork({ path: { id: inner } }, { wait: 20 });

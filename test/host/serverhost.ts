@@ -1,7 +1,7 @@
 /**
- * Brume as an operator runs it, with real servers: `main.ts` in a process that can be killed, in a namespace that plays the machine, so
- * that two test runs and an installation never meet. Its API is reached through a door that outlives it, its guests by ssh from that
- * namespace, as from a shell on the machine.
+ * Test fixture: Brume as an operator runs it, with real servers. `main.ts` runs in a process that can be killed, in a namespace that
+ * serves as the host, so that test runs and an installation do not interfere. A proxy that outlives it serves the API; guests are
+ * reached by SSH from the namespace, as from a shell on the host.
  */
 
 import { spawn } from "node:child_process";
@@ -29,10 +29,10 @@ import { pool } from "./networkscene.ts";
 
 const lacks = labHindrance ?? (whyNot("ssh", "ssh-keygen", "nsenter", "unshare", "busybox") || null);
 const found = lacks === null ? await findCapabilities() : { hindrance: lacks };
-/** Reason why no real servers can run here, else null. */
+/** The reason why real servers cannot run here; null: they can. */
 export const hindrance: string | null = "hindrance" in found ? found.hindrance : null;
 
-/** Long enough for a guest that boots under emulation on a machine that does much else, in milliseconds. */
+/** Milliseconds for the boot of a guest under emulation on a busy machine. */
 export const patience = 150_000;
 /** As in `choose.ts`. */
 const firstUid = 700_000;
@@ -56,14 +56,14 @@ export interface Traces {
   readonly servers: readonly string[];
   readonly images: readonly string[];
   readonly processes: readonly number[];
-  /** Cards that no network has taken. */
+  /** NICs that are in no network. */
   readonly taps: readonly string[];
   readonly namespaces: readonly string[];
-  /** Cards by the namespace of their network. */
+  /** NICs by the namespace of their network. */
   readonly ports: readonly string[];
-  /** Addresses handed out by DHCP, one file per card. */
+  /** DHCP leases, one file per NIC. */
   readonly leases: readonly string[];
-  /** Hardware and IP addresses that the networks' rules speak of. */
+  /** MAC and IP addresses in the rules of the networks. */
   readonly addresses: readonly string[];
   readonly groups: readonly string[];
 }
@@ -74,7 +74,7 @@ export interface ServerHost {
   readonly client: Client;
   readonly tag: string;
   readonly key: Key;
-  /** The key as the API knows it. */
+  /** The SSH key in the API. */
   readonly keyId: number;
   /** Standard output of a command in the guest, or null when ssh or the command fails. */
   ssh(
@@ -84,24 +84,24 @@ export interface ServerHost {
   ): Promise<string | null>;
   /** As `ssh`; throws when the command fails. */
   run(address: string, command: string): Promise<string>;
-  /** Runs a script of `scripts/` on the machine with the settings of the service. `said`: all that it printed. */
-  command(script: string, ...args: string[]): Promise<{ readonly status: number | null; readonly said: string }>;
-  /** Made and answering ssh, with the key. */
+  /** Runs a script of `scripts/` on the machine with the settings of the service. `output`: all of its output. */
+  command(script: string, ...args: string[]): Promise<{ readonly status: number | null; readonly output: string }>;
+  /** Creates a server with the key and waits until it accepts SSH. */
   create(spec: Partial<CreateServerInput> & { readonly Name: string }): Promise<Server>;
   read(id: number): Promise<Server>;
-  /** Resolves to the ended action, whatever its end. */
+  /** Runs an action and resolves to it when it has ended, also if it failed. */
   act(id: number, order: Parameters<Client["startAction"]>[0]["body"]): Promise<Action>;
   ended(server: number, action: number): Promise<Action>;
-  /** The newest action of a server, ended. */
+  /** Resolves to the newest action of a server when it has ended. */
   lastAction(server: number): Promise<Action>;
   delete(id: number): Promise<void>;
   pidOf(id: number): number | null;
-  /** All that servers have or leave behind on the machine. */
+  /** Returns everything that servers have or leave on the host. */
   traces(): Promise<Traces>;
   close(): Promise<void>;
 }
 
-/** Asks until it is so. */
+/** Polls until the result is true or defined; throws after `ms` milliseconds. */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined | null | false>,
@@ -113,10 +113,10 @@ export async function until<T>(
     if (value !== undefined && value !== null && value !== false) return value;
     last = value;
   }
-  throw new Error(`it did not come to be in ${ms} ms: ${what} (${String(last)})`);
+  throw new Error(`not within ${ms} ms: ${what} (${String(last)})`);
 }
 
-/** In rules; a block's own address is not one. */
+/** Addresses in rules; the address of a block itself is not counted. */
 const ofServers = /\b02:(?:[0-9a-f]{2}:){4}[0-9a-f]{2}\b|\b10\.63\.\d+\.(?!0\b)\d+\b/g;
 
 const list = (path: string): string[] => (existsSync(path) ? readdirSync(path).sort() : []);
@@ -124,7 +124,7 @@ const list = (path: string): string[] => (existsSync(path) ? readdirSync(path).s
 const leasesIn = (path: string): string[] =>
   (existsSync(path) ? readFileSync(path, "utf8").match(/^[^,]+,[^,]+/gm) : null) ?? [];
 
-/** `more`: settings beside those that every run has. */
+/** `more`: additional settings. */
 export async function createServerHost(
   more: Readonly<Record<string, string>> = {},
   kind: Kind = "sqlite",
@@ -172,9 +172,9 @@ export async function createServerHost(
       stdio: ["ignore", "pipe", "ignore"],
       timeout: 60_000,
     });
-    let said = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
-    return new Promise((done) => child.once("close", (code) => done(code === 0 ? said.trim() : null)));
+    let output = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+    return new Promise((done) => child.once("close", (code) => done(code === 0 ? output.trim() : null)));
   };
 
   const host: ServerHost = {
@@ -188,9 +188,9 @@ export async function createServerHost(
     keyId: (await brume.client.createSshKey({ body: { Title: "test", PublicKey: key.line } })).ID,
     ssh,
     async run(address, command) {
-      const said = await ssh(address, command);
-      if (said === null) throw new Error(`${address}: ${command} failed`);
-      return said;
+      const output = await ssh(address, command);
+      if (output === null) throw new Error(`${address}: ${command} failed`);
+      return output;
     },
     command(name, ...args) {
       const path = resolve(import.meta.dirname, "../../scripts", name);
@@ -199,10 +199,10 @@ export async function createServerHost(
         env: { ...process.env, ...brume.environment },
         stdio: ["ignore", "pipe", "pipe"],
       });
-      let said = "";
+      let output = "";
       for (const stream of [child.stdout, child.stderr])
-        stream.setEncoding("utf8").on("data", (text: string) => (said += text));
-      return new Promise((done) => child.once("close", (status) => done({ status, said })));
+        stream.setEncoding("utf8").on("data", (text: string) => (output += text));
+      return new Promise((done) => child.once("close", (status) => done({ status, output })));
     },
     async create(spec) {
       const body = { CPU: 1, RAM: 128, HDD: 1, SshKeys: [host.keyId], WaitFor: "Ssh" as const, ...spec };

@@ -1,4 +1,4 @@
-/** An independent strongSwan at the far end: its own daemon, configured by `swanctl` from the text that owners of tunnels are given. */
+/** Test fixture: an independent strongSwan at the peer, with its own daemon, configured by `swanctl` from the peer configuration. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,9 +11,9 @@ export interface FarStrongswan {
   initiate(child: string): Promise<void>;
   terminate(ike: string): Promise<void>;
   rekey(child: string): Promise<void>;
-  /** How many peers it believes itself connected to. */
+  /** Returns the number of peers that it is connected to. */
   peers(): Promise<number>;
-  /** All that it has logged. */
+  /** Returns its log. */
   said(): string;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Ends of connections for tests, run inside a namespace. `echo PORT` answers what it hears, `say HOST PORT` sends each line of its
- * input and prints what comes back, `sink PORT` prints how many bytes came between the first and the last second of a transfer,
- * `pour HOST PORT SECONDS` sends as fast as it goes, `strew SECONDS HOST…` begins connections to all in turn and prints how many,
- * `lease MAC` takes an address by DHCP and prints what it is given.
+ * A program for tests that is one end of connections, run inside a namespace. `echo PORT` echoes its input, `say HOST PORT` sends each
+ * line of its input and prints the replies, `sink PORT` prints the rate of a transfer, `pour HOST PORT SECONDS` sends as fast as
+ * possible, `strew SECONDS HOST…` opens connections to all in turn and prints their number, `lease MAC` gets an address by DHCP and
+ * prints the lease.
  */
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
@@ -11,7 +11,7 @@ const [mode, ...args] = process.argv.slice(2);
 
 const [discover, request, acknowledged] = [1, 3, 5];
 
-/** A DHCP message (RFC 2131 section 2), with the broadcast bit, since the asker has no address to be answered at. */
+/** A DHCP message (RFC 2131 section 2), with the broadcast bit, because the client has no address yet. */
 function dhcp(mac: string, type: number, more: readonly number[] = []): Buffer {
   const packet = Buffer.alloc(300);
   packet.set([1, 1, 6, 0], 0);
@@ -19,7 +19,7 @@ function dhcp(mac: string, type: number, more: readonly number[] = []): Buffer {
   packet.writeUInt16BE(0x8000, 10);
   packet.set(Buffer.from(mac.replaceAll(":", ""), "hex"), 28);
   packet.writeUInt32BE(0x63825363, 236);
-  // Wants mask, router, DNS, name and MTU.
+  // Requests mask, router, DNS, name and MTU.
   packet.set([53, 1, type, 55, 5, 1, 3, 6, 12, 26, ...more, 255], 240);
   return packet;
 }
@@ -49,7 +49,7 @@ switch (mode) {
   }
   case "sink":
     createServer((socket) => {
-      // The first half second is the bucket's, not the rate's.
+      // The burst of the token bucket distorts the first half second.
       let [from, bytes, last] = [0, 0, 0];
       const start = performance.now();
       socket
@@ -57,7 +57,7 @@ switch (mode) {
         .on("data", (chunk) => {
           last = performance.now();
           if (from > 0) bytes += chunk.length;
-          // What piled up while this process could not run came before: a full chunk says that more of it waits.
+          // A full chunk means that more data has accumulated while this process could not run; it arrived before.
           else if (last - start > (chunk.length < 65_536 ? 500 : 1000)) from = last;
         });
       socket.on("close", () => console.log(`rate ${(bytes * 8) / (last - from) / 1000}`));

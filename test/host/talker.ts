@@ -1,16 +1,16 @@
-/** Programs that stay in a namespace for a while and are spoken with in lines; all end with the test file. */
+/** Starts programs in a namespace and exchanges lines with them; all end with the test file. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 
 export interface Talker {
-  /** The next line that it says; rejects when it ended without. */
+  /** Resolves to the next line of its output; rejects if it ended without one. */
   line(): Promise<string>;
   say(line: string): void;
-  /** All that it says from now on, when it has ended by itself. */
+  /** Resolves to the rest of its output after it has ended by itself. */
   rest(): Promise<string>;
-  /** Asks it to come to an end, as Ctrl-C does. */
+  /** Interrupts it, as Ctrl-C does. */
   stop(): void;
   end(): void;
 }
@@ -27,7 +27,7 @@ export function startIn(space: string, argv: readonly string[]): Talker {
     async line() {
       lines ??= createInterface({ input: child.stdout })[Symbol.asyncIterator]();
       const next: IteratorResult<string, unknown> = await lines.next();
-      if (next.done === true) throw new Error(`${argv.join(" ")} says nothing more`);
+      if (next.done === true) throw new Error(`${argv.join(" ")} ended without another line`);
       return next.value;
     },
     say: (line) => void child.stdin.write(`${line}\n`),
@@ -39,6 +39,6 @@ export function startIn(space: string, argv: readonly string[]): Talker {
 
 const talk = join(import.meta.dirname, "talk.ts");
 
-/** One of the modes of `talk.ts`. */
+/** Starts one of the modes of `talk.ts`. */
 export const startTalk = (space: string, ...args: readonly string[]): Talker =>
   startIn(space, [process.execPath, talk, ...args]);

@@ -1,6 +1,6 @@
 /**
- * Tunnels as part of whole networks: two networks of one driver, joined over the machine by IPsec and then by WireGuard, behind their
- * firewalls and guards. What is for the other network goes through the tunnel or nowhere.
+ * Tunnels of complete networks: two networks of one driver, connected over the host by IPsec and then by WireGuard, with their firewalls
+ * and guards. Packets to the other network go through the tunnel or are dropped.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -121,7 +121,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
   });
   after(() => lab.close());
 
-  test("without a tunnel they meet in the open", async () => {
+  test("without a tunnel they reach each other unencrypted", async () => {
     await apply(null);
     assert.ok(await ping());
     assert.ok((await inTheOpen()).length > 0);
@@ -131,7 +131,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
     ["IPsec", ipsec, "charon-systemd"],
     ["WireGuard", wireguard, "wireguard-go"],
   ] as const) {
-    test(`${name}: servers meet through the tunnel, and nothing of it is in the open`, async () => {
+    test(`${name}: servers reach each other through the tunnel, and nothing passes unencrypted`, async () => {
       await apply(tunnel);
       await inTheOpen();
       await bothUp();
@@ -139,7 +139,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       assert.deepEqual(await inTheOpen(), []);
     });
 
-    test(`${name}: what the firewall refuses does not pass`, async () => {
+    test(`${name}: packets that the firewall denies do not pass`, async () => {
       await apply(tunnel, { firewall: firewall(rule({ source: "internal", destination: "external" })) });
       await bothUp();
       assert.equal(await ping(), false);
@@ -157,7 +157,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       assert.match(await pinging, / 0% packet loss/);
     });
 
-    test(`${name}: while a tunnel is down nothing leaves in the open`, async () => {
+    test(`${name}: while a tunnel is down nothing leaves unencrypted`, async () => {
       generation++;
       await router.apply(imageOf(1, []));
       await inTheOpen();
@@ -168,7 +168,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
       assert.ok(await until("a packet", ping));
     });
 
-    test(`${name}: a killed engine leaves nothing in the open and is back by itself`, async () => {
+    test(`${name}: after a kill the engine restarts by itself, and nothing leaves unencrypted`, async () => {
       await inTheOpen();
       const pinging = lab
         .run(guests[0].space, ["ping", "-i", "0.005", "-c", "200", "-W", "1", "-q", "10.64.0.18"])

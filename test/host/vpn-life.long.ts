@@ -1,5 +1,5 @@
 /**
- * What tunnels live through: changes of others, restarts and deaths of the service and of charon, peers that go and come back.
+ * Tunnels survive changes of other tunnels, restarts and crashes of the service and of charon, and peers that disappear and return.
  */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -11,7 +11,7 @@ import { findDaemons } from "../../service/src/drivers/router/linux/daemon.ts";
 import { createIpsecScene, farText, type IpsecScene, second, skip, tunnel } from "./ipsecscene.ts";
 import { until } from "./vpnscene.ts";
 
-describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
+describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
   let at: IpsecScene;
   before(async () => {
     at = await createIpsecScene();
@@ -41,7 +41,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     assert.equal(await at.scene.ping("10.24.3.2"), false);
   });
 
-  test("a tunnel that is not enabled is not there", async () => {
+  test("a tunnel that is not enabled does not exist on the host", async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     await at.isUp();
@@ -53,7 +53,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     await at.isUp();
   });
 
-  test("a restarted service finds its tunnels up, and what was changed meanwhile is changed", async () => {
+  test("a restarted service finds its tunnels up, and applies changes that were made meanwhile", async () => {
     await at.far.load(farText(tunnel, second));
     await at.apply(tunnel, second);
     await Promise.all([at.isUp(7), at.isUp(8)]);
@@ -72,7 +72,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     assert.ok(await at.scene.ping("10.24.2.2"));
   });
 
-  test("rekeying goes on counting", async () => {
+  test("counters continue after rekeying", async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     const { establishedAt } = await at.isUp();
@@ -86,7 +86,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     assert.deepEqual([status.bytesIn, status.bytesOut], [168, 168]);
   });
 
-  test("a service that is killed at any moment of a change leaves nothing that the next cannot finish", async () => {
+  test("after a kill at any moment of a change, the next service completes it", async () => {
     const modules = ["exec.ts", "router/ipsec.ts"].map(
       (name) => new URL(`../../service/src/drivers/${name}`, import.meta.url).href,
     );
@@ -119,7 +119,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     }
   });
 
-  test("a killed charon is back by itself with its tunnels", async () => {
+  test("a killed charon restarts by itself with its tunnels", async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     await at.isUp();
@@ -131,7 +131,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
       const [found] = await findDaemons(exec, at.scene.here.namespace, "charon-systemd");
       return found !== undefined && found.pid !== child.pid;
     });
-    // By itself, without anybody who asks how it is.
+    // By itself, without a request for its status.
     await sleep(1000);
     const { establishedAt } = await at.isUp();
     assert.ok(establishedAt !== null && establishedAt > killed - 1000, "it is up since then");
@@ -157,7 +157,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     await at.isUp();
   });
 
-  test("a lost peer is noticed within 30 seconds, and back when it is back", { timeout: 90_000 }, async () => {
+  test("a lost peer is detected within 30 seconds, and the tunnel returns with it", { timeout: 90_000 }, async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     await at.isUp();
@@ -172,7 +172,7 @@ describe("the life of IPsec tunnels", { skip, concurrency: false }, () => {
     assert.ok(await at.scene.ping("10.24.2.2"));
   });
 
-  test("a peer that closes the tunnel is called again", async () => {
+  test("a peer that closes the tunnel is contacted again", async () => {
     await at.far.load(farText(tunnel));
     await at.apply(tunnel);
     const before = await at.isUp();

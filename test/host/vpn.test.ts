@@ -1,6 +1,6 @@
 /**
- * IPsec as somebody at the far end sees it: the driver's charon here, an independent strongSwan there, configured from the text that
- * the API hands out, real packets between the servers behind both.
+ * IPsec with an independent peer: the driver's charon, a strongSwan that is configured from the API's peer configuration, and real
+ * packets between the servers behind both.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -20,7 +20,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   beforeEach(() => at.reset());
   after(() => at.end());
 
-  test("servers reach each other, and the status tells what runs", async () => {
+  test("servers reach each other, and the status shows the tunnel", async () => {
     await at.far.load(farText(tunnel));
     assert.equal(await at.scene.ping("10.24.2.2"), false);
     const start = Date.now();
@@ -56,7 +56,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       for (const subnet of peerSubnets) assert.ok(await at.scene.ping(subnet.replace(".0/24", ".2")), subnet);
     });
 
-  test("a peer without a known address calls", async () => {
+  test("a peer without a known address initiates", async () => {
     const called: IpsecTunnel = { ...tunnel, peer: null, peerIdentity: "roaming.example" };
     await at.apply(called);
     await at.far.load(farText(called));
@@ -76,7 +76,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     ["other networks, IKEv1", { ikeVersion: 1, localSubnets: ["10.99.0.0/24"] }, "selectors_refused", /10\.24\.1\.0/],
   ];
   for (const [name, change, fault, detail] of mistakes)
-    test(`the far end has ${name}: the reason says so, and when mended it comes up by itself`, async () => {
+    test(`the peer has ${name}: the status explains it, and after the fix the tunnel comes up by itself`, async () => {
       const desired = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
       await at.far.load(farText({ ...desired, ...change }));
       await at.apply(desired);
@@ -100,7 +100,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     ["our side to the gateway, IKEv1", { ikeVersion: 1, localSubnets: ["10.24.1.1/32"] }],
   ];
   for (const [name, change] of narrower)
-    test(`the far end narrows ${name}: that is refused, not up`, async () => {
+    test(`the peer narrows ${name}: the tunnel is rejected, not up`, async () => {
       const desired = { ...tunnel, ikeVersion: change.ikeVersion ?? 2 };
       const [agreed = ""] = change.localSubnets ?? change.peerSubnets ?? [];
       await at.far.load(farText({ ...desired, ...change }));
@@ -119,7 +119,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.ok(await at.scene.ping("10.24.2.2"));
     });
 
-  test("a peer that calls with mistakes is told apart too", async () => {
+  test("mistakes of a peer that initiates are explained too", async () => {
     const called: IpsecTunnel = { ...tunnel, peer: null, peerIdentity: "roaming.example" };
     await at.apply(called);
     const faultOf = async (change: Partial<IpsecTunnel>): Promise<TunnelFault | undefined> => {
@@ -137,7 +137,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     assert.equal(await faultOf({ localSubnets: ["10.99.0.0/24"] }), "selectors_refused");
   });
 
-  test("a peer that is not there is unreachable, a name without address too", async () => {
+  test("a missing peer is unreachable, and so is a host name without address", async () => {
     await at.apply({ ...tunnel, peer: "192.0.2.77", peerIdentity: "192.0.2.77" });
     const silent = await until("a reason", async () => (await at.statusOf()).reason);
     assert.equal(silent.fault, "peer_unreachable");
@@ -168,7 +168,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   };
 
   for (const peer of ["192.0.2.2", null])
-    test(`thirty tunnels come up at once when ${peer === null ? "their peers call" : "they are called"}`, async () => {
+    test(`thirty tunnels come up at once when ${peer === null ? "their peers initiate" : "the edge initiates"}`, async () => {
       const many = thirty(peer);
       await settle(many);
       const before = at.far.said().length;
@@ -194,7 +194,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       () => at.apply({ ...tunnel, peerSubnets: ["10.99.0.0/24"], peerIdentity: "nobody.example" }),
     ],
   ] as const)
-    test(`tunnels that are taken away while they come up (${name}) are none at the far end either`, async () => {
+    test(`tunnels that are removed while they come up (${name}) do not remain at the peer`, async () => {
       const many = thirty("192.0.2.2");
       await settle(many);
       for (const some of [1, 7, 15]) {
@@ -206,7 +206,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       }
     });
 
-  test("the MTU of the tunnel is told to who sends too much", async () => {
+  test("a sender of too large packets is notified of the tunnel's MTU", async () => {
     await at.far.load(farText(tunnel));
     await at.apply({ ...tunnel, mtu: 1300 });
     await at.isUp();
@@ -214,7 +214,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     assert.ok(await at.scene.ping("10.24.2.2", "-M", "do", "-s", "1272"));
   });
 
-  test("a single server may be the whole local network, and keeps its address", async () => {
+  test("a single server can be the only local subnet, and keeps its address", async () => {
     const single = { ...tunnel, localSubnets: ["10.24.1.2/32"] };
     await at.far.load(farText(single));
     await at.apply(single);
@@ -256,7 +256,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
   });
 });
 
-describe("a peer that refused our networks", { skip, concurrency: false }, () => {
+describe("a peer that rejected our subnets", { skip, concurrency: false }, () => {
   let at: IpsecScene;
   before(async () => {
     // By itself it is asked again long after the test.
@@ -267,7 +267,7 @@ describe("a peer that refused our networks", { skip, concurrency: false }, () =>
 
   for (const ikeVersion of [1, 2] as const)
     for (const localSubnets of [["10.24.1.2/32"], ["10.99.0.0/24"]])
-      test(`is asked again at once when its network is applied (IKEv${ikeVersion}, it has ${localSubnets[0]})`, async () => {
+      test(`is contacted again at once when its network is applied (IKEv${ikeVersion}, it has ${localSubnets[0]})`, async () => {
         const desired = { ...tunnel, ikeVersion };
         await at.far.load(farText({ ...desired, localSubnets }));
         await at.apply(desired);

@@ -1,6 +1,6 @@
 /**
- * Two sites on one wire for the VPN tests: the edge that the driver under test works on, and a far end that is none of ours, each a
- * namespace with a server behind it. Everything has names of its own and is gone afterwards, whatever happened.
+ * Test fixture of the VPN tests: two sites on one wire, the edge of the driver under test and an independent peer, each a namespace
+ * with a server behind it. All names are unique, and everything is removed afterwards, also after a failure.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { exec } from "../../service/src/drivers/exec.ts";
 import type { Edge } from "../../service/src/drivers/router/ipsec/ipsec.ts";
 import { guard } from "../support/guard.ts";
 
-/** Polls until there is something; throws after `limit` milliseconds with what `said` tells. */
+/** Polls until there is a result; throws after `limit` milliseconds, with the text of `said`. */
 export async function until<T>(
   what: string,
   look: () => Promise<T | null | undefined | false>,
@@ -31,7 +31,7 @@ export interface Site {
 }
 
 export interface Scene {
-  /** Where the driver works; its network is 10.24.1.0/24, its edge 192.0.2.1, its server 10.24.1.2. */
+  /** The site of the driver; its network is 10.24.1.0/24, its edge 192.0.2.1, its server 10.24.1.2. */
   readonly here: Site;
   /** 10.24.2.0/24 and 10.24.3.0/24, edges 192.0.2.2 and 192.0.2.3, servers 10.24.2.2 and 10.24.3.2. */
   readonly far: Site;

@@ -1,6 +1,6 @@
 /**
- * WireGuard by whichever holds the device: the kernel where it has WireGuard, and a program. What each is told and says must be the
- * same, so both go through the same tests; where the kernel has none, its words are tried on a program's device, which wg(8) knows too.
+ * The two implementations of the WireGuard device, the kernel and a program, pass the same tests: their configuration and status must be
+ * the same. If the kernel has no WireGuard, its interface, wg(8), is tested with a device of the program.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -83,7 +83,7 @@ for (const [holder, skip] of suites)
       await scene.end();
     });
 
-    test("a peer that never calls is called as soon as it is there", async () => {
+    test("a peer that never initiates is contacted as soon as it exists", async () => {
       await apply(tunnel);
       const far = createUserspace(exec, scene.folder);
       const place = { namespace: scene.far.namespace, device: farDevice };
@@ -116,7 +116,7 @@ for (const [holder, skip] of suites)
     });
   });
 
-test("wg tells a device the same as its socket does", { skip: unable }, async () => {
+test("wg configures a device in the same way as its socket does", { skip: unable }, async () => {
   const scene = await createScene();
   const place = { namespace: scene.here.namespace, device: `bkw${process.pid.toString(36)}` };
   const [program, kernel] = [createUserspace(exec, scene.folder), createKernel(exec, scene.folder)];
@@ -137,16 +137,16 @@ test("wg tells a device the same as its socket does", { skip: unable }, async ()
     for (const peers of [[one, two], [two], [{ ...one, presharedKey: null, keepAlive: 0 }, two], []]) {
       await kernel.set(place, { ...end, peers }, await kernel.read(place));
       const byKey = (a: { publicKey: string }, b: { publicKey: string }) => (a.publicKey < b.publicKey ? -1 : 1);
-      const [seen, told] = [await kernel.read(place), await program.read(place)];
-      assert.deepEqual(seen.peers.toSorted(byKey), told.peers.toSorted(byKey));
+      const [seen, expected] = [await kernel.read(place), await program.read(place)];
+      assert.deepEqual(seen.peers.toSorted(byKey), expected.peers.toSorted(byKey));
       assert.deepEqual([seen.privateKey, seen.listenPort], [end.privateKey, end.listenPort]);
       assert.deepEqual(
-        told.peers.map(({ publicKey }) => publicKey).sort(),
+        expected.peers.map(({ publicKey }) => publicKey).sort(),
         peers.map(({ publicKey }) => publicKey).sort(),
       );
       for (const desired of peers)
         assert.partialDeepStrictEqual(
-          told.peers.find((p) => p.publicKey === desired.publicKey),
+          expected.peers.find((p) => p.publicKey === desired.publicKey),
           desired,
         );
     }

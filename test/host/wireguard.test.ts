@@ -1,6 +1,6 @@
 /**
- * WireGuard as somebody at the far end sees it: the driver's device here, a wireguard-go there that is configured from the text that
- * the API hands out, real packets between the servers behind both.
+ * WireGuard with an independent peer: the driver's device, a wireguard-go that is configured from the API's peer configuration, and real
+ * packets between the servers behind both.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -106,7 +106,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await exec.run(["ip", "-n", namespace, "link", "set", device, "up"]);
     return child;
   };
-  /** Tells the far end what the owner of `wished` is given. */
+  /** Configures the peer from the peer configuration of `desired`. */
   const configureFar = async (desired: WireguardTunnel, device = farDevice, key = farKey): Promise<void> => {
     const near = {
       address: "192.0.2.1",
@@ -136,7 +136,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     rmSync(socketOf(farDevice), { force: true });
   });
 
-  test("servers reach each other, and the status tells what runs", async () => {
+  test("servers reach each other, and the status shows the tunnel", async () => {
     await configureFar(tunnel);
     await apply(tunnel);
     const { proposal } = await isUp();
@@ -167,7 +167,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     }
   });
 
-  test("a peer without an address calls, and its address is learned", async () => {
+  test("a peer without an address initiates, and its address is learned", async () => {
     const called = { ...tunnel, endpoint: null };
     await apply(called);
     assert.deepEqual(await statusOf().then(({ state, reason }) => [state, reason]), ["connecting", null]);
@@ -178,7 +178,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.ok(await scene.ping("10.24.2.2"), "what was learned stays");
   });
 
-  test("a host name is looked up", async () => {
+  test("a host name is resolved", async () => {
     await configureFar(tunnel);
     await apply({ ...tunnel, endpoint: "office.example:51821" });
     await isUp();
@@ -231,7 +231,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.ok(await until("traffic", () => scene.ping("10.24.2.2")));
   });
 
-  test("a wrong preshared key is silence, and says so after a while", async () => {
+  test("a wrong preshared key gets no reply, and the status explains it after a while", async () => {
     await configureFar({ ...tunnel, presharedKey: randomBytes(32).toString("base64") });
     await apply(tunnel);
     assert.deepEqual(await statusOf().then(({ state, reason }) => [state, reason]), ["connecting", null]);
@@ -241,7 +241,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.match(reason?.detail ?? "", /192\.0\.2\.2:51821/);
   });
 
-  test("another preshared key ends what was agreed under the one before", async () => {
+  test("another preshared key ends the sessions of the previous one", async () => {
     await configureFar(tunnel);
     await apply(tunnel);
     await isUp();
@@ -256,7 +256,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
   });
 
   for (const hours of [-24, 24])
-    test(`a clock that is set ${hours < 0 ? "back" : "forward"} makes no tunnel up or down`, async () => {
+    test(`a clock that is set ${hours < 0 ? "back" : "forward"} does not change the state of a tunnel`, async () => {
       await configureFar(tunnel);
       await apply(tunnel);
       await isUp();
@@ -268,7 +268,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
       assert.equal((await statusOf()).state, "down");
     });
 
-  test("a status is that of the keys as they are now", async () => {
+  test("a status belongs to the current keys", async () => {
     await configureFar(tunnel);
     await apply(tunnel);
     await isUp();
@@ -283,7 +283,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     await isUp();
   });
 
-  test("a peer that was not heard of for three minutes is down", async () => {
+  test("a peer without packets for three minutes is down", async () => {
     await configureFar(tunnel);
     await apply(tunnel);
     await isUp();
@@ -294,7 +294,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.equal((await statusOf()).state, "up");
   });
 
-  test("the MTU of the tunnel is told to who sends too much", async () => {
+  test("a sender of too large packets is notified of the tunnel's MTU", async () => {
     await configureFar(tunnel);
     await apply({ ...tunnel, mtu: 1300 });
     await isUp();
@@ -302,7 +302,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
     assert.ok(await scene.ping("10.24.2.2", "-M", "do", "-s", "1272"));
   });
 
-  test("a device that cannot be made is told", async () => {
+  test("a device that cannot be created is reported", async () => {
     const taken = wireguard.apply({ ...edge(), device: "a-name-that-is-too-long" }, end, [tunnel]);
     await assert.rejects(taken, /wireguard-go in .* does not start/);
     assert.deepEqual((await statusOf()).reason?.fault, "engine_unavailable");

@@ -17,7 +17,7 @@ const settings: OutsideSettings = { nat: "always", publicAddress: null, pools: [
 const ipsec = (PeerEndpoint: string) => ({ Type: "IPsec", PeerEndpoint }) as TunnelSettings;
 const wireguard = (PeerEndpoint: string) => ({ Type: "WireGuard", PeerEndpoint }) as TunnelSettings;
 const tunnels = [ipsec("any"), ipsec("203.0.113.50"), ipsec("10.7.0.1"), ipsec("10.64.255.9"), wireguard("")];
-/** The ways of a machine at two wires. */
+/** The routes of a host with two uplinks. */
 const sourceTo = async (peer: string | null) => (peer?.startsWith("10.") ? "10.7.0.254" : "198.51.100.7");
 const find = async (change: Partial<OutsideSettings> = {}, of = network): Promise<string[]> => {
   const specs = tunnels.map((tunnel) => ({ spec: JSON.stringify(tunnel) }));
@@ -25,7 +25,7 @@ const find = async (change: Partial<OutsideSettings> = {}, of = network): Promis
   return tunnels.map((tunnel) => reachableAddress({ ...of, outside }, tunnel));
 };
 
-test("a peer meets the edge at the address that the machine has on the way to it", async () => {
+test("a peer reaches the edge at the host's address on the route to it", async () => {
   const [edge, machine] = ["10.64.255.2", "198.51.100.7"];
   assert.deepEqual(await find(), [machine, machine, "10.7.0.254", edge, machine]);
   assert.deepEqual(await find({ publicAddress: "192.0.2.9" }), [
@@ -38,13 +38,13 @@ test("a peer meets the edge at the address that the machine has on the way to it
   assert.deepEqual(await find({ nat: "outside-private" }), [machine, machine, edge, edge, machine]);
 });
 
-test("without translation it is the edge's own", async () => {
+test("without NAT it is the edge's own address", async () => {
   assert.deepEqual(new Set(await find({ nat: "never" })), new Set(["10.64.255.2"]));
   assert.deepEqual(new Set(await find({}, row("198.19.0.8/29", "198.19.255.2"))), new Set(["198.19.255.2"]));
   assert.equal(await findOutside(network, [], settings, sourceTo), null);
 });
 
-test("a machine that knows no way leaves the edge's own", async () => {
+test("without a route it is the edge's own address", async () => {
   const specs = [{ spec: JSON.stringify(ipsec("203.0.113.50")) }];
   for (const none of [async () => null, () => Promise.reject(new Error("silent"))]) {
     const outside = await findOutside(network, specs, settings, none);

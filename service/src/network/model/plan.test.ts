@@ -8,7 +8,7 @@ const pool = parseAddresses("10.64.0.0/16");
 const text = (range: Range | null): string | null => (range === null ? null : plan.cidrOf(plan.storedBlock(4, range)));
 const block = (cidr: string) => plan.storedBlock(4, parseAddresses(cidr));
 
-test("blocks are taken from the lowest place that is free and aligned", () => {
+test("a block is the lowest that is free and aligned", () => {
   const taken: Range[] = [];
   const take = (size: bigint) => {
     const found = plan.findBlock([pool], size, taken);
@@ -22,7 +22,7 @@ test("blocks are taken from the lowest place that is free and aligned", () => {
   assert.equal(take(8n), "10.64.0.16/29");
 });
 
-test("no two blocks of any order of sizes overlap, and all lie in the pools outside of the edges' zone", () => {
+test("blocks reserved in any order never overlap, and are in the pools outside of the edge zone", () => {
   const sizes = fc.array(fc.constantFrom(4n, 8n, 16n, 32n, 64n, 128n, 256n), { maxLength: 60 });
   fc.assert(
     fc.property(sizes, fc.integer({ min: 20, max: 26 }), (wanted, prefix) => {
@@ -55,7 +55,7 @@ test("a free block is found whenever there is one", () => {
   );
 });
 
-test("edges stand together at the end of the pool until that is full", () => {
+test("edges are adjacent at the end of the pool until that part is full", () => {
   const taken: Range[] = [];
   const take = () => {
     const found = plan.findEdge([pool], taken);
@@ -73,7 +73,7 @@ test("edges stand together at the end of the pool until that is full", () => {
 const countIn = (taken: readonly string[]) => async (first: string, last: string) =>
   taken.filter((ip) => ip >= first && ip <= last).length;
 
-test("servers get the lowest address that is free and not the gateway's", async () => {
+test("servers get the lowest free address, except the gateway", async () => {
   const one = block("10.64.0.8/29");
   const gateway = plan.pack(4, parseAddresses("10.64.0.9").first);
   const taken: string[] = [];
@@ -84,7 +84,7 @@ test("servers get the lowest address that is free and not the gateway's", async 
   assert.equal(plan.countServerAddresses(one, null), 6);
 });
 
-test("the lowest free address is found whichever are taken, without reading them", async () => {
+test("the lowest free address is found by counting, for any taken ones", async () => {
   const one = block("10.0.0.0/27");
   const at = (offset: number) => plan.pack(4, plan.rangeOf(one).first + BigInt(offset));
   const offsets = fc.uniqueArray(fc.integer({ min: 1, max: 30 }), { maxLength: 30 });
@@ -104,7 +104,7 @@ test("the lowest free address is found whichever are taken, without reading them
   );
 });
 
-test("what is stored is shown again", () => {
+test("a stored address is shown as it was read", () => {
   const one = block("172.16.4.0/22");
   assert.deepEqual(one, { first: "ac100400", last: "ac1007ff" });
   assert.equal(plan.cidrOf(one), "172.16.4.0/22");
@@ -134,7 +134,7 @@ test("capacities are prefix lengths or numbers of addresses", () => {
     assert.equal(plan.readCapacity(given), expected, given);
 });
 
-test("private blocks: as wished, around the gateway, or the lowest free /24", () => {
+test("private blocks: as requested, around the gateway, or the lowest free /24", () => {
   const planned = (input: Parameters<typeof plan.planPrivate>[0], taken: string[] = []) => {
     const found = plan.planPrivate(input, taken.map(block));
     if (found === null) return null;
@@ -169,7 +169,7 @@ test("private blocks: as wished, around the gateway, or the lowest free /24", ()
     assert.equal(planned(input), "Gateway", JSON.stringify(input));
 });
 
-test("what the world does not route is private", () => {
+test("blocks that the internet does not route are private", () => {
   for (const cidr of ["10.64.0.0/16", "192.168.1.0/29", "100.64.0.0/24", "172.31.255.0/24"])
     assert.equal(plan.isPrivate(block(cidr)), true, cidr);
   for (const cidr of ["198.51.100.0/24", "8.8.8.0/29", "172.32.0.0/24"])

@@ -1,4 +1,4 @@
-/** The firewall check: which questions are none, and that the verdict and its reason are those of the rules. */
+/** The firewall check: invalid packets, and the verdict and reason of valid ones. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FirewallRuleInput, PacketInput } from "@brume/api/firewall.ts";
@@ -39,7 +39,7 @@ const ping = (Source: string, Destination: string): PacketInput => ({ Protocol: 
 const ask = (input: Partial<PacketInput>, asked: Partial<PacketContext> = {}) =>
   judgePacket(packet(input), { ...network, ...asked });
 
-test("what is closed is closed whatever the rules say", () => {
+test("rules do not open closed addresses", () => {
   const off = normalise({ Enabled: false, Rules: [] }, { family6: true });
   const closed = (input: Partial<PacketInput>) => {
     const { Verdict, Rule, Reason } = ask(input, { firewall: off });
@@ -49,12 +49,12 @@ test("what is closed is closed whatever the rules say", () => {
   closed({ Source: "10.64.0.10", Destination: "169.254.169.254" });
   closed({ Source: "fd24:1::5", Destination: "fe80::1" });
   closed({ Source: "169.254.7.7" });
-  // The host itself speaks so.
+  // The host itself uses these addresses.
   assert.equal(ask({ Source: "169.254.1.1" }).Rule, 1);
   assert.equal(ask({ Source: "10.64.0.10", Destination: "169.253.255.255" }, { firewall: off }).Verdict, "Allow");
 });
 
-test("the first rule that fits decides, else the default", () => {
+test("the first matching rule decides, else the default", () => {
   assert.deepEqual(ask({}), {
     Verdict: "Allow",
     Rule: 1,
@@ -75,14 +75,14 @@ test("the first rule that fits decides, else the default", () => {
   assert.equal(judgePacket(ping("203.0.113.5", "10.64.0.10"), network).Verdict, "Deny");
 });
 
-test("a source port that nobody said is told where rules look at it", () => {
+test("an assumed source port is reported if rules depend on it", () => {
   assert.equal(
     ask({ DestinationPort: 22 }).Reason,
     "No rule matches, and DefaultRuleAction is Deny. SourcePort was assumed to be 49152.",
   );
 });
 
-test("rules that are given are judged in place of the stored ones", () => {
+test("rules of the request replace the stored ones", () => {
   const Rules: FirewallRuleInput[] = [{ Action: "Deny", Protocol: "Tcp", Source: "203.0.113.0/24" }];
   const off = { firewall: { ...network.firewall, Enabled: false } };
   assert.deepEqual([ask({ Rules }).Verdict, ask({ Rules }).Rule], ["Deny", 1]);
@@ -91,7 +91,7 @@ test("rules that are given are judged in place of the stored ones", () => {
   assert.equal(ask({ Rules: [], DefaultRuleAction: "Allow" }).Verdict, "Allow");
 });
 
-test("what is not filtered passes", () => {
+test("unfiltered traffic is allowed", () => {
   const off = ask({}, { firewall: { ...network.firewall, Enabled: false } });
   assert.deepEqual(off, { Verdict: "Allow", Rule: null, Reason: "The firewall is not enabled: everything passes." });
   const inside = ask({ Source: "10.64.0.11", DestinationPort: 22 });
@@ -99,7 +99,7 @@ test("what is not filtered passes", () => {
   assert.match(inside.Reason, /does not cross the edge/);
 });
 
-test("the edge itself takes what the guard lets in, and nothing else", () => {
+test("the edge itself accepts only what its guard allows", () => {
   for (const [Protocol, Source, Destination, port, verdict] of [
     ["Icmp", "203.0.113.5", "10.64.255.2", 0, "Allow"],
     ["Icmp", "203.0.113.5", "10.64.0.9", 0, "Allow"],
@@ -130,13 +130,13 @@ test("the edge itself takes what the guard lets in, and nothing else", () => {
   assert.match(reasonOf("10.64.0.10"), /: from the network it accepts only echo, UDP 67 \(DHCP\)\.$/);
 });
 
-test("a packet that is none of the network's is judged by the rules, and that is said", () => {
+test("a packet outside of the network is judged by the rules, and the reason states it", () => {
   const { Verdict, Reason } = ask({ Destination: "198.51.100.1", SourcePort: 1 });
   assert.equal(Verdict, "Deny");
   assert.match(Reason, /Neither address is in 10\.64\.0\.8\/29 or fd24:1::\/64/);
 });
 
-test("questions that are none", () => {
+test("invalid packets are rejected", () => {
   const faults = (input: Partial<PacketInput>, family6 = true) =>
     checkPacket(input, { family6 }).map(({ pointer, code }) => `${pointer} ${code}`);
   assert.deepEqual(faults(packet()), []);
@@ -165,17 +165,17 @@ test("questions that are none", () => {
   ]);
 });
 
-test("a network without IPv6 judges no packet of it", () => {
+test("a network without IPv6 rejects IPv6 packets", () => {
   const isInvalid = (error: unknown) => error instanceof ApiError && error.code === "validation_failed";
   assert.throws(() => judgePacket(ping("2001:db8::1", "2001:db8::2"), { ...network, family6: false }), isInvalid);
 });
 
-test("every sentence of a fault says what came", () => {
+test("every error contains the received value", () => {
   const [fault] = checkPacket(packet({ Source: "10.0.0.0/8" }), { family6: true });
   assert.equal(fault?.detail, 'Source must be one address such as 10.64.0.10, not "10.0.0.0/8".');
 });
 
-test("no text whatever makes it fail, and what passes the check has a verdict", () => {
+test("no text causes an unexpected error, and every valid packet has a verdict", () => {
   const text = fc.oneof(fc.string({ unit: "binary", maxLength: 64 }), fc.ipV4(), fc.ipV6());
   fc.assert(
     fc.property(text, text, fc.constantFrom("Tcp", "Udp", "Icmp"), (Source, Destination, Protocol) => {

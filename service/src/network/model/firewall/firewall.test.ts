@@ -1,4 +1,4 @@
-/** The firewall's texts: what is read, how it is told what cannot be, and that what is shown can be sent back. */
+/** Parsing and showing firewalls: canonical texts, errors, and that a response can be sent back. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FirewallInput, type FirewallRuleInput, ruleActions, ruleProtocols } from "@brume/api/firewall.ts";
@@ -18,14 +18,14 @@ const faultsOf = (input: Partial<FirewallRuleInput>, families = only4) =>
 const detailOf = (input: Partial<FirewallRuleInput>, families = only4) =>
   checkFirewall({ Rules: [rule(input)] }, families)[0]?.detail;
 
-/** A body as it comes through the pipeline. */
+/** A body as the HTTP pipeline passes it. */
 function read(body: unknown, families = only4) {
   const raw = decodeBody(new TextEncoder().encode(JSON.stringify(body)), {}, false);
   const { value, faults } = readFields(FirewallInput, raw, { strict: false });
   return { value, faults: [...faults, ...checkFirewall(value, families)] };
 }
 
-test("addresses are said in one way", () => {
+test("addresses have one canonical text", () => {
   const rows: [string, string][] = [
     ["", "any"],
     ["ANY", "any"],
@@ -51,7 +51,7 @@ test("addresses are said in one way", () => {
   }
 });
 
-test("ports are said in one way", () => {
+test("ports have one canonical text", () => {
   const rows: [string, string][] = [
     ["", "any"],
     ["Any", "any"],
@@ -68,7 +68,7 @@ test("ports are said in one way", () => {
   }
 });
 
-test("what is no address is refused, and the sentence says what came", () => {
+test("an invalid address is rejected, and the error contains it", () => {
   const odd = [
     "x",
     ",",
@@ -113,7 +113,7 @@ test("IPv6 needs a network that has it", () => {
   );
 });
 
-test("ports out of range, in no form, or with a protocol that has none", () => {
+test("ports out of range, malformed, or with a protocol without ports are rejected", () => {
   const rows: [Partial<FirewallRuleInput>, string][] = [
     [{ DestinationPort: "0" }, "out_of_range"],
     [{ DestinationPort: "65536" }, "out_of_range"],
@@ -141,7 +141,7 @@ test("ports out of range, in no form, or with a protocol that has none", () => {
   );
 });
 
-test("64 items are taken, 65 are not", () => {
+test("64 items are accepted, 65 are not", () => {
   const many = (count: number) => Array.from({ length: count }, (_, i) => `10.0.0.${i}`).join(",");
   assert.deepEqual(faultsOf({ Source: many(64) }), []);
   assert.deepEqual(faultsOf({ Source: many(65) }), ["/Rules/0/Source too_long"]);
@@ -151,7 +151,7 @@ test("64 items are taken, 65 are not", () => {
   assert.deepEqual(read({ Rules: [{ Action: "Deny", Source: text }] }, both).faults, []);
 });
 
-test("every fault of every rule is told, beside those that the schema finds", () => {
+test("all errors of all rules are reported, with those of the schema", () => {
   const { faults } = read({
     Rules: [
       { Name: "a<b", Source: "x" },
@@ -173,12 +173,12 @@ test("every fault of every rule is told, beside those that the schema finds", ()
   ]);
 });
 
-test("a client that does everything wrong is told so a thousand times", () => {
+test("at most a thousand errors are reported", () => {
   const Rules = Array.from({ length: 10_000 }, () => rule({ Source: "x", Destination: "x" }));
   assert.equal(checkFirewall({ Rules }, only4).length, 1000);
 });
 
-test("Confirm is alone in the body", () => {
+test("Confirm must be the only field", () => {
   assert.deepEqual(checkFirewall({ Confirm: true }, only4), []);
   assert.deepEqual(checkFirewall({ Confirm: false, Rules: [], Enabled: true }, only4), []);
   assert.deepEqual(
@@ -191,7 +191,7 @@ test("Confirm is alone in the body", () => {
   assert.equal(fault?.detail, "Confirm must be the only field of the body, without Enabled, Rules.");
 });
 
-test("what is left out is as the interface says", () => {
+test("absent fields have the documented defaults", () => {
   assert.deepEqual(normalise({}, only4), { Enabled: true, DefaultRuleAction: "Deny", Rules: [] });
   assert.deepEqual(normalise(read({ Rules: [{ Action: "deny" }] }).value, only4).Rules, [
     {
@@ -207,17 +207,17 @@ test("what is left out is as the interface says", () => {
   assert.deepEqual(defaultFirewall, { Enabled: false, DefaultRuleAction: "Deny", Rules: [] });
 });
 
-test("a set with faults is not normalised", () => {
+test("an invalid firewall is not normalised", () => {
   const isInvalid = (error: unknown) =>
     error instanceof ApiError && error.code === "validation_failed" && error.errors.length === 2;
   const wrong = { Rules: [rule({ Source: "x", Destination: "2001:db8::1" })] };
   assert.throws(() => normalise(wrong, only4), isInvalid);
-  // Without a protocol it is any, which has no ports.
-  const unsaid = { Rules: [{ Action: "Allow", SourcePort: "1", DestinationPort: "80" } as const] };
-  assert.throws(() => normalise(unsaid, only4), isInvalid);
+  // The default protocol is Any, which has no ports.
+  const implicit = { Rules: [{ Action: "Allow", SourcePort: "1", DestinationPort: "80" } as const] };
+  assert.throws(() => normalise(implicit, only4), isInvalid);
 });
 
-test("the answer is, letter by letter, that of the specification", () => {
+test("the response is exactly that of the specification", () => {
   const body = {
     Enabled: true,
     DefaultRuleAction: "Deny",
@@ -252,7 +252,7 @@ test("the answer is, letter by letter, that of the specification", () => {
   );
 });
 
-test("the router gets ports as numbers and places as lists", () => {
+test("the router driver gets ports as numbers and addresses as lists", () => {
   const stored = normalise(
     {
       Enabled: false,
@@ -325,7 +325,7 @@ const goodSet: fc.Arbitrary<FirewallInput> = fc.record({
   Rules: fc.array(goodRule, { maxLength: 8 }),
 });
 
-test("a good set has no faults, is normal after one time, and the router's model takes it", () => {
+test("a valid firewall has no errors, is canonical after one pass, and the router's model accepts it", () => {
   fc.assert(
     fc.property(goodSet, (input) => {
       assert.deepEqual(checkFirewall(input, both), []);
@@ -336,7 +336,7 @@ test("a good set has no faults, is normal after one time, and the router's model
   );
 });
 
-test("what is shown can be sent back, and changes nothing", () => {
+test("sending back a response changes nothing", () => {
   fc.assert(
     fc.property(goodSet, (input) => {
       const stored = normalise(input, both);
@@ -355,7 +355,7 @@ const hostile = fc.oneof(
     .map((parts) => parts.join("")),
 );
 
-test("no text whatever makes it fail, and what it takes is normal", () => {
+test("no text causes an unexpected error, and an accepted firewall is canonical", () => {
   const input = fc.record({
     Action: fc.constantFrom(...ruleActions),
     Protocol: fc.constantFrom(...ruleProtocols),
@@ -380,20 +380,20 @@ test("no text whatever makes it fail, and what it takes is normal", () => {
   );
 });
 
-test("of a large firewall is told what is not in the other, and how much is left out", () => {
+test("an event with a large firewall has only the rules that differ, and the number of the others", () => {
   const of = (...names: string[]) => normalise({ Rules: names.map((Name) => rule({ Name })) }, only4);
   const names = (count: number) => Array.from({ length: count }, (_, index) => `n${index}`);
-  const told = (mine: string[], other: string[] | null) => {
+  const abridged = (mine: string[], other: string[] | null) => {
     const { Rules, Omitted } = abridge(of(...mine), other && of(...other), null);
     return [Omitted, Rules.length, ...Rules.slice(0, 3).map(({ Number, Name }) => `${Number} ${Name}`)];
   };
-  assert.deepEqual(told(names(500), null), [undefined, 500, "1 n0", "2 n1", "3 n2"]);
+  assert.deepEqual(abridged(names(500), null), [undefined, 500, "1 n0", "2 n1", "3 n2"]);
   const many = names(501);
-  assert.deepEqual(told(many, many), [501, 0]);
-  assert.deepEqual(told(many, null), [1, 500, "1 n0", "2 n1", "3 n2"]);
-  assert.deepEqual(told(many.with(100, "x"), many), [500, 1, "101 x"]);
-  assert.deepEqual(told(many.with(100, "x").with(102, "y"), many), [498, 3, "101 x", "102 n101", "103 y"]);
-  assert.deepEqual(told(["x", ...many], many), [501, 1, "1 x"]);
-  assert.deepEqual(told(many, ["x", ...many]), [501, 0]);
-  assert.deepEqual(told(["n0", ...many], many), [501, 1, "2 n0"]);
+  assert.deepEqual(abridged(many, many), [501, 0]);
+  assert.deepEqual(abridged(many, null), [1, 500, "1 n0", "2 n1", "3 n2"]);
+  assert.deepEqual(abridged(many.with(100, "x"), many), [500, 1, "101 x"]);
+  assert.deepEqual(abridged(many.with(100, "x").with(102, "y"), many), [498, 3, "101 x", "102 n101", "103 y"]);
+  assert.deepEqual(abridged(["x", ...many], many), [501, 1, "1 x"]);
+  assert.deepEqual(abridged(many, ["x", ...many]), [501, 0]);
+  assert.deepEqual(abridged(["n0", ...many], many), [501, 1, "2 n0"]);
 });

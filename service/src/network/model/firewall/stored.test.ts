@@ -1,9 +1,9 @@
-/** Firewalls in rows: what goes in comes out, also from a parser that parses each only once. */
+/** Firewalls in rows: the stored firewall is the parsed one, also with the parser that parses each text once. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFirewallParser, firewallOf, firewallToText, normalise } from "./firewall.ts";
 
-test("what goes into a row comes out of it", () => {
+test("a stored firewall is parsed as it was", () => {
   const sets = Array.from({ length: 9 }, (_, index) =>
     normalise({ Rules: [{ Action: "Deny", Name: `n${index}` }] }, { family6: false }),
   );

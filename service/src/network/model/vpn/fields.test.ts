@@ -56,7 +56,7 @@ test("blocks lose host bits and duplicates, and keep their order", () => {
   ]);
 });
 
-test("blocks can be held to a block they are to be inside of", () => {
+test("blocks can be restricted to a surrounding block", () => {
   all(
     (text) => readBlocks(text, "10.64.0.8/29"),
     [
@@ -134,7 +134,7 @@ test("identities are addresses, host names and user@host, and never patterns", (
   ]);
 });
 
-test("a key is base64 of 32 bytes in its only spelling", () => {
+test("a key is the canonical base64 of 32 bytes", () => {
   const key = Buffer.alloc(32, 255).toString("base64");
   all(readKey, [
     [key, key],
@@ -147,7 +147,7 @@ test("a key is base64 of 32 bytes in its only spelling", () => {
   ]);
 });
 
-test("what is taken is taken again as it is, and nothing throws", () => {
+test("an accepted value is canonical, and nothing throws", () => {
   const piece = fc.constantFrom(
     "10.0.0.0",
     "/24",
@@ -181,7 +181,7 @@ test("what is taken is taken again as it is, and nothing throws", () => {
     );
 });
 
-test("a value is repeated short and visible", () => {
+test("a quoted value is short and visible", () => {
   assert.equal(quote("a\u0007b\u202e"), '"a\\u0007b\\u{202e}"');
   assert.equal(quote("x".repeat(100)), `"${"x".repeat(40)}…"`);
 });

@@ -1,4 +1,4 @@
-/** The far end's configuration: which words there are for which tunnel, and the code that a telephone reads. */
+/** The peer configuration: which formats each type of tunnel has, and the QR code. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peerDialectNames, peerDialects, TunnelPeer } from "@brume/api/vpn.ts";
@@ -34,13 +34,13 @@ const near = {
   wireguard: { publicKey: Buffer.alloc(32, 2).toString("base64"), listenPort: 51_820 },
 };
 
-test("the contract promises the dialects that there are", () => {
+test("the API lists exactly the supported formats", () => {
   assert.deepEqual(peerDialects.IPsec, Object.keys(ipsecDialects));
   assert.deepEqual(peerDialects.WireGuard, Object.keys(wireguardDialects));
   assert.deepEqual(new Set([...peerDialects.IPsec, ...peerDialects.WireGuard]), new Set(peerDialectNames));
 });
 
-test("each tunnel is told in each dialect of its type, and refuses the others by name", () => {
+test("each tunnel has a configuration in each format of its type, and rejects the others", () => {
   for (const [spec, dialects] of [
     [ipsec, peerDialects.IPsec],
     [wireguard, peerDialects.WireGuard],
@@ -57,16 +57,16 @@ test("each tunnel is told in each dialect of its type, and refuses the others by
         assert.equal(renderConfig(spec, near, peer), renderConfig(spec, near));
         continue;
       }
-      const told = describePeer(spec, near, peer);
-      assert.ok(Check(TunnelPeer, told));
-      assert.deepEqual([told.Peer, told.Config], [peer, renderConfig(spec, near, peer)]);
-      assert.equal(told.Qr !== "", peer === "wg-quick");
+      const shown = describePeer(spec, near, peer);
+      assert.ok(Check(TunnelPeer, shown));
+      assert.deepEqual([shown.Peer, shown.Config], [peer, renderConfig(spec, near, peer)]);
+      assert.equal(shown.Qr !== "", peer === "wg-quick");
     }
   assert.equal(describePeer(ipsec, near).Peer, "strongswan");
   assert.equal(describePeer(wireguard, near).Peer, "wg-quick");
 });
 
-test("the largest configuration fits into a code", () => {
+test("the largest configuration fits into a QR code", () => {
   const blocks = Array.from({ length: 16 }, (_, i) => `100.100.${100 + i}.100/32`);
   const { Qr, Config } = describePeer({ ...wireguard, localSubnets: blocks, peerSubnets: blocks }, near);
   assert.match(Qr, /^<svg [^>]*viewBox=/);

@@ -1,4 +1,4 @@
-/** The rules of docs/spec.md#vpn-tunnel as requests meet them: read from a body, checked, planned and shown. */
+/** The rules of docs/spec.md#vpn-tunnel, applied to requests: parsed from a body, validated, planned and shown. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -36,7 +36,7 @@ function read(body: unknown): { value: Vpn; faults: FieldError[] } {
   return readFields(Vpn, decodeBody(Buffer.from(JSON.stringify(body)), {}, false), { strict: false });
 }
 
-/** A plan as it would be found when it was stored. */
+/** The tunnels of a plan as they are read after they were stored. */
 const store = ({ tunnels }: TunnelPlan): KnownTunnel[] =>
   tunnels.map(({ id, place, settings, sharedKey, labels }) => ({
     ...readTunnel({ id: id ?? place + 1, place, spec: writeSettings(settings), labels: JSON.stringify(labels) }),
@@ -54,8 +54,8 @@ const show = ({ sharedKey, ...tunnel }: KnownTunnel) =>
     peerConfig: renderPeerConfig(toSpec(tunnel, sharedKey), { address: network.edgeAddress, wireguard }) ?? "",
   });
 
-/** Pointers and codes of what the transaction refuses; its own code first if it is not the fields'. */
-function refusals(inputs: readonly TunnelInput[], known: readonly KnownTunnel[] = []): string[] {
+/** Pointers and codes of the errors of `planTunnels`; the code of the request first if it is not `validation_failed`. */
+function problemsOf(inputs: readonly TunnelInput[], known: readonly KnownTunnel[] = []): string[] {
   try {
     plan(inputs, known);
     return [];
@@ -68,7 +68,7 @@ function refusals(inputs: readonly TunnelInput[], known: readonly KnownTunnel[] 
 const checks = (...inputs: readonly TunnelInput[]): string[] =>
   checkTunnels({ Tunnels: [...inputs] }).map(({ pointer, code }) => `${pointer} ${code}`);
 
-test("the request of the contract becomes the answer of the contract", () => {
+test("the example request of the API becomes its example response", () => {
   const { value, faults } = read({
     Tunnels: [
       {
@@ -95,7 +95,7 @@ test("the request of the contract becomes the answer of the contract", () => {
   assert.match(shown.PeerConfig, /^connections \{\n {2}brume-3 \{\n {4}version = 2\n/);
 });
 
-test("fields of the other type are neither taken nor shown", () => {
+test("fields of the other type are neither stored nor shown", () => {
   const [first, second] = store(
     plan([
       { ...office, PeerPublicKey: "no key", KeepAlive: 3 },
@@ -116,19 +116,19 @@ test("fields of the other type are neither taken nor shown", () => {
   );
 });
 
-test("what cannot be read of a field is a fault where the tunnel has the field, and is ignored where it has not", () => {
+test("an invalid field is an error if the tunnel's type has the field, and is ignored otherwise", () => {
   const known = store(plan([office, laptop]));
-  /** Faults that refuse at once, and those that the plan holds. */
+  /** Errors before the transaction, and those of the plan. */
   const faultsOf = (...Tunnels: readonly object[]): [string[], string[]] => {
     const { value, faults } = read({ Tunnels });
-    const spared = faults.filter((fault) => failsTunnelOnly(value, fault));
-    const tell = (some: readonly FieldError[]) => some.map(({ pointer }) => pointer.replace("/Tunnels/", ""));
+    const deferred = faults.filter((fault) => failsTunnelOnly(value, fault));
+    const pointersOf = (some: readonly FieldError[]) => some.map(({ pointer }) => pointer.replace("/Tunnels/", ""));
     try {
-      planTunnels(known, value, network, make, spared);
-      return [tell(faults.filter((fault) => !spared.includes(fault))), []];
+      planTunnels(known, value, network, make, deferred);
+      return [pointersOf(faults.filter((fault) => !deferred.includes(fault))), []];
     } catch (error) {
       assert.ok(error instanceof ApiError, String(error));
-      return [tell(faults.filter((fault) => !spared.includes(fault))), tell(error.errors)];
+      return [pointersOf(faults.filter((fault) => !deferred.includes(fault))), pointersOf(error.errors)];
     }
   };
   const foreign = { EncryptionType: "Nonsense", DhGroup: 99, IkeVersion: 3, Digest: 7, PerfectForwardSecrecy: "?" };
@@ -140,27 +140,27 @@ test("what cannot be read of a field is a fault where the tunnel has the field, 
     ["0/DhGroup", "1/Mtu", "1/KeepAlive"],
     [],
   ]);
-  // Of what type a known one is, only the plan knows.
+  // Only the plan knows the type of a stored tunnel.
   assert.deepEqual(faultsOf({ Id: 1, DhGroup: 99, KeepAlive: -1 }, { Id: 2, KeepAlive: -1, Mtu: 1 }), [
     ["1/Mtu"],
     ["0/DhGroup", "1/KeepAlive"],
   ]);
 });
 
-test("no tunnel leads a network to itself", () => {
-  const at = (input: Partial<TunnelInput>) => refusals([{ ...office, ...input }]);
+test("a tunnel cannot connect a network to itself", () => {
+  const at = (input: Partial<TunnelInput>) => problemsOf([{ ...office, ...input }]);
   for (const own of ["10.64.255.2", "10.64.0.8", "10.64.0.9", "10.64.0.15"])
     assert.deepEqual(at({ PeerEndpoint: own }), ["/Tunnels/0/PeerEndpoint fields_conflict"], own);
   assert.deepEqual(at({ PeerEndpoint: "10.64.0.16" }), []);
-  assert.deepEqual(refusals([{ ...laptop, PeerEndpoint: "10.64.255.2:51820" }]), [
+  assert.deepEqual(problemsOf([{ ...laptop, PeerEndpoint: "10.64.255.2:51820" }]), [
     "/Tunnels/0/PeerEndpoint fields_conflict",
   ]);
   assert.deepEqual(at({ PeerNetwork: "10.0.0.0/24,10.64.255.2" }), ["/Tunnels/0/PeerNetwork fields_conflict"]);
-  // Where the edge is may lie inside what the peer leads to.
+  // The edge's address may be inside a subnet of the peer.
   assert.deepEqual(at({ PeerNetwork: "10.64.255.0/24" }), []);
 });
 
-test("defaults depend on what they say they do", () => {
+test("defaults depend on the documented fields", () => {
   const settings = (input: Partial<TunnelInput>) => plan([{ ...office, ...input }]).tunnels[0]?.settings;
   const has = (input: Partial<TunnelInput>, wanted: object) => assert.partialDeepStrictEqual(settings(input), wanted);
   has({ EncryptionType: "TripleDes" }, { Digest: "Sha1" });
@@ -172,7 +172,7 @@ test("defaults depend on what they say they do", () => {
   assert.equal(plan([laptop]).tunnels[0]?.sharedKey, null);
 });
 
-test("an edit keeps what it does not say, empty clears what has a default, and keys stay", () => {
+test("an edit keeps absent fields and keys; an empty field gets its default", () => {
   const known = store(
     plan([{ ...office, EncryptionType: "Aes", PeerIdentificator: "a.example", Labels: { env: "prod" } }]),
   );
@@ -187,7 +187,7 @@ test("an edit keeps what it does not say, empty clears what has a default, and k
   assert.deepEqual([edit({})?.labels, edit({ SharedKey: "x".repeat(16) })?.changed], [{ env: "prod" }, true]);
 });
 
-test("what is not in the list goes, what has no id comes, and the order is the list's", () => {
+test("tunnels not in the list are removed, those without id are created, and the order is that of the list", () => {
   const known = store(plan([office, laptop]));
   const other = { ...office, Name: "other", PeerNetwork: "10.1.0.0/16", PeerEndpoint: "other.example" };
   const { tunnels, removed } = plan([other, { Id: 2 }], known);
@@ -211,7 +211,7 @@ test("what is not in the list goes, what has no id comes, and the order is the l
   assert.deepEqual(plan([], known), { tunnels: [], removed: [1, 2] });
 });
 
-test("faults that need no database are told at once, each at its field", () => {
+test("errors that need no database are reported before the transaction, each at its field", () => {
   assert.deepEqual(checks({}, { Type: "WireGuard" }), [
     "/Tunnels/0/Name field_required",
     "/Tunnels/0/PeerNetwork field_required",
@@ -236,12 +236,12 @@ test("faults that need no database are told at once, each at its field", () => {
   for (const [input, fault] of rows)
     assert.deepEqual(checks(laptop, input), [`/Tunnels/1/${fault}`], JSON.stringify(input));
   assert.deepEqual(checks({ Id: 1 }, { Id: 2 }, { Id: 1 }), ["/Tunnels/2/Id fields_conflict"]);
-  // It may be one that stands, of a type or with an identity that makes these good.
+  // It may edit a stored tunnel whose type or identity makes these fields valid.
   for (const input of [
     { PeerEndpoint: "a.example:1" },
     { PeerEndpoint: "any" },
     { PeerIdentificator: "1.2.3.4" },
-    // Of the other type than it says, perhaps, which is then the fault that counts.
+    // The stored tunnel may have the other type; then the changed type is the error.
     { Type: "IPsec", PeerEndpoint: "any", PeerIdentificator: "1.2.3.4" },
     { Type: "WireGuard", PeerEndpoint: "203.0.113.5" },
     { SharedKey: office.SharedKey },
@@ -252,7 +252,7 @@ test("faults that need no database are told at once, each at its field", () => {
     assert.deepEqual(checks({ Id: 1, ...input }), [], JSON.stringify(input));
 });
 
-test("what reading refuses, it refuses without saying a secret back", () => {
+test("errors do not repeat a secret", () => {
   const { faults } = read({ Tunnels: [{ SharedKey: "with blanks in it", DhGroup: 3, Mtu: 100, KeepAlive: -1 }] });
   assert.deepEqual(
     faults.map(({ pointer, code }) => `${pointer} ${code}`),
@@ -274,33 +274,35 @@ test("what reading refuses, it refuses without saying a secret back", () => {
   );
 });
 
-test("what stands decides the rest", () => {
+test("the stored tunnels decide about an edit", () => {
   const known = store(plan([office, laptop]));
-  assert.deepEqual(refusals([{ Id: 9 }, { Id: 1, SharedKey: "short" }], known), [
+  assert.deepEqual(problemsOf([{ Id: 9 }, { Id: 1, SharedKey: "short" }], known), [
     "/Tunnels/0/Id unknown_reference",
     "/Tunnels/1/SharedKey too_short",
   ]);
-  assert.deepEqual(refusals([{ Id: 1, Type: "WireGuard" }], known), ["/Tunnels/0/Type tunnel_type_fixed"]);
-  assert.deepEqual(refusals([{ Id: 1, Type: "WireGuard" }, { Id: 2, Mtu: 576 }, { Name: "x" }], known), [
+  assert.deepEqual(problemsOf([{ Id: 1, Type: "WireGuard" }], known), ["/Tunnels/0/Type tunnel_type_fixed"]);
+  assert.deepEqual(problemsOf([{ Id: 1, Type: "WireGuard" }, { Id: 2, Mtu: 576 }, { Name: "x" }], known), [
     "/Tunnels/2/PeerNetwork field_required",
     "/Tunnels/2/PeerEndpoint field_required",
   ]);
-  assert.deepEqual(refusals([{ Id: 1, PeerEndpoint: "any" }], known), ["/Tunnels/0/PeerIdentificator format_invalid"]);
-  assert.deepEqual(refusals([{ Id: 1, LocalNetwork: "10.64.0.0/28" }], known), [
+  assert.deepEqual(problemsOf([{ Id: 1, PeerEndpoint: "any" }], known), [
+    "/Tunnels/0/PeerIdentificator format_invalid",
+  ]);
+  assert.deepEqual(problemsOf([{ Id: 1, LocalNetwork: "10.64.0.0/28" }], known), [
     "/Tunnels/0/LocalNetwork out_of_range",
   ]);
   const own = { ...network, publicKey: keyOf(1) };
   assert.throws(() => planTunnels([], { Tunnels: [laptop] }, own, make), { code: "validation_failed" });
 });
 
-test("peers' networks touch neither each other's nor ours", () => {
+test("subnets of peers overlap neither each other nor the network", () => {
   const to = (PeerNetwork: string, index: number): TunnelInput => ({
     ...office,
     Name: `t${index}`,
     PeerNetwork,
     PeerEndpoint: `p${index}.example`,
   });
-  const overlapAt = (...blocks: readonly string[]) => refusals(blocks.map(to));
+  const overlapAt = (...blocks: readonly string[]) => problemsOf(blocks.map(to));
   assert.deepEqual(overlapAt("10.0.0.0/24,10.0.0.0/25", "10.0.1.0/24"), []);
   assert.deepEqual(overlapAt("10.64.0.0/16"), ["/Tunnels/0/PeerNetwork peer_network_overlap"]);
   assert.deepEqual(overlapAt("0.0.0.0/0"), ["/Tunnels/0/PeerNetwork peer_network_overlap"]);
@@ -317,7 +319,7 @@ test("peers' networks touch neither each other's nor ours", () => {
   });
 });
 
-test("overlaps are found as comparing every pair finds them", () => {
+test("findOverlap agrees with a comparison of all pairs", () => {
   const block = fc.tuple(fc.integer({ min: 0, max: 31 }), fc.integer({ min: 27, max: 32 }));
   const lists = fc.array(fc.array(block, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 4 });
   const rangeOf = ([host, length]: [number, number]) => {
@@ -341,14 +343,14 @@ test("overlaps are found as comparing every pair finds them", () => {
         PeerPublicKey: keyOf(index),
         PeerNetwork: list.map(([host, length]) => `10.0.0.${host}/${length}`).join(),
       }));
-      assert.equal(refusals(inputs).length > 0, found);
+      assert.equal(problemsOf(inputs).length > 0, found);
     }),
   );
 });
 
-test("what is to be there once is there once, and keys that IKE could not tell apart are refused", () => {
+test("duplicates of unique fields, and keys that IKE cannot distinguish, are rejected", () => {
   const pair = (a: Partial<TunnelInput>, b: Partial<TunnelInput>) =>
-    refusals([
+    problemsOf([
       { ...office, ...a },
       {
         ...office,
@@ -379,5 +381,5 @@ test("what is to be there once is there once, and keys that IKE could not tell a
   assert.deepEqual(pair(caller("a.example", 1), caller("b.example", 2)), []);
   assert.deepEqual(pair(caller("a.example", 1), caller("b.example", 1)), ["/Tunnels/1/SharedKey fields_conflict"]);
   const peers = [laptop, { ...laptop, Name: "b", PeerNetwork: "10.9.0.3/32" }];
-  assert.deepEqual(refusals(peers), ["/Tunnels/1/PeerPublicKey fields_conflict"]);
+  assert.deepEqual(problemsOf(peers), ["/Tunnels/1/PeerPublicKey fields_conflict"]);
 });

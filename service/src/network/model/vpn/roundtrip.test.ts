@@ -1,6 +1,6 @@
 /**
- * What holds for every list of tunnels: sent back as it is shown it changes nothing, every tunnel that passes can be told to the
- * engine and in every dialect, and no text does harm.
+ * Properties of every list of tunnels: sending back a response changes nothing, every valid tunnel has a spec and a peer
+ * configuration in every format, and no text causes an unexpected error.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -24,7 +24,7 @@ const near = { address: network.edgeAddress, wireguard: { publicKey: keyOf(7), l
 const plan = (Tunnels: TunnelInput[], known: readonly KnownTunnel[] = []) =>
   planTunnels(known, { Tunnels }, network, { sharedKey: () => "M".repeat(32) });
 
-/** What would be found when the plan of these was stored. */
+/** The tunnels of a list as they are read after they were stored. */
 const store = (inputs: TunnelInput[]): KnownTunnel[] =>
   plan(inputs).tunnels.map(({ place, settings, sharedKey, labels }) => ({
     ...readTunnel({ id: place + 1, place, spec: writeSettings(settings), labels: JSON.stringify(labels) }),
@@ -36,7 +36,7 @@ const read = (body: unknown): { value: Vpn; faults: FieldError[] } =>
 
 const sameAs = ({ pointer, code }: FieldError): string => `${pointer} ${code}`;
 
-function refusals(inputs: TunnelInput[], known: readonly KnownTunnel[] = []): string[] {
+function problemsOf(inputs: TunnelInput[], known: readonly KnownTunnel[] = []): string[] {
   try {
     plan(inputs, known);
     return [];
@@ -46,8 +46,8 @@ function refusals(inputs: TunnelInput[], known: readonly KnownTunnel[] = []): st
   }
 }
 
-/** Wishes of all kinds, most of them good; the index keeps them apart. */
-const wishAt = (index: number): fc.Arbitrary<TunnelInput> => {
+/** Inputs of all kinds, most of them valid; the index makes them distinct. */
+const inputAt = (index: number): fc.Arbitrary<TunnelInput> => {
   const common = {
     Name: fc.constant(`t${index}`),
     PeerNetwork: fc.constantFrom(`10.${index}.0.0/16`, `10.${index}.1.0/24, 10.${index}.2.3`),
@@ -86,13 +86,13 @@ const wishAt = (index: number): fc.Arbitrary<TunnelInput> => {
 };
 const inputs = fc
   .integer({ min: 1, max: 5 })
-  .chain((count) => fc.tuple(...Array.from({ length: count }, (_, i) => wishAt(i))));
+  .chain((count) => fc.tuple(...Array.from({ length: count }, (_, i) => inputAt(i))));
 
-test("sending back what is shown changes nothing, with the keys or without, and every tunnel can be told to both ends", () => {
+test("sending back a response changes nothing, with or without keys, and every tunnel has a configuration for both ends", () => {
   let planned = 0;
   fc.assert(
     fc.property(inputs, fc.boolean(), (inputs, isSecret) => {
-      if (checkTunnels({ Tunnels: inputs }).length > 0 || refusals(inputs).length > 0) return;
+      if (checkTunnels({ Tunnels: inputs }).length > 0 || problemsOf(inputs).length > 0) return;
       planned += 1;
       const known = store(inputs);
       const shown = known.map(({ sharedKey, ...tunnel }) =>
@@ -128,7 +128,7 @@ test("sending back what is shown changes nothing, with the keys or without, and 
   assert.ok(planned > 100, `only ${planned} lists were good`);
 });
 
-test("no text makes it throw anything but a fault, and what is refused at first sight is refused at the second", () => {
+test("no text causes an unexpected error, and errors before the transaction are errors in it too", () => {
   const odd = fc.oneof(
     fc.string({ unit: "binary", maxLength: 40 }),
     fc.constantFrom(
@@ -167,12 +167,12 @@ test("no text makes it throw anything but a fault, and what is refused at first 
     fc.property(fc.array(input, { maxLength: 4 }), (list) => {
       const { value, faults } = read({ Tunnels: list });
       if (faults.length > 0) return;
-      const found = refusals(value.Tunnels, known);
+      const found = problemsOf(value.Tunnels, known);
       for (const fault of checkTunnels(value)) {
         const { Id, Type } = value.Tunnels[Number(fault.pointer.split("/")[2])] ?? {};
-        const stands = known.find(({ id }) => id === Id)?.settings.Type;
-        // Of a tunnel that is not there, or of another type, the second look says only that.
-        if (Id !== undefined && (stands === undefined || (Type ?? stands) !== stands)) continue;
+        const storedType = known.find(({ id }) => id === Id)?.settings.Type;
+        // For an unknown tunnel or a changed type, the transaction reports only that.
+        if (Id !== undefined && (storedType === undefined || (Type ?? storedType) !== storedType)) continue;
         assert.ok(found.includes(sameAs(fault)), `${sameAs(fault)}: ${found.join()}`);
         seen += 1;
       }

@@ -1,4 +1,4 @@
-/** A tunnel's status as the contract has it, from everything an engine can say of it. */
+/** The status of a tunnel in the form of the API, from every status that the router driver can report. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TunnelStatus } from "@brume/api/vpn.ts";
@@ -44,7 +44,7 @@ const show = (word: ObservedStatus, change: Partial<TunnelSettings> = {}): Tunne
   return status;
 };
 
-test("a tunnel that is up is shown as the contract's example", () => {
+test("a tunnel that is up is shown as in the example of the API", () => {
   assert.equal(
     JSON.stringify([show(up)]),
     '[{"TunnelId":3,"Operational":true,"State":"Up","Error":null,"EstablishedAt":"2026-11-20T09:20:11.007Z","BytesIn":104857,"BytesOut":98112,"LastSeen":"2026-11-20T09:20:12.450Z","LocalSubnets":["10.64.0.8/29"],"PeerSubnets":["10.0.0.0/24"],"PeerAddress":"203.0.113.50","Proposal":"AES_CBC_256/HMAC_SHA2_256_128/MODP_2048"}]',
@@ -77,7 +77,7 @@ test("every reason of the engine is an error object", () => {
   }
 });
 
-test("what is wished counts before what the engine has heard of", () => {
+test("the desired state counts before the state of the engine", () => {
   for (const word of [up, "silent", "absent"] as const) {
     const { State, Error: error, BytesIn } = show(word, { Enabled: false });
     assert.deepEqual([State, error, BytesIn], ["Disabled", null, 0]);
@@ -85,14 +85,14 @@ test("what is wished counts before what the engine has heard of", () => {
   assert.equal(show({ ...up, state: "disabled" }).State, "Connecting");
 });
 
-test("an engine that is silent is told from one that does not have the tunnel yet", () => {
+test("a silent router and a tunnel that is not applied yet are shown differently", () => {
   const { State, Error: error } = show("silent");
   assert.deepEqual([State, error?.code], ["Unknown", "engine_unavailable"]);
   assert.deepEqual([show("absent").State, show("absent").Error], ["Connecting", null]);
   assert.equal(show({ ...up, state: "connecting" }).State, "Connecting");
 });
 
-test("the peer's address is where it is said to be while nothing better is known", () => {
+test("the peer's address is the configured one until the engine reports another", () => {
   assert.equal(show("silent").PeerAddress, "203.0.113.50");
   assert.equal(show("silent", { PeerEndpoint: "any" }).PeerAddress, "");
   assert.equal(show("silent", { Type: "WireGuard", PeerEndpoint: "vpn.example:51820" }).PeerAddress, "vpn.example");
