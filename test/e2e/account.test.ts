@@ -1,6 +1,6 @@
 /**
- * The account, its projects and their tokens (docs/spec.md#account-and-project, #token, #account-endpoints). What a restricted token may do
- * is told in `tokens`.
+ * The account, its projects and their tokens (docs/spec.md#account-and-project, #token, #account-endpoints). `tokens.test.ts` tests
+ * restricted tokens.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
@@ -19,7 +19,7 @@ onEveryDatabase("the account", (harness) => {
     });
 
   describe("the account", () => {
-    test("shows all projects to administrators, and to others their own", async () => {
+    test("lists all projects for administrators, and only the own project for others", async () => {
       const other = await harness.neighbour();
       const all = await harness.client.readAccount();
       assert.deepEqual(
@@ -39,7 +39,7 @@ onEveryDatabase("the account", (harness) => {
   });
 
   describe("projects", () => {
-    test("have names of their own", async () => {
+    test("have unique names", async () => {
       const made = await project({ Name: "Only one" });
       await refused(project({ Name: "Only one" }), "title_taken", { "/Name": "title_taken" });
       const other = await project({ Name: "only one" });
@@ -61,7 +61,7 @@ onEveryDatabase("the account", (harness) => {
       assert.equal((await project({ Name: "Cafe\u0301" })).Name, "Café");
     });
 
-    test("have quotas, of which those not given stay", async () => {
+    test("keep the quotas that an edit does not contain", async () => {
       const { ID, Quotas } = await project({ Quotas: { Domains: 3, servers: "7" } });
       assert.deepEqual([Quotas.Domains, Quotas.Servers, Quotas.Tokens], [3, 7, 100]);
       const edit = (given: object) => harness.client.updateProject({ path: { id: ID }, body: { Quotas: given } });
@@ -81,7 +81,7 @@ onEveryDatabase("the account", (harness) => {
       assert.deepEqual((form.json as Project).Labels, { a: "b" });
     });
 
-    test("may have lower quotas than they use: then nothing new comes", async () => {
+    test("with a quota below their use accept no new objects", async () => {
       const other = await harness.neighbour({ Domains: 2, Tokens: 2 });
       const path = { id: other.project };
       const create = (Name: string) => other.client.createDomain({ body: { Name } });
@@ -100,7 +100,7 @@ onEveryDatabase("the account", (harness) => {
       await refused(other.client.createToken({ body: { Name: "x", Scopes: ["dns:read"] } }), "quota_exceeded");
     });
 
-    test("are read by their own tokens, and by administrators", async () => {
+    test("can be read by their own tokens and by administrators", async () => {
       const other = await harness.neighbour();
       const reader = await harness.as(["dns:read"], { ProjectID: other.project });
       const own = await reader.client.readOwnProject();
@@ -114,7 +114,7 @@ onEveryDatabase("the account", (harness) => {
       await refused(harness.client.deleteProject({ path: { id: 99_999 } }), "project_not_found");
     });
 
-    test("that do not change keep their tag", async () => {
+    test("keep their ETag if nothing changes", async () => {
       const { ID } = await project();
       const path = { id: ID };
       const { etag, answer } = await harness.client.raw.readProject({ path });
@@ -133,7 +133,7 @@ onEveryDatabase("the account", (harness) => {
       await refused(harness.client.deleteProject({ path }, { ifMatch: etag ?? "" }), "etag_mismatch");
     });
 
-    test("that are blocked can be read and cleared, and their domains go on", async () => {
+    test("that are blocked can be read and emptied, and their domains are still served", async () => {
       const other = await harness.neighbour();
       const path = { id: other.project };
       const domain = await other.client.createDomain({ body: { Name: "blocked.example", Ip: "192.0.2.1" } });
@@ -154,7 +154,7 @@ onEveryDatabase("the account", (harness) => {
       await other.client.createRecordA({ body: record });
     });
 
-    test("go with their tokens, when they own nothing else", async () => {
+    test("are deleted with their tokens if they own nothing else", async () => {
       const other = await harness.neighbour();
       const path = { id: other.project };
       const { ID } = await other.client.createDomain({ body: { Name: "in-the-way.example" } });
@@ -170,7 +170,7 @@ onEveryDatabase("the account", (harness) => {
   });
 
   describe("tokens", () => {
-    test("show their value once", async () => {
+    test("show their value only on creation", async () => {
       const made = await token({ Labels: { a: "b" } });
       assert.match(made.Token, /^[0-9a-f]{64}$/);
       const { ID } = made;
@@ -189,7 +189,7 @@ onEveryDatabase("the account", (harness) => {
       assert.ok(!JSON.stringify(rows).includes(made.Token));
     });
 
-    test("have scopes in the order of the contract, each once", async () => {
+    test("list each scope once, in the order of the contract", async () => {
       const { Scopes } = await token({ Scopes: ["DNS:Write", "server:read", "dns:write"] });
       assert.deepEqual(Scopes, ["server:read", "dns:write"]);
       assert.deepEqual((await token({ Scopes: "dns:read, network:read" })).Scopes, ["dns:read", "network:read"]);
@@ -202,7 +202,7 @@ onEveryDatabase("the account", (harness) => {
       });
     });
 
-    test("have restrictions that fit", async () => {
+    test("accept only consistent restrictions", async () => {
       const domain = await harness.domain();
       const bad: [object, Record<string, string>][] = [
         [{ DomainID: domain.ID, Scopes: ["dns:read", "server:read"] }, { "/Scopes/1": "value_not_allowed" }],
@@ -241,7 +241,7 @@ onEveryDatabase("the account", (harness) => {
       );
     });
 
-    test("of a project are listed for administrators of any", async () => {
+    test("of any project are listed for administrators", async () => {
       const other = await harness.neighbour();
       const made = await token({ ProjectID: other.project, Name: "Second", Labels: { env: "x" } });
       const list = (query: object) => harness.client.listTokens({ query: { project: other.project, ...query } });
@@ -264,7 +264,7 @@ onEveryDatabase("the account", (harness) => {
       assert.deepEqual(pages, [1, 1]);
     });
 
-    test("read and delete themselves without any scope for it", async () => {
+    test("can read and delete themselves without a scope", async () => {
       const made = await token();
       const caller = harness.callerOf(made.Token);
       const path = { id: made.ID };
@@ -280,7 +280,7 @@ onEveryDatabase("the account", (harness) => {
       assert.ok((await token()).ID > made.ID, "an id is never used again");
     });
 
-    test("are refused from the next request on", async () => {
+    test("are rejected immediately after deletion", async () => {
       const made = await token();
       const caller = harness.callerOf(made.Token);
       assert.equal((await caller.request("GET /dns")).status, 200);
@@ -298,7 +298,7 @@ onEveryDatabase("the account", (harness) => {
         assert.equal((await harness.request("GET /dns", undefined, { Authorization })).code, code, Authorization);
     });
 
-    test("of a dry run are none", async () => {
+    test("of a dry run do not exist", async () => {
       const count = (await harness.client.listTokens()).length;
       const dry = await harness.client.createToken({ body: { Name: "dry", Scopes: ["dns:read"] } }, { dryRun: true });
       assert.deepEqual([dry.ID, dry.Token], [0, ""]);
@@ -306,7 +306,7 @@ onEveryDatabase("the account", (harness) => {
     });
   });
 
-  test("the last administrator stays", async () => {
+  test("the last administrator token cannot be deleted", async () => {
     const all = await harness.client.readAccount();
     for (const { ID } of all.Projects)
       for (const { ID: id, Scopes } of await harness.client.listTokens({ query: { project: ID } }))

@@ -1,11 +1,11 @@
-/** The audit (docs/spec.md#audit): every change that was asked for, also those that were refused, with who, from where, and what came of it. */
+/** The audit (docs/spec.md#audit): every requested change, also rejected ones, with token, source address and result. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditEntry } from "@brume/api/account.ts";
 import { onEveryDatabase, refused } from "../support/harness.ts";
 
 onEveryDatabase("the audit", (harness) => {
-  /** Refusals are written a moment after their answer. */
+  /** Rejected requests are written shortly after their response. */
   async function read(
     query: object,
     until: (entries: readonly AuditEntry[]) => boolean = () => true,
@@ -13,7 +13,7 @@ onEveryDatabase("the audit", (harness) => {
     return harness.client.waitFor("listAudit", { query }, { until, timeout: 5000 });
   }
 
-  test("keeps who changed what, from where, and how it was before and after", async () => {
+  test("records token, source address, and the object before and after each change", async () => {
     const { client } = harness;
     const made = await client.raw.createDomain({ body: { Name: "audited.example", Ip: "192.0.2.1" } });
     const domain = made.answer;
@@ -61,7 +61,7 @@ onEveryDatabase("the audit", (harness) => {
     assert.ok(entries.every(({ ID }, index) => index === 0 || ID > (entries[index - 1]?.ID ?? 0)));
   });
 
-  test("keeps what was refused, and neither reads nor dry runs", async () => {
+  test("records rejected changes, but no reads and no dry runs", async () => {
     const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
     const { client } = harness;
     const reader = await harness.as(["dns:read"]);
@@ -103,7 +103,7 @@ onEveryDatabase("the audit", (harness) => {
     assert.equal((entries[0]?.After as { Token: string } | undefined)?.Token, "", "no secret is kept");
   });
 
-  test("keeps requests with tokens that are not good, reads too", async () => {
+  test("records requests with invalid tokens, including reads", async () => {
     const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
     const ExpiresAt = new Date(Date.now() + 300).toISOString();
     const short = await harness.as(["dns:read"], { ExpiresAt });
@@ -118,7 +118,7 @@ onEveryDatabase("the audit", (harness) => {
     await refused(short.client.listDomains(), "token_expired");
     await refused(away.client.listDomains(), "scope_missing");
     await harness.callerOf("1".repeat(64)).request("GET /server");
-    // They are there when the answer is.
+    // They are stored before the response.
     const expected = [
       ["listDomains", "test", 401, false],
       ["listDomains", "test", 403, false],
@@ -133,7 +133,7 @@ onEveryDatabase("the audit", (harness) => {
     assert.ok(theirs.every(({ TokenName }) => TokenName !== "test"));
   });
 
-  test("counts refusals that repeat in one entry, however many", async () => {
+  test("counts repeated rejections in one entry", async () => {
     const start = (await read({ limit: 1 }))[0]?.ID ?? 0;
     const loops = 300;
     const caller = harness.callerOf("2".repeat(64));
@@ -151,7 +151,7 @@ onEveryDatabase("the audit", (harness) => {
     assert.ok((entry?.LastDate ?? "") >= (entry?.Date ?? ""));
   });
 
-  test("keeps its size when a token is refused for one object after another", async () => {
+  test("does not grow when a token is rejected for many objects", async () => {
     const caller = await harness.as(["dns:write"]);
     const tokenId = (await caller.client.readAccount()).Token.ID;
     for (let id = 0; id < 100; id++) await caller.request(`DELETE /dns/${500_000 + id}`);
@@ -161,7 +161,7 @@ onEveryDatabase("the audit", (harness) => {
     assert.deepEqual([entries[0]?.Count, entries[0]?.ResourceID], [70, null]);
   });
 
-  test("is filtered, and read page by page", async () => {
+  test("can be filtered and read in pages", async () => {
     const caller = await harness.as(["dns:write", "account:admin"]);
     const tokenId = (await caller.client.readAccount()).Token.ID;
     const from = new Date(Date.now()).toISOString();
@@ -193,7 +193,7 @@ onEveryDatabase("the audit", (harness) => {
     assert.equal((await operations({})).length, 5, "it survives the token that did it");
   });
 
-  test("is each project's own, and for administrators", async () => {
+  test("is visible to its own project and to administrators", async () => {
     const other = await harness.neighbour();
     await other.client.createDomain({ body: { Name: "theirs.example" } });
     assert.deepEqual(

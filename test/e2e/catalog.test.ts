@@ -1,5 +1,5 @@
 /**
- * What servers are made from, as clients see it: SSH keys come and go, images and locations are there (docs/spec.md#image, #location,
+ * The catalog of SSH keys, images and locations, over the API (docs/spec.md#image, #location,
  * #ssh-key, #image-location-key-and-private-network-endpoints).
  */
 import assert from "node:assert/strict";
@@ -13,7 +13,7 @@ import { onSqlite, refused } from "../support/harness.ts";
 const base64 = "AAAAC3NzaC1lZDI1NTE5AAAAIE3p6k3o0o3p0l7mYw2bq1Xn4rZ8t5v9cQ1sD2fG3hJ4";
 const line = `ssh-ed25519 ${base64} ann@laptop`;
 
-/** Another key each time. */
+/** Returns a new public key. */
 function freshLine(): string {
   const { x = "" } = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
   const point = Buffer.from(x, "base64url");
@@ -33,12 +33,12 @@ const stock = (name: string, more: Partial<OperatorImage> = {}): OperatorImage =
   ...more,
 });
 
-onSqlite("the catalogue", (harness) => {
+onSqlite("the catalog", (harness) => {
   const post = (body: object | string, headers = {}) => harness.request("POST /sshkey", body, headers);
   const keyOf = async (Title: string) => harness.client.createSshKey({ body: { Title, PublicKey: freshLine() } });
 
   describe("SSH keys", () => {
-    test("a key is shown with what is inside it, and read again the same", async () => {
+    test("a key is shown with its parsed fields", async () => {
       const response = await post({ Title: "laptop", PublicKey: line, Labels: { of: "ann" } });
       assert.equal(response.status, 200, response.text);
       const hash = createHash("sha256").update(Buffer.from(base64, "base64")).digest("base64").replace(/=+$/, "");
@@ -57,9 +57,9 @@ onSqlite("the catalogue", (harness) => {
       assert.ok(DateCreate);
     });
 
-    test("the same title with the same key is that key, with another key it is taken", async () => {
+    test("the same title with the same key returns the existing key, with another key it is a conflict", async () => {
       const first = await harness.client.createSshKey({ body: { Title: "twice", PublicKey: line } });
-      // Clients in the field: other names of the fields, the base64 part alone, in a form.
+      // Existing clients use other field names, send only the base64 part, or send a form.
       const form = new URLSearchParams({ Name: "twice", Value: base64 }).toString();
       const again = await post(form, { "Content-Type": "application/x-www-form-urlencoded" });
       assert.deepEqual(again.json, first);
@@ -67,7 +67,7 @@ onSqlite("the catalogue", (harness) => {
       assert.equal((await post({ Title: "thrice", PublicKey: line })).status, 200);
     });
 
-    test("what is no key is refused with a reason at its field", async () => {
+    test("an invalid key is rejected with the reason at its field", async () => {
       const response = await post({ PublicKey: `ssh-rsa ${base64}` });
       assert.equal(response.code, "validation_failed");
       const { errors } = response.json as { errors: { pointer: string; code: string; detail: string }[] };
@@ -78,7 +78,7 @@ onSqlite("the catalogue", (harness) => {
       assert.match(errors[1]?.detail ?? "", /^PublicKey must be of the type it says: inside it is ssh-ed25519\.$/);
     });
 
-    test("a deleted key is gone, and its title is free", async () => {
+    test("the title of a deleted key can be used again", async () => {
       const key = await keyOf("short-lived");
       assert.equal(
         (await harness.request(`DELETE /sshkey/${key.ID}`, undefined, { "If-Match": '"sshkey-0-1"' })).code,
@@ -91,13 +91,13 @@ onSqlite("the catalogue", (harness) => {
       assert.ok(next.ID > key.ID, "an id is never used again");
     });
 
-    test("a dry run makes nothing", async () => {
+    test("a dry run creates nothing", async () => {
       const response = await harness.request("POST /sshkey?dryRun=true", { Title: "dry", PublicKey: line });
       assert.equal((response.json as { ID: number }).ID, 0);
       assert.deepEqual(await harness.client.listSshKeys({ query: { name: "dry" } }), []);
     });
 
-    test("keys are listed by title and label, of the own project only, up to the quota", async () => {
+    test("keys of the own project can be filtered by title and label, and the quota limits them", async () => {
       const neighbour = await harness.neighbour({ SshKeys: 2 });
       const made = await Promise.all(
         ["One", "Two", "Three"].map((Title) =>
@@ -118,7 +118,7 @@ onSqlite("the catalogue", (harness) => {
       await refused(harness.client.readSshKey({ path: { id: first?.ID ?? 0 } }), "sshkey_not_found");
     });
 
-    test("coming and going is told", async () => {
+    test("creation and deletion emit events", async () => {
       const key = await keyOf("told");
       await harness.client.deleteSshKey({ path: { id: key.ID } });
       const events = await harness.client.listEvents({ query: { resource: `sshkey:${key.ID}` } });
@@ -142,7 +142,7 @@ onSqlite("the catalogue", (harness) => {
 
     before(() => sync(tiny, debian));
 
-    test("the first of the stock is image 1, shown as it has always been", async () => {
+    test("the first operator image is image 1, in the legacy form", async () => {
       const response = await harness.request("GET /image/1");
       const { DateCreate, ...rest } = response.json as Image;
       assert.equal(
@@ -154,7 +154,7 @@ onSqlite("the catalogue", (harness) => {
       await refused(harness.client.readImage({ path: { id: 99 } }), "image_not_found");
     });
 
-    test("everybody sees the stock, by name, state and location", async () => {
+    test("operator images are visible to every project and can be filtered by name, state and location", async () => {
       const neighbour = await harness.neighbour();
       assert.deepEqual((await neighbour.client.listImages({})).length, 2);
       assert.deepEqual(await names({ name: "DEB*" }), ["debian-12"]);
@@ -163,7 +163,7 @@ onSqlite("the catalogue", (harness) => {
       assert.deepEqual(await names({ location: "Moon" }), []);
     });
 
-    test("the stock follows what the operator has; what comes back has its id", async () => {
+    test("operator images follow the image folder, and a returning image keeps its id", async () => {
       const { store } = harness.brume;
       await sync(debian);
       assert.deepEqual(await names(), ["debian-12"]);
@@ -180,7 +180,7 @@ onSqlite("the catalogue", (harness) => {
     });
   });
 
-  test("a location is there for every token", async () => {
+  test("every token can list the locations", async () => {
     const caller = await harness.as(["dns:read"]);
     const [location, ...more] = await caller.client.listLocations({});
     assert.deepEqual(more, []);

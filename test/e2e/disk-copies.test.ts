@@ -1,4 +1,4 @@
-/** Disk copies, from which a backup takes servers' disks: asked for by an operator, of servers of any project. */
+/** Disk copies for backups of servers: an operator creates them for servers of any project. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onSqlite, refused } from "../support/harness.ts";
@@ -7,7 +7,7 @@ import { createServerApiFixture } from "../support/serverapifixture.ts";
 onSqlite("disk copies", (harness) => {
   const fixture = createServerApiFixture(harness);
 
-  test("are made of a server that is on or off, and removed together", async () => {
+  test("can be created of a server that is on or off, and are removed together", async () => {
     const { ID: ServerID } = await fixture.server();
     // A simulated server has no folder.
     assert.deepEqual(await harness.client.createDiskCopy({ body: { ServerID } }), { ServerID, Folder: null });
@@ -18,14 +18,14 @@ onSqlite("disk copies", (harness) => {
     assert.ok(rows.some(({ Operation }) => Operation === "createDiskCopy"));
   });
 
-  test("need a server that is there, machines that answer, and the scope", async () => {
+  test("need an existing server, a working driver and the scope", async () => {
     await refused(harness.client.createDiskCopy({ body: { ServerID: 99_999 } }), "server_not_found");
     const { ID: ServerID } = await fixture.server();
     const somebody = await harness.as(["server:write", "server:read"]);
     await refused(somebody.client.createDiskCopy({ body: { ServerID } }), "scope_missing");
     await refused(somebody.client.deleteDiskCopies({}), "scope_missing");
     harness.brume.machines.fail("holdDisks", 1);
-    // Nothing is made by a question whether it would be.
+    // A dry run creates nothing.
     await harness.client.createDiskCopy({ body: { ServerID } }, { dryRun: true });
     const response = await harness.request("POST /disk-copy", { ServerID });
     assert.equal(response.status, 500);

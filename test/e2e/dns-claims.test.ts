@@ -1,6 +1,6 @@
 /**
- * Whose a name is: what no project may have, how a domain goes to the project that proves to own it, what becomes of the other one's,
- * and what the operator reserves. The public DNS is a second name server on loopback.
+ * Ownership of names: public suffixes, claims that a project proves in the public DNS, the withdrawn domain of the other project, and
+ * reservations of the operator. A second name server on loopback acts as the public DNS.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -26,9 +26,9 @@ onEveryDatabase(
     const create = (caller: Caller, Name: string, more: object = {}) =>
       caller.client.createDomain({ body: { Name, ...more } });
     const erase = (caller: Caller, id: number) => caller.client.deleteDomain({ path: { id } });
-    /** Asks for the domain, or for another check. */
+    /** Creates the claim, or requests another check. */
     const claim = (caller: Caller, Name: string) => caller.client.createClaim({ body: { Name } }, { wait: 20 });
-    /** What the public DNS has for a name. */
+    /** Sets the records of a name in the public DNS. */
     const publish = async (zone: string, texts: Readonly<Record<string, string>>): Promise<void> => {
       serial += 1;
       const sets = Object.entries(texts).map(([owner, text]) => set(owner, "TXT", text));
@@ -42,19 +42,19 @@ onEveryDatabase(
 
     describe("public suffixes", () => {
       for (const Name of ["co.uk", "com", "github.io", "рф", "foo.ck", "in-addr.arpa"])
-        test(`${Name} is refused, for a domain and for a claim`, async () => {
+        test(`${Name} is rejected for a domain and for a claim`, async () => {
           const errors = { "/Name": "domain_public_suffix" };
           await refused(create(harness, Name), "domain_public_suffix", errors);
           await refused(claim(harness, Name), "domain_public_suffix", errors);
         });
 
       for (const Name of ["internal", "lan", "home.arpa", "corp", "shop.co.uk", "me.github.io", "10.in-addr.arpa"])
-        test(`${Name} is taken`, async () => {
+        test(`${Name} is accepted`, async () => {
           const { ID } = await create(harness, Name);
           await erase(harness, ID);
         });
 
-      test("one that a project has from before does not exclude the names below it", async () => {
+      test("a suffix that a project already owns does not exclude the names below it", async () => {
         const { ID } = await create(harness, "suffix.example");
         await harness.brume.store.write(async (tx) => {
           await tx
@@ -69,7 +69,7 @@ onEveryDatabase(
       });
     });
 
-    test("a domain goes to the project whose record is in the public DNS, and the other's is kept as a zone file", async () => {
+    test("a domain moves to the project that proves its claim, and the other project keeps a zone file", async () => {
       const lost = await create(harness, "wanted.example", { Ip: "192.0.2.1", Labels: { env: "prod" } });
       const below = await create(harness, "deep.wanted.example");
       await refused(create(other, "wanted.example"), "domain_not_available");
@@ -126,7 +126,7 @@ onEveryDatabase(
       await erase(other, path.id);
     });
 
-    test("a project consents to a domain inside its own by the record there", async () => {
+    test("a record inside a domain is the consent of its project to a subdomain", async () => {
       const parent = await create(harness, "parent.example", { Ip: "192.0.2.1" });
       const asked = await claim(other, "shop.parent.example");
       assert.equal(asked.State, "Pending");
@@ -141,12 +141,12 @@ onEveryDatabase(
       await erase(harness, parent.ID);
     });
 
-    test("a domain below takes nothing from the owner above, but what is proven itself stays", async () => {
+    test("a claim of a parent domain does not withdraw subdomains that are proven themselves", async () => {
       const squat = await create(harness, "x.owner.example");
       const third = await harness.neighbour();
       await refused(create(other, "owner.example"), "domain_not_available");
       const asked = await claim(other, "owner.example");
-      // The record in a domain below is no consent for the name above it.
+      // A record in a subdomain is no consent for the parent.
       const deep = await claim(third, "branch.owner.example");
       await publish("owner.example", { ...proof(asked), ...proof(deep) });
       assert.equal((await claim(third, "branch.owner.example")).State, "Completed");
@@ -164,12 +164,12 @@ onEveryDatabase(
       await erase(other, done.DomainID ?? 0);
     });
 
-    test("nobody can hold the name of a proof", async () => {
+    test("the name of a proof cannot be a domain", async () => {
       for (const Name of ["_brume-challenge.victim.example", "a._Brume-Challenge.victim.example"])
         await refused(create(harness, Name), "domain_reserved", { "/Name": "domain_reserved" });
     });
 
-    test("the operator reserves a name for one project, which proves its claims, and releases it", async () => {
+    test("a reservation of the operator proves the claims of its project, and can be released", async () => {
       const held = await create(harness, "corp.example");
       const { ID } = await harness.client.createReservation({
         body: { Name: "corp.example", ProjectID: other.project },
@@ -199,7 +199,7 @@ onEveryDatabase(
       for (const one of kept) await harness.client.deleteWithdrawnDomain({ path: { id: one.ID } });
     });
 
-    test("a quota that is used up keeps a proven claim pending, and a claim that is late fails", async () => {
+    test("a proven claim stays pending while the quota is used up, and an expired claim fails", async () => {
       const { ID } = await create(harness, "scarce.example");
       const small = await harness.neighbour({ Domains: 0 });
       const asked = await claim(small, "scarce.example");
@@ -214,7 +214,7 @@ onEveryDatabase(
       await erase(harness, ID);
     });
 
-    test("a restricted token sees no claims and no withdrawn domains, and makes none", async () => {
+    test("a restricted token can neither read nor create claims and withdrawn domains", async () => {
       const { ID } = await create(harness, "limited.example");
       const asked = await claim(harness, "limited.example");
       const caller = await harness.as(["dns:write"], { DomainID: ID });

@@ -1,6 +1,6 @@
 /**
- * Domains (docs/spec.md#domain, #domain-endpoints): their names, what they begin with, what they have without being asked, whose they are, how they
- * are listed, and that the name server refuses them once they are gone.
+ * Domains (docs/spec.md#domain, #domain-endpoints): names, initial content, automatic records, ownership, lists, and deletion from the
+ * name server.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -53,7 +53,7 @@ onEveryDatabase("domains", (harness) => {
         await erase(domain);
       });
 
-    test("that are none are refused", async () => {
+    test("that are invalid are rejected", async () => {
       for (const Name of ["a..b", ".", ".a", "-a.b", "a-.b", "a b", "*.a", "192.0.2.1", "xn--a.b", "a@b", "a.b.."])
         await refused(create({ Name }), "validation_failed", { "/Name": "format_invalid" });
       for (const Name of [`${"a".repeat(64)}.b`, `${"a.".repeat(127)}b`, `${"ж".repeat(63)}.example`])
@@ -62,7 +62,7 @@ onEveryDatabase("domains", (harness) => {
         await refused(create(body), "validation_failed", { "/Name": "field_required" });
     });
 
-    test("are taken under their second name too, the first that is not empty", async () => {
+    test("are accepted in either field, and the first one that is not empty counts", async () => {
       for (const body of [
         { DomainName: "also.example" },
         { Name: "", DomainName: "also.example" },
@@ -76,8 +76,8 @@ onEveryDatabase("domains", (harness) => {
     });
   });
 
-  describe("what they begin with", () => {
-    test("an address at the top, of either family", async () => {
+  describe("initial content", () => {
+    test("an IPv4 or IPv6 address at the zone apex", async () => {
       for (const [Ip, type, shown] of [
         ["192.0.2.7", "A", "192.0.2.7"],
         ["2001:DB8::7", "AAAA", "2001:db8::7"],
@@ -95,7 +95,7 @@ onEveryDatabase("domains", (harness) => {
       await refused(both, "validation_failed", { "/Name": "format_invalid", "/Ip": "format_invalid" });
     });
 
-    test("labels, edited as a whole later", async () => {
+    test("labels, which an edit replaces", async () => {
       const domain = await create({ Name: "labels.example", Labels: { env: "prod", "brume.io/a": "" } });
       const path = { id: domain.ID };
       assert.deepEqual(domain.Labels, { env: "prod", "brume.io/a": "" });
@@ -119,7 +119,7 @@ onEveryDatabase("domains", (harness) => {
       await erase(domain);
     });
 
-    test("a zone file, with what could not be kept in a list", async () => {
+    test("a zone file, with a list of the lines that were ignored", async () => {
       const ZoneFile = [
         "$ORIGIN file.example.",
         "$TTL 1h",
@@ -150,7 +150,7 @@ onEveryDatabase("domains", (harness) => {
       await erase(domain);
     });
 
-    test("nothing at all, if a line of the file cannot be read", async () => {
+    test("no domain is created if a line of the zone file is invalid", async () => {
       const ZoneFile = "www A 192.0.2.1\nwww A 192.0.2\nx CNAME a.b.\nx A 192.0.2.1\n";
       const unread = await refused(create({ Name: "bad.example", ZoneFile }), "zone_file_invalid");
       assert.deepEqual(
@@ -168,8 +168,8 @@ onEveryDatabase("domains", (harness) => {
     });
   });
 
-  describe("what they have", () => {
-    test("an SOA and an NS set that are in no list, and whatever replaces the set", async () => {
+  describe("automatic content", () => {
+    test("an SOA and an NS set that are not listed, unless own NS records replace the set", async () => {
       const domain = await create({ Name: "auto.example" });
       assert.deepEqual(await harness.lookUp("auto.example", "SOA"), [
         JSON.stringify({
@@ -194,7 +194,7 @@ onEveryDatabase("domains", (harness) => {
       await erase(domain);
     });
 
-    test("a serial that is the time, or one more than the last", async () => {
+    test("the serial is the time, or the last serial plus one", async () => {
       const before = Math.floor(Date.now() / 1000);
       const domain = await create({ Name: "serial.example" });
       assert.ok(domain.Serial >= before && domain.Serial <= Math.floor(Date.now() / 1000) + 1, String(domain.Serial));
@@ -214,7 +214,7 @@ onEveryDatabase("domains", (harness) => {
       await erase(again);
     });
 
-    test("a zone file, where Accept asks for one", async () => {
+    test("a zone file is returned for its media type in Accept", async () => {
       const domain = await create({ Name: "text.example", Ip: "192.0.2.1" });
       const records = [
         { TypeRecord: "TXT", Name: "ж", Text: 'say "ж"' },
@@ -244,13 +244,13 @@ onEveryDatabase("domains", (harness) => {
     });
   });
 
-  describe("whose they are", () => {
+  describe("ownership", () => {
     let other: Caller;
     before(async () => {
       other = await harness.neighbour();
     });
 
-    test("a name belongs to one project, with all above and below it", async () => {
+    test("a name belongs to one project, with its parents and subdomains", async () => {
       const mine = await create({ Name: "mine.example" });
       for (const Name of ["mine.example", "MINE.example.", "sub.mine.example", "a.b.mine.example", "example"]) {
         const refusal = other.client.createDomain({ body: { Name } });
@@ -269,7 +269,7 @@ onEveryDatabase("domains", (harness) => {
       await other.client.deleteDomain({ path: { id: taken.ID } });
     });
 
-    test("inside a project domains may lie below each other, and answer for their own names", async () => {
+    test("a project may have a domain inside another, and each serves its own names", async () => {
       const above = await create({ Name: "tree.example", ZoneFile: "a.sub A 192.0.2.1\nb A 192.0.2.2\n" });
       const below = await create({ Name: "sub.tree.example", ZoneFile: "a A 192.0.2.3\n" });
       const top = await create({ Name: "a.sub.tree.example", Ip: "192.0.2.4" });
@@ -282,7 +282,7 @@ onEveryDatabase("domains", (harness) => {
       await erase(above);
     });
 
-    test("a project sees nothing of another", async () => {
+    test("a project cannot see domains of another", async () => {
       const mine = await create({ Name: "secret.example", Ip: "192.0.2.1" });
       assert.deepEqual(await other.client.listDomains(), []);
       const record = mine.LinkedRecords[0]?.ID ?? 0;
@@ -296,7 +296,7 @@ onEveryDatabase("domains", (harness) => {
     });
   });
 
-  test("a deleted domain is refused by the name server, and its records are gone", async () => {
+  test("a deleted domain is refused by the name server, and its records do not exist", async () => {
     const domain = await create({ Name: "gone.example", Ip: "192.0.2.1" });
     await erase(domain);
     for (const type of ["A", "NS", "SOA"] as const)
@@ -326,11 +326,11 @@ onEveryDatabase("domains", (harness) => {
     const names = async (query: object) =>
       (await reader.client.listDomains({ query })).map(({ Name }) => Name.replace(".list", ""));
 
-    test("show whole objects by ID", async () => {
+    test("contain complete objects, sorted by ID", async () => {
       assert.deepEqual(await reader.client.listDomains(), made);
     });
 
-    test("show no records when none are wanted", async () => {
+    test("can leave out the records", async () => {
       const bare = made.map((one) => ({ ...one, LinkedRecords: [] }));
       for (const records of ["false", "0", "No"])
         assert.deepEqual((await reader.request(`GET /dns?RECORDS=${records}`)).json, bare);
@@ -358,7 +358,7 @@ onEveryDatabase("domains", (harness) => {
     for (const [query, wanted] of filters)
       test(JSON.stringify(query), async () => assert.deepEqual(await names(query), wanted));
 
-    test("labels may be asked for more than once", async () => {
+    test("the label filter can be repeated", async () => {
       const response = await reader.request("GET /dns?label=env%3Dprod&Label=tier");
       assert.deepEqual(
         (response.json as Domain[]).map(({ Name }) => Name),

@@ -1,20 +1,20 @@
 /**
- * Records come back as they were put in: strings of a TXT stay apart, names keep their letters, what needs an escape has one, a TTL may be
- * 0. Through single records, changesets, history, restore, zone files, and on the wire.
+ * Records are returned exactly as sent: separate TXT strings, letter case of names, escapes, a TTL of 0. Tested for single records,
+ * changesets, history, restore, zone files and DNS responses.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DnsRecord } from "@brume/api/dns.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 
-onSqlite("exactly", (harness) => {
-  const told = ({ TypeRecord, HostName, MnemonicName, ExtHostName, Text, Target, TTL, Labels }: DnsRecord) =>
+onSqlite("exact records", (harness) => {
+  const fieldsOf = ({ TypeRecord, HostName, MnemonicName, ExtHostName, Text, Target, TTL, Labels }: DnsRecord) =>
     JSON.stringify([TypeRecord, MnemonicName, HostName, ExtHostName, Text, Target, TTL, Labels]);
   const read = (id: number) => harness.client.readDomain({ path: { id } });
   const erase = (id: number) => harness.client.deleteDomain({ path: { id } });
   const strings = (name: string) => harness.brume.resolver.resolveTxt(name);
 
-  test("strings of a TXT stay apart", async () => {
+  test("the strings of a TXT record stay separate", async () => {
     const { ID: DomainId, Name } = await harness.domain();
     const made = await harness.client.createRecordTXT({ body: { DomainId, Name: "a", Text: '"a=1" "b=2"' } });
     assert.equal(made.Text, '"a=1" "b=2" ');
@@ -32,7 +32,7 @@ onSqlite("exactly", (harness) => {
     assert.equal(empty.Text, '"" ');
     assert.deepEqual(await strings(`b.${Name}`), [[""]]);
 
-    const after = (await read(DomainId)).LinkedRecords.map(told);
+    const after = (await read(DomainId)).LinkedRecords.map(fieldsOf);
     const Changes = [{ Op: "Update" as const, ID: made.ID, Text: '"a=1b" "=2"' }];
     await harness.client.changeRecords({ path: { id: DomainId }, body: { Changes } });
     const sorted = (await strings(`a.${Name}`)).sort((one, other) => other.length - one.length);
@@ -41,11 +41,11 @@ onSqlite("exactly", (harness) => {
     assert.equal(version?.Changes[0]?.Before?.Text, '"a=1" "b=2" ');
     const [, before] = await harness.client.listVersions({ path: { id: DomainId } });
     await harness.client.restoreVersion({ path: { id: DomainId }, body: { Serial: before?.Serial ?? 0 } });
-    assert.deepEqual((await read(DomainId)).LinkedRecords.map(told).sort(), after.sort());
+    assert.deepEqual((await read(DomainId)).LinkedRecords.map(fieldsOf).sort(), after.sort());
     await erase(DomainId);
   });
 
-  test("names keep their letters and are found, and compared, in any", async () => {
+  test("names keep their letter case, and are found and compared in any case", async () => {
     const { ID: DomainId, Name, Serial: first } = await harness.domain();
     const made = await harness.client.createRecordCNAME({
       body: { DomainId, MnemonicName: `WWW.${Name.toUpperCase()}`, Name: "Pages.Example.NET" },
@@ -77,7 +77,7 @@ onSqlite("exactly", (harness) => {
     await erase(DomainId);
   });
 
-  test("a TTL of 0, escapes, slashes and empty targets are taken", async () => {
+  test("a TTL of 0, escapes, slashes and empty targets are accepted", async () => {
     const { ID: DomainId } = await harness.client.createDomain({ body: { Name: "0/25.2.0.192.in-addr.arpa" } });
     const ptr = await harness.client.createRecordCNAME({
       body: { DomainId, MnemonicName: "1", Name: "1.0/26.2.0.192.in-addr.arpa", TTL: 0 },
@@ -99,8 +99,8 @@ onSqlite("exactly", (harness) => {
     const ZoneFile = text.replaceAll(" 0/25.2", " 128/25.2").replaceAll(/(^|\.)0\/25\.2/gm, "$1128/25.2");
     await harness.client.importZone({ path: { id: ID }, body: { ZoneFile } });
     assert.deepEqual(
-      (await read(ID)).LinkedRecords.map((one) => told(one).replaceAll("128/25", "0/25")).sort(),
-      (await read(DomainId)).LinkedRecords.map(told).sort(),
+      (await read(ID)).LinkedRecords.map((one) => fieldsOf(one).replaceAll("128/25", "0/25")).sort(),
+      (await read(DomainId)).LinkedRecords.map(fieldsOf).sort(),
     );
     await erase(ID);
     await erase(DomainId);
@@ -123,12 +123,12 @@ onSqlite("exactly", (harness) => {
     const text = await harness.client.text("readDomain", { path });
     const same = await harness.client.importZone({ path, body: { ZoneFile: text, Mode: "Replace" } });
     assert.deepEqual([same.Created, same.Updated, same.Deleted], [0, 0, 0]);
-    const before = (await read(domain.ID)).LinkedRecords.map(told);
+    const before = (await read(domain.ID)).LinkedRecords.map(fieldsOf);
     await erase(domain.ID);
     const again = await harness.client.createDomain({ body: { Name: domain.Name, ZoneFile: text } });
-    assert.deepEqual(again.LinkedRecords.map(told).sort(), before.sort());
+    assert.deepEqual(again.LinkedRecords.map(fieldsOf).sort(), before.sort());
 
-    // A file that says nothing of the set at the top leaves it; one with the automatic set replaces it.
+    // A file without NS records at the apex keeps the set; one with the automatic set replaces it.
     const here = { id: again.ID };
     await harness.client.importZone({
       path: here,

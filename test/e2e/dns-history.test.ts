@@ -1,10 +1,10 @@
-/** A restore among changes that are made at the same moment, and that may share its commit. */
+/** A restore while other changes are made at the same time and may share its commit. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onEveryDatabase } from "../support/harness.ts";
 
 onEveryDatabase("history", (harness) => {
-  test("leads back over all that was changed before, however shortly", async () => {
+  test("a restore reverts all earlier changes, even those of the same moment", async () => {
     const domain = await harness.domain();
     const path = { id: domain.ID };
     const create = (Name: string) =>

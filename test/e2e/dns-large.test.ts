@@ -1,4 +1,4 @@
-/** Lists that nobody should be sent at once: their answers end where they get too large, and say where it goes on (decision 5). */
+/** Lists that are too large for one response: a page ends early and links to the next one (decision 5). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Domain, Version } from "@brume/api/dns.ts";
@@ -7,8 +7,8 @@ import { onEveryDatabase } from "../support/harness.ts";
 
 const many = Math.floor(mostParts * 0.4);
 
-onEveryDatabase("much", (harness) => {
-  /** One page, and where the next one is. Not through the stage, which would look at every key of every record. */
+onEveryDatabase("large lists", (harness) => {
+  /** Reads a page and the link to the next one. Without the harness, which would check every key of every record. */
   async function read(target: string, token = harness.token) {
     const response = await fetch(harness.brume.url + target, { headers: { Authorization: `Bearer ${token}` } });
     const next = /<([^>]*)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
@@ -20,13 +20,13 @@ onEveryDatabase("much", (harness) => {
     };
   }
 
-  test("of records comes in as many answers as it takes, and a page may be shorter than asked for", async () => {
+  test("of records are returned in pages, which may be shorter than requested", async () => {
     const caller = await harness.neighbour();
     const ids: number[] = [];
     for (const name of ["a", "b", "c"])
       ids.push((await caller.client.createDomain({ body: { Name: `${name}.large.example` } })).ID);
     await harness.brume.store.write(async (tx) => {
-      // The count says how large the answer will be; so many records would only take time.
+      // The size of a response is estimated from this column, so the test need not create that many records.
       for (const id of ids) await tx.updateTable("domain").set({ record_count: many }).where("id", "=", id).execute();
     });
     for (const target of ["/dns", "/dns?limit=1000"]) {
@@ -41,7 +41,7 @@ onEveryDatabase("much", (harness) => {
     assert.equal((await read("/dns?records=false", caller.token)).next, undefined);
   });
 
-  test("of history too, and it leads back all the same", async () => {
+  test("of versions are returned in pages too, and can be restored", async () => {
     const domain = await harness.domain();
     const path = { id: domain.ID };
     const record = { type: "A", ttl: 60, value: "192.0.2.1", created: 1, labels: "{}" };

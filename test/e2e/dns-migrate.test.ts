@@ -1,6 +1,6 @@
 /**
- * Domains that come from elsewhere (docs/spec.md#domain): `Migrate` fetches what their present name servers say, before the answer and
- * in bounded time, and `IsDelegate` tells whether the public tree leads here. The elsewhere is a second Brume on this machine.
+ * Domains that move to Brume (docs/spec.md#domain): `Migrate` imports the records of the current name servers before the response and in
+ * limited time, and `IsDelegate` is true if the public DNS delegates to Brume. A second Brume is the current name server.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -36,7 +36,7 @@ interface Home {
   close(): Promise<void>;
 }
 
-/** A Brume that knows an outside: where domains are served at present, and whom to ask about the public tree. */
+/** A Brume with resolvers: they find the current name servers and the public delegation. */
 async function openHome(kind: Kind, fetchFrom: FetchZone | null, asksItself = false): Promise<Home> {
   const database = await startDatabase(kind);
   const token = randomBytes(32).toString("hex");
@@ -108,7 +108,7 @@ describe("a domain that moves here", () => {
     };
 
   for (const kind of databases) {
-    test(`brings its whole zone, where that is given, on ${kind}`, async () => {
+    test(`is imported completely if zone transfer is allowed, on ${kind}`, async () => {
       const home = await openHome(
         kind,
         from(() => open),
@@ -135,7 +135,7 @@ describe("a domain that moves here", () => {
       }
     });
 
-    test(`brings what is asked for, where the zone is refused, on ${kind}`, async () => {
+    test(`is imported by queries if zone transfer is refused, on ${kind}`, async () => {
       const home = await openHome(
         kind,
         from(() => closed),
@@ -159,7 +159,7 @@ describe("a domain that moves here", () => {
       }
     });
 
-    test(`comes all the same when nothing can be fetched, on ${kind}`, async () => {
+    test(`is created empty if nothing can be imported, on ${kind}`, async () => {
       const home = await openHome(kind, null);
       try {
         const domain = await home.client.createDomain({
@@ -180,7 +180,7 @@ describe("a domain that moves here", () => {
     });
   }
 
-  test("is not fetched for those who may not make it, and is looked at only in a dry run", async () => {
+  test("is not imported without permission, and a dry run only reads it", async () => {
     let fetched = 0;
     const home = await openHome("sqlite", async (domain) => {
       fetched += 1;
@@ -202,10 +202,10 @@ describe("a domain that moves here", () => {
 });
 
 for (const kind of databases)
-  test(`a domain is delegated when the parent's servers name ours, and an event tells of it, on ${kind}`, async () => {
+  test(`a domain becomes delegated when the parent names our servers, with an event, on ${kind}`, async () => {
     const home = await openHome(kind, null, true);
     try {
-      // A domain of its own is the parent, and its name server all that a resolver knows.
+      // The parent is another domain, and the resolver knows only its name server.
       await home.client.createDomain({ body: { Name: "brume.internal", ZoneFile: "ns1 A 127.0.0.1\n" } });
       await home.client.createDomain({ body: { Name: "parent.example" } });
       const { ID, Delegation } = await home.client.createDomain({ body: { Name: "public.parent.example" } });

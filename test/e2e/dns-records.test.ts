@@ -1,6 +1,6 @@
 /**
- * Records as people and clients in the field write them (docs/spec.md#record): where owner and value are looked for, how names, texts
- * and numbers are read and shown. What may stand beside what is told in `dns-rules`.
+ * Records as existing clients write them (docs/spec.md#record): which fields contain owner and value, and how names, texts and numbers are
+ * parsed and shown. `dns-rules.test.ts` tests which records can coexist.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -22,7 +22,7 @@ onEveryDatabase("records", (harness) => {
     harness.request(`PUT /dns/record${record.TypeRecord.toLowerCase()}/${record.ID}`, fields);
   const erase = (record: DnsRecord) => harness.client.deleteRecord({ path: { domainid: domain, recordId: record.ID } });
 
-  /** Makes a record, holds some of its fields, and takes it away again; `Z` stands for the domain. */
+  /** Creates a record, checks some of its fields and deletes it; `Z` is the domain name. */
   async function shows(type: RecordType, fields: RecordFields, wanted: Partial<DnsRecord>): Promise<void> {
     const put = <T>(value: T): T => JSON.parse(JSON.stringify(value).replaceAll("Z!", zone)) as T;
     const response = await create(type, put(fields));
@@ -35,7 +35,7 @@ onEveryDatabase("records", (harness) => {
     await erase(record);
   }
 
-  /** Every entry of `errors`, code by pointer. */
+  /** Returns the code of each entry of `errors`, by pointer. */
   async function refuses(type: RecordType, fields: object, wanted: Record<string, string>, code = "validation_failed") {
     const put = (value: object): object => JSON.parse(JSON.stringify(value).replaceAll("Z!", zone)) as object;
     const response = await create(type, put(fields));
@@ -82,7 +82,7 @@ onEveryDatabase("records", (harness) => {
         await refuses("A", { Name, IP: "192.0.2.1" }, { "/Name": "name_outside_domain" }, "name_outside_domain");
     });
 
-    test("has labels as labels are", async () => {
+    test("has valid DNS labels", async () => {
       const long = "a".repeat(64);
       for (const Name of ["-a", "a-", "a..b", ".a", "a b", "a:b", "*a", "a.*", "a.*.b", "ä-.b", "-ä", "ab--ä", "xn--a"])
         await refuses("A", { Name, IP: "192.0.2.1" }, { "/Name": "format_invalid" });
@@ -90,7 +90,7 @@ onEveryDatabase("records", (harness) => {
         await refuses("A", { Name, IP: "192.0.2.1" }, { "/Name": "too_long" });
     });
 
-    test("is a wildcard in five types only", async () => {
+    test("can be a wildcard in five types only", async () => {
       await shows("AAAA", { Name: "*", IP: "::1" }, { HostName: "*.Z!." });
       await shows("CNAME", { MnemonicName: "*", Name: "@" }, { MnemonicName: "*.Z!." });
       await shows("MX", { Name: "*", HostName: "a.b" }, { HostName: "*.Z!." });
@@ -136,13 +136,13 @@ onEveryDatabase("records", (harness) => {
       ["TXT", ["/Text"]],
     ];
     for (const [type, pointers] of required)
-      test(`${type} needs ${pointers.join(", ")}, all told at once`, async () => {
+      test(`${type} needs ${pointers.join(", ")}, and all are reported at once`, async () => {
         const wanted = Object.fromEntries(pointers.map((pointer) => [pointer, "field_required"]));
         await refuses(type, {}, wanted);
         await refuses(type, Object.fromEntries(pointers.map((pointer) => [pointer.slice(1), ""])), wanted);
       });
 
-    test("the domain is needed, and must be known", async () => {
+    test("the domain is required and must exist", async () => {
       const without = await harness.request("POST /dns/recorda", { IP: "192.0.2.1" });
       assert.deepEqual((without.json as { errors: unknown[] }).errors.length, 1);
       await refuses("A", { DomainId: null, IP: "192.0.2.1" }, { "/DomainId": "field_required" });
@@ -151,7 +151,7 @@ onEveryDatabase("records", (harness) => {
       await refuses("A", { DomainId: 2_147_483_648, IP: "192.0.2.1" }, { "/DomainId": "out_of_range" });
     });
 
-    test("the labels of a record are its last key, and edited as a whole", async () => {
+    test("Labels is the last key of a record, and an edit replaces all labels", async () => {
       const made = await create("TXT", { Text: "a", Labels: { env: "prod", "a.b/c": "" } });
       assert.match(made.text, /,"Labels":\{"env":"prod","a.b\/c":""\}\}$/);
       const record = made.json as DnsRecord;
@@ -182,7 +182,7 @@ onEveryDatabase("records", (harness) => {
         await refuses("A", { IP }, { "/IP": "format_invalid" });
     });
 
-    test("an AAAA record is shown as RFC 5952 says", async () => {
+    test("an AAAA record is shown in the form of RFC 5952", async () => {
       const shown: [string, string][] = [
         ["2001:0DB8::0017", "2001:db8::17"],
         ["0:0:0:0:0:0:0:0", "::"],
@@ -196,7 +196,7 @@ onEveryDatabase("records", (harness) => {
         await refuses("AAAA", { IP }, { "/IP": "format_invalid" });
     });
 
-    test("a target with a dot is absolute, without one it is inside", async () => {
+    test("a target with a dot is absolute, without a dot relative to the domain", async () => {
       const targets: [string, string][] = [
         ["mail", "mail.Z!."],
         ["MAIL.example.NET", "MAIL.example.NET."],
@@ -221,7 +221,7 @@ onEveryDatabase("records", (harness) => {
       }
     });
 
-    test("a single dot is no mail and no service, and nothing else", async () => {
+    test("a target of a single dot is allowed for MX and SRV only", async () => {
       await shows("MX", { HostName: "." }, { ExtHostName: ".", CanonicalDescription: "@ 3600 MX 0 ." });
       await shows("SRV", { Service: "sip", Proto: "tcp", Port: 0, Target: "." }, { Target: ".", Port: "0" });
       await refuses("MX", { HostName: ".", Priority: 10 }, { "/HostName": "format_invalid" });
@@ -229,7 +229,7 @@ onEveryDatabase("records", (harness) => {
       await refuses("NS", { HostName: "sub", Name: "." }, { "/Name": "format_invalid" });
     });
 
-    test("a service is known with and without its signs", async () => {
+    test("a service is accepted with and without underscores", async () => {
       for (const Service of ["xmpp-client", "_xmpp-client", "_xmpp-client.", "XMPP-Client."])
         for (const Proto of ["tcp", "_TCP", "_tcp."]) {
           const wanted = {
@@ -251,7 +251,7 @@ onEveryDatabase("records", (harness) => {
         );
     });
 
-    test("numbers are read as they come", async () => {
+    test("numbers are accepted as numbers and as strings", async () => {
       for (const Priority of ["10", 10, " 10 ", "+10", 10.0]) {
         const response = await create("MX", { HostName: "a.b", Priority });
         assert.equal((response.json as DnsRecord).Priority, "10", response.text);
@@ -296,7 +296,7 @@ onEveryDatabase("records", (harness) => {
         assert.equal(record.Text, shown);
         assert.equal(record.CanonicalDescription, `t.${zone}. 3600 IN TXT ${shown.slice(0, -1)}`);
         const [strings] = await harness.brume.resolver.resolveTxt(`t.${zone}`);
-        // The resolver reads bytes as Latin-1 or UTF-8, according to its version; both say the same bytes.
+        // The resolver decodes bytes as Latin-1 or UTF-8, depending on its version.
         const utf8 = strings?.map((string) =>
           served?.includes(string) ? string : Buffer.from(string, "latin1").toString(),
         );
@@ -316,7 +316,7 @@ onEveryDatabase("records", (harness) => {
     });
   });
 
-  describe("clients in the field", () => {
+  describe("existing clients", () => {
     const form = "DomainId=D!&Name=_acme-challenge.Z!&Text=a%2Bb+c&TTL=60";
     const bodies: [string, string, string | undefined][] = [
       ["a form under a JSON type", form, "application/json"],
@@ -328,7 +328,7 @@ onEveryDatabase("records", (harness) => {
         "application/x-www-form-urlencoded",
       ],
       [
-        "what Python prints",
+        "the output of Python",
         "{'DomainId': 'D!', 'Name': '_acme-challenge.Z!', 'Text': 'a+b c', 'TTL': 60, 'Labels': None}",
         "text/plain",
       ],
@@ -359,14 +359,14 @@ onEveryDatabase("records", (harness) => {
         await erase(record);
       });
 
-    test("take the record by the order of its keys", async () => {
+    test("depend on the order of the keys of a record", async () => {
       const response = await create("TXT", { Name: "order", Text: "abc" });
       assert.match(response.text, /^\{"ID":\d+,"TypeRecord":"TXT".*"Text":"\\"abc\\" ".*,"Labels":\{\}\}$/);
       assert.ok(!response.text.includes("["), "a record holds no list");
       await erase(response.json as DnsRecord);
     });
 
-    test("delete with a body, and get nothing back", async () => {
+    test("send a body with DELETE, and get an empty response", async () => {
       const record = (await create("A", { Name: "gone", IP: "192.0.2.1" })).json as DnsRecord;
       const response = await harness.request(`DELETE /dns/${domain}/${record.ID}`, "{not: read", {
         "content-type": "image/png",

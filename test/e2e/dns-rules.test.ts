@@ -1,6 +1,6 @@
 /**
- * Records beside each other and over time (docs/spec.md#record, #record-endpoints): what is refused and in which order, what an edit keeps, what
- * the name server says at the moment an answer is there, and what happens while it cannot say it.
+ * Rules between records (docs/spec.md#record, #record-endpoints): which records can coexist, the order of the checks, what an edit keeps,
+ * what the name server serves when a response arrives, and what happens while the name server is slow.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -33,10 +33,10 @@ onSqlite("rules", (harness) => {
     zone = made.Name;
   });
 
-  test("a set is served as a whole, so it holds what one answer can", async () => {
+  test("a record set is limited to the size of one DNS response", async () => {
     const text = (i: number, size: number) => `${i}`.padEnd(size, "x");
     const texts = Array.from({ length: 15 }, (_, i) => text(i, 4096));
-    // 15 of 4,125 bytes, and the last fills it up to 64,000.
+    // 15 records of 4,125 bytes; the last one fills the set up to 64,000 bytes.
     const most = text(15, 2104);
     const path = { id: domain };
     const spec = (Text: string) => ({ Op: "Create" as const, TypeRecord: "TXT" as const, Name: "full", Text });
@@ -61,7 +61,7 @@ onSqlite("rules", (harness) => {
   describe("duplicates", () => {
     const sentence = "Подобная запись для данного домена уже существует";
 
-    test("names are compared without regard to case, TTLs not at all", async () => {
+    test("names are compared case-insensitively, and TTLs are ignored", async () => {
       const client = harness.client;
       const made = await mx("twin", "Mail.Example.NET");
       const again = client.createRecordMX({
@@ -78,13 +78,13 @@ onSqlite("rules", (harness) => {
       await erase(made, other);
     });
 
-    test("the strings of a TXT count, not their quotes, and so does letter case", async () => {
+    test("the strings of a TXT are compared with their letter case, without their quotes", async () => {
       const made = await txt("twin", "Abc");
       await refused(txt("twin", '"Abc" '), "record_exists");
       await erase(made, await txt("twin", "abc"), await txt("twin", '"A" "bc"'));
     });
 
-    test("an address counts in any writing, and only once at each name", async () => {
+    test("an address in any notation can exist once per name", async () => {
       const six = (Name: string, IP: string) =>
         harness.client.createRecordAAAA({ body: { DomainId: domain, Name, IP } });
       const made = await six("six", "2001:db8::1");
@@ -94,12 +94,12 @@ onSqlite("rules", (harness) => {
   });
 
   describe("a CNAME", () => {
-    test("cannot stand at the top", async () => {
+    test("is not allowed at the zone apex", async () => {
       for (const alias of ["@", zone, `${zone}.`])
         await refused(cname(alias, "a.b"), "cname_at_apex", { "/MnemonicName": "cname_at_apex" });
     });
 
-    test("stands alone, whichever comes first", async () => {
+    test("excludes other records, in any order of creation", async () => {
       const alias = await cname("alone", "a.b");
       await refused(a("alone"), "cname_conflict", { "/Name": "cname_conflict" });
       await refused(txt("ALONE"), "cname_conflict");
@@ -114,7 +114,7 @@ onSqlite("rules", (harness) => {
       await erase(address);
     });
 
-    test("may get another target by an edit, but no owner that is taken", async () => {
+    test("can get another target by an edit, but not a name with other records", async () => {
       const alias = await cname("moving", "a.b");
       const address = await a("taken");
       const edit = (body: object) => harness.client.updateRecordCNAME({ path: { id: alias.ID }, body });
@@ -127,7 +127,7 @@ onSqlite("rules", (harness) => {
       await erase(alias, address);
     });
 
-    test("is no alias of itself", async () => {
+    test("cannot be an alias of itself", async () => {
       await refused(cname("loop", "loop"), "validation_failed", { "/Name": "format_invalid" });
       await refused(cname("loop", `LOOP.${zone}`), "validation_failed", { "/Name": "format_invalid" });
       const alias = await cname("loop", "other");
@@ -138,7 +138,7 @@ onSqlite("rules", (harness) => {
   });
 
   describe("a delegated name", () => {
-    test("holds NS and addresses, and below it only addresses", async () => {
+    test("can have NS records and addresses, and below it only addresses", async () => {
       const cut = [await ns("lab"), await ns("lab", "ns2.example.net")];
       const glue = [await a("lab"), await a("ns.lab"), await a("*.deep.lab")];
       for (const make of [
@@ -157,7 +157,7 @@ onSqlite("rules", (harness) => {
       await erase(await txt("lab"));
     });
 
-    test("cannot come to be above what may not stand there", async () => {
+    test("cannot be created above records that it would exclude", async () => {
       const below = await txt("x.cut");
       await refused(ns("cut"), "delegation_conflict", { "/HostName": "delegation_conflict" });
       await erase(below);
@@ -170,7 +170,7 @@ onSqlite("rules", (harness) => {
       await erase(await ns("cut"));
     });
 
-    test("is no business of the top", async () => {
+    test("is not affected by NS records at the apex", async () => {
       const own = [await ns("@", "ns1.example.net"), await txt("@"), await mx("@"), await ns("sub")];
       assert.deepEqual(await harness.lookUp(zone, "NS"), ["ns1.example.net"]);
       await erase(...own);
@@ -193,7 +193,7 @@ onSqlite("rules", (harness) => {
     test("of a create", async () => {
       const post = async (caller: Caller, type: string, body: object) =>
         (await caller.request(`POST /dns/record${type}`, body)).code;
-      // Each line has a second fault that would be found later.
+      // Each line has a second error that a later check would report.
       assert.equal(await post(harness, "a", { DomainId: 9999, Name: "x.org.", IP: "x" }), "validation_failed");
       assert.equal(await post(harness, "a", { DomainId: domain, Name: "x.org.", IP: "x" }), "validation_failed");
       assert.equal(
@@ -257,7 +257,7 @@ onSqlite("rules", (harness) => {
   });
 
   describe("an edit", () => {
-    test("keeps what is absent, the owner included", async () => {
+    test("keeps the fields that are absent, including the owner", async () => {
       const made = await harness.client.createRecordSRV({
         body: {
           DomainId: domain,
@@ -288,7 +288,7 @@ onSqlite("rules", (harness) => {
       await erase(made);
     });
 
-    test("may be repeated, and leaves the serial alone when nothing changes", async () => {
+    test("can be repeated, and does not change the serial if nothing changes", async () => {
       const made = await a("same");
       const at = await serial();
       for (const body of [{}, { IP: "192.0.2.1" }, { Name: `SAME.${zone}`, TTL: "3600" }, made])
@@ -299,7 +299,7 @@ onSqlite("rules", (harness) => {
       await erase(made);
     });
 
-    test("changes the tag of the record and of its domain, and only a real one does", async () => {
+    test("changes the ETag of the record and of its domain only if something changes", async () => {
       const made = await harness.client.raw.createRecordA({ body: { DomainId: domain, Name: "tag", IP: "192.0.2.1" } });
       const path = { id: made.answer.ID };
       const tags = async () => [
@@ -356,7 +356,7 @@ describe("a name server that is slow", () => {
   });
   after(() => brume.close());
 
-  test("makes records that are New, and Active as soon as they are served", async () => {
+  test("leaves records New until they are served, then Active", async () => {
     const domain = await client.createDomain({ body: { Name: "slow.example" } });
     let open = (): void => {};
     gate = new Promise((resolve) => {
@@ -376,7 +376,7 @@ describe("a name server that is slow", () => {
     assert.deepEqual(await brume.resolver.resolve4("www.slow.example"), ["192.0.2.1", "192.0.2.2"]);
   });
 
-  test("is not waited for any longer than two seconds", async () => {
+  test("delays a response by at most two seconds", async () => {
     let open = (): void => {};
     gate = new Promise((resolve) => {
       open = resolve;

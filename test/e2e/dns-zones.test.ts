@@ -1,4 +1,4 @@
-/** Many records at once (docs/spec.md#changesets-zone-files-and-history): changesets, taken whole or not at all, zone files, history, restore. */
+/** Many records at once (docs/spec.md#changesets-zone-files-and-history): atomic changesets, zone files, history, restore. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ChangeInput, ChangesetResult, Domain } from "@brume/api/dns.ts";
@@ -24,7 +24,7 @@ onEveryDatabase("zones", (harness) => {
   const counts = ({ Created, Updated, Deleted }: ChangesetResult) => [Created, Updated, Deleted];
 
   describe("a changeset", () => {
-    test("is one step of the serial, told record by record", async () => {
+    test("increments the serial once and emits an event per record", async () => {
       const domain = await harness.domain();
       const first = await change(domain, [
         address("a", "192.0.2.1", { Labels: { x: "y" } }),
@@ -70,7 +70,7 @@ onEveryDatabase("zones", (harness) => {
       );
     });
 
-    test("is held against its outcome, not against its steps", async () => {
+    test("is validated against the resulting zone, not step by step", async () => {
       const domain = await harness.domain();
       const made = await change(domain, [
         address("www", "192.0.2.1"),
@@ -101,7 +101,7 @@ onEveryDatabase("zones", (harness) => {
       ]);
     });
 
-    test("tells all its faults at once, each by its element, and changes nothing", async () => {
+    test("reports all errors at once, each by its element, and changes nothing", async () => {
       const domain = await harness.domain();
       const other = await harness.domain({ Ip: "192.0.2.1" });
       const before = await harness.client.readDomain({ path: { id: domain.ID } });
@@ -154,7 +154,7 @@ onEveryDatabase("zones", (harness) => {
       assert.ok(made.Serial > before.Serial);
     });
 
-    test("that breaks a rule says where", async () => {
+    test("that breaks a rule is rejected with the element", async () => {
       const domain = await harness.domain();
       const alias: ChangeInput = { Op: "Create", TypeRecord: "CNAME", MnemonicName: "w", Name: "a.b" };
       const one = change(domain, [address("w", "192.0.2.1"), alias]);
@@ -190,7 +190,7 @@ onEveryDatabase("zones", (harness) => {
       await harness.client.deleteDomain({ path: { id: domain.ID } });
     });
 
-    test("that changes nothing leaves no trace", async () => {
+    test("that changes nothing creates no version", async () => {
       const domain = await harness.domain({ Ip: "192.0.2.1" });
       const record = domain.LinkedRecords[0];
       assert.ok(record);
@@ -199,7 +199,7 @@ onEveryDatabase("zones", (harness) => {
       assert.equal((await harness.client.listVersions({ path: { id: domain.ID } })).length, 1);
     });
 
-    test("is a preview in a dry run", async () => {
+    test("can be previewed with a dry run", async () => {
       const domain = await harness.domain({ Ip: "192.0.2.1" });
       const ID = domain.LinkedRecords[0]?.ID ?? 0;
       const Changes: ChangeInput[] = [address("new", "192.0.2.2"), { Op: "Update", ID, TTL: 60 }];
@@ -215,7 +215,7 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual(like(real), like(preview));
     });
 
-    test("is kept in little room, and answers a repeat byte for byte", async () => {
+    test("is stored compactly, and a repeat returns the same bytes", async () => {
       const domain = await harness.domain();
       const body = { Changes: Array.from({ length: 200 }, (_, i) => address(`h${i}`, `192.0.2.${i}`)) };
       const send = () => harness.request(`POST /dns/${domain.ID}/changeset`, body, { "Idempotency-Key": domain.Name });
@@ -235,7 +235,7 @@ onEveryDatabase("zones", (harness) => {
       assert.doesNotMatch(version[0]?.changes ?? "", /"(?:node|domain_id|serial|version)":/);
     });
 
-    test("may ask for the domain as it was seen", async () => {
+    test("can require a version of the domain with If-Match", async () => {
       const domain = await harness.domain();
       const { etag } = await harness.client.raw.readDomain({ path: { id: domain.ID } });
       await change(domain, [address("a", "192.0.2.1")], { ifMatch: etag });
@@ -248,7 +248,7 @@ onEveryDatabase("zones", (harness) => {
     const put = (domain: Domain, ZoneFile: string, Mode?: "Merge" | "Replace", options = {}) =>
       harness.client.importZone({ path: { id: domain.ID }, body: { ZoneFile, ...(Mode && { Mode }) } }, options);
 
-    test("is merged: what is missing comes, TTLs are taken over, nothing goes", async () => {
+    test("can be merged: missing records are added, TTLs are updated, nothing is deleted", async () => {
       const domain = await harness.domain();
       await change(domain, [address("keep", "192.0.2.1"), address("ttl", "192.0.2.1", { Labels: { a: "b" } })]);
       const result = await put(
@@ -266,7 +266,7 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual([again.Serial, counts(again)], [result.Serial, [0, 0, 0]]);
     });
 
-    test("replaces all but the name servers at the top, of which it has no say", async () => {
+    test("can replace all records except the automatic NS set at the apex", async () => {
       const domain = await harness.domain();
       const top: ChangeInput = { Op: "Create", TypeRecord: "NS", Name: "ns.example.net" };
       await change(domain, [address("gone", "192.0.2.1"), address("same", "192.0.2.1", { TTL: 60 }), top]);
@@ -284,7 +284,7 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual(counts(empty), [0, 0, 2]);
     });
 
-    test("that cannot be read or cannot stand is refused by its lines", async () => {
+    test("that is invalid or breaks a rule is rejected with the line numbers", async () => {
       const domain = await harness.domain();
       await change(domain, [address("www", "192.0.2.1")]);
       const at = async (promise: Promise<unknown>) => {
@@ -304,7 +304,7 @@ onEveryDatabase("zones", (harness) => {
       });
     });
 
-    test("is counted against the quota, and previewed in a dry run", async () => {
+    test("counts against the quota, and can be previewed with a dry run", async () => {
       const other = await harness.neighbour({ RecordsPerDomain: 2 });
       const { ID } = await other.client.createDomain({ body: { Name: "quota.zone" } });
       const body = { ZoneFile: "$GENERATE 1-3 h$ A 192.0.2.$\n" };
@@ -320,7 +320,7 @@ onEveryDatabase("zones", (harness) => {
   });
 
   describe("history", () => {
-    test("tells every serial, newest first, with who and what", async () => {
+    test("lists every serial, newest first, with token and change", async () => {
       const domain = await harness.domain({ Ip: "192.0.2.1" });
       const path = { id: domain.ID };
       const first = await change(domain, [address("a", "192.0.2.1")]);
@@ -348,7 +348,7 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual(paged, [2, 1]);
     });
 
-    test("leads back to any serial, as a new change", async () => {
+    test("can restore any serial, as a new change", async () => {
       const domain = await harness.domain();
       const path = { id: domain.ID };
       const before = await change(domain, [
@@ -386,7 +386,7 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual([counts(empty), await lines(domain)], [[0, 0, 3], []]);
     });
 
-    test("knows only the serials of this domain", async () => {
+    test("contains only the serials of this domain", async () => {
       const [domain, other] = [await harness.domain(), await harness.domain()];
       await change(other, [address("a", "192.0.2.1")]);
       await change(other, [address("b", "192.0.2.1")]);

@@ -1,10 +1,10 @@
-/** What happened, told once and in order (docs/spec.md#event, #event-endpoints): as a list, as a stream, and to those who were away. */
+/** Events, delivered once and in order (docs/spec.md#event, #event-endpoints): as a list, as a stream, and after a reconnect. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
 import { type Caller, type Harness, onEveryDatabase, refused } from "../support/harness.ts";
 
-/** A stream as bytes come, cut into frames. */
+/** Opens an event stream and splits it into frames. */
 async function openStream(
   harness: Harness,
   target: string,
@@ -20,7 +20,7 @@ async function openStream(
   let rest = "";
   return {
     response,
-    /** The next frame without its blank line; null: the stream has ended. */
+    /** Returns the next frame without its blank line; null at the end of the stream. */
     async next(): Promise<string | null> {
       for (;;) {
         const end = rest.indexOf("\n\n");
@@ -38,7 +38,7 @@ async function openStream(
   };
 }
 
-/** The next frame that is no ping: those come whenever the machine is slow. */
+/** Returns the next frame that is no ping; a slow host may cause pings at any time. */
 async function nextEvent(stream: { next(): Promise<string | null> }): Promise<string | null> {
   for (;;) {
     const frame = await stream.next();
@@ -61,7 +61,7 @@ onEveryDatabase(
     const since = (after: number, query: object = {}) => harness.client.listEvents({ query: { after, ...query } });
     const brief = (events: readonly Event[]) => events.map((event) => `${event.Type} ${event.ResourceID}`);
 
-    test("tell of every change with who made it and what it looks like now", async () => {
+    test("report every change with its token and the new object", async () => {
       const start = await last();
       const { client } = harness;
       const made = await client.raw.createDomain({ body: { Name: "told.example", Ip: "192.0.2.1" } });
@@ -92,7 +92,7 @@ onEveryDatabase(
       assert.ok(events.every(({ ID }, index) => index === 0 || ID > (events[index - 1]?.ID ?? 0)));
     });
 
-    test("come of nothing that was refused, tried, or changed nothing", async () => {
+    test("are not emitted for rejected requests, dry runs and requests without effect", async () => {
       const domain = await harness.domain();
       const start = await last();
       await refused(harness.client.createDomain({ body: { Name: domain.Name } }), "domain_exists");
@@ -105,7 +105,7 @@ onEveryDatabase(
       assert.deepEqual(await since(start), []);
     });
 
-    test("of projects and tokens belong to the project they tell of", async () => {
+    test("of projects and tokens belong to that project", async () => {
       const start = await last();
       const other = await harness.neighbour();
       const path = { id: other.project };
@@ -120,7 +120,7 @@ onEveryDatabase(
       assert.deepEqual(brief(await since(start)), [`project.deleted ${other.project}`]);
     });
 
-    describe("are for those who may read what they tell of", () => {
+    describe("are visible to tokens that can read the object", () => {
       let start: number;
       let domain: number;
       before(async () => {
@@ -173,7 +173,7 @@ onEveryDatabase(
       });
     });
 
-    test("are listed oldest first, a hundred at a time", async () => {
+    test("are listed oldest first, 100 per page", async () => {
       const domain = await harness.domain();
       const Changes = Array.from({ length: 250 }, (_, i) => ({
         Op: "Create" as const,
@@ -206,7 +206,7 @@ onEveryDatabase(
         domain = (await harness.domain()).ID;
       });
 
-      test("begin with the next one, and are framed as browsers read them", async () => {
+      test("start with the next event, in the format of server-sent events", async () => {
         const stream = await openStream(harness, "/event");
         assert.equal(stream.response.headers.get("content-type"), "text/event-stream");
         assert.equal(stream.response.headers.get("content-length"), null);
@@ -218,14 +218,14 @@ onEveryDatabase(
         stream.close();
       });
 
-      test("ping while nothing happens", async () => {
+      test("are kept open with pings", async () => {
         const stream = await openStream(harness, "/event?type=domain.deleted");
         await stream.next();
         assert.equal(await stream.next(), ": ping");
         stream.close();
       });
 
-      test("begin after the event that is named, in the header or the query, and the header wins", async () => {
+      test("start after the event in the header or the query, and the header wins", async () => {
         const start = await last();
         for (const text of ["a1", "a2", "a3"]) await make(text);
         const wanted = (await since(start)).map(({ ID }) => ID);
@@ -247,7 +247,7 @@ onEveryDatabase(
         assert.equal(((await bad.json()) as { code: string }).code, "query_invalid");
       });
 
-      test("are resumed without gap or double, while many write", async () => {
+      test("can be resumed without gap or duplicate while many clients write", async () => {
         const start = await last();
         const texts = Array.from({ length: 120 }, (_, i) => `w${i}`);
         const work = texts.values();
@@ -272,7 +272,7 @@ onEveryDatabase(
         assert.deepEqual(response, all);
       });
 
-      test("go on for the SDK across a restart of the service", async () => {
+      test("continue in the SDK after a restart of the service", async () => {
         const start = await last();
         const stop = new AbortController();
         const response: number[] = [];
@@ -295,7 +295,7 @@ onEveryDatabase(
         assert.deepEqual(response, wanted);
       });
 
-      test("tell those who were away for too long to begin anew", async () => {
+      test("end with an error if the client missed deleted events", async () => {
         await make("old");
         const newest = await last();
         await make("kept");
@@ -331,7 +331,7 @@ onEveryDatabase(
         assert.ok(Date.now() >= Date.parse(ExpiresAt));
       });
 
-      test("are twenty for each token", async () => {
+      test("are limited to twenty per token", async () => {
         const caller = await harness.as(["dns:read"]);
         const streams = [];
         for (let i = 0; i < 20; i++) streams.push(await openStream(harness, "/event", {}, caller.token));

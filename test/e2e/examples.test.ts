@@ -1,7 +1,6 @@
 /**
- * The conversations that the interface's description shows, letter by letter: clients in the field search the raw text of answers and
- * compare sentences. Ids are those of the description, for the story makes and deletes what stands before them; dates and
- * serials are put in the place of the real ones.
+ * The request and response examples of the specification, byte for byte: existing clients search the raw text of responses and compare
+ * sentences. The test creates and deletes earlier objects so that ids match, and replaces dates and serials by those of the examples.
  */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
@@ -10,7 +9,7 @@ import { type Caller, onSqlite } from "../support/harness.ts";
 const date = "2026-11-20T09:15:00.120Z";
 const expiry = "2999-11-20T00:00:00.000Z";
 
-/** The answer with its dates and serials as in the description. */
+/** Returns the response text with the dates and serials of the examples. */
 const likeWritten = (text: string): string =>
   text
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, (found) =>
@@ -91,7 +90,7 @@ onSqlite("the examples", (harness) => {
     await says(harness, "GET /token/2", undefined, token(""));
   });
 
-  test("seven records come and go before the first of the examples", async () => {
+  test("seven records are created and deleted before the first example", async () => {
     const Changes = Array.from({ length: 7 }, (_, i) => ({
       Op: "Create" as const,
       TypeRecord: "A" as const,

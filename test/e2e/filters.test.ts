@@ -1,4 +1,4 @@
-/** Filters of lists know their words: any other is refused instead of matching nothing. */
+/** Filters of lists accept only known values: an unknown value is rejected instead of matching nothing. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Domain } from "@brume/api/dns.ts";
@@ -6,7 +6,7 @@ import type { Problem } from "@brume/api/errors.ts";
 import { onEveryDatabase } from "../support/harness.ts";
 
 onEveryDatabase("filters", (harness) => {
-  test("a word that a filter does not know is refused with those it knows", async () => {
+  test("an unknown value of a filter is rejected with the list of known values", async () => {
     await harness.domain();
     const all = ["/dns", "/server", "/image", "/publicnetwork", "/network", "/server/1/action"];
     for (const path of all) {

@@ -1,6 +1,6 @@
 /**
- * Changes that take their time, asked for twice under one key (docs/spec.md#headers-and-queries-for-changes): who waits the second time
- * waits for the same work.
+ * Repeats of long changes with the same idempotency key (docs/spec.md#headers-and-queries-for-changes): a repeat that waits waits for the
+ * same task.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ onEveryDatabase("a repeat that waits", (harness) => {
     return again;
   };
 
-  test("for a deletion waits until nothing is there", async () => {
+  test("for a deletion waits until the object is deleted", async () => {
     const { ID } = await harness.client.createServer({ body: { Name: "short" } }, wait);
     harness.brume.machines.delay("remove", 300);
     const again = await twice(`DELETE /server/${ID}`);
@@ -36,7 +36,7 @@ onEveryDatabase("a repeat that waits", (harness) => {
     assert.deepEqual(again.json, await harness.client.readServer({ path: { id: ID } }));
   });
 
-  test("for a group waits for all of it", async () => {
+  test("for a group waits for all its servers", async () => {
     harness.brume.machines.delay("ensureRunning", 300);
     const made = await twice("POST /server-batch", { Name: "n", Count: 2 });
     harness.brume.machines.delay("ensureRunning", 0);
@@ -49,7 +49,7 @@ onEveryDatabase("a repeat that waits", (harness) => {
     assert.deepEqual(await harness.client.listServers({ query: { batch: ID } }), []);
   });
 
-  test("is known by what was understood, however it was written", async () => {
+  test("is recognized by its parsed content, not by its text", async () => {
     const send = (body: string | object, more = {}) =>
       harness.request("POST /dns", body, { "Idempotency-Key": "understood", ...more });
     const first = await send({ Name: "understood.example", Labels: { b: "1", a: "2" } });

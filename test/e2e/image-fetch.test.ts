@@ -1,4 +1,4 @@
-/** A stock image that is not here yet is fetched for the first server, over HTTP into a real store, and the action says how far that is. */
+/** An operator image is downloaded for its first server, over HTTP into a real image folder, and the action shows the progress. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ let store: ImageStore;
 let gate: ReturnType<typeof createGate>;
 
 const [raw, disk] = [join(folder, "raw"), join(folder, "distro.img")];
-/** Sent at once. The rest follows in drops, and as a whole when the test opens the gate. */
+/** Bytes sent at once. The rest is sent slowly, and completely when the test opens the gate. */
 const start = 200_000;
 const drop = 1000;
 const dropTime = 20;
@@ -60,7 +60,7 @@ before(async () => {
 after(() => server.close());
 
 onSqlite(
-  "an image that is fetched",
+  "an image that is downloaded",
   (harness) => {
     before(() => {
       const images = join(folder, harness.kind);
@@ -93,7 +93,7 @@ onSqlite(
     const waitForImage = (ID: number, until: (image: Image) => boolean) =>
       harness.client.waitFor("readImage", { path: { id: ID } }, { until, timeout: 60_000 });
 
-    test("a fetch that is given up leaves the image available", async () => {
+    test("a canceled download leaves the image available", async () => {
       const { client } = harness;
       const { ID, State, Progress } = await readImage();
       assert.deepEqual([State, Progress], ["Available", 0]);
@@ -105,7 +105,7 @@ onSqlite(
       assert.deepEqual((await store.list()).images, []);
     });
 
-    test("a start of the service forgets a fetch that no step goes on with", async () => {
+    test("a start of the service discards a download that no step continues", async () => {
       const { ID } = await readImage();
       await harness.brume.store.write((tx) => updateImage(tx, ID, { state: "New", progress: 40 }));
       await harness.brume.restart();
@@ -113,7 +113,7 @@ onSqlite(
       assert.deepEqual([State, Progress], ["Available", 0]);
     });
 
-    test("image, action and events say how far it is, until the server has it", async () => {
+    test("image, action and events show the progress until the server has the image", async () => {
       const { client } = harness;
       const made = await create("first");
       const path = { id: made.ID };
@@ -153,7 +153,7 @@ onSqlite(
       assert.deepEqual(
         types.filter((type) => type.startsWith("image.")),
         [],
-        "stock images have no events",
+        "operator images have no events",
       );
     });
   },

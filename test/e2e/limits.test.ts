@@ -1,6 +1,6 @@
 /**
- * What must hold however many ask at once (docs/spec.md#quotas-hold-under-concurrency): quotas, names that are free only once, records that
- * exclude each other, the last administrator. On PostgreSQL two services share one database, and neither knows of the other.
+ * Limits under concurrent requests (docs/spec.md#quotas-hold-under-concurrency): quotas, unique names, records that exclude each other, the
+ * last administrator. On PostgreSQL two services share one database and do not know of each other.
  */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -42,7 +42,7 @@ onEveryDatabase("limits", (harness) => {
     await second?.store.close();
   });
 
-  /** The same request, where there are two services by turns to one and the other. */
+  /** Sends a request; with two services alternately to each. */
   const ask = async (
     caller: Caller,
     index: number,
@@ -61,7 +61,7 @@ onEveryDatabase("limits", (harness) => {
     return { status: response.status, code: json?.code ?? null, json };
   };
 
-  /** Sends all at once; how many were done, and the codes of the others. */
+  /** Sends all requests at once. Returns the number of successes and the codes of the others. */
   async function race(count: number, send: (index: number) => Promise<Pick<TestResponse, "status" | "code">>) {
     const response = await Promise.all(Array.from({ length: count }, (_, index) => send(index)));
     const codes = new Set(response.filter(({ status }) => status !== 200).map(({ code }) => code));
@@ -99,7 +99,7 @@ onEveryDatabase("limits", (harness) => {
       assert.equal((await caller.client.listTokens()).length, 4);
     });
 
-    test("while others make room", async () => {
+    test("while other requests free capacity", async () => {
       const caller = await harness.neighbour({ Domains: 3 });
       const made = await Promise.all(
         ["x", "y", "z"].map((name) => caller.client.createDomain({ body: { Name: `${name}.room` } })),
@@ -121,14 +121,14 @@ onEveryDatabase("limits", (harness) => {
   });
 
   describe("names", () => {
-    test("of domains are given once", async () => {
+    test("of domains are assigned once", async () => {
       const outcome = await race(16, (i) =>
         ask(harness, i, "POST /dns", { Name: i % 3 === 0 ? "RACE.example" : "race.example" }),
       );
       assert.deepEqual(outcome, { done: 1, codes: ["domain_exists"] });
     });
 
-    test("above and below each other go to one project", async () => {
+    test("of parents and subdomains are assigned to one project", async () => {
       const rivals = [await harness.neighbour(), await harness.neighbour()];
       const wanted = ["tree.rivals", "rivals", "a.tree.rivals", "b.rivals"];
       const { codes } = await race(16, (i) =>
@@ -145,21 +145,21 @@ onEveryDatabase("limits", (harness) => {
       assert.ok(codes.every((code) => code === "domain_exists" || code === "domain_not_available"));
     });
 
-    test("of projects are given once", async () => {
+    test("of projects are assigned once", async () => {
       const outcome = await race(12, (i) => ask(harness, i, "POST /project", { Name: "the one" }));
       assert.deepEqual(outcome, { done: 1, codes: ["title_taken"] });
     });
   });
 
   describe("records", () => {
-    test("that say the same come to be once", async () => {
+    test("with the same content are created once", async () => {
       const { ID } = await harness.domain();
       const body = (i: number) => ({ DomainId: ID, Name: i % 2 ? "same" : "SAME", IP: "192.0.2.1", TTL: 60 + i });
       const outcome = await race(16, (i) => ask(harness, i, "POST /dns/recorda", body(i)));
       assert.deepEqual(outcome, { done: 1, codes: ["record_exists"] });
     });
 
-    test("that exclude each other never stand together", async () => {
+    test("that exclude each other never coexist", async () => {
       for (let round = 0; round < 3; round++) {
         const { ID, Name } = await harness.domain();
         const posts: [string, object][] = [
@@ -184,7 +184,7 @@ onEveryDatabase("limits", (harness) => {
       }
     });
 
-    test("each have a serial of their own, and all are served in the end", async () => {
+    test("each get their own serial, and all are served in the end", async () => {
       const { ID, Name } = await harness.domain();
       const { done } = await race(20, (i) =>
         ask(harness, i, "POST /dns/recorda", { DomainId: ID, Name: "many", IP: `192.0.2.${i + 1}` }),
@@ -205,7 +205,7 @@ onEveryDatabase("limits", (harness) => {
       for (const { ID, Scopes } of await harness.client.listTokens({ query: { project } }))
         if (ID !== 1 && Scopes.includes("account:admin") && !rivals.some((one) => one.project === project))
           await harness.client.deleteToken({ path: { id: ID } });
-    // Token 1 is the third administrator: it steps down for a while.
+    // Token 1 is a third administrator, so its scope is removed meanwhile.
     const expire = (at: number | null) =>
       harness.brume.store.write((tx) => tx.updateTable("token").set({ expires_at: at }).where("id", "=", 1).execute());
     await expire(1);

@@ -78,10 +78,7 @@ onEveryDatabase(
           const response = await harness.request("POST /server-batch", { Name: "p", NetworkID, ...body });
           return (response.json as Problem).detail;
         };
-        assert.equal(
-          await told({ Count: 2, NetworkIP }),
-          `More than one server of the group requests ${NetworkIP}.`,
-        );
+        assert.equal(await told({ Count: 2, NetworkIP }), `More than one server of the group requests ${NetworkIP}.`);
         const full = (wanted: number, free: number) =>
           `Addresses in network ${NetworkID} (${network.CIDR}): requested ${wanted}, free ${free}, limit 5.`;
         assert.equal(await told({ Count: 6 }), full(6, 5));
