@@ -40,7 +40,9 @@ export const quotas = {
   Webhooks: { default: 10, maximum: maxId },
 } as const;
 
+/** Name of a quota. */
 export type Quota = keyof typeof quotas;
+/** Names of all quotas. */
 export const quotaNames = Object.keys(quotas) as Quota[];
 
 /** Quotas that count over the whole project; the others apply to each domain or network. */
@@ -68,6 +70,7 @@ const Quotas = Type.Object(numbers(quotaNames));
 const Usage = Type.Object(numbers(usageNames));
 const Balances = Type.Object({ Real: integer(0, 0), Bonus: integer(0, 0), Test: integer(0, 0) });
 
+/** A project with its quotas and their usage. */
 export const Project = Type.Object(
   {
     ID: id(),
@@ -83,11 +86,14 @@ export const Project = Type.Object(
   },
   { title: "Project" },
 );
+/** A project in a response. */
 export type Project = Static<typeof Project>;
 
 const RateLimit = Type.Object({ Requests: integer(1, 1_000_000), Seconds: integer(1, 86_400) });
+/** Rate limit of a token. */
 export type RateLimit = Static<typeof RateLimit>;
 
+/** A token, without its secret after the creation. */
 export const Token = Type.Object(
   {
     ID: id(),
@@ -107,8 +113,10 @@ export const Token = Type.Object(
   },
   { title: "Token" },
 );
+/** A token in a response. */
 export type Token = Static<typeof Token>;
 
+/** The account of the installation. */
 export const Account = Type.Object(
   {
     ID: id(),
@@ -123,8 +131,10 @@ export const Account = Type.Object(
   },
   { title: "Account" },
 );
+/** The account in a response. */
 export type Account = Static<typeof Account>;
 
+/** One entry of the audit log. */
 export const AuditEntry = Type.Object(
   {
     ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
@@ -148,11 +158,13 @@ export const AuditEntry = Type.Object(
   },
   { title: "AuditEntry" },
 );
+/** An audit entry in a response. */
 export type AuditEntry = Static<typeof AuditEntry>;
 
 const projectParam = { id: "project_not_found" } as const;
 const tokenParam = { id: "token_not_found" } as const;
 
+/** Operations on the account, projects, tokens and the audit log. */
 export const accountOperations = operations({
   readAccount: {
     method: "GET",

@@ -8,6 +8,7 @@ import { MachineError } from "./work.ts";
 
 /** `NeedMoney` is part of the original API and never used, because nothing is billed. */
 export const serverStates = ["New", "Active", "Blocked", "NeedMoney", "Deleting", "Failed"] as const;
+/** State of a server. */
 export type ServerState = (typeof serverStates)[number];
 
 /** Types that `POST …/action` accepts. */
@@ -21,11 +22,15 @@ export const requestTypes = [
   "RemoveNetwork",
   "EditNetworkBandwidth",
 ] as const;
+/** Type of an action that a client can request by `POST …/action`. */
 export type RequestType = (typeof requestTypes)[number];
 
+/** Types of all actions. */
 export const actionTypes = [...requestTypes, "Create", "Resize", "Copy", "Rebuild", "Delete"] as const;
+/** Type of an action. */
 export type ActionType = (typeof actionTypes)[number];
 
+/** States of an action. `Postponed`: it waits for the actions before it. */
 export const actionStates = ["Postponed", "InProgress", "Completed", "Failed", "Canceled"] as const;
 
 /**
@@ -49,6 +54,7 @@ export const actionSteps = {
 
 /** When a boot counts as complete: the VM runs, port 22 sends an SSH banner, or the guest reports the end of its first boot. */
 export const waitFors = ["Power", "Ssh", "Guest"] as const;
+/** Condition that completes a boot. */
 export type WaitFor = (typeof waitFors)[number];
 
 /** Actions that end with a running guest and accept `WaitFor`. */
@@ -109,6 +115,7 @@ export const actionOutcomes: Readonly<Partial<Record<ActionType, ServerStanding>
   Delete: "Deleting",
 };
 
+/** Limits of actions. */
 export const actionLimits = {
   /** Most queued actions of one server. */
   waiting: 20,
@@ -132,6 +139,7 @@ const Step = Type.Object(
   { title: "Step" },
 );
 
+/** An action: the progress of work on a server. */
 export const Action = Type.Object(
   {
     ID: id(),
@@ -148,8 +156,10 @@ export const Action = Type.Object(
   },
   { title: "Action" },
 );
+/** An action in a response. */
 export type Action = Static<typeof Action>;
 
+/** The request field `WaitFor`. */
 export const waitForField = optional(
   word(waitFors, {
     description:
@@ -157,6 +167,7 @@ export const waitForField = optional(
   }),
 );
 
+/** Request for an action on a server. */
 export const ActionInput = Type.Object({
   Type: word(requestTypes),
   NetworkID: optionalId({ description: "A network in the location of the server, or the shared network." }),
@@ -174,4 +185,5 @@ export const ActionInput = Type.Object({
     }),
   ),
 });
+/** A parsed request for an action. */
 export type ActionInput = Static<typeof ActionInput>;

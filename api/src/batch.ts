@@ -4,8 +4,11 @@ import { id, integer, list, name, optional, optionalId, word } from "./common.ts
 import { operations } from "./operation.ts";
 import { createServerFields, hostNameField, planErrors, Server } from "./server.ts";
 
+/** Maximum number of servers in a group. */
 export const mostMembers = 100;
+/** Policies of a group if the creation of a server fails. */
 export const policies = ["Atomic", "BestEffort"] as const;
+/** States of a group. */
 export const batchStates = ["New", "Active", "Failed", "Deleting"] as const;
 
 /** One server of a group. Fields beside `Servers` are defaults for all of them; `{n}` in a name is the number of the server. */
@@ -14,6 +17,7 @@ const BatchMember = Type.Object({
   HostName: hostNameField({ maxLength: 128 }),
   ...createServerFields,
 });
+/** Request to create a group. */
 export const CreateBatchInput = Type.Object({
   ...BatchMember.properties,
   Count: optional(
@@ -27,8 +31,10 @@ export const CreateBatchInput = Type.Object({
     }),
   ),
 });
+/** A parsed request to create a group. */
 export type CreateBatchInput = Static<typeof CreateBatchInput>;
 
+/** A group of servers. */
 export const Batch = Type.Object(
   {
     ID: id(),
@@ -44,8 +50,10 @@ export const Batch = Type.Object(
   },
   { title: "Batch" },
 );
+/** A group in a response. */
 export type Batch = Static<typeof Batch>;
 
+/** Operations on server groups. */
 export const batchOperations = operations({
   createBatch: {
     method: "POST",

@@ -22,15 +22,19 @@ import {
 import { operations } from "./operation.ts";
 import { WorkError } from "./work.ts";
 
+/** Operating system families of images. */
 export const families = ["Linux", "Windows", "Bsd"] as const;
+/** Operating system family. */
 export type Family = (typeof families)[number];
 
 /** `GoldServer`: image of the operator; `Client`: image of the project; `Backup`: daily backup of a server. */
 export const imageTypes = ["GoldServer", "Client", "Backup"] as const;
+/** Type of an image. */
 export type ImageType = (typeof imageTypes)[number];
 
 /** `Available`: in the catalog, and downloaded when the first server is created from it. */
 export const imageStates = ["Available", "New", "Active", "Failed"] as const;
+/** State of an image. */
 export type ImageState = (typeof imageStates)[number];
 
 /** Key types of OpenSSH (`ssh-keygen(1)`). The last two are hardware keys. */
@@ -43,8 +47,10 @@ export const sshKeyTypes = [
   "sk-ssh-ed25519@openssh.com",
   "sk-ecdsa-sha2-nistp256@openssh.com",
 ] as const;
+/** Type of an SSH key. */
 export type SshKeyType = (typeof sshKeyTypes)[number];
 
+/** A public SSH key. */
 export const SshKey = Type.Object(
   {
     ID: id(),
@@ -59,8 +65,10 @@ export const SshKey = Type.Object(
   },
   { title: "SshKey" },
 );
+/** An SSH key in a response. */
 export type SshKey = Static<typeof SshKey>;
 
+/** A guest image. */
 export const Image = Type.Object(
   {
     ID: id(),
@@ -98,10 +106,12 @@ export const Image = Type.Object(
   },
   { title: "Image" },
 );
+/** An image in a response. */
 export type Image = Static<typeof Image>;
 
 const amount = () => integer(0, maxId);
 
+/** A location with its capacity. */
 export const Location = Type.Object(
   {
     ID: id(),
@@ -136,11 +146,13 @@ export const Location = Type.Object(
   },
   { title: "Location" },
 );
+/** A location in a response. */
 export type Location = Static<typeof Location>;
 
 const keyParam = { id: "sshkey_not_found" } as const;
 const imageParam = { id: "image_not_found" } as const;
 
+/** Operations on SSH keys, and reads of images and locations. */
 export const catalogOperations = operations({
   listImages: {
     method: "GET",

@@ -24,6 +24,7 @@ import { operations } from "./operation.ts";
 /** First label of the owner name of the TXT record that proves a claim. */
 export const challengeLabel = "_brume-challenge";
 
+/** Limits of claims. */
 export const claimLimits = {
   /** Days until an unproven claim fails. */
   days: 7,
@@ -32,12 +33,14 @@ export const claimLimits = {
 } as const;
 
 /** Errors for names that a project can neither create nor claim. */
-const nameFaults = ["domain_public_suffix", "domain_reserved"] as const;
+const nameErrors = ["domain_public_suffix", "domain_reserved"] as const;
 /** Errors that reject the name of a new domain. */
-export const newDomainFaults = ["domain_exists", "domain_not_available", ...nameFaults] as const;
+export const newDomainErrors = ["domain_exists", "domain_not_available", ...nameErrors] as const;
 
+/** States of a claim. */
 export const claimStates = ["Pending", "Completed", "Failed"] as const;
 
+/** A claim of a domain name that another project has. */
 export const Claim = Type.Object(
   {
     ID: id(),
@@ -55,8 +58,10 @@ export const Claim = Type.Object(
   },
   { title: "Claim" },
 );
+/** A claim in a response. */
 export type Claim = Static<typeof Claim>;
 
+/** A domain that its project lost to a proven claim. */
 export const WithdrawnDomain = Type.Object(
   {
     ID: id({ description: "Former id of the domain." }),
@@ -70,8 +75,10 @@ export const WithdrawnDomain = Type.Object(
   },
   { title: "WithdrawnDomain" },
 );
+/** A withdrawn domain in a response. */
 export type WithdrawnDomain = Static<typeof WithdrawnDomain>;
 
+/** A name that the operator reserves. */
 export const Reservation = Type.Object(
   {
     ID: id(),
@@ -85,12 +92,14 @@ export const Reservation = Type.Object(
   },
   { title: "Reservation" },
 );
+/** A reservation in a response. */
 export type Reservation = Static<typeof Reservation>;
 
 const host = text({ maxLength: 1024, "x-also": ["DomainName"] });
 const claimParam = { id: "claim_not_found" } as const;
 const withdrawnParam = { id: "withdrawn_domain_not_found" } as const;
 
+/** Operations on claims, withdrawn domains and reservations. */
 export const claimOperations = operations({
   listClaims: {
     method: "GET",
@@ -114,7 +123,7 @@ export const claimOperations = operations({
     resultOperation: "readClaim",
     wait: 2,
     repeatable: true,
-    errors: [...nameFaults, "quota_exceeded", "token_restricted"],
+    errors: [...nameErrors, "quota_exceeded", "token_restricted"],
   },
   readClaim: {
     method: "GET",

@@ -12,6 +12,7 @@ import { isSettled } from "./work.ts";
 
 export { ApiError, ConnectionError } from "./transport.ts";
 
+/** Options of `createClient`. */
 export interface ClientOptions<C extends Table = Contract> extends TransportOptions {
   readonly contract?: C;
   /** Requests strict reading: the service rejects unknown fields and converts no types (`Prefer: handling=strict`). */
@@ -22,6 +23,7 @@ export interface ClientOptions<C extends Table = Contract> extends TransportOpti
   readonly newKey?: () => string;
 }
 
+/** A contract: operations by operation id. */
 export type Table = Readonly<Record<string, Operation>>;
 
 type Given<Key extends string, Part> = keyof Part extends never
@@ -35,10 +37,12 @@ export type Input<Op extends Operation> = Given<"path", Params<Op>> &
   Given<"query", Query<Op>> &
   (Body<Op> extends undefined ? unknown : { readonly body: Body<Op> });
 
+/** Options of a read. `signal` cancels it. */
 export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of a change. */
 export interface ChangeOptions extends ReadOptions {
   /** Seconds (at most 60) to wait until the change has taken effect (`Prefer: wait`). */
   readonly wait?: number;
@@ -68,8 +72,11 @@ export interface Reply<A> {
 }
 
 type Names<C extends Table, Shape> = { [N in keyof C]: C[N] extends Shape ? N : never }[keyof C];
+/** Names of the GET operations. */
 export type ReadName<C extends Table> = Names<C, { readonly method: "GET" }>;
+/** Names of the operations that return a list. */
 export type ListName<C extends Table> = Names<C, { readonly list: true }>;
+/** Names of the operations with a second media type. */
 export type TextName<C extends Table> = Exclude<
   Names<C, { readonly media: string }>,
   Names<C, { readonly media: "text/event-stream" }>
@@ -79,6 +86,7 @@ type Item<Op extends Operation> = Answer<Op> extends readonly (infer T)[] ? T : 
 type Items<C extends Table> = { readonly [N in keyof C]: Item<C[N]> };
 type Readings<C extends Table> = { readonly [N in keyof C]: Args<C[N], ReadOptions> };
 
+/** Options of `waitFor`. */
 export interface WaitOptions<A> extends ReadOptions {
   /** Returns true when the wait is over. Default: `isSettled`. */
   readonly until?: (answer: A) => boolean;
@@ -86,6 +94,7 @@ export interface WaitOptions<A> extends ReadOptions {
   readonly timeout?: number;
 }
 
+/** Methods of a client beyond the operations. */
 export interface Helpers<C extends Table> {
   /** The same methods; they return the response with status and headers. */
   readonly raw: { readonly [N in keyof C]: Call<C[N], Reply<Answer<C[N]>>> };
@@ -105,6 +114,7 @@ export interface Helpers<C extends Table> {
   ): Promise<Answer<C[N]>>;
 }
 
+/** A client with one method per operation. */
 export type Client<C extends Table = Contract> = { readonly [N in keyof C]: Call<C[N], Answer<C[N]>> } & Helpers<C>;
 
 /** Thrown by `waitFor` after `timeout`. `last` is the object as it was read last. */

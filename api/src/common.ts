@@ -6,6 +6,7 @@
  */
 import { type Static, type TObject, type TSchema, type TSchemaOptions, Type } from "typebox";
 
+/** Largest id of an object. */
 export const maxId = 2_147_483_647;
 
 interface FieldOptions extends TSchemaOptions {
@@ -69,11 +70,14 @@ export const name = (options: FieldOptions = {}) =>
     ...options,
   });
 
+/** Maximum number of labels of an object. */
 export const maxLabels = 32;
 /** Key of a label: optional prefix and slash, then 1-63 characters that begin and end alphanumerically. */
 export const labelKey = /^(?:[A-Za-z0-9.-]{1,253}\/)?[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+/** Pattern of a label value. */
 export const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/;
 
+/** Labels of an object: keys and values that the client selects. */
 export const Labels = Type.Unsafe<Record<string, string>>({
   type: "object",
   maxProperties: maxLabels,
@@ -81,12 +85,14 @@ export const Labels = Type.Unsafe<Record<string, string>>({
   additionalProperties: { type: "string", pattern: labelValue.source },
   "x-labels": true,
 });
+/** Labels by key. */
 export type Labels = Static<typeof Labels>;
 
 /** Query schema of a list: its filters, `limit` and `cursor`. */
 export const listQuery = <T extends Record<string, TSchema>>(filters: T) =>
   Type.Object({ ...filters, limit: optional(integer(1, 1000)), cursor: optional(text()) });
 
+/** The query parameter `name` of lists. */
 export const nameFilter = optional(
   text({ description: "Complete name in any letter case; `*` matches any characters." }),
 );
@@ -99,6 +105,7 @@ export const wordsFilter = (words: readonly string[], options: FieldOptions = {}
       ...options,
     }),
   );
+/** The query parameter `label` of lists. */
 export const labelFilter = optional(
   text({
     description:
@@ -107,15 +114,15 @@ export const labelFilter = optional(
 );
 
 const day = 86_400_000;
-/** Year 10000, from which on the form is a longer one. */
+/** Year 10000: from then on the form has more digits. */
 const endOfYears = Date.UTC(10_000, 0, 1);
 const digits = (value: number, count: number): string => String(value).padStart(count, "0");
 const pairs: readonly string[] = Array.from({ length: 100 }, (_, value) => digits(value, 2));
 const pair = (value: number): string => pairs[value] as string;
 
 /**
- * Milliseconds since 1970 as answers show them: what `Date.toISOString` says, at about a quarter of its cost, since lists show thousands. The
- * day of the year comes from counting days in years that begin in March, so that the leap day is the last one.
+ * Returns milliseconds since 1970 as a date of a response, equal to `Date.toISOString` but four times as fast, because lists contain
+ * thousands of dates. It counts days in years that begin in March, so the leap day is the last day of a year.
  */
 export function formatDate(ms: number): string {
   if (!(ms >= 0 && ms < endOfYears)) return new Date(ms).toISOString();

@@ -5,13 +5,16 @@
 import { type ErrorCode, errorCodes, fieldCodes } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 
+/** A JSON object of the document. */
 export type Json = Readonly<Record<string, unknown>>;
 
+/** Media Type Object of OpenAPI. */
 export interface Media {
   readonly schema: Json;
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 
+/** Parameter Object of OpenAPI. */
 export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
@@ -21,10 +24,12 @@ export interface Parameter {
   readonly example?: unknown;
 }
 
+/** Reference Object of OpenAPI. */
 export interface Reference {
   readonly $ref: string;
 }
 
+/** Response Object of OpenAPI. */
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;
@@ -33,6 +38,7 @@ export interface Response {
   readonly "x-codes"?: readonly ErrorCode[];
 }
 
+/** Operation Object of OpenAPI. */
 export interface OperationObject {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -47,6 +53,7 @@ export interface OperationObject {
   readonly "x-repeatable"?: boolean;
 }
 
+/** The OpenAPI document. */
 export interface OpenApi {
   readonly openapi: "3.1.1";
   readonly info: Json & { readonly title: string; readonly version: string; readonly description: string };
@@ -83,6 +90,7 @@ export const tags: Readonly<Record<string, { readonly name: string; readonly des
   },
   service: { name: "Service", description: "Health, readiness, metrics and this reference." },
 };
+/** Tag by the first segment of a path. */
 export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   dns: "dns",
   account: "account",
@@ -103,6 +111,7 @@ export const tagOf: Readonly<Record<string, keyof typeof tags>> = {
   webhook: "event",
 };
 
+/** Description of the API in the document. */
 export const description =
   `Every successful response has status 200. Responses are compact JSON. Every key of the schema is present, in the order of
 the schema; later versions may add keys at the end of any object. A request body is JSON or a form. Field names are not case-sensitive,
@@ -111,6 +120,7 @@ and numbers may be sent as text. Every \`GET\` also accepts \`HEAD\`, and every 
     " ",
   );
 
+/** Parameters that belong to a kind of operation, by component name. */
 export const parameters: Readonly<Record<string, Parameter>> = {
   dryRun: {
     name: "dryRun",
@@ -161,6 +171,7 @@ export const parameters: Readonly<Record<string, Parameter>> = {
 };
 
 const header = (description: string, schema: Json = { type: "string" }) => ({ description, schema });
+/** Response headers, by name. */
 export const headers: Readonly<Record<string, Json>> = {
   "X-Request-Id": header("Id of the request: the client's own value if it sent one, else a new one."),
   ETag: header("Version of the object. It changes exactly when a field that a client can set changes."),
@@ -173,8 +184,11 @@ export const headers: Readonly<Record<string, Json>> = {
   "WWW-Authenticate": header("`Bearer`, with `invalid_token` if a token was sent."),
 };
 
+/** All error codes. */
 export const codes = Object.keys(errorCodes) as ErrorCode[];
+/** Schema of a text. */
 export const text = { type: "string" } as const;
+/** Schema of the error object. */
 export const problem: Json = {
   title: "Problem",
   type: "object",

@@ -14,6 +14,7 @@ import { serverOperations } from "./server.ts";
 import { serviceOperations } from "./service.ts";
 import { webhookOperations } from "./webhook.ts";
 
+/** All operations, by operation id. */
 export const contract = {
   ...serverOperations,
   ...batchOperations,
@@ -31,6 +32,9 @@ export const contract = {
   ...serviceOperations,
 } as const satisfies Readonly<Record<string, Operation>>;
 
+/** Type of the contract. */
 export type Contract = typeof contract;
+/** Id of an operation. */
 export type OperationName = keyof Contract;
+/** Ids of all operations. */
 export const operationNames = Object.keys(contract) as OperationName[];

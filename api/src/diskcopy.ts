@@ -3,6 +3,7 @@ import { Type } from "typebox";
 import { id, nullable, text } from "./common.ts";
 import { operations } from "./operation.ts";
 
+/** A disk copy of a server. */
 export const DiskCopy = Type.Object(
   {
     ServerID: id(),
@@ -11,6 +12,7 @@ export const DiskCopy = Type.Object(
   { title: "DiskCopy" },
 );
 
+/** Operations on disk copies. */
 export const diskCopyOperations = operations({
   createDiskCopy: {
     method: "POST",

@@ -1,8 +1,8 @@
 /**
- * Domains and their records: the operations on domains, and those on records as `record/` derives them from the table of record types.
+ * Domains and their records: the operations on domains, and the operations on records, which `record/` derives from the table of record types.
  */
 import { type Static, Type } from "typebox";
-import { newDomainFaults } from "./claim.ts";
+import { newDomainErrors } from "./claim.ts";
 import {
   boolean,
   date,
@@ -21,7 +21,14 @@ import {
   wordsFilter,
 } from "./common.ts";
 import { operations } from "./operation.ts";
-import { DnsRecord, domainStates, RecordFields, recordOperations, recordParam, ruleFaults } from "./record/record.ts";
+import {
+  DnsRecord,
+  domainStates,
+  RecordFields,
+  recordOperations,
+  recordParam,
+  recordRuleErrors,
+} from "./record/record.ts";
 import { limits } from "./record/spec.ts";
 import { recordTypes } from "./record/types.ts";
 
@@ -38,8 +45,10 @@ const ImportReport = Type.Object(
   },
   { title: "ImportReport" },
 );
+/** Result of the import of a zone into a new domain. */
 export type ImportReport = Static<typeof ImportReport>;
 
+/** A domain with its records. */
 export const Domain = Type.Object(
   {
     ID: id(),
@@ -48,7 +57,10 @@ export const Domain = Type.Object(
     TechName: text(),
     State: word(domainStates),
     DateCreate: date(),
-    IsDelegate: boolean({ description: "The parent names one of `NameServers`; `Delegation`: also whether others." }),
+    IsDelegate: boolean({
+      description:
+        "`true`: the parent zone delegates the domain to at least one of `NameServers`. See also `Delegation`.",
+    }),
     LinkedRecords: list(DnsRecord),
     NameServers: list(text()),
     Serial: integer(0, 4_294_967_295),
@@ -58,6 +70,7 @@ export const Domain = Type.Object(
   },
   { title: "Domain" },
 );
+/** A domain in a response. */
 export type Domain = Static<typeof Domain>;
 
 const changeOps = ["Create", "Update", "Delete"] as const;
@@ -68,14 +81,17 @@ const ChangeInput = Type.Object({
   ID: optionalId(),
   ...RecordFields.properties,
 });
+/** One change of a changeset. */
 export type ChangeInput = Static<typeof ChangeInput>;
 
 const AppliedChange = Type.Object(
   { Op: word(changeOps), Before: nullable(DnsRecord), After: nullable(DnsRecord) },
   { title: "AppliedChange" },
 );
+/** One applied change, with the record before and after it. */
 export type AppliedChange = Static<typeof AppliedChange>;
 
+/** Result of a changeset. */
 export const ChangesetResult = Type.Object(
   {
     Serial: integer(0, 4_294_967_295),
@@ -86,6 +102,7 @@ export const ChangesetResult = Type.Object(
   },
   { title: "ChangesetResult" },
 );
+/** A result in a response. */
 export type ChangesetResult = Static<typeof ChangesetResult>;
 
 const Version = Type.Object(
@@ -98,10 +115,12 @@ const Version = Type.Object(
   },
   { title: "Version" },
 );
+/** One version of a domain: the changes of a serial. */
 export type Version = Static<typeof Version>;
 
 const domainParam = { id: "domain_not_found" } as const;
 
+/** Operations on domains and records. */
 export const dnsOperations = operations({
   listDomains: {
     method: "GET",
@@ -122,11 +141,15 @@ export const dnsOperations = operations({
     path: "/dns",
     access: "dns:write",
     summary: "Create a domain",
-    description: "The name server answers for it when the answer leaves.",
+    description: "The name server serves the domain before the API responds.",
     body: Type.Object({
       Name: text({ maxLength: 1024, "x-also": ["DomainName"] }),
-      Ip: optional(text({ description: "IPv4 or IPv6: also makes an A or AAAA record at the top." })),
-      Migrate: optional(boolean({ description: "Fetch the existing records from the domain's present name servers." })),
+      Ip: optional(
+        text({ description: "IPv4 or IPv6 address: also creates an A or AAAA record at the top of the domain." }),
+      ),
+      Migrate: optional(
+        boolean({ description: "Import the existing records from the current name servers of the domain." }),
+      ),
       ZoneFile: optional(text({ description: "A master file (RFC 1035 section 5) to import.", "x-verbatim": true })),
       Labels: optional(Labels),
     }),
@@ -134,7 +157,7 @@ export const dnsOperations = operations({
     etag: true,
     resultOperation: "readDomain",
     wait: 2,
-    errors: [...newDomainFaults, "zone_file_invalid", "quota_exceeded", "token_restricted"],
+    errors: [...newDomainErrors, "zone_file_invalid", "quota_exceeded", "token_restricted"],
   },
   readDomain: {
     method: "GET",
@@ -142,7 +165,7 @@ export const dnsOperations = operations({
     access: "dns:read",
     summary: "Read a domain with its records",
     description:
-      "With `Accept: text/dns` the answer is a zone file: SOA, NS set, then records by owner, all names absolute.",
+      "With `Accept: text/dns` the response is a zone file: SOA, NS set, then records by owner, all names absolute.",
     params: domainParam,
     answer: Domain,
     media: "text/dns",
@@ -166,7 +189,7 @@ export const dnsOperations = operations({
     path: "/dns/{id}",
     access: "dns:write",
     summary: "Delete a domain and all its records",
-    description: "From then on the name server refuses the name.",
+    description: "The name server then refuses queries for the domain.",
     params: domainParam,
     answer: null,
     wait: 2,
@@ -178,20 +201,20 @@ export const dnsOperations = operations({
     access: "dns:write",
     summary: "Change many records at once",
     description:
-      "All or nothing, one transaction, one step of the serial. Rules are held against the outcome, so a CNAME may take the place of an A. With `dryRun` it is the preview.",
+      "Atomic: all changes or none, with one new serial. The changeset is validated against the resulting zone, so it can replace an A record with a CNAME. Add `dryRun` to preview it.",
     params: domainParam,
     body: Type.Object({ Changes: list(ChangeInput, { minItems: 1, maxItems: limits.changes }) }),
     answer: ChangesetResult,
     wait: 2,
-    errors: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
+    errors: ["record_type_mismatch", "record_in_other_domain", ...recordRuleErrors],
   },
   importZone: {
     method: "PUT",
     path: "/dns/{id}/zonefile",
     access: "dns:write",
-    summary: "Bring the records to what a zone file says",
+    summary: "Import a zone file",
     description:
-      "`Merge` (default) adds what is missing, `Replace` also deletes what the file does not have. SOA and top NS lines are left out.",
+      "`Merge` (default) adds missing records; `Replace` also deletes the records that the file does not contain. The SOA and the NS records at the top are skipped.",
     params: domainParam,
     body: Type.Object({
       ZoneFile: text({ "x-verbatim": true, minLength: 1 }),
@@ -200,7 +223,7 @@ export const dnsOperations = operations({
     answer: ChangesetResult,
     wait: 2,
     repeatable: true,
-    errors: ["zone_file_invalid", ...ruleFaults],
+    errors: ["zone_file_invalid", ...recordRuleErrors],
   },
   listVersions: {
     method: "GET",
@@ -216,13 +239,13 @@ export const dnsOperations = operations({
     method: "POST",
     path: "/dns/{id}/restore",
     access: "dns:write",
-    summary: "Bring the records back to what they were at a serial",
-    description: "As a new change, with a new serial; with `dryRun` it is the preview.",
+    summary: "Restore the records of an earlier serial",
+    description: "Creates a new version with a new serial. Add `dryRun` to preview it.",
     params: domainParam,
     body: Type.Object({ Serial: integer(0, 4_294_967_295) }),
     answer: ChangesetResult,
     wait: 2,
-    errors: ruleFaults,
+    errors: recordRuleErrors,
   },
   readRecord: {
     method: "GET",
@@ -238,7 +261,7 @@ export const dnsOperations = operations({
     path: "/dns/{domainid}/{recordId}",
     access: "dns:write",
     summary: "Delete a record",
-    description: "When the answer leaves, the name server no longer serves the record.",
+    description: "The name server stops serving the record before the API responds.",
     params: { domainid: "domain_not_found", recordId: "record_not_found" },
     answer: null,
     wait: 2,

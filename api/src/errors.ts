@@ -109,6 +109,7 @@ export const errorCodes = {
   storage_unavailable: { status: 503, message: "The database is not available." },
 } as const satisfies Record<string, FaultRow>;
 
+/** Code of an error response. */
 export type ErrorCode = keyof typeof errorCodes;
 
 /** Error codes of an object that does not exist. */
@@ -132,6 +133,7 @@ export const fieldCodes = [
   "unknown_reference",
 ] as const;
 
+/** Code of a field error. */
 export type FieldCode = (typeof fieldCodes)[number];
 
 /** One entry of `errors`. `pointer`: JSON Pointer into the body (RFC 6901), or `?name` for a query parameter. */

@@ -32,11 +32,16 @@ export const eventResources = {
   webhook: { scope: "account:admin", types: ["webhook.created", "webhook.changed", "webhook.deleted"] },
 } as const satisfies Record<string, { scope: Scope; types: readonly string[] }>;
 
+/** Kind of object that events are about. */
 export type EventResource = keyof typeof eventResources;
+/** Kinds of all objects with events. */
 export const eventResourceNames = Object.keys(eventResources) as EventResource[];
+/** All event types. */
 export const eventTypes = eventResourceNames.flatMap((kind) => [...eventResources[kind].types]);
+/** Type of an event. */
 export type EventType = (typeof eventResources)[EventResource]["types"][number];
 
+/** An event: one change of an object. */
 export const Event = Type.Object(
   {
     ID: id({ maximum: Number.MAX_SAFE_INTEGER }),
@@ -55,8 +60,10 @@ export const Event = Type.Object(
   },
   { title: "Event" },
 );
+/** An event in a response. */
 export type Event = Static<typeof Event>;
 
+/** Operations on events. */
 export const eventOperations = operations({
   listEvents: {
     method: "GET",

@@ -14,6 +14,7 @@ import { orphanExamples } from "./examples/orphan.ts";
 import { serverExamples } from "./examples/server.ts";
 import { webhookExamples } from "./examples/webhook.ts";
 
+/** Examples of all operations. */
 export const examples: Examples = {
   ...serverExamples,
   ...catalogExamples,

@@ -5,9 +5,13 @@
 import { type Static, Type } from "typebox";
 import { boolean, date, integer, list, name, nullable, optional, shownAs, text, word } from "./common.ts";
 
+/** Verdicts of a rule. */
 export const ruleActions = ["Allow", "Deny"] as const;
+/** Verdict of a rule. */
 export type RuleAction = (typeof ruleActions)[number];
+/** Protocols that a rule can match. */
 export const ruleProtocols = ["Any", "Tcp", "Udp", "TcpAndUdp", "Icmp"] as const;
+/** Protocol of a rule. */
 export type RuleProtocol = (typeof ruleProtocols)[number];
 
 /** Limits (docs/spec.md#defaults-and-limits). `rules` is the maximum of the quota, whose default is 500. */
@@ -15,6 +19,7 @@ export const firewallLimits = { rules: 10_000, items: 64, confirmSeconds: { mini
 
 const counter = (description: string) => nullable(integer(0, Number.MAX_SAFE_INTEGER, { description }));
 
+/** A firewall rule with its counters. */
 export const FirewallRule = Type.Object(
   {
     Number: integer(1, firewallLimits.rules, { description: "Position of the rule, from 1." }),
@@ -36,8 +41,10 @@ export const FirewallRule = Type.Object(
   },
   { title: "FirewallRule" },
 );
+/** A rule in a response. */
 export type FirewallRule = Static<typeof FirewallRule>;
 
+/** The firewall of a public network. */
 export const Firewall = Type.Object(
   {
     Enabled: boolean({ description: "`false`: all packets pass." }),
@@ -49,6 +56,7 @@ export const Firewall = Type.Object(
   },
   { title: "Firewall" },
 );
+/** A firewall in a response. */
 export type Firewall = Static<typeof Firewall>;
 
 /** 8192 characters hold 64 ranges of IPv6 addresses with blanks. */
@@ -70,6 +78,7 @@ export const FirewallRuleInput = Type.Object(
   },
   shownAs(FirewallRule),
 );
+/** A parsed rule of a request. */
 export type FirewallRuleInput = Static<typeof FirewallRuleInput>;
 
 const Rules = optional(
@@ -79,6 +88,7 @@ const Rules = optional(
   }),
 );
 
+/** Request to replace the rules of a firewall. */
 export const FirewallInput = Type.Object(
   {
     Enabled: optional(boolean({ description: "`false`: all packets pass. Default `true`." })),
@@ -93,13 +103,16 @@ export const FirewallInput = Type.Object(
   },
   shownAs(Firewall),
 );
+/** A parsed firewall of a request. */
 export type FirewallInput = Static<typeof FirewallInput>;
 
+/** Protocols of a test packet. */
 export const packetProtocols = ["Tcp", "Udp", "Icmp"] as const;
 
 /** Default source port of the test: the first port of the dynamic range (RFC 6335). */
 export const dynamicPort = 49_152;
 
+/** Request to test a packet. */
 export const PacketInput = Type.Object({
   Protocol: word(packetProtocols),
   Source: text({ maxLength: 64, description: "One IP address." }),
@@ -111,8 +124,10 @@ export const PacketInput = Type.Object({
     word(ruleActions, { description: "Verdict if no rule of `Rules` matches. Default: the stored one." }),
   ),
 });
+/** A parsed test packet. */
 export type PacketInput = Static<typeof PacketInput>;
 
+/** Verdict on a test packet. */
 export const FirewallVerdict = Type.Object(
   {
     Verdict: word(ruleActions),
@@ -125,4 +140,5 @@ export const FirewallVerdict = Type.Object(
   },
   { title: "FirewallVerdict" },
 );
+/** A verdict in a response. */
 export type FirewallVerdict = Static<typeof FirewallVerdict>;

@@ -5,6 +5,7 @@ import { operations } from "./operation.ts";
 import { serverParam } from "./server.ts";
 
 const series = () => list(nullable(Type.Number()));
+/** Metrics of a server as time series. */
 export const ServerMetrics = Type.Object(
   {
     Step: integer(1, 86_400, { description: "Seconds between two values." }),
@@ -26,8 +27,10 @@ export const ServerMetrics = Type.Object(
   },
   { title: "ServerMetrics" },
 );
+/** Metrics in a response. */
 export type ServerMetrics = Static<typeof ServerMetrics>;
 
+/** Operations on the serial log, console and metrics of a server. */
 export const monitorOperations = operations({
   readServerLog: {
     method: "GET",

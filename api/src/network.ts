@@ -34,6 +34,7 @@ export const bandwidths = { minimum: 1, maximum: 10_000, public: 100, private: 1
 const bandwidth = (description: string) => integer(bandwidths.minimum, bandwidths.maximum, { description });
 const generation = (minimum: number, description: string) => integer(minimum, Number.MAX_SAFE_INTEGER, { description });
 
+/** A link of a network to a server. */
 export const NetworkLink = Type.Object(
   {
     LinkState: word(["New", "Active"]),
@@ -45,8 +46,10 @@ export const NetworkLink = Type.Object(
   },
   { title: "NetworkLink" },
 );
+/** A link in a response. */
 export type NetworkLink = Static<typeof NetworkLink>;
 
+/** A public network with its edge router. */
 export const PublicNetwork = Type.Object(
   {
     Id: id(),
@@ -77,8 +80,10 @@ export const PublicNetwork = Type.Object(
   },
   { title: "PublicNetwork" },
 );
+/** A public network in a response. */
 export type PublicNetwork = Static<typeof PublicNetwork>;
 
+/** A private network. */
 export const Network = Type.Object(
   {
     ID: id(),
@@ -101,6 +106,7 @@ export const Network = Type.Object(
   },
   { title: "Network" },
 );
+/** A private network in a response. */
 export type Network = Static<typeof Network>;
 
 const peerQuery = Type.Object({
@@ -121,6 +127,7 @@ const filters = (states: readonly string[]) =>
 const dhcp = optional(boolean({ description: "DHCP for linked servers. Default `true`." }));
 const location = optional(text({ maxLength: 64, description: "Default: the first location." }));
 
+/** Operations on public and private networks, firewalls and tunnels. */
 export const networkOperations = operations({
   listPublicNetworks: {
     method: "GET",

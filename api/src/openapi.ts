@@ -35,11 +35,12 @@ const referAll = (kind: keyof OpenApi["components"], names: readonly string[]) =
   Object.fromEntries(names.map((name) => [name, refer(kind, name)]));
 
 /** Collects values by name. Throws if one name gets two different values. */
-function createShelf() {
+function createSchemas() {
   const named: Record<string, Json> = {};
   function put(name: string, value: Json): void {
     const known = named[name];
-    if (known && JSON.stringify(known) !== JSON.stringify(value)) throw new Error(`two schemas are titled ${name}`);
+    if (known && JSON.stringify(known) !== JSON.stringify(value))
+      throw new Error(`Two different schemas have the title ${name}.`);
     named[name] = value;
   }
   /** Moves every titled schema inside `schema`, and the schema itself, to the components. Returns the schema with references. */
@@ -74,14 +75,14 @@ function allowZeroIds(schema: unknown, name = ""): unknown {
 
 /** Returns the OpenAPI document of a contract. Throws if two schemas have one title. */
 export function describeApi(table: Readonly<Record<string, Operation>>, { version }: { version: string }): OpenApi {
-  const schemas = createShelf();
+  const schemas = createSchemas();
   const responses: Record<string, Response> = {};
   const used = new Set<string>();
   const paths: Record<string, Record<string, OperationObject>> = {};
   schemas.describe(problem);
 
   /** One error status with its codes. Operations share it, so it is a component. */
-  function describeRefusal(status: number, own: readonly ErrorCode[]): Reference {
+  function describeErrors(status: number, own: readonly ErrorCode[]): Reference {
     const response: Response = {
       description: own.map((code) => `\`${code}\`: ${errorCodes[code].message}`).join("\n\n"),
       headers: referAll("headers", [
@@ -103,7 +104,7 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     }
   }
 
-  function describeAnswer(op: Operation, example: Example): Response {
+  function describeResponse(op: Operation, example: Example): Response {
     const isRead = op.method === "GET";
     const names = [
       "X-Request-Id",
@@ -111,8 +112,8 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
       ...(op.list ? ["Link", "X-Total-Count"] : []),
       ...(isRead ? [] : ["Preference-Applied", "Idempotency-Replayed", "X-Dry-Run"]),
     ];
-    const said = { headers: referAll("headers", names) };
-    if (op.answer === null) return { description: "Done. The body is empty.", ...said };
+    const common = { headers: referAll("headers", names) };
+    if (op.answer === null) return { description: "Done. The body is empty.", ...common };
     const schema = schemas.describe(allowZeroIds(op.answer) as Json);
     const json: Media = {
       schema,
@@ -120,8 +121,8 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
     };
     const isText = schema["type"] === "string" && op.media !== undefined;
     return {
-      description: op.list ? "The objects that match." : op.etag ? "The object as it is then." : "What was asked for.",
-      ...said,
+      description: op.list ? "The matching objects." : op.etag ? "The object after the request." : "The result.",
+      ...common,
       content: {
         ...(!isText && { "application/json": json }),
         ...(op.media !== undefined && { [op.media]: { schema: text } }),
@@ -154,12 +155,12 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
 
   function describeOperation(name: string, op: Operation): OperationObject {
     const example: Example = examples[name as OperationName] ?? {};
-    const answer = describeAnswer(op, example);
-    const refused = Map.groupBy(errorsOf(op), (code): number => errorCodes[code].status);
+    const success = describeResponse(op, example);
+    const errors = Map.groupBy(errorsOf(op), (code): number => errorCodes[code].status);
     const parameters = describeParameters(op, example.path);
     const tag = tagOf[op.path.split("/")[1] ?? ""] ?? "service";
     used.add(tag);
-    for (const codes of refused.values()) for (const code of codes) used.add(code);
+    for (const codes of errors.values()) for (const code of codes) used.add(code);
     return {
       operationId: name,
       tags: [tags[tag]?.name ?? tag],
@@ -179,9 +180,9 @@ export function describeApi(table: Readonly<Record<string, Operation>>, { versio
         },
       }),
       responses: {
-        200: answer,
-        ...Object.fromEntries(alsoReturns(op).map((status) => [status, answer])),
-        ...Object.fromEntries([...refused].map(([status, own]) => [status, describeRefusal(status, own)])),
+        200: success,
+        ...Object.fromEntries(alsoReturns(op).map((status) => [status, success])),
+        ...Object.fromEntries([...errors].map(([status, own]) => [status, describeErrors(status, own)])),
       },
       "x-scope": op.access,
       ...(op.own && { "x-own": op.own }),

@@ -5,6 +5,7 @@
 import { type Static, type TObject, type TSchema } from "typebox";
 import type { ErrorCode, MissingCode } from "./errors.ts";
 
+/** Scopes of tokens. */
 export const scopes = [
   "server:read",
   "server:write",
@@ -16,6 +17,7 @@ export const scopes = [
   "metrics:read",
 ] as const;
 
+/** Scope of a token. */
 export type Scope = (typeof scopes)[number];
 
 /** Returns true if a token with the scopes `held` has `wanted`. `x:write` includes `x:read`; `account:admin` includes only `metrics:read`. */
@@ -25,8 +27,10 @@ export function grants(held: readonly string[], wanted: Scope): boolean {
   return wanted.endsWith(":read") && held.includes(wanted.replace(":read", ":write"));
 }
 
+/** HTTP method of an operation. `HEAD` and `OPTIONS` are derived. */
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
+/** An operation of the API. */
 export interface Operation {
   readonly method: Method;
   /** Literal segments and `{parameters}`; a parameter is an id. */
@@ -87,8 +91,11 @@ type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${i
 
 /** Ids of the path, by parameter name. */
 export type Params<Op extends Operation> = { readonly [Name in ParamNames<Op["path"]>]: number };
+/** Parsed body of a request; undefined: the operation has none. */
 export type Body<Op extends Operation> = Op["body"] extends TObject ? Static<Op["body"]> : undefined;
+/** Parsed query of a request. */
 export type Query<Op extends Operation> = Op["query"] extends TObject ? Static<Op["query"]> : Record<never, never>;
+/** Body of a response; undefined: it is empty. */
 export type Answer<Op extends Operation> = Op["answer"] extends TSchema ? Static<Op["answer"]> : undefined;
 
 /** Returns true if the response of a read depends only on committed rows and may be cached until the next commit. */

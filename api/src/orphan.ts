@@ -7,8 +7,10 @@ import { families } from "./catalog.ts";
 import { date, id, integer, list, listQuery, name, nullable, optional, optionalId, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
+/** Kinds of orphans. */
 export const orphanKinds = ["Server", "Image", "Snapshot"] as const;
 
+/** An orphan. */
 export const Orphan = Type.Object(
   {
     ID: id(),
@@ -27,10 +29,12 @@ export const Orphan = Type.Object(
   },
   { title: "Orphan" },
 );
+/** An orphan in a response. */
 export type Orphan = Static<typeof Orphan>;
 
 const orphanParam = { id: "orphan_not_found" } as const;
 
+/** Operations on orphans. */
 export const orphanOperations = operations({
   listOrphans: {
     method: "GET",

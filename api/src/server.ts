@@ -25,6 +25,7 @@ import type { ErrorCode } from "./errors.ts";
 import { operations } from "./operation.ts";
 import { MachineError } from "./work.ts";
 
+/** Limits and defaults of the size of a server. */
 export const sizes = {
   /** Cores. */
   CPU: { minimum: 1, maximum: 64, default: 1 },
@@ -34,6 +35,7 @@ export const sizes = {
   HDD: { minimum: 1, maximum: 4096, default: 10 },
 } as const;
 
+/** Other limits of servers. */
 export const serverLimits = {
   /** Bytes. */
   userData: 65_536,
@@ -42,16 +44,19 @@ export const serverLimits = {
 
 /** Stored and returned, without effect: a location has one kind of storage. */
 export const hddTypes = ["SSD", "SAS", "SATA"] as const;
+/** Kind of storage of a server. */
 export type HddType = (typeof hddTypes)[number];
 
 /** Condition of the VM, besides on and off. */
 export const serverConditions = ["Normal", "NotResponding", "IoError", "Paused"] as const;
 
+/** Kinds of networks that a server can be linked to. */
 export const networkTypes = ["PublicShared", "PublicClient", "PrivateClient"] as const;
 
 /** Letters, digits and hyphens; no hyphen at either end. */
 export const hostNamePattern = "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$";
 
+/** A link of a server to a network. */
 export const ServerLink = Type.Object(
   {
     LinkID: id(),
@@ -68,8 +73,10 @@ export const ServerLink = Type.Object(
   },
   { title: "ServerLink" },
 );
+/** A link in a response. */
 export type ServerLink = Static<typeof ServerLink>;
 
+/** A server. */
 export const Server = Type.Object(
   {
     ID: id(),
@@ -107,6 +114,7 @@ export const Server = Type.Object(
   },
   { title: "Server" },
 );
+/** A server in a response. */
 export type Server = Static<typeof Server>;
 
 /** Fields that can be set at creation and updated later. */
@@ -135,6 +143,7 @@ const editable = {
   Labels: optional(Labels),
 };
 
+/** Creates the request field `HostName` with further options. */
 export const hostNameField = (options: object) =>
   optional(text({ description: "Host name of the guest. Default: derived from `Name`.", ...options }));
 const oneHostName = hostNameField({
@@ -168,6 +177,7 @@ const place = {
 const network = optionalId({ description: "Network to link. Default: the shared network of the location." });
 const sysprep = optional(ignored({ description: "Accepted for compatibility; ignored." }));
 
+/** Request fields of a creation, besides the names. Groups use them too. */
 export const createServerFields = {
   ...editable,
   DCLocation: optional(
@@ -182,16 +192,21 @@ export const createServerFields = {
   IsNeedSysprep: sysprep,
 };
 
+/** Request to create a server. */
 export const CreateServerInput = Type.Object({ Name: name(), HostName: oneHostName, ...createServerFields });
+/** A parsed request to create a server. */
 export type CreateServerInput = Static<typeof CreateServerInput>;
 
+/** Request to update a server. */
 export const ServerEdit = Type.Object({
   Name: optional(name()),
   ...editable,
   AllowRestart: optional(boolean({ description: "`false`: reject a change that needs a restart. Default `true`." })),
 });
+/** A parsed request to update a server. */
 export type ServerEdit = Static<typeof ServerEdit>;
 
+/** Request to copy a server. */
 export const ServerCopy = Type.Object({
   Name: optional(name({ description: "Default: the name of the source followed by `-copy`." })),
   HostName: oneHostName,
@@ -202,8 +217,10 @@ export const ServerCopy = Type.Object({
   WaitFor: waitForField,
   Labels: optional(Labels),
 });
+/** A parsed request to copy a server. */
 export type ServerCopy = Static<typeof ServerCopy>;
 
+/** Request to rebuild a server from an image. */
 export const ServerRebuild = Type.Object({
   ImageId: imageReference,
   SshKeys: sshKeys,
@@ -211,8 +228,10 @@ export const ServerRebuild = Type.Object({
   WaitFor: waitForField,
   IsNeedSysprep: sysprep,
 });
+/** A parsed request to rebuild a server. */
 export type ServerRebuild = Static<typeof ServerRebuild>;
 
+/** Path parameter of a server. */
 export const serverParam = { id: "server_not_found" } as const;
 const actionParams = { id: "server_not_found", actionID: "action_not_found" } as const;
 
@@ -229,6 +248,7 @@ export const planErrors = [
   "network_full",
 ] as const satisfies readonly ErrorCode[];
 
+/** Operations on servers and their actions. */
 export const serverOperations = operations({
   listServers: {
     method: "GET",

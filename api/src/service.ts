@@ -3,6 +3,7 @@ import { Type } from "typebox";
 import { boolean, list, text, word } from "./common.ts";
 import { operations } from "./operation.ts";
 
+/** Response of `/readyz`: the state of the service and the result of each check. */
 export const Readiness = Type.Object(
   {
     Status: word(["ready", "starting", "stopping", "failing"]),
@@ -11,6 +12,7 @@ export const Readiness = Type.Object(
   { title: "Readiness" },
 );
 
+/** Operations on the service itself. */
 export const serviceOperations = operations({
   readHealth: {
     method: "GET",

@@ -3,6 +3,7 @@
  * key is the secret of the webhook. Needs WebCrypto: Node, browsers, Deno, workers.
  */
 
+/** Input of the check of a signature. */
 export interface SignatureCheck {
   /** The unparsed body of the request. */
   readonly body: string | Uint8Array;

@@ -12,6 +12,7 @@ export interface Reset {
   readonly Oldest: number;
 }
 
+/** Options of an event stream. */
 export interface StreamOptions {
   /** Start with the first event after this event id. Default: the next event. */
   readonly after?: number;
@@ -23,6 +24,7 @@ export interface StreamOptions {
   readonly signal?: AbortSignal;
 }
 
+/** One frame of an event stream. */
 export interface Frame {
   /** Last event id of the stream so far; null: none. */
   readonly id: string | null;

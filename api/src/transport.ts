@@ -5,6 +5,7 @@
  */
 import type { ErrorCode, FieldError, Problem } from "./errors.ts";
 
+/** Options of the connection to the service. */
 export interface TransportOptions {
   /** URL of the service, with or without a path: `http://127.0.0.1:8080`, `https://cloud.example.com/brume`. */
   readonly url: string;
@@ -20,6 +21,7 @@ export interface TransportOptions {
   readonly random?: (() => number) | undefined;
 }
 
+/** A request of the SDK. */
 export interface Outgoing {
   readonly method: string;
   /** Path and query below `url`. */
@@ -31,12 +33,14 @@ export interface Outgoing {
   readonly accepts?: readonly number[] | undefined;
 }
 
+/** A response to the SDK. */
 export interface Incoming {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
+/** Sends requests to the service. */
 export interface Transport {
   /** Sends a request with retries. Throws `ApiError` for an error response and `ConnectionError` if there is no response. */
   send(request: Outgoing): Promise<Incoming>;

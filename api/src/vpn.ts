@@ -35,11 +35,17 @@ export const tunnelLimits = {
   keepAlive: 25,
 } as const;
 
+/** Types of tunnels. */
 export const tunnelTypes = ["IPsec", "WireGuard"] as const;
+/** Type of a tunnel. */
 export type TunnelType = (typeof tunnelTypes)[number];
+/** Encryption algorithms of IPsec. */
 export const encryptionTypes = ["Aes", "Aes256", "TripleDes", "AesGcm"] as const;
+/** Encryption algorithm of IPsec. */
 export type EncryptionType = (typeof encryptionTypes)[number];
+/** Digests of IPsec. */
 export const digests = ["Sha1", "Sha256", "Sha384", "Sha512"] as const;
+/** Digest of IPsec. */
 export type Digest = (typeof digests)[number];
 /** Diffie-Hellman groups by IANA number (IKEv2 transform type 4). */
 export const dhGroups = [2, 5, 14, 15, 16, 19, 20, 31] as const;
@@ -54,6 +60,7 @@ const keepAlive = integer(0, 65_535, {
 });
 const secret = { "x-secret": true, "x-verbatim": true } as const;
 
+/** A tunnel, without its secrets. */
 export const Tunnel = Type.Object(
   {
     Id: id(),
@@ -85,6 +92,7 @@ export const Tunnel = Type.Object(
   },
   { title: "Tunnel" },
 );
+/** A tunnel in a response. */
 export type Tunnel = Static<typeof Tunnel>;
 
 /** One tunnel of a request. With `Id` the tunnel is updated, without it is created. The required fields depend on `Type`. */
@@ -151,14 +159,17 @@ export const TunnelInput = Type.Object(
   },
   shownAs(Tunnel),
 );
+/** A parsed tunnel of a request. */
 export type TunnelInput = Static<typeof TunnelInput>;
 
 /** The complete list of tunnels. A tunnel that is absent is deleted. */
 export const Vpn = Type.Object({ Tunnels: list(TunnelInput, { maxItems: tunnelLimits.tunnels }) });
+/** A parsed list of tunnels. */
 export type Vpn = Static<typeof Vpn>;
 
 const bytes = integer(0, Number.MAX_SAFE_INTEGER);
 
+/** Actual state of a tunnel. */
 export const TunnelStatus = Type.Object(
   {
     TunnelId: id(),
@@ -176,6 +187,7 @@ export const TunnelStatus = Type.Object(
   },
   { title: "TunnelStatus" },
 );
+/** The status of a tunnel in a response. */
 export type TunnelStatus = Static<typeof TunnelStatus>;
 
 /** Formats of the peer configuration by tunnel type; the first one is the default. */
@@ -183,6 +195,7 @@ export const peerDialects = {
   IPsec: ["strongswan", "libreswan", "mikrotik", "cisco", "fortigate"],
   WireGuard: ["wg-quick", "wg", "mikrotik"],
 } as const satisfies Record<TunnelType, readonly string[]>;
+/** All formats of the peer configuration. */
 export const peerDialectNames = [
   "strongswan",
   "libreswan",
@@ -192,8 +205,10 @@ export const peerDialectNames = [
   "wg-quick",
   "wg",
 ] as const;
+/** Format of the peer configuration. */
 export type PeerDialect = (typeof peerDialectNames)[number];
 
+/** Configuration for the peer of a tunnel. */
 export const TunnelPeer = Type.Object(
   {
     Peer: word(peerDialectNames),
@@ -202,4 +217,5 @@ export const TunnelPeer = Type.Object(
   },
   { title: "TunnelPeer" },
 );
+/** A peer configuration in a response. */
 export type TunnelPeer = Static<typeof TunnelPeer>;

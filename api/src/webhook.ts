@@ -26,9 +26,12 @@ export const webhookLimits = {
   patience: 24 * 3_600_000,
 } as const;
 
+/** States of a webhook. */
 export const webhookStates = ["Active", "Failed"] as const;
+/** States of a delivery. */
 export const deliveryStates = ["Waiting", "Delivered", "Failed"] as const;
 
+/** A webhook: an HTTP endpoint that receives events. */
 export const Webhook = Type.Object(
   {
     ID: id(),
@@ -48,8 +51,10 @@ export const Webhook = Type.Object(
   },
   { title: "Webhook" },
 );
+/** A webhook in a response. */
 export type Webhook = Static<typeof Webhook>;
 
+/** The delivery of one event to a webhook. */
 export const Delivery = Type.Object(
   {
     ID: id(),
@@ -67,10 +72,12 @@ export const Delivery = Type.Object(
   },
   { title: "Delivery" },
 );
+/** A delivery in a response. */
 export type Delivery = Static<typeof Delivery>;
 
 const webhookParam = { id: "webhook_not_found" } as const;
 
+/** Operations on webhooks and their deliveries. */
 export const webhookOperations = operations({
   listWebhooks: {
     method: "GET",

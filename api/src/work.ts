@@ -42,6 +42,7 @@ export const taskErrors = {
   internal: "An unexpected error happened.",
 } as const satisfies Readonly<Record<string, string>>;
 
+/** Code of an error of background work. */
 export type WorkCode = keyof typeof taskErrors;
 
 const shape = {
@@ -52,7 +53,9 @@ const shape = {
   step: nullable(text({ description: "Name of the failed step." })),
 };
 
+/** Error of background work. */
 export const WorkError = Type.Object(shape, { title: "WorkError" });
+/** An error of background work in a response. */
 export type WorkError = Static<typeof WorkError>;
 
 /** Error of a server or of one of its actions, with the last lines of the serial console. */
@@ -60,6 +63,7 @@ export const MachineError = Type.Object(
   { ...shape, log: nullable(text({ description: "Last 20 lines of the serial console of a failed boot." })) },
   { title: "MachineError" },
 );
+/** A server error in a response. */
 export type MachineError = Static<typeof MachineError>;
 
 /** An error as the workflow engine stores it. */
@@ -71,6 +75,7 @@ export interface StoredError {
   readonly log?: string | null;
 }
 
+/** Converts a stored error to its form in responses. */
 export const showWorkError = ({ code, title, detail, step }: StoredError): WorkError => ({
   type: `/docs#${code}`,
   title,
@@ -79,6 +84,7 @@ export const showWorkError = ({ code, title, detail, step }: StoredError): WorkE
   step,
 });
 
+/** Converts a stored error of a server to its form in responses. */
 export const showMachineError = (error: StoredError): MachineError => ({
   ...showWorkError(error),
   log: error.log ?? null,

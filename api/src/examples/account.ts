@@ -1,4 +1,4 @@
-/** Projects 1 and 2, token 2, what the audit and the events tell of it, and the service about itself. */
+/** Projects 1 and 2, token 2 with its audit entries and events, and the service operations. */
 import type { Contract } from "../contract.ts";
 import type { Answer } from "../operation.ts";
 import { recordExample } from "./dns.ts";
@@ -59,6 +59,7 @@ const token = (value: string): Answer<Contract["createToken"]> => ({
   Labels: {},
 });
 
+/** Examples of the operations on the account, projects, tokens, audit, events and service operations. */
 export const accountExamples: Examples = {
   readAccount: {
     answer: {

@@ -1,7 +1,8 @@
-/** Image 1, which every installation has, image 9, made of a server, and SSH key 7. */
+/** Image 1 of the operator, image 9, created from a server, and SSH key 7. */
 import type { Image, SshKey } from "../catalog.ts";
 import { date, type Examples, later } from "./example.ts";
 
+/** SSH key 7. */
 export const laptop: SshKey = {
   ID: 7,
   Title: "laptop",
@@ -38,6 +39,7 @@ const tiny: Image = {
   Labels: {},
 };
 
+/** Examples of the operations on images, SSH keys and locations. */
 export const catalogExamples: Examples = {
   createImage: {
     request: { Name: "Web base", TechName: "web-base", ServerID: 17 },

@@ -1,4 +1,4 @@
-/** The claim of `example.org`, which another project has, and what becomes of that one's domain. */
+/** The claim of `example.org`, which another project has, and the withdrawn domain of that project. */
 import type { Claim, Reservation, WithdrawnDomain } from "../claim.ts";
 import { date, type Examples } from "./example.ts";
 
@@ -45,6 +45,7 @@ const zoneFile = [
   "",
 ].join("\n");
 
+/** Examples of the operations on claims, withdrawn domains and reservations. */
 export const claimExamples: Examples = {
   listClaims: { answer: [claim({ State: "Completed", DomainID: 6, Detail: "The record was found." })] },
   createClaim: { request: { Name: "example.org" }, answer: claim({}) },

@@ -72,6 +72,7 @@ const recordExamples: Examples = Object.fromEntries(
   }),
 );
 
+/** Examples of the operations on domains and records. */
 export const dnsExamples: Examples = {
   listDomains: { answer: [domain([txt], 1_795_166_100)] },
   createDomain: { request: { Name: "example.com" }, answer: domain([], 1_795_166_100) },

@@ -14,7 +14,7 @@ const web = {
 } as const;
 const out = { Name: "out", Action: "Allow", Protocol: "Any", Source: "internal", Destination: "external" } as const;
 
-/** With what was counted by the rule `web` and by the rule `out`. */
+/** The firewall with the counters of the rules `web` and `out`. */
 const webOnly = (hits: readonly [number, number], others: readonly [number, number]): Firewall => ({
   Enabled: true,
   DefaultRuleAction: "Deny",
@@ -124,6 +124,7 @@ const back = (given: Partial<Network> = {}): Network => ({
   ...given,
 });
 
+/** Examples of the operations on networks, firewall and VPN. */
 export const networkExamples: Examples = {
   listPublicNetworks: { answer: [publicNetwork()] },
   createPublicNetwork: {

@@ -1,4 +1,4 @@
-/** Server 41, which an earlier state of the database had. */
+/** Server 41, which the database does not contain after a restore. */
 import type { Orphan } from "../orphan.ts";
 import { date, type Examples } from "./example.ts";
 
@@ -16,6 +16,7 @@ const orphan: Orphan = {
   DateFound: date,
 };
 
+/** Examples of the operations on orphans. */
 export const orphanExamples: Examples = {
   listOrphans: { answer: [orphan] },
   readOrphan: { path: [1], answer: orphan },

@@ -138,6 +138,7 @@ const resizing: Action = {
   Error: null,
 };
 
+/** Examples of the operations on servers, actions and groups. */
 export const serverExamples: Examples = {
   listServers: { answer: [server()] },
   createServer: {
@@ -191,7 +192,7 @@ export const serverExamples: Examples = {
       Steps: plugging.Steps.map((one) => ({ ...one, State: "Undone", EndDate: "2026-11-20T09:20:12.450Z" })),
       Error: {
         type: "/docs#superseded",
-        title: "Something else was asked for.",
+        title: "The action was superseded by a later request.",
         detail: "It was canceled by token 1.",
         code: "superseded",
         step: "Plug",

@@ -30,6 +30,7 @@ const delivery: Answer<Contract["resendDelivery"]> = {
   EndDate: null,
 };
 
+/** Examples of the operations on webhooks. */
 export const webhookExamples: Examples = {
   listWebhooks: { answer: [webhook("")] },
   createWebhook: {

@@ -1,10 +1,11 @@
 /** A: an IPv4 address (RFC 1035 section 3.4.1). */
 import { recordSpec, schemas, usualOwner } from "./spec.ts";
 
+/** The A record type. */
 export const a = recordSpec({
   name: "A",
   code: 1,
-  description: `${usualOwner} Value: \`IP\`, of four decimal numbers.`,
+  description: `${usualOwner} The value is \`IP\`, an IPv4 address.`,
   fields: { IP: schemas.address },
   wildcard: true,
   delegated: "at and below the cut",

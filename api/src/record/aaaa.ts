@@ -1,10 +1,11 @@
 /** AAAA: an IPv6 address (RFC 3596). */
 import { recordSpec, schemas, usualOwner } from "./spec.ts";
 
+/** The AAAA record type. */
 export const aaaa = recordSpec({
   name: "AAAA",
   code: 28,
-  description: `${usualOwner} Value: \`IP\`.`,
+  description: `${usualOwner} The value is \`IP\`, an IPv6 address.`,
   fields: { IP: schemas.address },
   wildcard: true,
   delegated: "at and below the cut",

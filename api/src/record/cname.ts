@@ -1,10 +1,11 @@
 /** CNAME: another name (RFC 1035 section 3.3.1). Its fields are named as existing clients send them: `MnemonicName` is the alias. */
 import { recordSpec, schemas } from "./spec.ts";
 
+/** The CNAME record type. */
 export const cname = recordSpec({
   name: "CNAME",
   code: 5,
-  description: "Owner: `MnemonicName`. Target: `Name`, `HostName`.",
+  description: "The owner is `MnemonicName`. The target is `Name`, else `HostName`.",
   fields: { MnemonicName: schemas.name },
   owner: ["MnemonicName"],
   ownerMeaning: "the alias",

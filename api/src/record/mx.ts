@@ -1,11 +1,12 @@
-/** MX: a mail server (RFC 1035 section 3.3.9), or none (RFC 7505). Existing clients give the server in either of two fields. */
+/** MX: a mail server (RFC 1035 section 3.3.9), or none (RFC 7505). Existing clients send the server in either of two fields. */
 import { recordSpec, schemas } from "./spec.ts";
 
+/** The MX record type. */
 export const mx = recordSpec({
   name: "MX",
   code: 15,
   description:
-    "Owner: `Name`, else the top, and host: `HostName`; with `ExtHostName`, which is the host then, owner: `HostName`, `Name`, else the top.",
+    "`HostName` is the mail server, and the owner is `Name`, else the domain itself. If `ExtHostName` is present, it is the mail server, and the owner is `HostName`, else `Name`, else the domain itself.",
   fields: { ExtHostName: schemas.name, Priority: schemas.u16 },
   owner: ["Name"],
   ownerBeside: { field: "ExtHostName", owner: ["HostName", "Name"] },
@@ -16,7 +17,7 @@ export const mx = recordSpec({
       kind: "name",
       name: "exchange",
       from: ["ExtHostName", "HostName"],
-      blamed: "HostName",
+      errorField: "HostName",
       meaning: "the mail host",
       root: { meaning: "no mail", with: 0 },
       shown: "ExtHostName",

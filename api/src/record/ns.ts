@@ -1,10 +1,11 @@
-/** NS: a name server (RFC 1035 section 3.3.11). Below the top of a domain it delegates its owner. */
+/** NS: a name server (RFC 1035 section 3.3.11). Below the top of a domain it delegates its owner to this server. */
 import { recordSpec, schemas } from "./spec.ts";
 
+/** The NS record type. */
 export const ns = recordSpec({
   name: "NS",
   code: 2,
-  description: "Owner: `HostName`, else the top. Server: `Name`, `ExtHostName`.",
+  description: "The owner is `HostName`, else the domain itself. The name server is `Name`, else `ExtHostName`.",
   fields: { ExtHostName: schemas.name },
   owner: ["HostName"],
   wildcard: false,

@@ -7,7 +7,7 @@ import { limits, schemas } from "./spec.ts";
 import { exactSpecs, type RecordTable, type RecordType, recordSpecs, recordTypes } from "./types.ts";
 
 const common = {
-  DomainId: optionalId({ description: "The domain; required to make a record." }),
+  DomainId: optionalId({ description: "Id of the domain. Required to create a record." }),
   Name: schemas.name,
   HostName: schemas.name,
   TTL: optional(integer(0, limits.maxTtl, { description: "Seconds. Default 3600." })),
@@ -23,18 +23,19 @@ type Bodies = {
   [T in RecordType]: typeof common & RecordTable[T]["fields"] extends infer F extends TProperties ? TObject<F> : never;
 };
 
-/** Fields of all types beside the common ones; those of one name are alike. */
+/** Request fields of all types, without the common ones. Fields with the same name have the same schema. */
 const ownFields = Object.assign({}, ...recordTypes.map((type) => recordSpecs[type].fields)) as OwnFields;
 
+/** Request fields of all record types. The operation of a type accepts only the fields of that type. */
 export const RecordFields = Type.Object({ ...common, ...ownFields });
 /** Every field of any type, as read; a type's own operation reads only its own. */
 export type RecordFields = Static<typeof RecordFields>;
 
-/** The compiler sees no single type in a spread of one of many, so it is told. */
+/** Schema of the body of a type. The cast is needed because the compiler cannot derive the type of this spread. */
 const recordBody = <T extends RecordType>(type: T) =>
   Type.Object({ ...common, ...exactSpecs[type].fields }) as unknown as Bodies[T];
 
-/** Of domains and their records: stored, and served. */
+/** States of domains and records: `New` is stored, `Active` is also served. */
 export const domainStates = ["New", "Active"] as const;
 
 const firstFields = {
@@ -55,21 +56,24 @@ const firstFields = {
   Port: text(),
   Target: text(),
   CanonicalDescription: text({ description: "One zone file line." }),
-  PunyName: text({ description: "Owner in ASCII: `@`, or absolute with dot." }),
+  PunyName: text({ description: "Owner in ASCII: `@`, or an absolute name with a final dot." }),
   DomainID: id(),
 };
 
-/** Fields of types that were added later: they stand behind the first ones, because clients rely on the order. */
+/** Response fields of types that were added later. They follow the first ones, because clients rely on the order. */
 export const laterFields = Object.fromEntries(
   Object.keys(ownFields)
     .filter((name) => !(name in firstFields))
     .map((name) => [name, text()]),
 ) as { [Name in Exclude<keyof OwnFields, keyof typeof firstFields>]: TString };
 
+/** A record in a response: all fields of all types; fields of other types are empty. */
 export const DnsRecord = Type.Object({ ...firstFields, ...laterFields, Labels }, { title: "Record" });
+/** A record in a response. */
 export type DnsRecord = Static<typeof DnsRecord>;
 
-export const ruleFaults = [
+/** Errors of the rules for records of a domain. */
+export const recordRuleErrors = [
   "name_outside_domain",
   "token_restricted",
   "quota_exceeded",
@@ -79,9 +83,10 @@ export const ruleFaults = [
   "record_exists",
 ] as const satisfies readonly ErrorCode[];
 
+/** Path parameter of a record. */
 export const recordParam = { id: "record_not_found" } as const;
 
-/** By the sound of the first letter, as types are spelled out: `an MX`, `a TXT`. */
+/** Returns the type with its article, by the sound of its first letter: `an MX`, `a TXT`. */
 const withArticle = (type: string): string => `${/^[AEFHILMNORSX]/.test(type) ? "an" : "a"} ${type}`;
 
 type PathOf<T extends RecordType> = `/dns/record${Lowercase<T>}`;
@@ -93,13 +98,13 @@ const createRecord = <T extends RecordType>(type: T) =>
     path: pathOf(type),
     access: "dns:write",
     summary: `Create ${withArticle(type)} record`,
-    description: `${recordSpecs[type].description} Served by the name server when the answer leaves.`,
+    description: `${recordSpecs[type].description} The name server serves the record before the API responds.`,
     body: recordBody(type),
     answer: DnsRecord,
     etag: true,
     resultOperation: "readRecord",
     wait: 2,
-    errors: ruleFaults,
+    errors: recordRuleErrors,
   }) as const satisfies Operation;
 
 const updateRecord = <T extends RecordType>(type: T) =>
@@ -108,7 +113,7 @@ const updateRecord = <T extends RecordType>(type: T) =>
     path: `${pathOf(type)}/{id}` as const,
     access: "dns:write",
     summary: `Update ${withArticle(type)} record`,
-    description: "Absent fields, the owner included, stay. An edit that changes nothing leaves the serial alone.",
+    description: "Absent fields stay unchanged, including the owner. An update without a change keeps the serial.",
     params: recordParam,
     body: recordBody(type),
     answer: DnsRecord,
@@ -116,7 +121,7 @@ const updateRecord = <T extends RecordType>(type: T) =>
     resultOperation: "readRecord",
     wait: 2,
     repeatable: true,
-    errors: ["record_type_mismatch", "record_in_other_domain", ...ruleFaults],
+    errors: ["record_type_mismatch", "record_in_other_domain", ...recordRuleErrors],
   }) as const satisfies Operation;
 
 type RecordOperations = {
@@ -125,7 +130,7 @@ type RecordOperations = {
   readonly [T in RecordType as `updateRecord${T}`]: ReturnType<typeof updateRecord<T>>;
 };
 
-/** `createRecordA`, `updateRecordA` and so on, for every type. */
+/** The operations `createRecordA`, `updateRecordA` and so on, for every type. */
 export const recordOperations = Object.fromEntries(
   recordTypes.flatMap((type) => [
     [`createRecord${type}`, createRecord(type)],

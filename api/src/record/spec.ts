@@ -1,6 +1,6 @@
 /**
- * What a record type is: plain data, from which the operations, the schemas, the zone file, the wire form, the name server and the
- * documentation derive. A new type is a file with one value of this shape and a line in `types.ts`; only a new kind of field needs code.
+ * The description of a record type: plain data from which operations, schemas, zone file, wire form, name server and documentation are
+ * derived. A new type is a file with one `RecordSpec` and a line in `types.ts`. Only a new kind of field needs code.
  */
 import type { TProperties } from "typebox";
 import { integer, optional, text } from "../common.ts";
@@ -10,7 +10,7 @@ export const limits = {
   ttl: 3600,
   maxTtl: 2_147_483_647,
   textBytes: 4096,
-  /** All records of one type at one name; with 1,535 bytes for the rest it fits into one message (RFC 1035 section 4.2.2). */
+  /** Bytes of all records of one type at one name. With 1,535 bytes for the rest they fit into one message (RFC 1035 section 4.2.2). */
   setBytes: 64_000,
   changes: 10_000,
   importSeconds: 5,
@@ -44,7 +44,7 @@ export type FieldKind =
   | "hex"
   | "base64";
 
-/** Schemas of request fields, for fields of these kinds. */
+/** Schemas of request fields, by kind of value. */
 export const schemas = {
   u8: optional(integer(0, 255, { "x-either": true })),
   u16: optional(integer(0, 65_535, { "x-either": true })),
@@ -54,49 +54,50 @@ export const schemas = {
   label: optional(text({ maxLength: 64 })),
   name: optional(text({ maxLength: 1024 })),
   text: optional(text({ "x-verbatim": true })),
-  /** Hexadecimal and base64, blanks between. */
+  /** Hexadecimal or base64, with blanks between. */
   bytes: optional(text({ maxLength: 4 * limits.textBytes })),
 } as const;
 
-/** Where a request may name the owner, in every type. */
+/** Request fields of every type that can contain the owner. */
 export type OwnerField = "Name" | "HostName";
 
-/** A field of the record data, in the order of the wire form. */
+/** A field of the record data. Fields are listed in the order of the wire form. */
 export interface DataField<Field extends string = string> {
   readonly kind: FieldKind;
-  /** What the RFC calls it. */
+  /** Name of the field in the RFC. */
   readonly name: string;
-  /** Request fields that give it; the first that is not empty is taken. */
+  /** Request fields that can contain the value; the first that is not empty is used. */
   readonly from: readonly [Field, ...Field[]];
-  /** The request field to name when none is given; absent: the first of `from`. */
-  readonly blamed?: Field;
-  /** What is missing when none is given: `the target`. Absent: what the kind is. */
+  /** Request field of the error if the value is missing; absent: the first of `from`. */
+  readonly errorField?: Field;
+  /** The value in errors, such as `the target`. Absent: a phrase for the kind. */
   readonly meaning?: string;
-  /** Of a number that may be left out. */
+  /** Default of an optional number. */
   readonly default?: number;
-  /** Of a name: the root is allowed; where `with` is given, only beside this number in the first field. */
+  /** For a name: the root (`.`) is allowed and has this meaning; with `with`, only if the first field has this number. */
   readonly root?: { readonly meaning: string; readonly with?: number };
-  /** The field of a response that shows it. */
+  /** Response field with the value. */
   readonly shown: Field;
-  /** Of a name: the domain itself is shown as `@`. */
+  /** For a name: the response shows the domain itself as `@`. */
   readonly showsTop?: boolean;
 }
 
-/** A label in front of the owner that a request field gives, as `_sip` and `_tcp` of an SRV. */
+/** A label in front of the owner from a request field, such as `_sip` and `_tcp` of an SRV. */
 export interface LabelField<Field extends string = string> {
   readonly field: Field;
-  /** What is missing when it is not given: `such as tcp`. */
+  /** Example in the error if it is missing: `such as tcp`. */
   readonly meaning: string;
-  /** The label as a response shows it. */
+  /** Returns the label in the form of responses. */
   readonly show: (label: string) => string;
 }
 
-/** A request of an example, and the fields of its response that are not empty. */
+/** Request of an example, and the non-empty fields of its response. */
 interface RecordExample {
   readonly request: Readonly<Record<string, string | number>>;
   readonly response: Readonly<Record<string, string | number>>;
 }
 
+/** Description of a record type. */
 export interface RecordSpec<
   Type extends string = string,
   Fields extends TProperties = TProperties,
@@ -105,39 +106,39 @@ export interface RecordSpec<
   readonly name: Type;
   /** Number of the type (IANA, Resource Record (RR) TYPEs). */
   readonly code: number;
-  /** For the documentation: where owner and value are looked for. */
+  /** Sentences for the documentation: which request fields contain owner and value. */
   readonly description: string;
-  /** Request fields beside those that all types have. */
+  /** Request fields besides those of all types. */
   readonly fields: Fields;
-  /** Request fields that give the owner: the first that is not empty, else the first is named in errors. Absent: `Name`, `HostName`. */
+  /** Request fields that can contain the owner; the first that is not empty is used. Errors name the first. Absent: `Name`, `HostName`. */
   readonly owner?: readonly (OwnerField | Field)[];
   /** Other owner fields, for requests in which this field has a value. */
   readonly ownerBeside?: {
     readonly field: Field;
     readonly owner: readonly OwnerField[];
   };
-  /** What is missing when no owner is given. Absent: the owner is the top then. */
+  /** The owner in errors, if it is required. Absent: without an owner the record is at the top of the domain. */
   readonly ownerMeaning?: string;
-  /** The response field that shows the owner. Absent: `HostName`. */
+  /** Response field with the owner. Absent: `HostName`. */
   readonly ownerShown?: Field;
   /** `*` may be the first label of the owner. */
   readonly wildcard: boolean;
-  /** It makes its owner another name of its target: it is alone there, and not an alias of itself. */
+  /** The owner is an alias of the target (CNAME): no other records at the owner, and it is not its own target. */
   readonly alias?: boolean;
-  /** Where it may stand in a delegated part of the domain (docs/spec.md#record): nowhere if absent. */
+  /** Where it is allowed in a delegated part of the domain (docs/spec.md#record). Absent: nowhere. */
   readonly delegated?: "at the cut" | "at and below the cut";
   readonly labels?: readonly LabelField<Field>[];
   readonly data: readonly DataField<OwnerField | Field>[];
   /** `CanonicalDescription` has no class, as existing clients expect. */
   readonly omitsClass?: boolean;
-  /** A create and an update of record `id` of the domain `example.com`. */
+  /** Creation and update of record `id` of the domain `example.com`. */
   readonly examples: { readonly id: number; readonly create: RecordExample; readonly update: RecordExample };
 }
 
-/** Gives a record type its exact type. */
+/** Returns a record spec with its exact type. */
 export const recordSpec = <const Type extends string, const Fields extends TProperties>(
   spec: RecordSpec<Type, Fields, NoInfer<Extract<keyof Fields, string>>>,
 ): RecordSpec<Type, Fields> => spec;
 
-/** How descriptions say where the owner is looked for; the first that is not empty is taken. */
-export const usualOwner = "Owner: `Name`, `HostName`, else the top.";
+/** The sentence of the default owner, for descriptions. */
+export const usualOwner = "The owner is `Name`, else `HostName`, else the domain itself (`@`).";

@@ -1,6 +1,7 @@
-/** SRV: where a service is (RFC 2782). Service and protocol are labels in front of the owner. */
+/** SRV: host and port of a service (RFC 2782). Service and protocol are labels in front of the owner. */
 import { recordSpec, schemas, usualOwner } from "./spec.ts";
 
+/** The SRV record type. */
 export const srv = recordSpec({
   name: "SRV",
   code: 33,

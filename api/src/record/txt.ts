@@ -1,10 +1,11 @@
 /** TXT: text (RFC 1035 section 3.3.14), in strings of at most 255 bytes. */
 import { limits, recordSpec, schemas, usualOwner } from "./spec.ts";
 
+/** The TXT record type. */
 export const txt = recordSpec({
   name: "TXT",
   code: 16,
-  description: `${usualOwner} Value: \`Text\`, at most ${limits.textBytes} bytes; \`"a=1" "b=2"\` is two strings.`,
+  description: `${usualOwner} The value is \`Text\`, at most ${limits.textBytes} bytes; \`"a=1" "b=2"\` is two strings.`,
   fields: { Text: schemas.text },
   wildcard: true,
   data: [{ kind: "strings", name: "text", from: ["Text"], meaning: "the text", shown: "Text" }],

@@ -106,7 +106,11 @@ test("the table of types is sound", () => {
     const used = [
       ...(spec.owner ?? []),
       ...(spec.labels ?? []).map(({ field }) => field),
-      ...spec.data.flatMap(({ from, shown, blamed }) => [...from, shown, ...(blamed === undefined ? [] : [blamed])]),
+      ...spec.data.flatMap(({ from, shown, errorField }) => [
+        ...from,
+        shown,
+        ...(errorField === undefined ? [] : [errorField]),
+      ]),
     ];
     for (const name of used) assert.ok(fields.includes(name), `${type} has no field ${name}`);
     const open = kindsOf(type).findIndex((kind) => kind.takesRest || kind === kinds.text);

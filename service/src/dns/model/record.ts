@@ -220,7 +220,7 @@ function readField(spec: DataField, reading: Reading, old: string | undefined): 
   if (field === undefined) {
     if (old !== undefined) return old;
     if (spec.default !== undefined) return String(spec.default);
-    reading.refuse(spec.blamed ?? spec.from[0], required(spec.meaning ?? kind.meaning));
+    reading.refuse(spec.errorField ?? spec.from[0], required(spec.meaning ?? kind.meaning));
     return nothing;
   }
   const text = String(given(reading.fields, field));
