@@ -2,7 +2,8 @@
 import { type Static, Type } from "typebox";
 import { id, integer, list, name, optional, optionalId, word } from "./common.ts";
 import { operations } from "./operation.ts";
-import { createServerFields, hostNameField, planErrors, Server } from "./server.ts";
+import { planErrors, Server } from "./server.ts";
+import { createServerFields, hostNameField } from "./serverinput.ts";
 
 /** Maximum number of servers in a group. */
 export const mostMembers = 100;

@@ -1,7 +1,7 @@
 /** Reconciler of daily backups: creates an image of every server with backups, once a day, and deletes old ones (docs/spec.md#backups-and-images). */
 
 import { formatDate } from "@brume/api/common.ts";
-import { serverLimits } from "@brume/api/server.ts";
+import { serverLimits } from "@brume/api/serverinput.ts";
 import { since } from "../base/clock.ts";
 import { techNameOf } from "../catalog/model/rules.ts";
 import { type ImageRow, listBackups, lockImage } from "../catalog/table.ts";

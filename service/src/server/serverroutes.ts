@@ -1,6 +1,7 @@
 /** Servers: list, read, create, copy, edit, rebuild, delete. What takes time is ordered here and done by the flows. */
 
-import type { Server, ServerEdit } from "@brume/api/server.ts";
+import type { Server } from "@brume/api/server.ts";
+import type { ServerEdit } from "@brume/api/serverinput.ts";
 import { findImage } from "../catalog/table.ts";
 import type { Task } from "../engine/task.ts";
 import { afterPreparing, type Caller, type ChangeResult, type Handlers, type Request } from "../http/handler.ts";

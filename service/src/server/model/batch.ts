@@ -2,7 +2,7 @@
 import type { CreateBatchInput } from "@brume/api/batch.ts";
 import { maxLabels } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
-import { type CreateServerInput, hostNamePattern } from "@brume/api/server.ts";
+import { type CreateServerInput, hostNamePattern } from "@brume/api/serverinput.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import { checkServerInput, type Member, planServer, type References, type ServerSpec } from "./plan.ts";
 

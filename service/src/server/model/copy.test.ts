@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ServerCopy, ServerRebuild } from "@brume/api/server.ts";
+import type { ServerCopy, ServerRebuild } from "@brume/api/serverinput.ts";
 import { imageRow, keyRow, networkRow, references, serverRow } from "../../../../test/support/rows.ts";
 import { copyName, planCopy } from "./copy.ts";
 import { planRebuild, requireUnprotected } from "./rebuild.ts";

@@ -1,5 +1,5 @@
 /** Plans a copy of a server: sizes and image of the source, with a new name, network and identity (docs/spec.md#server-endpoints). */
-import type { ServerCopy } from "@brume/api/server.ts";
+import type { ServerCopy } from "@brume/api/serverinput.ts";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import type { SshKeyRow } from "../../catalog/table.ts";
 import type { ServerRow } from "../table.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostNamePattern } from "@brume/api/server.ts";
+import { hostNamePattern } from "@brume/api/serverinput.ts";
 import fc from "fast-check";
 import { hostNameOf, numberedHostName } from "./hostname.ts";
 

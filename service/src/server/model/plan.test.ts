@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import type { CreateServerInput } from "@brume/api/server.ts";
+import type { CreateServerInput } from "@brume/api/serverinput.ts";
 import { imageRow, keyRow, networkRow, references } from "../../../../test/support/rows.ts";
 import { ApiError } from "../../base/error.ts";
 import { planServer, single } from "./plan.ts";

@@ -5,7 +5,7 @@
 import type { WaitFor } from "@brume/api/action.ts";
 import type { Labels } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
-import { type CreateServerInput, type HddType, serverLimits, sizes } from "@brume/api/server.ts";
+import { type CreateServerInput, type HddType, serverLimits, sizes } from "@brume/api/serverinput.ts";
 import ipaddr from "ipaddr.js";
 import { ApiError, errorAt, fieldError, invalidFields } from "../../base/error.ts";
 import { chooseImage, chooseLocation, requireUsable } from "../../catalog/model/rules.ts";

@@ -1,5 +1,5 @@
 /** Plans a rebuild: a new disk for a server (docs/spec.md#server-endpoints). */
-import type { ServerRebuild } from "@brume/api/server.ts";
+import type { ServerRebuild } from "@brume/api/serverinput.ts";
 import { ApiError, fieldError, invalidFields } from "../../base/error.ts";
 import { chooseImage, isAbsent, requireUsable } from "../../catalog/model/rules.ts";
 import type { ImageRow, SshKeyRow } from "../../catalog/table.ts";
