@@ -275,7 +275,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal(hello, "RFB 003.008\n");
       screen.destroy();
 
-      assert.equal(await machines.ensureStopped(1, "ask", AbortSignal.timeout(30_000)), true);
+      assert.equal(await machines.ensureStopped(1, "shutdown", AbortSignal.timeout(30_000)), true);
       const off = await status(1);
       assert.deepEqual([off?.power, off?.exit?.reason, off?.cpus, off?.usage], ["off", "guest", 0, null]);
       await assert.rejects(machines.openSerial(1), /off/);
@@ -332,7 +332,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual((await machines.observe()).machines, []);
       assert.deepEqual(subject.traces(), []);
       assert.equal(await machines.readLog(1), null);
-      assert.equal(await machines.ensureStopped(1, "ask"), true);
+      assert.equal(await machines.ensureStopped(1, "shutdown"), true);
       assert.equal(told.at(-1)?.exit?.reason, "order");
     });
   });

@@ -144,7 +144,7 @@ export function createOrphans(context: FlowContext): Orphans {
   async function quarantine(server: number): Promise<void> {
     if ((await findAnyServer(store.read, server)) !== undefined) return;
     log("warn", "A server that the database does not know runs, and is switched off.", { server });
-    const isOff = await machines.ensureStopped(server, "ask", AbortSignal.timeout(shutdown)).catch(() => false);
+    const isOff = await machines.ensureStopped(server, "shutdown", AbortSignal.timeout(shutdown)).catch(() => false);
     if (!isOff) await machines.ensureStopped(server, "cut");
   }
 

@@ -227,10 +227,10 @@ export interface Machines {
    */
   ensureRunning(machine: MachineSpec): Promise<number | null>;
   /**
-   * Stops the server. `cut` ends the VM at once and resolves to true. `ask` presses its power button and resolves to whether it is off
+   * Stops the server. `cut` ends the VM at once and resolves to true. `shutdown` presses its power button and resolves to whether it is off
    * before `signal` aborts; otherwise the server continues to run.
    */
-  ensureStopped(id: number, how: "cut" | "ask", signal?: AbortSignal): Promise<boolean>;
+  ensureStopped(id: number, how: "cut" | "shutdown", signal?: AbortSignal): Promise<boolean>;
   /**
    * Brings a server, running or stopped, as close to the desired state as possible without a restart. Never starts or stops it and never
    * shrinks a disk. It removes only cores and memory that were added since the start, and only if the guest releases them.

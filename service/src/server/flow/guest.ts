@@ -29,7 +29,7 @@ export async function requestShutdown(
     () => {},
   );
   try {
-    const isOff = await context.machines.ensureStopped(id, "ask", AbortSignal.any([over.signal, signal]));
+    const isOff = await context.machines.ensureStopped(id, "shutdown", AbortSignal.any([over.signal, signal]));
     signal.throwIfAborted();
     return isOff;
   } finally {

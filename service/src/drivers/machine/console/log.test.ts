@@ -17,7 +17,7 @@ test("last lines, with and without an end of line", () => {
   assert.deepEqual([lastLines("a\n", 0), lastLines("", 3), lastLines("\n\n", 1)], ["", "", "\n"]);
 });
 
-test("a guest's progress is read as it comes, in pieces", () => {
+test("reads the boot progress from a log that grows in pieces", () => {
   const file = path("progress");
   const follower = followLog(file);
   assert.equal(follower.stage(), "starting");
@@ -33,7 +33,7 @@ test("a guest's progress is read as it comes, in pieces", () => {
   assert.equal(follower.stage(), "ready");
 });
 
-test("a log that became too long keeps its beginning and its end, and grows on", () => {
+test("trims a long log to its beginning and end, and it continues to grow", () => {
   const file = path("long");
   writeFileSync(file, `first\n${"x".repeat(9 * 2 ** 20)}\nlast\n`);
   trimLog(file);
@@ -50,7 +50,7 @@ test("a log that became too long keeps its beginning and its end, and grows on",
   assert.equal(readFileSync(short, "utf8"), "as it is");
 });
 
-test("a log is read from its own file only", async () => {
+test("does not follow a symbolic link", async () => {
   const folder = folderOf(root, 1);
   makeFolder(folder.run);
   assert.equal(await readLogFile(folder, {}), null);

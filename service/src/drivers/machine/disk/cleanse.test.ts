@@ -55,7 +55,7 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
   const serverOf = (id: number) => join(root, String(id));
   const diskOf = (id: number) => join(serverOf(id), "disk-1");
   let files = 0;
-  /** The bytes that the guest of a server sees. */
+  /** The content of a disk as its guest sees it. */
   async function contentOf(id: number): Promise<{ path: string; bytes: Buffer }> {
     const path = join(root, `seen-${++files}.raw`);
     await exec.run(["qemu-img", "convert", "-O", "raw", join(diskOf(id), layerName(topOf(diskOf(id)))), path]);
@@ -80,7 +80,7 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
     await disks.fromDisk(diskOf(to), diskOf(from), top, size, uid);
   }
 
-  test("has none of the identity of its source, which keeps it", async () => {
+  test("loses the identity of its source, which keeps it", async () => {
     const tree = join(root, "tree");
     const put = (path: string, content: string) => {
       mkdirSync(dirname(join(tree, path)), { recursive: true });
@@ -128,18 +128,18 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
     const top = topOf(diskOf(2));
     assert.deepEqual(await cleanseDisk(options, serverOf(2), diskOf(2)), identity);
     assert.equal(topOf(diskOf(2)), top, "once is enough");
-    // Killed before it had noted what came of it.
+    // Killed before the result was stored.
     rmSync(join(diskOf(2), "identity.json"));
     assert.deepEqual(await cleanseDisk(options, serverOf(2), diskOf(2)), identity);
     assert.equal((await contentOf(2)).bytes.includes("what the user made"), true);
     await copyServer(2, 3);
-    assert.equal(existsSync(join(diskOf(3), "identity.json")), false, "a copy of it is asked anew");
+    assert.equal(existsSync(join(diskOf(3), "identity.json")), false, "the result is not copied");
     assert.equal((await contentOf(3)).bytes.includes("what the user made"), true);
   });
 
-  test("stays as it is where no file system can be opened, and it says so", async () => {
+  test("stays unchanged without a readable file system, and the result gives the reason", async () => {
     await makeImage(async (raw) => {
-      writeFileSync(raw, "XFSB and whatever follows");
+      writeFileSync(raw, "XFSB followed by any text");
       truncateSync(raw, size);
     });
     await makeServer(4);
@@ -147,6 +147,6 @@ describe("the disk of a copy", { skip: hindrance !== "" && hindrance }, () => {
     const { removed, detail } = await cleanseDisk(options, serverOf(5), diskOf(5));
     assert.equal(removed, false);
     assert.match(detail, /the disk \(XFS\) cannot be opened/);
-    assert.equal((await contentOf(5)).bytes.toString("latin1", 0, 25), "XFSB and whatever follows");
+    assert.equal((await contentOf(5)).bytes.toString("latin1", 0, 25), "XFSB followed by any text");
   });
 });

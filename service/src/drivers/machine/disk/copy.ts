@@ -213,7 +213,7 @@ export async function makeImage(options: ImageOptions, name: string, about: Imag
   return { gb: image.hdd, bytes: blocks * 512, identity };
 }
 
-/** Takes the snapshot for an image unless the snapshot or the image exists. `moment` makes the layers below `top` read-only. */
+/** Takes the snapshot for an image unless the snapshot or the image exists. `freezeDisk` makes the layers below `top` read-only. */
 export async function createSnapshot(
   { disks, servers, images }: Pick<ImageOptions, "disks" | "servers" | "images">,
   name: string,

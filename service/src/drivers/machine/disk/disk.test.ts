@@ -25,7 +25,7 @@ import {
 const root = mkdtempSync(join(tmpdir(), "brume-disk-"));
 after(() => rmSync(root, { recursive: true }));
 
-test("versions and layers are counted by number, and nothing else is", () => {
+test("finds versions and layers by number and ignores other names", () => {
   const folder = join(root, "count");
   assert.deepEqual(versionsOf(folder), []);
   for (const name of ["disk-10", "disk-9", "disk-2.part", "disk-x", "disk-0", "run"])
@@ -39,7 +39,7 @@ test("versions and layers are counted by number, and nothing else is", () => {
   assert.deepEqual(readdirSync(folder).sort(), ["disk-0", "disk-9", "disk-x", "run"]);
 });
 
-test("a size is read from what is a qcow2 file, and from nothing else", async () => {
+test("reads the size of a qcow2 file and refuses others", async () => {
   const path = join(root, "size");
   const header = Buffer.alloc(32);
   header.writeUInt32BE(0x514649fb);
@@ -52,7 +52,7 @@ test("a size is read from what is a qcow2 file, and from nothing else", async ()
   }
 });
 
-test("a header that is damaged is named, whatever it says", async () => {
+test("reports the layer with a damaged header", async () => {
   const disk = join(root, "damaged");
   mkdirSync(disk);
   const header = Buffer.alloc(32);
@@ -105,7 +105,7 @@ describe("chains of layers", { skip: hindrance }, () => {
   const disk = join(root, "7", "disk-1");
   const copy = join(root, "8", "disk-1");
 
-  test("a disk stands on its image, which may go", async () => {
+  test("a disk keeps its image's data after the image is removed", async () => {
     mkdirSync(join(images, "base"), { recursive: true });
     writeFileSync(join(images, "base", "image.json"), printImage(image));
     const base = join(images, "base", "disk-1.qcow2");
@@ -120,7 +120,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     assert.equal((await originOf(disk)).boot, "disk");
   });
 
-  test("a copy shares what is closed, and what was written later belongs to one", async () => {
+  test("a copy shares read-only layers, and later writes are separate", async () => {
     await io(disk, "write -P 2 512 512");
     const top = await disks.addLayer(disk, uid);
     await disks.seal(disk, top - 1);
@@ -135,7 +135,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     assert.ok(allocatedOf(copy) < 1e6);
   });
 
-  test("layers of one server alone are merged, shared ones are not", async () => {
+  test("merges unshared layers only", async () => {
     for (const pattern of [4, 5]) {
       const top = await disks.addLayer(disk, uid);
       await disks.seal(disk, top - 1);
@@ -167,7 +167,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     assert.equal(await holds(disk, 5, "2560"), true);
   });
 
-  test("what a killed service left behind may still hold a disk, for a moment", async (t) => {
+  test("waits for the disk lock of a killed process", async (t) => {
     const path = join(disk, layerName(1));
     const left = spawn("qemu-io", ["-f", "qcow2", path], { stdio: ["pipe", "pipe", "inherit"] });
     t.after(() => left.kill("SIGKILL"));
@@ -181,7 +181,7 @@ describe("chains of layers", { skip: hindrance }, () => {
     assert.equal(await sizeOf(path), 6 * GIB);
   });
 
-  test("written out it needs nobody", async () => {
+  test("an exported disk is independent", async () => {
     const target = join(root, "7", "whole.qcow2");
     const top = await disks.addLayer(disk, uid);
     await disks.seal(disk, top - 1);

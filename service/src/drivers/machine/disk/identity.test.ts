@@ -26,10 +26,10 @@ if (hindrance !== "") console.log(`identities of guests: not tried, ${hindrance}
 const uid = 688_888;
 const root = mkdtempSync(join(tmpdir(), "brume-identity-"));
 after(() => rmSync(root, { recursive: true }));
-/** Nothing that is found anywhere else on a disk. */
+/** Texts that occur nowhere else on a disk. */
 const secret = (): string => `SECRET${randomBytes(12).toString("hex")}`;
 
-/** A guest's files, on a partition of a disk; answers the secrets that are in it. */
+/** Writes a guest's files to a partition of a disk; returns the secrets in them. */
 async function makeDisk(name: string, type: number): Promise<{ disk: string; secrets: string[] }> {
   const [tree, disk, system] = [join(root, `${name}.tree`), join(root, `${name}.raw`), join(root, `${name}.ext4`)];
   const secrets: string[] = [];
@@ -67,7 +67,7 @@ async function makeDisk(name: string, type: number): Promise<{ disk: string; sec
   put("etc/ssh/sshd_config", "Port 22\n");
   put("home/user/work", "what the user made\n");
   await exec.run(["mkfs.ext4", "-q", "-d", tree, system, "32M"]);
-  // Deleted before, and on the disk still.
+  // A deleted file whose blocks are still on the disk.
   const old = secret();
   secrets.push(old);
   writeFileSync(join(root, "old"), old.repeat(100));
@@ -86,7 +86,7 @@ async function makeDisk(name: string, type: number): Promise<{ disk: string; sec
 const debug = (disk: string, command: string) => exec.run(["debugfs", "-R", command, `${disk}?offset=1048576`]);
 
 describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () => {
-  test("is nowhere on the disk any more, and all else is", async () => {
+  test("is removed from the disk, and other data stays", async () => {
     chmodSync(root, 0o755);
     const { disk, secrets } = await makeDisk("linux", 0x83);
     assert.ok(
@@ -111,7 +111,7 @@ describe("the identity of a guest", { skip: hindrance !== "" && hindrance }, () 
     await exec.run(["e2fsck", "-f", "-n", `${disk}?offset=1048576`]);
   });
 
-  test("of a disk that cannot be opened it says so, and leaves it as it is", async () => {
+  test("stays on an unreadable disk, and the result gives the reason", async () => {
     const disk = join(root, "xfs.raw");
     const bytes = Buffer.alloc(2 ** 20);
     bytes.write("XFSB");

@@ -4,7 +4,7 @@ import { catalogue } from "./catalogue.ts";
 import { parseSource } from "./download.ts";
 import { findSum } from "./fetch.ts";
 
-test("checksums are found in every way that distributions write them", () => {
+test("finds checksums in each format of the distributions", () => {
   const [short, long] = ["a".repeat(64), "b".repeat(128)];
   assert.equal(findSum(`${short.toUpperCase()}  x.img\n`, "x.img", "sha256"), short);
   assert.equal(findSum(`${short} *./x.img\n`, "x.img", "sha256"), short);
@@ -15,7 +15,7 @@ test("checksums are found in every way that distributions write them", () => {
     assert.equal(findSum(text, "x.img", "sha256"), null, text);
 });
 
-test("the catalogue is one of plain https addresses and usable names", () => {
+test("the catalogue contains only https addresses and valid names", () => {
   assert.equal(new Set(catalogue.map(({ name }) => name)).size, catalogue.length);
   for (const { name, url, sums } of catalogue) {
     assert.equal(parseSource(url, {}).protocol, "https:", name);

@@ -5,7 +5,7 @@ import { headerBytes, inspectHeader } from "./header.ts";
 
 const gigabyte = 2n ** 30n;
 
-/** A qcow2's header, with what a test makes of it. */
+/** The header of a qcow2, changed by the test. */
 function header(change: (head: Buffer) => void = () => {}): Buffer {
   const head = Buffer.alloc(headerBytes);
   head.write("QFI\u00fb", "latin1");
@@ -16,7 +16,7 @@ function header(change: (head: Buffer) => void = () => {}): Buffer {
 }
 const inspect = (change?: (head: Buffer) => void) => inspectHeader(header(change), 200_000);
 
-test("a plain qcow2 is taken, whatever its version and its harmless features", () => {
+test("accepts a plain qcow2 of each version with harmless features", () => {
   const plain = { format: "qcow2", size: 2 ** 31 };
   assert.deepEqual(inspect(), plain);
   assert.deepEqual(
@@ -30,7 +30,7 @@ test("a plain qcow2 is taken, whatever its version and its harmless features", (
     );
 });
 
-test("one that names another file, is encrypted or unknown is unsafe", () => {
+test("a qcow2 that names another file, is encrypted or unknown is unsafe", () => {
   const hostile: ((head: Buffer) => void)[] = [
     (head) => head.writeBigUInt64BE(1024n, 8),
     (head) => head.writeUInt32BE(11, 16),
@@ -42,7 +42,7 @@ test("one that names another file, is encrypted or unknown is unsafe", () => {
   for (const change of hostile) assert.equal((inspect(change) as { defect: string }).defect, "unsafe");
 });
 
-test("one that cannot become a disk is unusable", () => {
+test("a file that cannot become a disk is unusable", () => {
   const broken: ((head: Buffer) => void)[] = [
     (head) => head.writeUInt32BE(1, 4),
     (head) => head.writeUInt32BE(4, 4),
@@ -56,14 +56,14 @@ test("one that cannot become a disk is unusable", () => {
     assert.equal((inspectHeader(header().subarray(0, length), length) as { defect: string }).defect, "unusable");
 });
 
-test("what is known to be something else is not read as a raw disk", () => {
+test("other known formats are not accepted as raw disks", () => {
   for (const text of ["KDMV", "# Disk DescriptorFile", "vhdxfile", "<!DOCTYPE html>", "PK\u0003\u0004", "\u001f\u008b"])
     assert.match((inspectHeader(Buffer.from(text, "latin1"), 5) as { reason: string }).reason, /must be qcow2 or raw/);
   assert.equal((inspectHeader(Buffer.alloc(0), 0) as { reason: string }).reason, "The image is empty.");
   assert.deepEqual(inspectHeader(Buffer.alloc(104), 4096), { format: "raw", size: 4096 });
 });
 
-test("any bytes are judged without an exception", () => {
+test("random bytes never throw", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: headerBytes }), fc.boolean(), fc.nat(), (bytes, isQcow2, length) => {
       const head = Buffer.from(bytes);

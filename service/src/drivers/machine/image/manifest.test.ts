@@ -39,14 +39,14 @@ function place(name: string, manifest: string, files: Readonly<Record<string, Bu
   for (const [file, content] of Object.entries(files)) writeFileSync(join(images, name, file), content);
 }
 
-test("what is printed is read", () => {
+test("a printed manifest is parsed again", () => {
   assert.deepEqual(parseImage(printImage(image), "tiny"), image);
   const { kernel: _kernel, initrd: _initrd, ...files } = image.files;
   const other: GuestImage = { ...image, boot: "uefi", files };
   assert.deepEqual(parseImage(printImage(other), "tiny"), other);
 });
 
-test("every wrong value is named", () => {
+test("the error names the invalid value", () => {
   const wrong: readonly (readonly [string, unknown])[] = [
     ["name", "other"],
     ["title", ""],
@@ -69,7 +69,7 @@ test("every wrong value is named", () => {
     assert.throws(() => parseImage(JSON.stringify({ ...image, [key]: value }), "tiny"), new RegExp(`"${key}`), key);
 });
 
-test("no text makes it throw anything but its own error", () => {
+test("random text throws only ImageError", () => {
   const anyText = fc.oneof(
     fc.string(),
     fc.json(),
@@ -86,7 +86,7 @@ test("no text makes it throw anything but its own error", () => {
   );
 });
 
-test("a folder is listed with what is usable and what is not, and why", async () => {
+test("lists usable images, and others with the reason", async () => {
   const { disk, kernel = "", initrd = "" } = image.files;
   const whole = { [disk]: qcow2, [kernel]: "k", [initrd]: "i" };
   const named = (name: string) => printImage({ ...image, name });
@@ -122,7 +122,7 @@ test("a folder is listed with what is usable and what is not, and why", async ()
   assert.deepEqual(await listImages(join(images, "nowhere")), { images: [], broken: [] });
 });
 
-test("names that can be folders", () => {
+test("valid names of images", () => {
   for (const name of ["brume-tiny", "a", "Ubuntu_24.04", "x".repeat(64)]) assert.ok(isImageName(name), name);
   for (const name of ["", ".", "..", ".hidden", "a/b", "a b", "x".repeat(65), "a.part", "é"])
     assert.ok(!isImageName(name), name);

@@ -23,9 +23,9 @@ import type { CatalogueEntry } from "./catalogue.ts";
 import { downloadFile, isPublicAddress, parseSource } from "./download.ts";
 import { createImageStore, type ImageStore } from "./store.ts";
 
-/** Files of the other side; a function answers by itself. */
+/** Files of the server; a function sends its own response. */
 const served = new Map<string, Buffer | string | ((request: IncomingMessage, response: ServerResponse) => void)>();
-const asked: string[] = [];
+const requested: string[] = [];
 let folder = "";
 let images = "";
 let imports = "";
@@ -47,13 +47,13 @@ const entry = (file: string, sums: string, hash: CatalogueEntry["hash"] = "sha25
 const storeWith = (...entries: CatalogueEntry[]) =>
   createImageStore({ exec, images, imports, now: () => now, allows, catalogue: entries });
 
-/** Calls `work` every millisecond for as long as the answer can still be written: a client that has left must not keep the process. */
+/** Calls `work` every millisecond while the response is writable: a client that has left must not keep the process alive. */
 function whileOpen(response: ServerResponse, work: (timer: NodeJS.Timeout) => void): void {
   const timer = setInterval(() => work(timer), 1);
   response.once("close", () => clearInterval(timer));
 }
 
-/** A qcow2 with something in it. */
+/** A qcow2 with some content. */
 function makeDisk(name: string, ...options: string[]): Buffer {
   const path = join(folder, name);
   const raw = join(folder, "raw");
@@ -63,9 +63,9 @@ function makeDisk(name: string, ...options: string[]): Buffer {
   return readFileSync(path);
 }
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
+function respond(request: IncomingMessage, response: ServerResponse): void {
   const path = (request.url ?? "").slice(1);
-  asked.push(`${path} ${request.headers.range ?? ""}`.trim());
+  requested.push(`${path} ${request.headers.range ?? ""}`.trim());
   const found = served.get(path);
   if (found === undefined) return void response.writeHead(404).end();
   if (typeof found === "function") return found(request, response);
@@ -78,7 +78,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 }
 
 before(async () => {
-  server = createServer(answer).listen(0, "127.0.0.1");
+  server = createServer(respond).listen(0, "127.0.0.1");
   await once(server, "listening");
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 });
@@ -91,7 +91,7 @@ beforeEach(() => {
   [images, imports] = [join(folder, "images"), join(folder, "import")];
   mkdirSync(imports);
   served.clear();
-  asked.length = 0;
+  requested.length = 0;
   store = storeWith();
 });
 afterEach(() => rmSync(folder, { recursive: true }));
@@ -102,10 +102,10 @@ const nothingIsLeft = () =>
     [],
   );
 const isReason =
-  (defect: string, says = /./) =>
+  (defect: string, message = /./) =>
   (error: unknown) => {
     assert.equal((error as { defect?: string }).defect, defect, String(error));
-    assert.match((error as Error).message, says);
+    assert.match((error as Error).message, message);
     return true;
   };
 
@@ -123,11 +123,11 @@ test("an official image is fetched by its published checksum, once", async () =>
   execFileSync("qemu-img", ["convert", "-O", "raw", join(images, "distro", image.files.disk), read]);
   assert.deepEqual(readFileSync(read).subarray(0, 300_000), Buffer.alloc(300_000, "distro.img"));
   await fetching.fetch("distro");
-  assert.deepEqual(asked, ["SUMS", "distro.img", "SUMS"]);
+  assert.deepEqual(requested, ["SUMS", "distro.img", "SUMS"]);
   nothingIsLeft();
 });
 
-test("a newer one takes its place under a new file name", async () => {
+test("a newer version replaces it under a new file name", async () => {
   const fetching = storeWith(entry("distro.img", "SUMS"));
   const versions = [];
   for (const name of ["first", "second"]) {
@@ -143,7 +143,7 @@ test("a newer one takes its place under a new file name", async () => {
   assert.deepEqual(await fetching.sweep(), [join(images, "distro", versions[0] ?? "")]);
 });
 
-test("other bytes than promised are refused, and so is what has no checksum", async () => {
+test("refuses a wrong and a missing checksum", async () => {
   served
     .set("distro.img", makeDisk("distro.img"))
     .set("SUMS", `${"1".repeat(64)}  distro.img\n`)
@@ -156,7 +156,7 @@ test("other bytes than promised are refused, and so is what has no checksum", as
   assert.deepEqual((await store.list()).images, []);
 });
 
-test("what breaks off goes on where it ended", async () => {
+test("resumes an interrupted download", async () => {
   const path = join(folder, "got");
   const bytes = Buffer.alloc(300_000, "abcdefg");
   let times = 0;
@@ -165,7 +165,7 @@ test("what breaks off goes on where it ended", async () => {
     const range = { "content-range": `bytes ${start}-${bytes.length - 1}/${bytes.length}` };
     response.writeHead(start > 0 ? 206 : 200, { "content-length": bytes.length - start, ...(start > 0 && range) });
     response.write(bytes.subarray(start, start + 100_000));
-    // A connection that ends before anything of this part was written leaves nothing to go on from.
+    // A connection that ends before any byte of this part was written leaves nothing to resume.
     whileOpen(response, (timer) => {
       if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) <= start) return;
       clearInterval(timer);
@@ -175,17 +175,17 @@ test("what breaks off goes on where it ended", async () => {
   });
   await downloadFile(new URL(`${origin}/broken`), path, 1e6, { allows, pause: 1 });
   assert.deepEqual(readFileSync(path), bytes);
-  assert.equal(asked.length, 3);
-  assert.match(asked[2] ?? "", /^broken bytes=\d{5,6}-$/);
+  assert.equal(requested.length, 3);
+  assert.match(requested[2] ?? "", /^broken bytes=\d{5,6}-$/);
 });
 
-test("an answer that cannot be relied on ends in words, not in a loop", async () => {
+test("bad responses end in an error, not in a loop", async () => {
   const path = join(folder, "got");
   const get = (name: string, most = 1e6) =>
     downloadFile(new URL(`${origin}/${name}`), path, most, { allows, pause: 1 });
   served.set("down", (_request, response) => void response.writeHead(503).end());
   await assert.rejects(get("down"), isReason("unreachable", /503/));
-  assert.equal(asked.length, 5);
+  assert.equal(requested.length, 5);
   served.set("circle", (_request, response) => void response.writeHead(302, { location: "/circle" }).end());
   await assert.rejects(get("circle"), isReason("unreachable", /redirects more/));
   served.set("forbidden", (_request, response) => void response.writeHead(403).end());
@@ -202,19 +202,20 @@ test("an answer that cannot be relied on ends in words, not in a loop", async ()
   );
 });
 
-test("a file that is there whole is not fetched, one of another is thrown away", async () => {
+test("a complete file is not fetched again, a part of another file is discarded", async () => {
   const path = join(folder, "got");
   served.set("file", "hello");
   const get = () => downloadFile(new URL(`${origin}/file`), path, 1e6, { allows, pause: 1 });
   writeFileSync(path, "hello");
   await get();
-  assert.deepEqual(asked, ["file bytes=5-"]);
+  assert.deepEqual(requested, ["file bytes=5-"]);
   writeFileSync(path, "something longer");
   await get();
   assert.equal(readFileSync(path, "utf8"), "hello");
 });
 
-test("addresses of this machine and its neighbourhood are not asked", async () => {
+test("does not connect to private addresses", async () => {
+  const sha256 = "0".repeat(64);
   const near = [
     "127.0.0.1",
     "10.1.2.3",
@@ -237,24 +238,16 @@ test("addresses of this machine and its neighbourhood are not asked", async () =
     "http://localhost/x",
   ];
   for (const url of [...tries, `${origin}/x`])
-    await assert.rejects(
-      closed.import(spec("own"), { url, sha256: "0".repeat(64) }),
-      isReason("address", /public internet/),
-      url,
-    );
+    await assert.rejects(closed.import(spec("own"), { url, sha256 }), isReason("address", /public internet/), url);
   for (const url of tries.slice(0, 4))
-    await assert.rejects(
-      closed.checkOrigin({ url, sha256: "0".repeat(64) }),
-      isReason("address", /public internet/),
-      url,
-    );
-  await closed.checkOrigin({ url: "http://localhost/x", sha256: "0".repeat(64) });
+    await assert.rejects(closed.checkOrigin({ url, sha256 }), isReason("address", /public internet/), url);
+  await closed.checkOrigin({ url: "http://localhost/x", sha256 });
   for (const url of ["file:///etc/passwd", "ftp://a.example/x", "https://user:word@a.example/x", "nonsense"])
     assert.throws(() => parseSource(url, {}), isReason("address"), url);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requested, []);
 });
 
-test("a redirection to another near address is not followed", async () => {
+test("does not follow a redirection to a private address", async () => {
   for (const location of [
     "http://127.0.0.2/x",
     "http://[::1]/x",
@@ -336,7 +329,7 @@ test("only regular files of the import folder are imported", async () => {
   await assert.rejects(store.import(spec("../own"), { file: "own", sha256: null }), isReason("unusable"));
 });
 
-test("who joins waits for the same work; when all have left, it is given up", async () => {
+test("concurrent requests share a transfer; it is cancelled with the last one", async () => {
   const disk = makeDisk("slow");
   let finish = () => {};
   served.set("slow", (_request, response) => {
@@ -357,7 +350,7 @@ test("who joins waits for the same work; when all have left, it is given up", as
   await assert.rejects(first, /enough/);
   finish();
   assert.equal((await second).name, "slow");
-  assert.equal(asked.length, 1);
+  assert.equal(requested.length, 1);
 
   await store.remove("slow");
   const again = began();
@@ -368,7 +361,7 @@ test("who joins waits for the same work; when all have left, it is given up", as
   assert.deepEqual(readdirSync(images), []);
 });
 
-test("what a killed process left is taken over, or swept when it is old", async () => {
+test("reuses the draft of a killed process, or sweeps it when it is old", async () => {
   const disk = makeDisk("distro.img");
   served.set("distro.img", disk).set("SUMS", `${sum(disk)}  distro.img\n`);
   const dead = (name: string) => {
@@ -382,7 +375,7 @@ test("what a killed process left is taken over, or swept when it is old", async 
   dead("distro");
   const fetching = storeWith(entry("distro.img", "SUMS"));
   await fetching.fetch("distro");
-  assert.deepEqual(asked, ["SUMS", "distro.img bytes=5000-"]);
+  assert.deepEqual(requested, ["SUMS", "distro.img bytes=5000-"]);
   nothingIsLeft();
   const [old, fresh] = [dead("old"), dead("fresh")];
   utimesSync(old.download, now / 1000 - 90_000, now / 1000 - 90_000);
@@ -391,7 +384,7 @@ test("what a killed process left is taken over, or swept when it is old", async 
   assert.deepEqual([...(await fetching.sweep())].sort(), [old.draft, join(images, "without-manifest")].sort());
 });
 
-test("images of another folder are taken over when they are of another version", async () => {
+test("adopts images of another folder if their version differs", async () => {
   const other = createImageStore({ exec, images: join(folder, "other"), imports, now: () => now });
   writeFileSync(join(imports, "own"), makeDisk("own"));
   const image = await other.import(spec("shared"), { file: "own", sha256: null });

@@ -9,55 +9,55 @@ import { chooseAccelerator } from "./accelerator.ts";
 const folder = mkdtempSync(join(tmpdir(), "brume-accelerator-"));
 after(() => rmSync(folder, { recursive: true }));
 
-/** A machine on which these accelerators boot; `asked` are those that were tried. */
-function machine(boots: readonly string[], version = "QEMU 1") {
-  const asked: string[] = [];
+/** A fake host on which these accelerators boot; `tried` lists the attempts. */
+function fakeHost(boots: readonly string[], version = "QEMU 1") {
+  const tried: string[] = [];
   const fake: Exec = {
     ...exec,
     async run(argv) {
       if (argv.includes("--version")) return `${version}\nCopyright`;
       const name = argv[argv.indexOf("-accel") + 1] ?? "";
-      asked.push(name);
+      tried.push(name);
       if (boots.includes(name)) return "...\r\nCANARY-OK\r\n";
       throw new CommandError(argv, 1, "qemu-system-x86_64: error: failed to set MSR 0x10a\nmore", "");
     },
   };
-  return { fake, asked };
+  return { fake, tried };
 }
 const canary = { folder, kernel: "vmlinuz", initrd: "initrd.gz" };
 const choose = (fake: Exec, cache: string) => chooseAccelerator({ exec: fake, canary, cache, uid: 700_001 });
 
-test("only what boots counts, and it is asked once", async () => {
+test("chooses an accelerator that boots, and caches the result", async () => {
   const cache = join(folder, "one.json");
-  const first = machine(["tcg"]);
-  const answer = await choose(first.fake, cache);
-  assert.equal(answer.accelerator, "tcg");
-  assert.equal(answer.trial.works, false);
-  assert.match(answer.trial.detail, /emulated/);
-  assert.ok(first.asked.includes("tcg"));
-  const second = machine(["kvm"]);
-  assert.deepEqual(await choose(second.fake, cache), answer);
-  assert.deepEqual(second.asked, []);
+  const first = fakeHost(["tcg"]);
+  const result = await choose(first.fake, cache);
+  assert.equal(result.accelerator, "tcg");
+  assert.equal(result.trial.works, false);
+  assert.match(result.trial.detail, /emulated/);
+  assert.ok(first.tried.includes("tcg"));
+  const second = fakeHost(["kvm"]);
+  assert.deepEqual(await choose(second.fake, cache), result);
+  assert.deepEqual(second.tried, []);
 });
 
 test("another QEMU, or an unreadable file, leads to a new trial", async () => {
   const cache = join(folder, "two.json");
-  await choose(machine(["tcg"]).fake, cache);
-  const newer = machine(["tcg"], "QEMU 2");
+  await choose(fakeHost(["tcg"]).fake, cache);
+  const newer = fakeHost(["tcg"], "QEMU 2");
   await choose(newer.fake, cache);
-  assert.ok(newer.asked.length > 0);
+  assert.ok(newer.tried.length > 0);
   for (const text of ["", "null", '{"key": 1}', '{"accelerator": "kvm"}']) {
     writeFileSync(cache, text);
-    const again = machine(["tcg"]);
+    const again = fakeHost(["tcg"]);
     assert.equal((await choose(again.fake, cache)).accelerator, "tcg");
-    assert.ok(again.asked.length > 0);
+    assert.ok(again.tried.length > 0);
   }
 });
 
-test("a machine that boots nothing has no servers, and is asked again next time", async () => {
+test("without an accelerator servers are simulated, and the next start tries again", async () => {
   const cache = join(folder, "three.json");
-  const answer = await choose(machine([]).fake, cache);
-  assert.equal(answer.accelerator, null);
-  assert.match(answer.trial.detail, /^Servers are simulated \(.*tcg: .*MSR/);
-  assert.equal((await choose(machine(["tcg"]).fake, cache)).accelerator, "tcg");
+  const result = await choose(fakeHost([]).fake, cache);
+  assert.equal(result.accelerator, null);
+  assert.match(result.trial.detail, /^Servers are simulated \(.*tcg: .*MSR/);
+  assert.equal((await choose(fakeHost(["tcg"]).fake, cache)).accelerator, "tcg");
 });

@@ -17,13 +17,13 @@ const machine: MachineSpec = {
   seed: [],
 };
 const start: Start = { tag: "q1z", machine, boot: "kernel", layer: 1, accelerator: "tcg" };
-/** One option with its value a line. */
+/** One option and its value per line. */
 const text = (spec: Partial<Start> = {}) =>
   qemuArguments({ ...start, ...spec })
     .join(" ")
     .replaceAll(/ (?=-[a-zA-Z])/g, "\n");
 
-test("a small Linux, emulated, word for word", () => {
+test("the complete command line of an emulated Tiny Linux", () => {
   const places = Array.from({ length: 8 }, (_, index) => {
     const first = index === 0 ? ",multifunction=on" : "";
     return `-device pcie-root-port,id=rp${index},bus=pcie.0,chassis=${index + 1},slot=${index + 1},addr=0x10.${index}${first}`;
@@ -73,27 +73,27 @@ test("a small Linux, emulated, word for word", () => {
   assert.deepEqual(text().split("\n"), expected);
 });
 
-test("there is room for more processors and memory, up to a limit", () => {
+test("reserves slots for more vCPUs and memory, up to a limit", () => {
   assert.match(text({ accelerator: "kvm" }), /^-accel kvm\n-cpu host\n-m 512,slots=8,maxmem=2048M\n-smp 2,maxcpus=4$/m);
   const big = { ...start, machine: { ...machine, cpus: 64, memory: 4096 } };
   assert.deepEqual(limitsFor(big), { cpus: 64, memory: 16_384 });
 });
 
-test("what an image boots by", () => {
+test("boot options of each boot method", () => {
   assert.doesNotMatch(text({ boot: "disk" }), /-kernel|pflash/);
   const uefi = text({ boot: "uefi" });
   assert.match(uefi, /^-drive if=pflash,format=raw,unit=0,readonly=on,file=\/usr\/share\/OVMF\/OVMF_CODE_4M.fd$/m);
   assert.match(uefi, /^-drive if=pflash,format=raw,unit=1,file=\.\.\/disk-2\/variables.fd$/m);
 });
 
-test("a small server with a kernel of its own is not made smaller by room for more", () => {
+test("a small server that boots its own kernel gets no memory slots", () => {
   const small = { ...machine, memory: 256 };
   assert.match(text({ machine: small, boot: "disk" }), /^-m 256\n/m);
   assert.match(text({ machine: small, boot: "kernel" }), /^-m 256,slots=8,maxmem=2048M\n/m);
   assert.match(text({ machine: { ...machine, memory: 512 }, boot: "disk" }), /^-m 512,slots=8,maxmem=2048M\n/m);
 });
 
-test("many cards have places, each its own", () => {
+test("each of many NICs has its own port", () => {
   const nics = Array.from({ length: 12 }, (_, index) => nic(index + 1));
   const many = text({ machine: { ...machine, nics } });
   assert.equal(portsFor({ ...machine, nics }), 16);
@@ -102,7 +102,7 @@ test("many cards have places, each its own", () => {
   assert.match(many, /id=rp8,bus=pcie.0,chassis=9,slot=9,addr=0x11.0,multifunction=on/);
 });
 
-test("a comma in a value stays in it", () => {
+test("escapes a comma in a value", () => {
   const spec = { ...machine, nics: [{ ...nic(1), mac: "02:00,bus=rp7" }] };
   assert.match(text({ machine: spec }), /mac=02:00,,bus=rp7,bus=rp0$/m);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createQueue } from "./bootqueue.ts";
 
-/** Everybody asks again and again, and each who is in leaves at once. */
+/** Polls for all servers until each had a slot, and releases it at once. Returns the order. */
 function drain(
   queue: ReturnType<typeof createQueue>,
   all: readonly (readonly [id: number, owner: number])[],
@@ -11,23 +11,23 @@ function drain(
   while (order.length < all.length)
     for (const [id, owner] of all.toReversed()) {
       if (order.includes(id)) continue;
-      const place = queue.enter(id, owner);
-      if (typeof place === "number") continue;
+      const slot = queue.enter(id, owner);
+      if (typeof slot === "number") continue;
       order.push(id);
-      place();
+      slot();
     }
   return order;
 }
 
 const enter = (queue: ReturnType<typeof createQueue>, id: number, owner = 1): (() => void) => {
-  const place = queue.enter(id, owner);
-  if (typeof place === "number") assert.fail(`${id} is not in, ${place} are before it`);
-  return place;
+  const slot = queue.enter(id, owner);
+  if (typeof slot === "number") assert.fail(`server ${id} got no slot; ${slot} are before it`);
+  return slot;
 };
 
-test("owners take turns, each in the order of his own asking, and all know how many are before them", () => {
+test("owners take turns, their servers in order of arrival, and each position is returned", () => {
   const queue = createQueue(1, () => 0);
-  const leave = enter(queue, 9, 9);
+  const release = enter(queue, 9, 9);
   const all = [
     [11, 1],
     [12, 1],
@@ -41,11 +41,11 @@ test("owners take turns, each in the order of his own asking, and all know how m
     all.map(([id, owner]) => queue.enter(id, owner)),
     [0, 3, 5, 1, 2, 4],
   );
-  leave();
+  release();
   assert.deepEqual(drain(queue, all), [11, 21, 31, 12, 22, 13]);
 });
 
-test("only so many are inside, and leaving twice frees one place", () => {
+test("limits the number of slots, and a second release has no effect", () => {
   const queue = createQueue(2, () => 0);
   const one = enter(queue, 1);
   enter(queue, 2);
@@ -56,7 +56,7 @@ test("only so many are inside, and leaving twice frees one place", () => {
   assert.equal(queue.enter(4, 1), 0);
 });
 
-test("one who is in and starts anew keeps its place, and its first start gives it to nobody", () => {
+test("a second start keeps the slot, and the first release has no effect", () => {
   const queue = createQueue(1, () => 0);
   const first = enter(queue, 1);
   const second = enter(queue, 1);
@@ -66,10 +66,10 @@ test("one who is in and starts anew keeps its place, and its first start gives i
   enter(queue, 2);
 });
 
-test("who quits, or does not ask any more, is before nobody", () => {
+test("servers that quit or no longer poll leave the queue", () => {
   let time = 0;
   const queue = createQueue(1, () => time);
-  const leave = enter(queue, 1);
+  const release = enter(queue, 1);
   assert.deepEqual([queue.enter(2, 2), queue.enter(3, 2), queue.enter(4, 2)], [0, 1, 2]);
   queue.quit(2);
   assert.equal(queue.enter(4, 2), 1);
@@ -77,6 +77,6 @@ test("who quits, or does not ask any more, is before nobody", () => {
   assert.equal(queue.enter(4, 2), 1);
   time = 100_000;
   assert.equal(queue.enter(4, 2), 0);
-  leave();
+  release();
   enter(queue, 4, 2);
 });

@@ -13,7 +13,7 @@ function scratch(fill: (root: string) => void): string {
 const read = (...parts: string[]) => readFileSync(join(...parts), "utf8");
 const limits = { weight: 4, memory: 768, tasks: 256 };
 
-test("one hierarchy: weight, memory and threads, and the way down is opened", () => {
+test("v2: sets weight, memory and threads, and enables the controllers on the path", () => {
   const root = scratch((root) => writeFileSync(join(root, "cgroup.controllers"), "cpuset cpu io memory pids\n"));
   const groups = createGroups("t1", root);
   assert.deepEqual(groups.missing, []);
@@ -29,7 +29,7 @@ test("one hierarchy: weight, memory and threads, and the way down is opened", ()
   rmSync(root, { recursive: true });
 });
 
-test("one hierarchy per controller, and those that are missing are named", () => {
+test("v1: one hierarchy per controller, and missing ones are listed", () => {
   const root = scratch((root) => {
     for (const controller of ["cpu", "memory"]) {
       mkdirSync(join(root, controller));
@@ -45,7 +45,7 @@ test("one hierarchy per controller, and those that are missing are named", () =>
   rmSync(root, { recursive: true });
 });
 
-test("nothing is made where there is no such thing, or until it is wanted", async () => {
+test("creates no group without a controller or before the first use", async () => {
   const bare = scratch(() => {});
   const none = createGroups("t1", bare);
   assert.deepEqual(none.missing, ["cpu", "memory", "pids"]);

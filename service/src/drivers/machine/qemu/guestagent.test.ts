@@ -7,19 +7,19 @@ import { after, test } from "node:test";
 import { callAgent } from "./guestagent.ts";
 import { isAbsent, openSocket } from "./socket.ts";
 
-// Longer than a socket's path may be, as data folders are.
+// Deeper than the path of a socket may be, as a data folder can be.
 const root = mkdtempSync(join(tmpdir(), "brume-agent-"));
 const folder = join(root, "x".repeat(60), "y".repeat(60));
 mkdirSync(folder, { recursive: true });
 after(() => rmSync(root, { recursive: true }));
 
-/** A guest that answers each line by `answer`; the server listens by a short name, from inside the folder. */
-async function guest(answer: (line: string, socket: Socket) => void): Promise<Server> {
+/** A guest agent that responds to each line; the server listens on a relative path inside the folder. */
+async function guest(respond: (line: string, socket: Socket) => void): Promise<Server> {
   const server = createServer((socket) => {
     socket.setEncoding("latin1");
     socket.on("error", () => {});
     socket.on("data", (chunk: string) => {
-      for (const line of chunk.split("\n").filter(Boolean)) answer(line, socket);
+      for (const line of chunk.split("\n").filter(Boolean)) respond(line, socket);
     });
   });
   const here = process.cwd();
@@ -31,8 +31,8 @@ async function guest(answer: (line: string, socket: Socket) => void): Promise<Se
   return server;
 }
 const sync = (line: string) => (/guest-sync-delimited.*"id":(\d+)/.exec(line) ?? [])[1];
-async function ask(answer: Parameters<typeof guest>[0], limit = 500): Promise<unknown> {
-  const server = await guest(answer);
+async function ping(respond: Parameters<typeof guest>[0], limit = 500): Promise<unknown> {
+  const server = await guest(respond);
   try {
     return await callAgent(folder, 4711, "guest-ping", { a: 1 }, limit);
   } finally {
@@ -40,7 +40,7 @@ async function ask(answer: Parameters<typeof guest>[0], limit = 500): Promise<un
   }
 }
 
-test("a socket is found at the end of a long path, and its absence told from silence", async () => {
+test("opens a socket below a long path, and recognizes a missing one", async () => {
   assert.ok(join(folder, "agent").length > 107 && relative("/", folder) !== "");
   await assert.rejects(openSocket(folder, "agent"), isAbsent);
   const server = await guest(() => {});
@@ -48,34 +48,34 @@ test("a socket is found at the end of a long path, and its absence told from sil
   server.close();
 });
 
-test("old answers are dropped, then the command is asked", async () => {
-  const heard: string[] = [];
-  const answer = await ask((line, socket) => {
-    heard.push(line);
+test("drops old responses before it sends the command", async () => {
+  const received: string[] = [];
+  const result = await ping((line, socket) => {
+    received.push(line);
     const id = sync(line);
     if (id !== undefined) socket.write(Buffer.from(`{"return": 1}\n{"half": \xff{"return": ${id}}\n`, "latin1"));
     else socket.write('{"return": {"name": "\u00e9"}}\n');
   });
-  assert.deepEqual(answer, { name: "\u00e9" });
-  assert.match(heard[0] ?? "", /^\xff\{"execute":"guest-sync-delimited"/);
-  assert.deepEqual(JSON.parse(heard[1] ?? ""), { execute: "guest-ping", arguments: { a: 1 } });
+  assert.deepEqual(result, { name: "\u00e9" });
+  assert.match(received[0] ?? "", /^\xff\{"execute":"guest-sync-delimited"/);
+  assert.deepEqual(JSON.parse(received[1] ?? ""), { execute: "guest-ping", arguments: { a: 1 } });
 });
 
-test("a refusal is one", async () => {
-  const refusing = ask((line, socket) => {
+test("rejects with the error of the agent", async () => {
+  const refused = ping((line, socket) => {
     const id = sync(line);
     socket.write(
       id === undefined ? '{"error": {"class": "GenericError", "desc": "no user"}}\n' : `{"return": ${id}}\n`,
     );
   });
-  await assert.rejects(refusing, /refuses guest-ping: no user/);
+  await assert.rejects(refused, /refuses guest-ping: no user/);
 });
 
-test("nobody, silence, nonsense and a closed line are all nobody", async () => {
+test("returns null without a socket, on timeout, invalid data and a closed connection", async () => {
   rmSync(join(folder, "agent"), { force: true });
   assert.equal(await callAgent(folder, 1, "guest-ping", {}, 100), null);
-  assert.equal(await ask(() => {}, 50), null);
-  assert.equal(await ask((_line, socket) => void socket.write("nonsense\n{}\n[]\nnull\n"), 50), null);
-  assert.equal(await ask((_line, socket) => void socket.destroy(), 5000), null);
-  assert.equal(await ask((_line, socket) => void socket.write("x".repeat(5 * 2 ** 20)), 5000), null);
+  assert.equal(await ping(() => {}, 50), null);
+  assert.equal(await ping((_line, socket) => void socket.write("nonsense\n{}\n[]\nnull\n"), 50), null);
+  assert.equal(await ping((_line, socket) => void socket.destroy(), 5000), null);
+  assert.equal(await ping((_line, socket) => void socket.write("x".repeat(5 * 2 ** 20)), 5000), null);
 });

@@ -24,50 +24,50 @@ const state: State = {
   exit: null,
 };
 
-/** A server that runs until `die` is called, without a process. */
-function held(t: { after: (end: () => void) => void }) {
+/** A tracked run without a process, which ends when `die` is called. */
+function createRun(t: { after: (end: () => void) => void }) {
   const root = mkdtempSync(join(tmpdir(), "brume-run-"));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const folder = folderOf(root, 7);
   mkdirSync(folder.root, { recursive: true });
-  const told: PowerEvent[] = [];
+  const events: PowerEvent[] = [];
   const runs = createRuns({
     exec,
     now: () => 2000,
     ended: () => {},
-    publish: (event) => told.push(event),
+    publish: (event) => events.push(event),
     fault: (sentence, error) => assert.fail(`${sentence} ${String(error)}`),
   });
   let die = (): void => {};
   const closed = new Promise<void>((resolve) => (die = resolve));
   const gone = () => Promise.reject(new Error("the monitor is closed"));
   const qmp: Qmp = { run: gone, onEvent: () => () => {}, closed, close: () => {} };
-  return { folder, told, runs, die, run: runs.track(7, folder, state.child, qmp, state) };
+  return { folder, events, runs, die, run: runs.track(7, folder, state.child, qmp, state) };
 }
 
 const exit = { reason: "died", at: 2000, detail: "the process was killed from outside" };
 
-test("whoever looks while a server ends finds it running, or why it ended", async (t) => {
-  const { folder, told, runs, die, run } = held(t);
+test("during its end a server is running or has a recorded exit", async (t) => {
+  const { folder, events, runs, die, run } = createRun(t);
   die();
   let looks = 0;
-  for (; told.length === 0; looks++) {
+  for (; events.length === 0; looks++) {
     assert.ok(runs.all.has(7) || readState(folder)?.exit?.reason === "died", `look ${looks}`);
     await turn();
   }
   await run.over;
   assert.ok(looks > 1);
-  assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);
+  assert.deepEqual(events, [{ id: 7, boot: 3, exit }]);
   assert.deepEqual([runs.all.size, readState(folder)?.exit], [0, exit]);
 });
 
-test("an end counts also while something else is written down", async (t) => {
-  const { folder, told, runs, die, run } = held(t);
+test("an exit is recorded also during another write", async (t) => {
+  const { folder, events, runs, die, run } = createRun(t);
   die();
-  for (let share = 2; told.length === 0; share++) await runs.updateState(run, { share });
+  for (let share = 2; events.length === 0; share++) await runs.updateState(run, { share });
   await run.over;
   await run.written;
-  assert.deepEqual(told, [{ id: 7, boot: 3, exit }]);
+  assert.deepEqual(events, [{ id: 7, boot: 3, exit }]);
   assert.deepEqual(readState(folder), run.state);
   assert.deepEqual(run.state, { ...state, share: run.state.share, exit });
 });

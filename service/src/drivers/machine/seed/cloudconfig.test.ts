@@ -17,7 +17,7 @@ const refused = (yaml: string): string => {
   assert.equal(found.script, null);
   return found.refused;
 };
-/** Lines after the frame that every script has, with what is in base64 readable. */
+/** Lines after the common prologue, with base64 decoded. */
 const calls = (yaml: string): string[] =>
   script(yaml)
     .slice(script("").lastIndexOf("}\n") + 2)
@@ -72,7 +72,7 @@ runcmd:
   assert.deepEqual(calls("users: [{name: ann, hashed_passwd: $6$s$h}]")[1], "set_hash 'ann' '*'");
 });
 
-test("everything that is not done is refused by name, all of it at once", () => {
+test("all unsupported keys are refused by name at once", () => {
   const cases: readonly (readonly [string, string | RegExp])[] = [
     ["packages: [vim]\ntimezone: UTC\nruncmd: [id]", "packages, timezone"],
     [

@@ -29,7 +29,7 @@ const guest = (spec: Partial<Guest> = {}): Guest => ({
 const files = (spec: Partial<Guest> = {}): Map<string, string> =>
   new Map(renderSeed(guest(spec)).map(({ name, content }) => [name, Buffer.from(content as string).toString()]));
 
-/** What a shell makes of `seed.env`. */
+/** The variables of `seed.env` as a shell reads them. */
 function source(environment: string, name: string): string {
   const script = `set -u\n${environment}printf %s "$${name}"`;
   return execFileSync("sh", ["-c", script], { encoding: "utf8" });
@@ -60,7 +60,7 @@ test("a shell reads back any text as it was", () => {
   );
 });
 
-test("a key may hold anything but a second line", () => {
+test("an SSH key may contain any text of one line", () => {
   const anyKey = fc.string({ unit: "binary", minLength: 1, maxLength: 80 }).filter((text) => !/\p{Cc}/u.test(text));
   fc.assert(
     fc.property(fc.array(anyKey, { maxLength: 4 }), (sshKeys) => {
@@ -74,7 +74,7 @@ test("a key may hold anything but a second line", () => {
   );
 });
 
-test("what is not what it should be is refused", () => {
+test("refuses invalid settings", () => {
   const wrong: Partial<Guest>[] = [
     { instanceId: "a b" },
     { instanceId: "" },
@@ -98,7 +98,7 @@ test("what is not what it should be is refused", () => {
   for (const spec of wrong) assert.throws(() => renderSeed(guest(spec)), /^Error: seed: /, JSON.stringify(spec));
 });
 
-test("the small Linux is told one line a card", () => {
+test("seed.env has one line per NIC", () => {
   const nics = [nic, { ...nic, mac: "02:42:00:00:00:20", addresses: [], gateway4: null, mtu: null, dhcp: true }];
   const text = files({ nics }).get("seed.env") ?? "";
   const [first, second] = source(text, "CARDS").split("\n");
@@ -111,7 +111,7 @@ test("the small Linux is told one line a card", () => {
 
 type Ethernets = Readonly<Record<string, { readonly routes: readonly object[] }>>;
 
-test("cloud-init is told the same", () => {
+test("cloud-init gets the same network settings", () => {
   const written = files();
   assert.deepEqual(JSON.parse(written.get("meta-data") ?? ""), { "instance-id": "i-17-1", "local-hostname": "web-1" });
   assert.deepEqual(JSON.parse(written.get("network-config") ?? ""), {
@@ -141,7 +141,7 @@ test("cloud-init is told the same", () => {
   assert.equal(written.has("user-script"), false);
 });
 
-test("a customer's part comes first and whole, ours adds to it", () => {
+test("the user's part comes first and complete, ours extends it", () => {
   for (const userData of [
     "#cloud-config\npackages: [git]\n",
     "#!/bin/sh\necho 'é'\n",
@@ -153,7 +153,7 @@ test("a customer's part comes first and whole, ours adds to it", () => {
   }
 });
 
-test("a script is handed to the small Linux, and a config that can become one", () => {
+test("Tiny Linux gets a script, or a config that can be translated", () => {
   const script = "#!/bin/sh\nid\n";
   const packed = gzipSync(script);
   for (const userData of [script, Buffer.from(script), packed, packed.toString("base64")])
@@ -166,7 +166,7 @@ test("a script is handed to the small Linux, and a config that can become one", 
     assert.equal(files({ userData }).has("user-script"), false);
 });
 
-test("a message of the customer's stands in ours as it is", () => {
+test("a user's MIME message is embedded unchanged", () => {
   const theirs = `Content-Type: multipart/mixed; boundary="b"
 MIME-Version: 1.0
 
@@ -184,7 +184,7 @@ test("the longest user data still fits on the volume", () => {
   assert.ok(writeSeed(renderSeed(guest({ userData }))).includes(userData.slice(0, 400)));
 });
 
-test("user data of nothing is none; too much of it, or broken, is refused in words", () => {
+test("empty user data is ignored; too large or broken data is refused with a reason", () => {
   assert.match(files({ userData: " \n" }).get("user-data") ?? "", /^#cloud-config/);
   const refused = (userData: string | Uint8Array) =>
     assert.throws(() => renderSeed(guest({ userData })), /^Error: User data /);

@@ -13,7 +13,7 @@ before(() => {
 });
 after(() => rmSync(folder, { recursive: true }));
 
-/** What is on a volume, read by the specification and not by what the writer does. */
+/** Reads a volume by the specification, independently of the writer. */
 function readVolume(volume: Buffer): { label: string; files: Map<string, Buffer> } {
   const size = volume.readUInt16LE(11);
   const [reserved, tables, entries] = [volume.readUInt16LE(14), volume.readUInt8(16), volume.readUInt16LE(17)];
@@ -64,7 +64,7 @@ const anyFiles = fc.dictionary(
   { maxKeys: 12, noNullPrototype: true },
 );
 
-test("whatever is written is read again", () => {
+test("written files are read again", () => {
   fc.assert(
     fc.property(anyFiles, (files) => {
       const volume = writeSeed(Object.entries(files).map(([name, content]) => ({ name, content })));
@@ -98,7 +98,7 @@ test("dosfstools and mtools find nothing wrong with it", { skip }, () => {
     assert.deepEqual(execFileSync("mtype", ["-i", volume, `::${name}`]), Buffer.from(content), name);
 });
 
-test("it takes what fits, and says when something does not", () => {
+test("accepts files up to the capacity and refuses larger ones", () => {
   const fits = writeSeed([{ name: "all", content: Buffer.alloc(seedCapacity, 1) }]);
   assert.equal(readVolume(fits).files.get("all")?.length, seedCapacity);
   assert.throws(() => writeSeed([{ name: "all", content: Buffer.alloc(seedCapacity + 1) }]), /larger than/);

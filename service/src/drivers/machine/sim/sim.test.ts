@@ -35,7 +35,7 @@ test("with a file the next instance continues where the last was killed", async 
   await second.ensureDisk({ ...machine, id: 2 }, { image: "mine" });
   assert.deepEqual([second.read(1), second.read(2), second.read(3)], ["content", "content", null]);
   await second.remove(1);
-  // Killed in the middle of a line.
+  // Killed while writing a line.
   appendFileSync(options.file, '{"id":2,"ser');
   const third = createSim(options);
   assert.deepEqual([third.read(1), third.read(2)], [null, "content"]);
@@ -81,11 +81,11 @@ test("a deaf guest ignores its power button and unplug requests", async () => {
     return [nics, memory];
   };
   sim.deafen(1, true);
-  assert.equal(await sim.ensureStopped(1, "ask"), false);
+  assert.equal(await sim.ensureStopped(1, "shutdown"), false);
   assert.deepEqual(await changed(), ["nextStart", "nextStart"]);
   sim.deafen(1, false);
   assert.deepEqual(await changed(), ["live", "live"]);
-  assert.equal(await sim.ensureStopped(1, "ask"), true);
+  assert.equal(await sim.ensureStopped(1, "shutdown"), true);
 });
 
 test("guests boot in the configured time", async () => {

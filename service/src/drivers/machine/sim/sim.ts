@@ -288,7 +288,7 @@ export function createSim(options: SimOptions): SimulatedMachines {
     ensureStopped: (id, how) =>
       run("ensureStopped", [id], () => {
         queue.quit(id);
-        const deaf = how === "ask" && servers.get(id)?.deaf === true && running(id) !== null;
+        const deaf = how === "shutdown" && servers.get(id)?.deaf === true && running(id) !== null;
         if (!deaf) end(id, how === "cut" ? "order" : "guest");
         return !deaf;
       }),
