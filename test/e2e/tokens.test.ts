@@ -116,7 +116,7 @@ onSqlite("a restricted token", (harness) => {
 
   test("is not told by a refusal what it may not see", async () => {
     const beside = await refused(txt(acme, "_acme-challenge.alias"), "cname_conflict");
-    assert.equal(beside.detail, "A CNAME stands alone at its name, and there is another record.");
+    assert.equal(beside.detail, "A CNAME must be the only record at its name, but there is another record.");
     const alias = await harness.as(["dns:write"], { DomainID: domain.ID, RecordTypes: ["CNAME"] });
     const body = { DomainId: domain.ID, MnemonicName: "_acme-challenge.host", Name: "a.b" };
     assert.match(

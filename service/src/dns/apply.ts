@@ -12,7 +12,7 @@ import type { RecordSet, ZoneChange } from "../drivers/nameserver/interface.ts";
 import type { Tx } from "../store/db.ts";
 import { absolute } from "./model/name.ts";
 import type { StoredRecord } from "./model/record.ts";
-import { checkZone, describeConflict, type Question, questionsOf } from "./model/rules.ts";
+import { type ConflictQuery, checkZone, conflictQueries, describeConflict } from "./model/rules.ts";
 import { automaticNs, automaticSoa, recordSets, servedOwner, setKey, sortKey, spellingsOf } from "./model/served.ts";
 import { showRow, storedOf } from "./model/show.ts";
 import * as table from "./table.ts";
@@ -120,7 +120,7 @@ async function listNeighbours(
 ): Promise<table.RecordRow[]> {
   const nodes = new Set<string>();
   const removed = new Set<number>();
-  const ranges: Question[] = [];
+  const ranges: ConflictQuery[] = [];
   for (const change of requested) {
     if (change.op !== "Create") {
       removed.add(change.row.id);
@@ -128,9 +128,9 @@ async function listNeighbours(
     }
     if (change.op === "Delete") continue;
     nodes.add(nodeOf(change.record));
-    for (const question of questionsOf(change.record)) {
-      for (const key of question.keys) nodes.add(key);
-      if (question.between !== undefined) ranges.push(question);
+    for (const query of conflictQueries(change.record)) {
+      for (const key of query.keys) nodes.add(key);
+      if (query.between !== undefined) ranges.push(query);
     }
   }
   const found = await table.listAtNodes(tx, domain.id, [...nodes]);

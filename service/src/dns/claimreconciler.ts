@@ -1,6 +1,7 @@
 /**
- * Looks for the proof of pending claims, and gives the domain to the project that has it. What a claim takes from other projects is
- * withdrawn in the same transaction: its records are kept as a zone file, and both projects get an event.
+ * Reconciler of claims: looks up the proof of pending claims, and assigns the domain to the project that has proved its name. Domains of
+ * other projects that the claim affects are withdrawn in the same transaction: their records are stored as a zone file, and both projects
+ * receive an event.
  */
 import { Resolver } from "node:dns/promises";
 import { claimLimits } from "@brume/api/claim.ts";
@@ -24,31 +25,33 @@ import { findRefusal, findReservation, findRivals } from "./names.ts";
 import type { ZonePublisher } from "./publisher.ts";
 import * as table from "./table.ts";
 
-export interface ClaimKeeping {
+export interface ClaimReconcilerOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly zones: ZonePublisher;
   readonly nameServers: readonly string[];
-  /** Addresses to ask, empty for none, null for the machine's own. */
+  /** Addresses of resolvers; empty: none; null: those of the host. */
   readonly resolvers: readonly string[] | null;
+  /** The reconciler of new and withdrawn domains. */
   readonly delegation: Reconciler;
 }
 
 const second = 1000;
 const minute = 60 * second;
 const day = 1440 * minute;
-/** Milliseconds between two checks: short at first, then a quarter of the claim's age. */
+/** Ms between two checks: a quarter of the age of the claim, at least 5 s and at most 10 min. */
 const pauseOf = (created: number, now: number): number =>
   Math.min(10 * minute, Math.max(5 * second, since(created, now, minute) / 4));
-/** Milliseconds that an answer waits for the name server. */
+/** Maximum ms to wait for the name server. */
 const publishMs = 2 * second;
-/** A claim that would withdraw more domains is for the operator. */
-const mostBelow = 1000;
-/** An event shows the records of a domain too, unless they are more than this. */
-const mostInEvent = 1000;
+/** A claim that would withdraw more domains remains pending: the operator must intervene. */
+const maxBelow = 1000;
+/** An event contains the records of a domain unless there are more than this. */
+const maxInEvent = 1000;
 
-export function claimReconciler(keeping: ClaimKeeping): Reconciler {
-  const { store, clock, zones, nameServers, resolvers } = keeping;
+/** Creates the reconciler; its subjects are claim ids. */
+export function claimReconciler(options: ClaimReconcilerOptions): Reconciler {
+  const { store, clock, zones, nameServers, resolvers } = options;
   return defineReconciler({
     name: "dns.claim",
     subject: "claim",
@@ -58,10 +61,10 @@ export function claimReconciler(keeping: ClaimKeeping): Reconciler {
       if (claim === undefined || claim.state !== "Pending") return { gone: true };
       const found = await lookUp(claim, resolvers, signal);
       if (signal.aborted) return {};
-      const settled = await store.write((tx) => settle(tx, keeping, subject, found));
-      if (settled === "pending") return { at: clock.now() + pauseOf(claim.created, clock.now()) };
-      if (settled === "ended") return { gone: true };
-      const { domain, lost } = settled;
+      const decision = await store.write((tx) => decide(tx, options, subject, found));
+      if (decision === "pending") return { at: clock.now() + pauseOf(claim.created, clock.now()) };
+      if (decision === "ended") return { gone: true };
+      const { domain, lost } = decision;
       for (const { ascii, serial } of lost) if (ascii !== domain.ascii) await zones.withdraw(ascii, serial, publishMs);
       if (domain.record_count === 0) await zones.publish(fullZone(domain, [], nameServers), publishMs);
       return { gone: true };
@@ -69,9 +72,10 @@ export function claimReconciler(keeping: ClaimKeeping): Reconciler {
   });
 }
 
+/** Result of the look-up; `detail` is shown in the claim. */
 type Lookup = { readonly isFound: boolean; readonly detail: string };
 
-/** Is the record in the public DNS? */
+/** Looks the record of the proof up in the public DNS. */
 async function lookUp(
   claim: claims.ClaimRow,
   resolvers: readonly string[] | null,
@@ -79,7 +83,7 @@ async function lookUp(
 ): Promise<Lookup> {
   const { name, text } = proofOf(claim);
   const missing = (detail: string): Lookup => ({ isFound: false, detail });
-  if (resolvers?.length === 0) return missing("There is no resolver to look the record up.");
+  if (resolvers?.length === 0) return missing("No resolver is configured to look the record up.");
   const resolver = new Resolver({ timeout: 2000, tries: 2 });
   if (resolvers !== null) resolver.setServers(resolvers);
   const stop = () => resolver.cancel();
@@ -97,7 +101,7 @@ async function lookUp(
   }
 }
 
-/** Does the domain of another project hold the record? Then that project consents, as far as the name is inside its domain. */
+/** Returns whether the domain of another project contains the record of the proof. Then that project consents to the claim. */
 async function consents(db: Reader, rival: table.DomainRow, claim: claims.ClaimRow): Promise<boolean> {
   const { name, text } = proofOf(claim);
   const owner = relativeTo(name, rival.ascii);
@@ -106,33 +110,34 @@ async function consents(db: Reader, rival: table.DomainRow, claim: claims.ClaimR
   return records.some((record) => record.type === "TXT" && stringsOf(record.value).join("") === text);
 }
 
-type Settled = "pending" | "ended" | { readonly domain: table.DomainRow; readonly lost: readonly table.DomainRow[] };
+/** The claim remains pending, has ended, or was granted: its domain, and the withdrawn domains. */
+type Decision = "pending" | "ended" | { readonly domain: table.DomainRow; readonly lost: readonly table.DomainRow[] };
 
-/** Decides about a pending claim with everything that counts held still. */
-async function settle(tx: Tx, keeping: ClaimKeeping, id: number, found: Lookup): Promise<Settled> {
+/** Decides a pending claim. Takes the locks of all rows that the decision depends on. */
+async function decide(tx: Tx, options: ClaimReconcilerOptions, id: number, found: Lookup): Promise<Decision> {
   await table.lockNames(tx);
   const claim = await claims.findAnyClaim(tx, id);
   if (claim === undefined || claim.state !== "Pending") return "ended";
-  const now = keeping.clock.now();
+  const now = options.clock.now();
   const { project_id: project, ascii } = claim;
-  // One that was made before the clock was set back ends in its time all the same.
+  // Limits the rest of the term of a claim that was created before the clock was set back.
   const expires = Math.min(claim.expires, now + claimLimits.days * day);
   const isGranted = (await findReservation(tx, ascii))?.project_id === project;
   const isProven = isGranted || found.isFound;
-  const { same, above, below } = await findRivals(tx, project, ascii, mostBelow + 1);
-  const losing = [...(same === undefined ? [] : [same]), ...below.filter((domain) => domain.is_proven === 0)];
+  const { same, above, below } = await findRivals(tx, project, ascii, maxBelow + 1);
+  const affected = [...(same === undefined ? [] : [same]), ...below.filter((domain) => domain.is_proven === 0)];
 
-  const whyNot = async (): Promise<string | null> => {
+  const findObjection = async (): Promise<string | null> => {
     const refusal = await findRefusal(tx, project, ascii);
     if (refusal !== null) return refusal;
-    if (losing.length > mostBelow) return `More than ${mostBelow} domains lie below the name.`;
+    if (affected.length > maxBelow) return `More than ${maxBelow} domains are below the name.`;
     if (isProven) return null;
-    const asked = [...(same === undefined ? [] : [same]), ...above];
-    if (asked.length === 0 || below.length > 0) return found.detail;
-    for (const rival of asked) if (!(await consents(tx, rival, claim))) return found.detail;
+    const owners = [...(same === undefined ? [] : [same]), ...above];
+    if (owners.length === 0 || below.length > 0) return found.detail;
+    for (const rival of owners) if (!(await consents(tx, rival, claim))) return found.detail;
     return null;
   };
-  const keep = async (state: "Pending" | "Failed", detail: string): Promise<Settled> => {
+  const update = async (state: "Pending" | "Failed", detail: string): Promise<Decision> => {
     const change = { state, detail, checked: now, expires, version: claim.version + 1 };
     const row = await claims.updateClaim(tx, id, change);
     if (state === "Pending") return "pending";
@@ -140,10 +145,10 @@ async function settle(tx: Tx, keeping: ClaimKeeping, id: number, found: Lookup):
     return "ended";
   };
 
-  const reason = (await whyNot()) ?? (await findShortage(tx, claim));
-  if (reason !== null) return keep(now >= expires ? "Failed" : "Pending", reason);
-  for (const rival of losing) await withdraw(tx, keeping, rival, claim, now);
-  const domain = await give(tx, keeping, claim, now, isProven);
+  const reason = (await findObjection()) ?? (await findShortage(tx, claim));
+  if (reason !== null) return update(now >= expires ? "Failed" : "Pending", reason);
+  for (const rival of affected) await withdraw(tx, options, rival, claim, now);
+  const domain = await assign(tx, options, claim, now, isProven);
   const row = await claims.updateClaim(tx, id, {
     state: "Completed",
     detail: isGranted ? "The operator reserved the name for this project." : "The record was found.",
@@ -152,16 +157,16 @@ async function settle(tx: Tx, keeping: ClaimKeeping, id: number, found: Lookup):
     version: claim.version + 1,
   });
   await append(tx, [claimEvent(row, now)]);
-  return { domain, lost: losing };
+  return { domain, lost: affected };
 }
 
-/** Why the project can have no further domain now; null: it can. */
+/** Returns why the project cannot have another domain now, as a sentence; null: it can. */
 async function findShortage(tx: Tx, claim: claims.ClaimRow): Promise<string | null> {
   await lockProject(tx, claim.project_id);
   const project = await findProject.first(tx, { id: claim.project_id });
   if (project === undefined || project.is_blocked === 1) return "The project is blocked.";
-  const [there] = await table.findByNames(tx, [claim.ascii]);
-  if (there?.project_id === claim.project_id) return null;
+  const [existing] = await table.findByNames(tx, [claim.ascii]);
+  if (existing?.project_id === claim.project_id) return null;
   try {
     requireQuota(project.quotas, "Domains", await table.countDomains(tx, claim.project_id), 1);
     return null;
@@ -180,10 +185,10 @@ const claimEvent = (row: claims.ClaimRow, now: number): NewEvent => ({
   data: JSON.stringify(showClaim(row)),
 });
 
-/** Takes a domain from its project. Its records stay readable there. */
+/** Withdraws a domain from its project. Its zone file remains readable there. */
 async function withdraw(
   tx: Tx,
-  { nameServers, delegation }: ClaimKeeping,
+  { nameServers, delegation }: ClaimReconcilerOptions,
   { id }: table.DomainRow,
   claim: claims.ClaimRow,
   now: number,
@@ -206,15 +211,15 @@ async function withdraw(
   });
   await table.deleteDomain(tx, row);
   await requestReconcile(tx, delegation, id);
-  const shown = showDomain(row, records.length > mostInEvent ? [] : records, row.serial, nameServers);
+  const shown = showDomain(row, records.length > maxInEvent ? [] : records, row.serial, nameServers);
   const data = JSON.stringify(shown);
   await append(tx, [{ type: "domain.withdrawn", date: now, project: row.project_id, resource: "domain", id, data }]);
 }
 
-/** The domain of the claim: the project's own, or a new one without records. */
-async function give(
+/** Returns the domain of the claim: the existing one of the project, or a new one without records. */
+async function assign(
   tx: Tx,
-  { nameServers, delegation }: ClaimKeeping,
+  { nameServers, delegation }: ClaimReconcilerOptions,
   claim: claims.ClaimRow,
   now: number,
   isProven: boolean,

@@ -1,4 +1,4 @@
-/** Claims, withdrawn domains and reserved names: list, create, read, delete. */
+/** Route handlers for claims, withdrawn domains and reserved names: list, create, read, delete. */
 import { claimLimits } from "@brume/api/claim.ts";
 import type { Labels } from "@brume/api/common.ts";
 import { findProject, lockProject } from "../account/table.ts";
@@ -16,10 +16,12 @@ import { type DomainName, readDomainName } from "./model/name.ts";
 import { requireOpenName } from "./names.ts";
 import * as table from "./table.ts";
 
-export interface ClaimTools {
+/** Dependencies of the claim route handlers. */
+export interface ClaimContext {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: (bytes: number) => Uint8Array;
+  /** Waits for the end of a task. */
   readonly ended: Ended;
   readonly reconciler: Reconciler;
 }
@@ -37,7 +39,6 @@ type Names =
   | "deleteReservation";
 
 const day = 86_400_000;
-/** Days for which an ended claim is kept at least. */
 const secretBytes = 16;
 
 function readName(text: string): DomainName {
@@ -51,7 +52,7 @@ const checkName = ({ Name }: { readonly Name?: string }) => {
   return name !== null && "reason" in name ? [fieldError("/Name", name.code, `Name ${name.reason}.`)] : [];
 };
 
-/** A restricted token sees the records of its domain and nothing else of DNS. */
+/** Returns false for a restricted token: it sees only its domain and records. */
 const seesAll = ({ restriction }: Caller): boolean => restriction === null;
 
 async function getClaim(db: Reader, caller: Caller, id: number): Promise<claims.ClaimRow> {
@@ -75,7 +76,7 @@ const facetsOf = <T extends Named>(): Facets<T> => ({
   labels: (row) => JSON.parse(row.labels) as Labels,
 });
 
-export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimTools): Handlers<Names> {
+export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimContext): Handlers<Names> {
   return {
     listClaims: {
       async list({ query, caller }, db) {
@@ -106,7 +107,7 @@ export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimTo
           if (pending.length >= claimLimits.pending)
             throw new ApiError(
               "quota_exceeded",
-              `The project has ${pending.length} pending claims, the most there may be.`,
+              `The project has ${pending.length} pending claims, which is the maximum. Wait for one to end, or delete one.`,
             );
         }
         const row =
@@ -126,9 +127,9 @@ export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimTo
             labels: JSON.stringify(body.Labels ?? {}),
             version: 1,
           }));
-        const asked = await requestReconcile(tx, reconciler, row.id);
+        const task = await requestReconcile(tx, reconciler, row.id);
         const shown = dryRun && same === undefined ? { ...row, id: 0 } : row;
-        // The text of a dry run proves nothing.
+        // A dry run stores no claim, so its text would prove nothing.
         const answer = { ...showClaim(shown), ...(shown.id === 0 && { RecordText: "" }) };
         return {
           answer,
@@ -138,7 +139,7 @@ export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimTo
               ? [{ type: "claim.created", id: shown.id, parent: null, before: null, after: answer }]
               : [],
           async refresh(ms) {
-            await endedWithin(ended, [asked], ms);
+            await endedWithin(ended, [task], ms);
             const after = await claims.findAnyClaim(store.read, row.id);
             return after === undefined || after.version === row.version ? undefined : showClaim(after);
           },
@@ -196,14 +197,14 @@ export function claimRoutes({ store, clock, random, ended, reconciler }: ClaimTo
           throw errorAt("reservation_exists", "/Name", `Reservation ${same.id} has the name ${ascii}.`);
         if (project !== null && (await findProject.first(tx, { id: project })) === undefined)
           throw invalidFields([fieldError("/ProjectID", "unknown_reference", `There is no project ${project}.`)]);
-        const made = await claims.insertReserved(tx, {
+        const inserted = await claims.insertReserved(tx, {
           name,
           ascii,
           project_id: project,
           created: clock.now(),
           labels: JSON.stringify(body.Labels ?? {}),
         });
-        const row = dryRun ? { ...made, id: 0 } : made;
+        const row = dryRun ? { ...inserted, id: 0 } : inserted;
         return { answer: showReservation(row), tag: `reservation-${row.id}-1`, changes: [] };
       },
     },

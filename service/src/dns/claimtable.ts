@@ -1,4 +1,4 @@
-/** Claims, withdrawn domains and reserved names in SQL. Changes are made under `lockNames`. */
+/** SQL of claims, withdrawn domains and reserved names. Callers that write hold `lockNames`. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import type { Reader, Tx } from "../store/db.ts";
 import type { Tables } from "../store/schema.ts";
@@ -10,6 +10,7 @@ export type ClaimRow = Selectable<DomainClaimTable>;
 export type ReservedName = Selectable<ReservedNameTable>;
 export type WithdrawnRow = Selectable<WithdrawnDomainTable>;
 
+/** Finds a claim of any project. */
 export const findAnyClaim = (db: Reader, id: number): Promise<ClaimRow | undefined> =>
   db.selectFrom("domain_claim").selectAll().where("id", "=", id).executeTakeFirst();
 
@@ -19,6 +20,7 @@ export const findClaim = (db: Reader, id: number, project: number): Promise<Clai
 export const listClaims = (db: Reader, project: number): Promise<ClaimRow[]> =>
   db.selectFrom("domain_claim").selectAll().where("project_id", "=", project).orderBy("id").execute();
 
+/** Lists the pending claims of a project. */
 export const listPending = (db: Reader, project: number): Promise<ClaimRow[]> =>
   db.selectFrom("domain_claim").selectAll().where("project_id", "=", project).where("state", "=", "Pending").execute();
 
@@ -32,12 +34,13 @@ export async function deleteClaim(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("domain_claim").where("id", "=", id).execute();
 }
 
-/** Claims that have ended, and domains that were withdrawn, as what grows with use. */
+/** Pruning rules of ended claims and withdrawn domains. */
 export const pastClaims = [
   { name: "claim", table: "domain_claim", key: ["id"], date: "created", where: "state <> 'Pending'" },
   { name: "withdrawn", table: "withdrawn_domain", key: ["id"], date: "date" },
 ] as const;
 
+/** Lists withdrawn domains without their zone files, which may be large. */
 export const listWithdrawn = (db: Reader, project: number): Promise<Omit<WithdrawnRow, "zone_file">[]> =>
   db
     .selectFrom("withdrawn_domain")
@@ -65,6 +68,7 @@ export async function deleteWithdrawn(tx: Tx, id: number): Promise<void> {
 export const listReserved = (db: Reader): Promise<ReservedName[]> =>
   db.selectFrom("reserved_name").selectAll().orderBy("id").execute();
 
+/** Lists the reservations of exactly these names. */
 export const listReservedAt = (db: Reader, names: readonly string[]): Promise<ReservedName[]> =>
   db.selectFrom("reserved_name").selectAll().where("ascii", "in", names).execute();
 

@@ -19,7 +19,7 @@ import type { StoredRecord } from "./model/record.ts";
 import { checkZone, describeConflict } from "./model/rules.ts";
 import { automaticSoa, servedOwner, sortKey } from "./model/served.ts";
 import { domainTag, printedOf, showDomain } from "./model/show.ts";
-import { parseZone, zoneFileFault } from "./model/zonefile/parse.ts";
+import { parseZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { printZone } from "./model/zonefile/print.ts";
 import { requireFreeName } from "./names.ts";
 import type { DnsContext } from "./recordroutes.ts";
@@ -86,7 +86,7 @@ function collect(
         const { message } = describeConflict(all[index] as StoredRecord, conflict, { id: 0, ascii: domain.ascii });
         return { line: zone.lines[index - own.length] ?? 0, reason: message.replace(/\.$/, "") };
       });
-    if (faults.length > 0) throw zoneFileFault(faults);
+    if (faults.length > 0) throw zoneFileError(faults);
     return {
       records: [...own, ...zone.records.filter((record) => !isFirst(record))],
       labels: zone.labels,

@@ -7,7 +7,7 @@
 import type { Log } from "../base/log.ts";
 import type { Nameserver, ZoneChange } from "../drivers/nameserver/interface.ts";
 import type { Store } from "../store/db.ts";
-import { listChangedDomains, newestChange } from "./changetable.ts";
+import { listChangedDomains, newestEventId } from "./changetable.ts";
 import { isDamage } from "./readable.ts";
 import * as table from "./table.ts";
 import { readAllZones, readZone } from "./zonesource.ts";
@@ -121,9 +121,9 @@ export function createZonePublisher({
   };
 
   /** Returns 0 if the events are damaged: the zones must be served all the same. */
-  async function newestEventId(): Promise<number> {
+  async function newestEvent(): Promise<number> {
     try {
-      return await newestChange(store.read);
+      return await newestEventId(store.read);
     } catch (error) {
       if (!isDamage(error)) throw error;
       return 0;
@@ -193,7 +193,7 @@ export function createZonePublisher({
     revision += 1;
     problem = loading;
     // Read before the zones, so that zones which change meanwhile are compared again.
-    const newest = await newestEventId();
+    const newest = await newestEvent();
     await readAllZones(store.read, { nameServers, log }, publishZones);
     await nameserver.loaded();
     problem = null;
@@ -206,7 +206,7 @@ export function createZonePublisher({
   async function compareAll(): Promise<void> {
     const past = [...withdrawn.keys()];
     needsFullComparison = false;
-    const newest = await newestEventId();
+    const newest = await newestEvent();
     const domains = await table.listSerials(store.read);
     const desired = new Set(domains.map(({ ascii }) => ascii));
     for (const { id, ascii, serial } of domains) if (served.get(ascii)?.serial !== serial) await publishZone(id);
@@ -217,7 +217,7 @@ export function createZonePublisher({
   }
 
   async function compareChanged(): Promise<void> {
-    const newest = await newestEventId();
+    const newest = await newestEvent();
     if (newest <= comparedUpTo) return;
     const changed = await listChangedDomains(store.read, comparedUpTo, newest);
     const domains = await table.listSerialsOf(store.read, changed);

@@ -1,13 +1,13 @@
-/** Every operation on domains and records, by name. */
+/** The route handlers of all DNS operations, by operation name. */
 import type { Reconciler } from "../engine/flow.ts";
-import { type ClaimTools, claimRoutes } from "./claimroutes.ts";
+import { type ClaimContext, claimRoutes } from "./claimroutes.ts";
 import { domainRoutes } from "./domainroutes.ts";
 import { type DnsContext, recordRoutes } from "./recordroutes.ts";
 import { zoneRoutes } from "./zoneroutes.ts";
 
-export const dnsRoutes = (tools: DnsContext, delegation: Reconciler, claims: ClaimTools) => ({
-  ...domainRoutes(tools, delegation),
-  ...recordRoutes(tools),
-  ...zoneRoutes(tools),
+export const dnsRoutes = (context: DnsContext, delegation: Reconciler, claims: ClaimContext) => ({
+  ...domainRoutes(context, delegation),
+  ...recordRoutes(context),
+  ...zoneRoutes(context),
   ...claimRoutes(claims),
 });

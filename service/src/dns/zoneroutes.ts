@@ -13,7 +13,7 @@ import { compareRecords, type Difference } from "./model/difference.ts";
 import { checkFields, ownerField, readRecord, type StoredRecord } from "./model/record.ts";
 import { checkZone, describeConflict } from "./model/rules.ts";
 import { domainTag, storedOf } from "./model/show.ts";
-import { parseZone, zoneFileFault } from "./model/zonefile/parse.ts";
+import { parseZone, zoneFileError } from "./model/zonefile/parse.ts";
 import { authorOf, awaitPublish, type DnsContext, emitRecordEvents, hideNewIds } from "./recordroutes.ts";
 import * as table from "./table.ts";
 import { type PastRecord, readVersions, showVersion, stateAt } from "./version.ts";
@@ -119,7 +119,7 @@ function holdLines(
     const { message } = describeConflict(one.record, conflict, domain);
     return { line: lines[one.index] ?? 0, reason: message.replace(/\.$/, "") };
   });
-  if (faults.length > 0) throw zoneFileFault(faults);
+  if (faults.length > 0) throw zoneFileError(faults);
 }
 
 export function zoneRoutes(tools: DnsContext): Handlers<Names> {
@@ -184,7 +184,7 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
         // The parser stops behind as many as there may be: what it gave up on must not pass for the whole file.
         if (zone.records.length > most) requireQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
         // Unless the file marks the NS set at the top, what stands there stays.
-        const compared = zone.saysTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
+        const compared = zone.definesTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = compareRecords(compared, wanted, { keep });
         holdLines(domain, present, differences, zone.lines);

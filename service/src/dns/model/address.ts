@@ -1,21 +1,21 @@
 /**
- * Internet addresses as records hold them. IPv4 is four decimal numbers and nothing else: a leading zero is octal to some
- * readers and decimal to others, so `010.0.0.1` is refused. IPv6 is read by RFC 4291 section 2.2 and kept as RFC 5952 writes it,
- * so that two texts of one address are one value; zone ids (`%eth0`) mean nothing in DNS and are refused.
+ * Parses IP addresses of records. IPv4 must be four decimal numbers: some programs read a leading zero as octal, so `010.0.0.1` is
+ * rejected. IPv6 is parsed by RFC 4291 section 2.2 and stored in the form of RFC 5952, so that equal addresses have equal values. Zone ids
+ * (`%eth0`) have no meaning in DNS and are rejected.
  */
 
-/** The address as given (its only text), or null if it is none. */
+/** Returns the address unchanged, or null if the text is no IPv4 address. */
 export function readIPv4(text: string): string | null {
   return parseIPv4(text) === -1 ? null : text;
 }
 
-/** The address as RFC 5952 writes it, IPv4-mapped ones in mixed notation (RFC 5952 section 5), or null if it is none. */
+/** Returns the address in the form of RFC 5952 (IPv4-mapped in mixed notation, section 5), or null if the text is no IPv6 address. */
 export function readIPv6(text: string): string | null {
   const groups = text.length > 45 ? null : parseIPv6(text);
   return groups === null ? null : formatIPv6(groups);
 }
 
-/** The type of record that holds the address, and the value it holds; null if it is no address. */
+/** Returns the type and value of the record for an address, or null if the text is no address. */
 export function readAddress(text: string): { readonly type: "A" | "AAAA"; readonly value: string } | null {
   const v4 = readIPv4(text);
   if (v4 !== null) return { type: "A", value: v4 };
@@ -23,7 +23,7 @@ export function readAddress(text: string): { readonly type: "A" | "AAAA"; readon
   return v6 === null ? null : { type: "AAAA", value: v6 };
 }
 
-/** 32 bits, or -1. */
+/** Returns the 32 bits, or -1. */
 function parseIPv4(text: string): number {
   if (text.length < 7 || text.length > 15) return -1;
   let bits = 0;
@@ -45,7 +45,7 @@ function parseIPv4(text: string): number {
   return dots === 4 ? bits : -1;
 }
 
-/** Eight groups of 16 bits, or null. */
+/** Returns eight groups of 16 bits, or null. */
 function parseIPv6(text: string): number[] | null {
   const gap = text.indexOf("::");
   if (gap < 0) {

@@ -1,11 +1,11 @@
-/** Claims, withdrawn domains and reserved names as answers. */
+/** Converts rows of claims, withdrawn domains and reserved names to their API form. */
 import { type Claim, challengeLabel, type Reservation, type WithdrawnDomain } from "@brume/api/claim.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { ClaimRow, ReservedName, WithdrawnRow } from "../claimtable.ts";
 
 const labelsOf = (text: string) => JSON.parse(text) as Labels;
 
-/** The TXT record that proves a claim; its name in ASCII without final dot. */
+/** Returns the TXT record that proves a claim; `name` in ASCII without final dot. */
 export const proofOf = ({ ascii, secret }: Pick<ClaimRow, "ascii" | "secret">) => ({
   name: `${challengeLabel}.${ascii}`,
   text: `brume-claim=${secret}`,
@@ -29,6 +29,7 @@ export function showClaim(row: ClaimRow): Claim {
   };
 }
 
+/** Returns the API form. `zoneFile` is empty in lists. */
 export const showWithdrawn = (row: Omit<WithdrawnRow, "zone_file">, zoneFile: string): WithdrawnDomain => ({
   ID: row.id,
   Name: row.name,

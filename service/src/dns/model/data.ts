@@ -1,6 +1,6 @@
 /**
- * Record data of any type, field by field as the type's spec says: between the text that is kept (`StoredRecord.value`), the words of a
- * zone file, the bytes of a message, and what the name server takes.
+ * Converts record data of any type, field by field according to the spec of the type, between the stored text (`StoredRecord.value`), the
+ * words of a zone file, the bytes of a DNS message, and the data of the name server driver.
  */
 import type { RecordSpec } from "@brume/api/record/spec.ts";
 import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
@@ -8,19 +8,20 @@ import type { RecordData } from "../../drivers/nameserver/interface.ts";
 import { type Kind, kinds } from "./kind.ts";
 import { type NameError, refuseName } from "./name.ts";
 
-/** What of a record is its data. */
+/** The part of a record that determines its data. */
 interface Data {
   readonly type: RecordType;
   readonly value: string;
 }
 
+/** Structure of the values of a type, computed once. */
 interface Form {
   readonly kinds: readonly Kind[];
-  /** Parts of a value: the labels in front of the owner, if it has some, and the fields. */
+  /** Number of parts of a value: the labels in front of the owner, if the type has them, and the fields. */
   readonly parts: number;
-  /** 1 where labels in front of the owner are the first part. */
+  /** Index of the first field: 1 if labels in front of the owner are the first part, else 0. */
   readonly first: number;
-  /** Which fields keep their letter case when values are compared. */
+  /** Which fields are compared with letter case. */
   readonly keepsCase: "all" | "some" | "none";
 }
 
@@ -37,10 +38,10 @@ const forms = Object.fromEntries(recordTypes.map((type) => [type, formOf(recordS
   Form
 >;
 
-/** The kinds of a type's fields. */
+/** Returns the kinds of the fields of a type. */
 export const kindsOf = (type: RecordType): readonly Kind[] => forms[type].kinds;
 
-/** The parts of a value: of an MX `[preference, exchange]`, of an SRV `[_service._proto, priority, weight, port, target]`. */
+/** Splits a value into its parts: `[preference, exchange]` of an MX, `[_service._proto, priority, weight, port, target]` of an SRV. */
 export function partsOf({ type, value }: Data): string[] {
   const { parts } = forms[type];
   if (parts === 1) return [value];
@@ -49,14 +50,14 @@ export function partsOf({ type, value }: Data): string[] {
   return words;
 }
 
-/** A value that says nothing. */
+/** Returns a valid placeholder value of the type. */
 export function blankValue(type: RecordType): string {
   const blank = forms[type].kinds.map((kind) => kind.blank);
   const labels = recordSpecs[type].labels?.map(() => "_a").join(".");
   return (labels === undefined ? blank : [labels, ...blank]).join(" ");
 }
 
-/** Two values of a type say the same when this is equal. */
+/** Returns a key that is equal for equal values of a type. */
 export function valueKey(type: RecordType, value: string): string {
   const { keepsCase, kinds: own, first } = forms[type];
   if (keepsCase === "none") return value.toLowerCase();
@@ -66,6 +67,7 @@ export function valueKey(type: RecordType, value: string): string {
     .join(" ");
 }
 
+/** Converts the data of a record for the name server driver. */
 export function recordData({ type, value }: Data): RecordData {
   const { kinds: own, parts, first } = forms[type];
   if (parts === 1) return [(own[0] as Kind).toData(value)];
@@ -75,7 +77,7 @@ export function recordData({ type, value }: Data): RecordData {
   return data;
 }
 
-/** Bytes of the record in an answer, with its owner as a pointer and all other names in full (RFC 1035 section 4.1). */
+/** Returns the bytes of the record in an answer, with its owner compressed and all other names in full (RFC 1035 section 4.1). */
 export function answerBytes({ type, value }: Data): number {
   const { kinds: own, parts, first } = forms[type];
   if (parts === 1) return 12 + (own[0] as Kind).size(value);
@@ -85,14 +87,14 @@ export function answerBytes({ type, value }: Data): number {
   return size;
 }
 
-/** The data as a master file has it, without labels in front of the owner. */
+/** Prints the data for a zone file, without the labels in front of the owner. */
 export function printData({ type, value }: Data): string {
   const { kinds: own, first } = forms[type];
   const words = partsOf({ type, value });
   return own.map((kind, i) => kind.print(words[first + i] ?? "")).join(" ");
 }
 
-/** Fields as a value, without labels in front of the owner. The root is a target only where the type's spec says so. */
+/** Joins fields into a value without the labels in front of the owner. Rejects the root as target unless the spec allows it. */
 function compose(type: RecordType, fields: readonly (string | NameError)[]): string | NameError {
   const { data } = recordSpecs[type];
   const values: string[] = [];
@@ -109,7 +111,7 @@ function compose(type: RecordType, fields: readonly (string | NameError)[]): str
   return values.join(" ");
 }
 
-/** Data of a message as a value, without labels in front of the owner, which are part of the record's name. */
+/** Decodes the data of a message into a value without the labels in front of the owner, which are part of the record's name. */
 export function decodeData(type: RecordType, bytes: Buffer, start: number, end: number): string | NameError {
   const fields: (string | NameError)[] = [];
   let at = start;
@@ -125,7 +127,7 @@ export function decodeData(type: RecordType, bytes: Buffer, start: number, end: 
 const broken = (type: RecordType, length: number): NameError =>
   refuseName("format_invalid", `has ${length} bytes of data that are no ${type} data`);
 
-/** Generic data (RFC 3597 section 5): the words behind `\#`, a length in bytes and bytes in hexadecimal. */
+/** Parses generic data (RFC 3597 section 5): the words after `\#` are a length in bytes and the bytes in hexadecimal. */
 export function readGenericData(type: RecordType, words: readonly string[]): string | NameError {
   const [length = "", ...rest] = words;
   const hex = rest.join("");
@@ -135,7 +137,7 @@ export function readGenericData(type: RecordType, words: readonly string[]): str
   return decodeData(type, bytes, 0, bytes.length);
 }
 
-/** Words of a zone file as a value. `readName` makes a name absolute; the root is `""`. */
+/** Parses words of a zone file into a value. `readName` makes a name absolute; the root is `""`. */
 export function parseData(
   type: RecordType,
   words: readonly string[],
@@ -154,7 +156,7 @@ export function parseData(
     const kind = own[i] as Kind;
     const field = kind.parse(i === 0 ? words : words.slice(i), readName);
     if (typeof field === "string") fields.push(field);
-    else if (kind.most === undefined || kind === last) return field;
+    else if (kind.max === undefined || kind === last) return field;
     else return refuseName("format_invalid", `${field.reason} before its ${last.noun}`);
   }
   return compose(type, fields);

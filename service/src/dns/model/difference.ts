@@ -1,14 +1,16 @@
-/** What must be created, updated and deleted so that some records become others. Records are the same when type, owner and value are. */
+/** Computes the changes that turn one list of records into another. Records are identified by type, owner and value. */
 
 import type { RecordRow } from "../table.ts";
 import { recordKey, type StoredRecord } from "./record.ts";
 
-export interface Wanted {
+/** A record that must exist afterwards. */
+export interface DesiredRecord {
   readonly record: StoredRecord;
-  /** JSON; null: as it is, or none. */
+  /** JSON; null: the labels stay, and a new record has none. */
   readonly labels: string | null;
 }
 
+/** A change; `index` is the position in `desired`. */
 export type Difference =
   | { readonly op: "Create"; readonly record: StoredRecord; readonly labels: string; readonly index: number }
   | {
@@ -20,24 +22,24 @@ export type Difference =
     }
   | { readonly op: "Delete"; readonly row: RecordRow };
 
-/** Differs in its time, or in the letter case of a name. */
-const isOther = (row: RecordRow, { owner, ttl, value }: StoredRecord): boolean =>
+/** Returns whether TTL, or letter case of a name, differ. */
+const differs = (row: RecordRow, { owner, ttl, value }: StoredRecord): boolean =>
   row.ttl !== ttl || row.owner !== owner || row.value !== value;
 
-/** From `present` to `wanted`; `index` is the place in `wanted`. With `keep` nothing is deleted. Linear in both. */
+/** Returns the changes from `present` to `desired`. With `keep` nothing is deleted. Takes linear time. */
 export function compareRecords(
   present: readonly RecordRow[],
-  wanted: readonly Wanted[],
+  desired: readonly DesiredRecord[],
   { keep = false } = {},
 ): Difference[] {
   const rows = new Map(present.map((row) => [recordKey(row), row]));
   const differences: Difference[] = [];
-  wanted.forEach(({ record, labels }, index) => {
+  desired.forEach(({ record, labels }, index) => {
     const key = recordKey(record);
     const row = rows.get(key);
     rows.delete(key);
     if (row === undefined) differences.push({ op: "Create", record, labels: labels ?? "{}", index });
-    else if (isOther(row, record) || (labels !== null && labels !== row.labels))
+    else if (differs(row, record) || (labels !== null && labels !== row.labels))
       differences.push({ op: "Update", row, record, labels: labels ?? row.labels, index });
   });
   if (!keep) for (const row of rows.values()) differences.push({ op: "Delete", row });

@@ -1,6 +1,6 @@
 /**
- * Kinds of record data: how a field is read from a request, a zone file and a message, how it is kept, and how it is written again.
- * A value is kept as text without blanks, but for the last field of a record, which may have some. The name server has the encoder.
+ * Kinds of record data fields: parsers for requests, zone files and DNS messages, and printers for zone files and responses.
+ * A value is stored as text without blanks, except that the last field of a record may contain blanks. The name server encodes messages.
  */
 import { isUtf8 } from "node:buffer";
 import type { FieldKind } from "@brume/api/record/spec.ts";
@@ -21,60 +21,65 @@ import {
 } from "./text.ts";
 import { decodeName } from "./wire.ts";
 
-/** A value, or why it cannot be stored, and the position behind it. Null: there is no such field. */
+/** A decoded value, or the reason why it cannot be stored, and the position after it. Null: the data contains no such field. */
 type Decoded = { readonly value: string | NameError; readonly end: number } | null;
 
 export interface Kind {
-  /** What an error of a zone file calls it: `target`. */
+  /** The noun in errors of zone files: `target`. */
   readonly noun: string;
-  /** What is missing when a request does not give it, and what a text must be that is none. */
+  /** The description in errors of missing and invalid fields: `a host name`. */
   readonly meaning: string;
-  /** Any value. */
+  /** A valid placeholder value. */
   readonly blank: string;
-  /** Values that differ in letter case only are different. */
+  /** Whether values that differ only in letter case are different. */
   readonly isCaseSensitive: boolean;
-  /** Its words may be quoted, and a quoted blank is part of the value. */
+  /** Whether its words may be quoted, so that a quoted blank is part of the value. */
   readonly isText: boolean;
-  /** It takes all words of a zone file that are left: it is the last field. */
+  /** Whether it consumes all remaining words of a zone file line. Only the last field may. */
   readonly takesRest: boolean;
-  /** The greatest number; absent: it is none. */
-  readonly most?: number;
-  /** From the text of a request. */
+  /** Maximum of a number; undefined for other kinds. */
+  readonly max?: number;
+  /** Parses the text of a request field. */
   read(text: string, domain: string): string | NameError;
-  /** From the words of a zone file: the first, or all where `takesRest`. A refusal is a half sentence with `must have`. */
+  /** Parses words of a zone file: the first, or all if `takesRest`. The reason of an error begins with `must have`. */
   parse(words: readonly string[], readName: (word: string) => string | NameError): string | NameError;
-  /** From the bytes of a message. */
+  /** Decodes bytes `at` to `end` of a DNS message. */
   decode(bytes: Buffer, at: number, end: number): Decoded;
-  /** As the name server takes it. */
+  /** Converts a value for the name server driver. */
   toData(value: string): RecordData[number];
-  /** Bytes in a message without compression. */
+  /** Returns the bytes that the value takes in a message without compression. */
   size(value: string): number;
-  /** As a zone file has it, in ASCII. */
+  /** Prints a value for a zone file, in ASCII. */
   print(value: string): string;
-  /** As a response has it, in Unicode. */
+  /** Prints a value for a response, in Unicode. */
   show(value: string, domain: DomainName): string;
-  /** As `CanonicalDescription` has what `show` gave. */
+  /** Converts a result of `show` for `CanonicalDescription`. */
   describe(shown: string): string;
 }
 
-const same = (value: string): string => value;
-const plain = { isCaseSensitive: false, isText: false, takesRest: false, print: same, show: same, describe: same };
+const identity = (value: string): string => value;
+const plain = {
+  isCaseSensitive: false,
+  isText: false,
+  takesRest: false,
+  print: identity,
+  show: identity,
+  describe: identity,
+};
 
 function numberKind(width: 1 | 2 | 4): Kind {
-  const most = 2 ** (8 * width) - 1;
-  const pattern = new RegExp(`^\\d{1,${String(most).length}}$`);
+  const max = 2 ** (8 * width) - 1;
+  const pattern = new RegExp(`^\\d{1,${String(max).length}}$`);
   const read = (text: string): string | null =>
-    pattern.test(text) && Number(text) <= most ? String(Number(text)) : null;
-  const wanted = `numbers from 0 to ${most}`;
+    pattern.test(text) && Number(text) <= max ? String(Number(text)) : null;
   return {
     ...plain,
     noun: "number",
-    meaning: `a number from 0 to ${most}`,
+    meaning: `a number from 0 to ${max}`,
     blank: "0",
-    most,
-    read: (text) =>
-      read(text) ?? refuseName("format_invalid", `must be a number from 0 to ${most}, not ${quote(text)}`),
-    parse: ([word = ""]) => read(word) ?? refuseName("format_invalid", `must have ${wanted}`),
+    max,
+    read: (text) => read(text) ?? refuseName("format_invalid", `must be a number from 0 to ${max}, not ${quote(text)}`),
+    parse: ([word = ""]) => read(word) ?? refuseName("format_invalid", `must have numbers from 0 to ${max}`),
     decode: (bytes, at, end) =>
       at + width > end ? null : { value: String(bytes.readUIntBE(at, width)), end: at + width },
     toData: Number,
@@ -99,7 +104,7 @@ function addressKind(family: 4 | 6): Kind {
       const value = at + width > end ? null : read(textOf(bytes.subarray(at, at + width)));
       return value === null ? null : { value, end: at + width };
     },
-    toData: same,
+    toData: identity,
     size: () => width,
   };
 }
@@ -112,7 +117,7 @@ const name: Kind = {
   read: readTarget,
   parse([word = ""], readName) {
     const target = readName(word);
-    // A bare address is a relative name by the letter of the format, and a mistake in every file that has one.
+    // By the format, an address is a valid relative name. In practice it is always a mistake.
     if (readIPv4(word) !== null || (typeof target === "string" && readIPv4(target) !== null))
       return refuseName("format_invalid", `must have a host name as target, not the address ${quote(word)}`);
     return target === "" ? "." : target;
@@ -132,7 +137,7 @@ const stringBytes = 255;
 const tooLong = (bytes: number): NameError =>
   refuseName("too_long", `must be at most ${stringBytes} bytes long, and has ${bytes}`);
 
-/** One string: kept quoted, with escapes for blanks, so that it is one word. */
+/** One string. Stored in quotes with blanks escaped, so that it is one word. */
 const string: Kind = {
   ...plain,
   noun: "string",
@@ -144,23 +149,23 @@ const string: Kind = {
     const checked = checkText(text);
     if (typeof checked !== "string") return checked;
     const bytes = Buffer.byteLength(checked);
-    return bytes > stringBytes ? tooLong(bytes) : keepString(checked);
+    return bytes > stringBytes ? tooLong(bytes) : packString(checked);
   },
   parse([word = ""]) {
     const text = checkText(decodeString(word));
     if (typeof text !== "string") return text;
     const bytes = Buffer.byteLength(text);
-    return bytes > stringBytes ? tooLong(bytes) : keepString(text);
+    return bytes > stringBytes ? tooLong(bytes) : packString(text);
   },
   decode(bytes, at, end) {
     const stop = at + 1 + (at < end ? (bytes[at] as number) : end);
     if (stop > end) return null;
     const text = checkText(utf8(bytes.subarray(at + 1, stop)));
-    return { value: typeof text === "string" ? keepString(text) : text, end: stop };
+    return { value: typeof text === "string" ? packString(text) : text, end: stop };
   },
-  toData: openString,
-  size: (value) => 1 + Buffer.byteLength(openString(value)),
-  show: openString,
+  toData: unpackString,
+  size: (value) => 1 + Buffer.byteLength(unpackString(value)),
+  show: unpackString,
   describe: quoteString,
 };
 
@@ -190,7 +195,7 @@ const strings: Kind = {
   size: (value) => stringsOf(value).reduce((sum, text) => sum + 1 + Buffer.byteLength(text), 0),
   print: printText,
   show: showText,
-  // Existing clients expect a blank behind each string in the field of its own.
+  // Existing clients expect a blank after each string in the field, but none at the end of the description.
   describe: (shown) => shown.slice(0, -1),
 };
 
@@ -204,14 +209,14 @@ const text: Kind = {
   read: checkText,
   parse: ([word = ""]) => checkText(decodeString(word)),
   decode: (bytes, at, end) => ({ value: checkText(utf8(bytes.subarray(at, end))), end }),
-  toData: same,
+  toData: identity,
   size: (value) => Buffer.byteLength(value),
   print: printString,
   describe: quoteString,
 };
 
 function bytesKind(encoding: "hex" | "base64"): Kind {
-  const what = encoding === "hex" ? "hexadecimal" : "base64";
+  const name = encoding === "hex" ? "hexadecimal" : "base64";
   const read = (given: string): string | null => {
     const bytes = Buffer.from(given, encoding);
     const value = bytes.toString(encoding);
@@ -220,20 +225,21 @@ function bytesKind(encoding: "hex" | "base64"): Kind {
   return {
     ...plain,
     noun: "data",
-    meaning: `bytes in ${what}`,
+    meaning: `bytes in ${name}`,
     blank: encoding === "hex" ? "00" : "AA==",
     isCaseSensitive: encoding === "base64",
     takesRest: true,
     read: (given) =>
-      read(given.replaceAll(" ", "")) ?? refuseName("format_invalid", `must be bytes in ${what}, not ${quote(given)}`),
+      read(given.replaceAll(" ", "")) ?? refuseName("format_invalid", `must be bytes in ${name}, not ${quote(given)}`),
     parse: (words) =>
-      read(words.join("")) ?? refuseName("format_invalid", `must have bytes in ${what}, not ${quote(words.join(" "))}`),
+      read(words.join("")) ?? refuseName("format_invalid", `must have bytes in ${name}, not ${quote(words.join(" "))}`),
     decode: (bytes, at, end) => (at < end ? { value: bytes.toString(encoding, at, end), end } : null),
-    toData: same,
+    toData: identity,
     size: (value) => Buffer.byteLength(value, encoding),
   };
 }
 
+/** All kinds, by the name that the record specs use. */
 export const kinds: Readonly<Record<FieldKind, Kind>> = {
   u8: numberKind(1),
   u16: numberKind(2),
@@ -248,16 +254,16 @@ export const kinds: Readonly<Record<FieldKind, Kind>> = {
   base64: bytesKind("base64"),
 };
 
-/** A decoded text; null: the bytes are not UTF-8. */
+/** Returns the text, or null if the bytes are not UTF-8. */
 const utf8 = (bytes: Buffer): string | null => (isUtf8(bytes) ? bytes.toString() : null);
 
-/** A string as one word: quoted, in ASCII, a blank as `\032`. */
-function keepString(value: string): string {
+/** Returns a string as one word: quoted, in ASCII, a blank as `\032`. */
+function packString(value: string): string {
   return printString(value).replaceAll(" ", "\\032");
 }
 
-function openString(kept: string): string {
-  return decodeString(kept.slice(1, -1)) ?? "";
+function unpackString(packed: string): string {
+  return decodeString(packed.slice(1, -1)) ?? "";
 }
 
 function quoteString(shown: string): string {

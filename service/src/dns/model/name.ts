@@ -1,32 +1,35 @@
 /**
- * Names of DNS: read from what people and programs write, kept in ASCII, shown in Unicode. Owners and targets keep their letter case,
- * and are compared without it. A byte that is no letter, digit, `-`, `_`, `/` or `*` is kept as `\\DDD` (RFC 1035 section 5.1), the dot inside a
- * label too: so every dot of a kept name parts two labels. Plain ASCII names, nearly all, are checked in one pass; IDNA (UTS 46, non-transitional) is loaded when the first other name comes. Every label is converted alone:
- * the Bidi rule looks at a whole name, and would refuse `_dmarc` in front of a Hebrew domain.
+ * Parses and prints DNS names. Names are stored in ASCII and shown in Unicode. Owners and targets keep their letter case and are compared
+ * without it. A byte other than a letter, digit, `-`, `_`, `/` or `*` is stored as `\\DDD` (RFC 1035 section 5.1), also a dot inside a
+ * label, so that every dot of a stored name separates two labels. Plain ASCII names are checked in one pass; IDNA (UTS 46,
+ * non-transitional) is loaded at the first other name. Each label is converted separately: the Bidi rule applies to complete names and
+ * would reject `_dmarc` in front of a Hebrew domain.
  */
 import { createRequire } from "node:module";
 import type { FieldCode } from "@brume/api/errors.ts";
 import { quote } from "../../base/quote.ts";
 import { readIPv4 } from "./address.ts";
 
-/** A domain by both its names, without final dot: `name` for people (Unicode), `ascii` for the wire. */
+/** Both forms of the name of a domain, without final dot: `name` in Unicode for people, `ascii` for DNS. */
 export interface DomainName {
   readonly name: string;
   readonly ascii: string;
 }
 
-/** Why a text is refused: a half sentence to stand behind the name of its field. */
+/** An invalid name or value. `reason` completes a sentence that begins with the name of the field. */
 export interface NameError {
   readonly code: FieldCode | "name_outside_domain";
   readonly reason: string;
 }
 
+/** Maximum length of a name without final dot, in bytes (RFC 1035 section 3.1). */
 export const maxName = 253;
 const maxLabel = 63;
 
+/** Creates a `NameError`. */
 export const refuseName = (code: NameError["code"], reason: string): NameError => ({ code, reason });
 
-/** The name of a domain: 1 to 127 labels, a final dot is dropped. */
+/** Parses the name of a domain: 1 to 127 labels; a final dot is removed. */
 export function readDomainName(text: string): DomainName | NameError {
   const read = asciiName(dropDot(text));
   if (typeof read !== "string") return read;
@@ -36,8 +39,8 @@ export function readDomainName(text: string): DomainName | NameError {
 }
 
 /**
- * The owner of a record relative to the domain, `@` for the top (docs/spec.md#record). A full name is known by its final dot,
- * or by ending like the domain; every other name is relative. `*` may be the whole first label if `wildcard` says so.
+ * Parses the owner of a record. Returns it relative to the domain, `@` for the top (docs/spec.md#record). A name is absolute if it has a
+ * final dot or ends with the domain; all others are relative. With `wildcard`, `*` may be the complete first label.
  */
 export function readOwner(text: string, domain: string, wildcard: boolean): string | NameError {
   if (text === "" || text === "@") return "@";
@@ -53,8 +56,8 @@ export function readOwner(text: string, domain: string, wildcard: boolean): stri
 }
 
 /**
- * The target of a record as an absolute ASCII name without final dot; `.` alone stays, and is the caller's to allow.
- * `@` is the top of the domain, a single label is inside it, a name with a dot anywhere is absolute (docs/spec.md#record).
+ * Parses the target of a record. Returns an absolute ASCII name without final dot, or `.` for the root, which the caller must check.
+ * `@` is the top of the domain, a single label is relative to it, and a name with a dot is absolute (docs/spec.md#record).
  */
 export function readTarget(text: string, domain: string): string | NameError {
   if (text === "@") return domain;
@@ -67,7 +70,7 @@ export function readTarget(text: string, domain: string): string | NameError {
   return wireLength(name) + 1 + wireLength(domain) > maxName ? tooLong(`${name}.${domain}`) : `${name}.${domain}`;
 }
 
-/** `www` for `www.example.com` in `example.com`, `@` for the domain itself, null for names outside. `domain` is in lower case. */
+/** Returns `www` for `www.example.com` in `example.com`, `@` for the domain itself, null for names outside. `domain` is in lower case. */
 export function relativeTo(name: string, domain: string): string | null {
   const rest = name.length - domain.length - 1;
   if (rest < -1 || rest === 0 || (rest > 0 && name.charCodeAt(rest) !== 46)) return null;
@@ -75,31 +78,31 @@ export function relativeTo(name: string, domain: string): string | null {
   return rest < 0 ? "@" : name.slice(0, rest);
 }
 
-/** The absolute name of a relative owner, without final dot. */
+/** Returns the absolute name of a relative owner, without final dot. */
 export const absolute = (owner: string, domain: string): string => (owner === "@" ? domain : `${owner}.${domain}`);
 
-/** An owner in its answer form: `@`, or absolute with final dot in Unicode. */
+/** Returns the API form of an owner: `@`, or an absolute name with final dot in Unicode. */
 export const showOwner = (owner: string, domain: DomainName): string =>
   owner === "@" ? "@" : printName(`${unicodeName(owner)}.${domain.name}.`);
 
-/** A target in its answer form: absolute with final dot in Unicode. */
+/** Returns the API form of a target: an absolute name with final dot in Unicode. */
 export function showTarget(target: string, domain: DomainName): string {
   if (target === ".") return target;
-  // A domain that the target spells with capital letters is shown so.
+  // If the target spells the domain with capital letters, they are kept.
   const owner = target.endsWith(domain.ascii) ? relativeTo(target, domain.ascii) : null;
   if (owner === null) return printName(`${unicodeName(target)}.`);
   return printName(owner === "@" ? `${domain.name}.` : `${unicodeName(owner)}.${domain.name}.`);
 }
 
-/** A kept name as people write it: a dot or backslash inside a label is escaped by itself. Reads back as the same name. */
+/** Prints a stored name with `\\.` and `\\\\` for a dot or backslash inside a label. The result parses as the same name. */
 export const printName = (name: string): string =>
   name.includes("\\") ? name.replace(/\\(046|092)/g, (_, code) => (code === "046" ? "\\." : "\\\\")) : name;
 
-/** Bytes of a kept name on the wire, without the first length and the final zero: what a text without escapes is long. */
+/** Returns the bytes of a stored name in a message, without the first length and the final zero byte. */
 export const wireLength = (name: string): number =>
   name.includes("\\") ? name.replace(/\\\d{3}/g, "?").length : name.length;
 
-/** Undoes the escapes that are not needed and writes the others as `\\DDD`. */
+/** Resolves the escapes that are not needed, and writes the others as `\\DDD`. */
 function readEscapes(text: string): string | NameError {
   if (!text.includes("\\")) return text;
   let isBroken = false;
@@ -115,8 +118,8 @@ function readEscapes(text: string): string | NameError {
 }
 
 /**
- * A name without final dot in ASCII: labels of 1 to 63 letters, digits, `-`, `_`, `/` (RFC 2317) and escapes, no hyphen at the ends, 253
- * in all. `*` may be the whole first label if `wildcard` says so.
+ * Returns a name (without final dot) in ASCII, or an error. Labels have 1 to 63 letters, digits, `-`, `_`, `/` (RFC 2317) and escapes,
+ * without a hyphen at the ends; a name has at most 253 bytes. With `wildcard`, `*` may be the complete first label.
  */
 export function asciiName(text: string, wildcard = false): string | NameError {
   const plain = readEscapes(text);
@@ -125,13 +128,13 @@ export function asciiName(text: string, wildcard = false): string | NameError {
   return typeof name === "string" ? (checkName(name, text, wildcard) ?? name) : name;
 }
 
-/** The Unicode form of a name that `asciiName` made; wildcards and `@` stay as they are. */
+/** Returns the Unicode form of a result of `asciiName`; wildcards and `@` are not changed. */
 export function unicodeName(name: string): string {
   if (!name.includes("xn--")) return name;
   return name.split(".").map(unicodeLabel).join(".");
 }
 
-/** Ends in a dot that is not escaped. */
+/** Returns whether the text ends with a dot that is not escaped. */
 export const isAbsolute = (text: string): boolean => text.endsWith(".") && /(?:^|[^\\])(?:\\\\)*\.$/.test(text);
 
 const dropDot = (text: string): string => (isAbsolute(text) ? text.slice(0, -1) : text);
@@ -189,18 +192,18 @@ interface Idna {
 
 const rules = { checkBidi: true, checkHyphens: true, checkJoiners: true };
 const load = createRequire(import.meta.url);
-/** Loaded at the first call, and kept by Node. */
+/** Returns the IDNA module; Node loads it at the first call and caches it. */
 const idna = (): Idna => load("tr46") as Idna;
 
 function convertName(text: string): string | NameError {
-  // Four bytes of UTF-8 a character and more: no such text is a name, and none is worth the tables.
+  // A longer text cannot be a valid name: do not load the tables for it.
   if (text.length > 4 * maxName) return tooLong(text);
   const labels: string[] = [];
   // The full stops of UTS 46 section 2.3.
   for (const label of text.replace(/[\u3002\uff0e\uff61]/g, ".").split(".")) {
     const isPlain = !needsIdna(label.toLowerCase());
     const ascii = isPlain ? label : toAscii(label);
-    // What is shown must read back as the same name: mappings that do not come to rest are refused.
+    // The Unicode form must parse as the same name: unstable mappings are rejected.
     if (
       ascii === null ||
       (!isPlain && ascii.startsWith("xn--") && idna().toASCII(unicodeLabel(ascii), rules) !== ascii)
@@ -211,7 +214,7 @@ function convertName(text: string): string | NameError {
   return labels.join(".");
 }
 
-/** A label of IDNA in ASCII, null for what is none. What only its mapping makes a slash or an escape is none. */
+/** Returns an IDNA label in ASCII, or null if it is invalid or contains a slash or backslash, also after mapping. */
 function toAscii(label: string): string | null {
   const ascii = idna().toASCII(label, rules);
   return ascii === null || /[\\/]/.test(label + ascii) ? null : ascii;

@@ -1,13 +1,13 @@
 /**
- * Which owners a restricted token may see and change. The owner is the one the record was made with, relative to the domain,
- * `@` for the top: for an SRV the name below which the service stands, not `_service._proto` before it.
+ * Matches the record pattern of a restricted token against owners. The owner is the stored one, relative to the domain, `@` for the top;
+ * for an SRV without `_service._proto`.
  */
 import { unicodeName } from "./name.ts";
 
 /**
- * Whether `*` (any run of characters, dots too) and `?` (one character) in `pattern` make it the whole `owner`, in any letter case.
- * A pattern with other than ASCII characters is held against the owner's Unicode form.
- * Never goes back further than to the last `*`: at most pattern × owner steps, both short.
+ * Returns whether the pattern matches the complete owner, in any letter case. `*` matches any characters, including dots; `?` matches one.
+ * A pattern with non-ASCII characters is compared with the Unicode form of the owner.
+ * Backtracks only to the last `*`, so the time is at most pattern × owner steps.
  */
 export function ownerMatches(pattern: string, owner: string): boolean {
   const p = pattern.normalize("NFC").toLowerCase();

@@ -1,16 +1,16 @@
 /**
- * A record as the table keeps it, read from the fields of a request and shown in an answer (docs/spec.md#record). It is four plain
- * values, because a domain may have a million: what it says (`value`) is its data in canonical text, so that two records say
- * the same when type, owner and value are equal (`recordKey`), and a lookup for duplicates needs no parsing.
+ * Stored form of a record, its parser for request fields, and its API form (docs/spec.md#record). A record has only four plain values,
+ * because a domain may have a million records. `value` is the data in canonical text, so two records are equal if type, owner and value are
+ * equal (`recordKey`), and duplicates are found without parsing.
  *
  * | type        | value                                                                          |
  * |-------------|--------------------------------------------------------------------------------|
  * | A, AAAA     | the address: four decimals, or RFC 5952                                        |
- * | CNAME, NS   | the target: absolute, ASCII, as it is spelled, without final dot               |
+ * | CNAME, NS   | the target: absolute, ASCII, original letter case, without final dot          |
  * | MX          | `10 mail.example.com`, or `0 .`                                                |
- * | SRV         | `_xmpp-client._tcp 20 0 5222 chat.example.com`; the last may be `.`            |
- * | TXT         | the joined text, or its strings where they are not cut as usual (`text.ts`)    |
- * | others      | the fields of the type's spec, one blank between them, as their kinds keep them (`kind.ts`) |
+ * | SRV         | `_xmpp-client._tcp 20 0 5222 chat.example.com`; the target may be `.`         |
+ * | TXT         | the joined text, or its strings if they are not split by the default (`text.ts`) |
+ * | others      | the fields of the type's spec in the stored form of their kinds (`kind.ts`), separated by blanks |
  */
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -33,16 +33,18 @@ import {
   wireLength,
 } from "./name.ts";
 
+/** A record as the table stores it. */
 export interface StoredRecord {
   readonly type: RecordType;
-  /** ASCII, as it is spelled, relative to the domain; `@` for the top. Of an SRV the name below which the service stands. */
+  /** ASCII, original letter case, relative to the domain; `@` for the top. For an SRV without `_service._proto`. */
   readonly owner: string;
   /** Seconds, 0 to 2147483647. */
   readonly ttl: number;
+  /** See the table above. */
   readonly value: string;
 }
 
-/** Two records of a domain are the same when this is: names are compared without regard to letter case. */
+/** Returns a key that is equal for equal records of a domain. Names are compared without letter case. */
 export const recordKey = ({
   type,
   owner,
@@ -50,7 +52,7 @@ export const recordKey = ({
 }: Pick<StoredRecord, "owner" | "value"> & { readonly type: string }): string =>
   `${type} ${owner.toLowerCase()} ${valueKey(type as RecordType, value)}`;
 
-/** A record with what the table knows beside it. */
+/** A stored record with the other columns of its row. */
 export interface RecordRow extends StoredRecord {
   readonly id: number;
   readonly domainId: number;
@@ -61,26 +63,26 @@ export interface RecordRow extends StoredRecord {
   readonly labels: Labels;
 }
 
-/** A field of a request; which there are depends on the type. */
+/** Returns a field of a request by its name. */
 const given = (fields: RecordFields, name: string): string | number | undefined =>
   (fields as Readonly<Record<string, string | number | undefined>>)[name];
 
-/** The field in which the owner of a record stands, or would stand. */
+/** Returns the name of the request field that contains the owner, or that would contain it. */
 export function ownerField(type: RecordType, fields: RecordFields): string {
   const names = ownerFields(recordSpecs[type], fields);
   return names.find((name) => given(fields, name)) ?? (names[0] as string);
 }
 
-const usualOwner = ["Name", "HostName"] as const;
+const defaultOwner = ["Name", "HostName"] as const;
 
-function ownerFields({ owner = usualOwner, ownerBeside }: RecordSpec, fields: RecordFields): readonly string[] {
+function ownerFields({ owner = defaultOwner, ownerBeside }: RecordSpec, fields: RecordFields): readonly string[] {
   return ownerBeside !== undefined && given(fields, ownerBeside.field) ? ownerBeside.owner : owner;
 }
 
 /**
- * Reads the fields of a create, or with `previous` of an edit, in which absent fields keep their value.
- * Throws `validation_failed` with every field that is not valid, else `name_outside_domain`.
- * Pointers begin with `at`: `/Changes/17` for an element of a changeset.
+ * Parses the fields of a create request, or with `previous` of an update, in which absent fields keep their values.
+ * Throws `validation_failed` with all invalid fields, else `name_outside_domain`.
+ * Pointers of errors begin with `at`: `/Changes/17` for an element of a changeset.
  */
 export function readRecord(
   type: RecordType,
@@ -108,23 +110,23 @@ export function readRecord(
     reading.refuse(field, refuseName("format_invalid", `must not make an alias of itself, as ${quote(value)} is`));
   }
   if (labels[0] !== undefined) checkServedName(spec, reading, owner, labels[0]);
-  if (faults.length > 0) throw blame(faults);
+  if (faults.length > 0) throw invalidRecord(faults);
   const read = { type, owner, ttl: fields.TTL ?? previous?.ttl ?? limits.ttl, value };
-  // Clients write names in any letter case: an edit that says the same keeps the spelling.
+  // Clients write names in any letter case: an update with equal names keeps the stored spelling.
   return previous !== undefined && recordKey(previous) === recordKey(read) ? { ...previous, ttl: read.ttl } : read;
 }
 
-/** A domain that no name can be in: `~` is in none. */
-const nowhere = { ascii: "~" };
+/** A placeholder domain that contains no name. */
+const noDomain = { ascii: "~" };
 
 /**
- * The faults of fields that can be told without knowing the domain, or what an edit changes. What is read only decides which
- * fields there are; `at` as in `readRecord`.
+ * Returns the errors of the fields that can be found without the domain and without the record that an update changes.
+ * `at` as in `readRecord`.
  */
 export function checkFields(type: RecordType, fields: RecordFields, isEdit: boolean, at = ""): readonly FieldError[] {
   try {
     const previous = isEdit ? { type, owner: "@", ttl: 1, value: blankValue(type) } : undefined;
-    readRecord(type, fields, nowhere, previous, at);
+    readRecord(type, fields, noDomain, previous, at);
     return [];
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -132,24 +134,26 @@ export function checkFields(type: RecordType, fields: RecordFields, isEdit: bool
   }
 }
 
-/** A name outside stands alone, and only where every field can be read. */
-function blame(faults: readonly FieldError[]): ApiError {
+/** Returns the error of these fields. `name_outside_domain` is reported only if all fields are valid. */
+function invalidRecord(faults: readonly FieldError[]): ApiError {
   const fields = faults.filter(({ code }) => code !== "name_outside_domain");
   return fields.length > 0
     ? invalidFields(fields)
     : new ApiError("name_outside_domain", faults[0]?.detail ?? "", faults);
 }
 
+/** Input and errors of one `readRecord`. */
 interface Reading {
   readonly fields: RecordFields;
   readonly domain: string;
-  /** Parts of the value that an edit starts from. */
+  /** Parts of the value that an update changes. */
   readonly old: readonly string[] | undefined;
+  /** Adds an error of the field. */
   refuse(field: string, refusal: NameError): void;
 }
 
-/** What stands for a value that was refused: nothing is made of it. */
-const nothing = "";
+/** Placeholder for an invalid value. It is never used, since the errors are thrown. */
+const invalid = "";
 
 function readOwnerOf(type: RecordType, reading: Reading, previous: StoredRecord | undefined): string {
   const { ownerMeaning, wildcard } = recordSpecs[type];
@@ -163,12 +167,12 @@ function readOwnerOf(type: RecordType, reading: Reading, previous: StoredRecord 
   const owner = readOwner(String(text), reading.domain, wildcard);
   if (typeof owner === "string") return owner;
   reading.refuse(field, owner);
-  return nothing;
+  return invalid;
 }
 
 const required = (meaning: string): NameError => refuseName("field_required", `is required: ${meaning}`);
 
-/** The labels in front of the owner in one text, of types that have some. */
+/** Returns the labels in front of the owner (`_sip._tcp`) as one part, for types that have them; else no part. */
 function readLabels({ labels }: RecordSpec, reading: Reading): string[] {
   if (labels === undefined) return [];
   const old = reading.old?.[0]?.split(".");
@@ -178,12 +182,12 @@ function readLabels({ labels }: RecordSpec, reading: Reading): string[] {
     const label = text ? readServiceWord(String(text)) : required(meaning);
     if (typeof label === "string") return label;
     reading.refuse(field, label);
-    return nothing;
+    return invalid;
   });
   return [read.join(".")];
 }
 
-/** `_` and a label, from a word with or without `_` before and a dot behind it. */
+/** Returns `_label` for a label with or without the leading `_` and a final dot. */
 function readServiceWord(text: string): string | NameError {
   const word = text.toLowerCase().replace(/^_/, "").replace(/\.$/, "");
   if (/^(?!-)[a-z0-9_-]{1,62}(?<!-)$/.test(word)) return `_${word}`;
@@ -193,7 +197,7 @@ function readServiceWord(text: string): string | NameError {
   );
 }
 
-/** The fields of the data; in the value that an edit starts from they begin at `first`. */
+/** Returns the fields of the data. In `reading.old` they begin at index `first`. */
 function readData({ data }: RecordSpec, reading: Reading, first: number): string[] {
   const values = data.map((field, i) => readField(field, reading, reading.old?.[first + i]));
   for (const [i, { root, from }] of data.entries()) {
@@ -203,17 +207,17 @@ function readData({ data }: RecordSpec, reading: Reading, first: number): string
       from.find((name) => given(reading.fields, name)) ?? other,
       refuseName(
         "format_invalid",
-        `must not pair "." (${root.meaning}) with a ${other} of ${values[0]}: it goes with ${root.with}`,
+        `must not pair "." (${root.meaning}) with a ${other} of ${values[0]}: it requires ${root.with}`,
       ),
     );
   }
   return values;
 }
 
-/** The first field that is not empty, read; else what an edit starts from; else the default, if there is one. */
+/** Returns the value of the first field that is not empty, else the old value, else the default. */
 function readField(spec: DataField, reading: Reading, old: string | undefined): string {
   const kind = kinds[spec.kind];
-  const isNumber = kind.most !== undefined;
+  const isNumber = kind.max !== undefined;
   const field = spec.from.find((name) =>
     isNumber ? given(reading.fields, name) !== undefined : given(reading.fields, name),
   );
@@ -221,7 +225,7 @@ function readField(spec: DataField, reading: Reading, old: string | undefined): 
     if (old !== undefined) return old;
     if (spec.default !== undefined) return String(spec.default);
     reading.refuse(spec.errorField ?? spec.from[0], required(spec.meaning ?? kind.meaning));
-    return nothing;
+    return invalid;
   }
   const text = String(given(reading.fields, field));
   const value = kind.read(text, reading.domain);
@@ -229,7 +233,7 @@ function readField(spec: DataField, reading: Reading, old: string | undefined): 
   else if (spec.kind === "name" && value === "." && spec.root === undefined)
     reading.refuse(field, refuseName("format_invalid", `must be a host name, not ${quote(text)}`));
   else return value;
-  return nothing;
+  return invalid;
 }
 
 function checkServedName({ labels }: RecordSpec, reading: Reading, owner: string, served: string): void {
@@ -243,7 +247,7 @@ function checkServedName({ labels }: RecordSpec, reading: Reading, owner: string
 
 const laterNames = Object.keys(laterFields);
 
-/** The answer form: all keys in the order of the contract, unused texts empty. */
+/** Returns the API form: all keys in the order of the contract, unused texts empty. */
 export function showRecord(row: RecordRow, domain: DomainName): DnsRecord {
   const { type, owner, ttl } = row;
   const spec = recordSpecs[type];

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { RecordType } from "@brume/api/dns.ts";
 import fc from "fast-check";
 import type { StoredRecord } from "./record.ts";
-import { checkZone, describeConflict, type Question, questionsOf } from "./rules.ts";
+import { type ConflictQuery, checkZone, conflictQueries, describeConflict } from "./rules.ts";
 import { servedOwner, sortKey } from "./served.ts";
 
 const record = (type: RecordType, owner: string, value = type === "A" ? "10.0.0.1" : "x.y"): StoredRecord => ({
@@ -15,7 +15,7 @@ const record = (type: RecordType, owner: string, value = type === "A" ? "10.0.0.
 });
 
 /** A table that answers questions the slow way. */
-const tableOf = (rows: readonly StoredRecord[]) => async (question: Question) =>
+const tableOf = (rows: readonly StoredRecord[]) => async (question: ConflictQuery) =>
   rows.find((row) => {
     const key = sortKey(servedOwner(row));
     const { between, value, otherThan } = question;
@@ -30,7 +30,7 @@ const tableOf = (rows: readonly StoredRecord[]) => async (question: Question) =>
 /** What is in the way of a record according to the questions alone. */
 async function checkPlacement(one: StoredRecord, find: ReturnType<typeof tableOf>) {
   if (one.type === "CNAME" && one.owner === "@") return { code: "cname_at_apex", other: null };
-  for (const question of questionsOf(one)) {
+  for (const question of conflictQueries(one)) {
     const other = await find(question);
     if (other !== undefined) return { code: question.code, other };
   }
@@ -101,9 +101,9 @@ test("records of one type at one name have to fit into an answer", () => {
 
 test("a record needs few questions, however deep its name", () => {
   const deep = "a.".repeat(100).slice(0, -1);
-  assert.deepEqual(questionsOf(record("A", deep)).length, 2);
+  assert.deepEqual(conflictQueries(record("A", deep)).length, 2);
   for (const type of ["AAAA", "CNAME", "MX", "NS", "SRV", "TXT"] as const)
-    assert.ok(questionsOf(record(type, deep)).length <= 5, type);
+    assert.ok(conflictQueries(record(type, deep)).length <= 5, type);
 });
 
 test("conflicts are told with what stands in the way", () => {
@@ -115,7 +115,10 @@ test("conflicts are told with what stands in the way", () => {
     { pointer: "", code: "record_exists", detail: "Подобная запись для данного домена уже существует" },
   ]);
   const beside = describeConflict(record("CNAME", "a"), { code: "cname_conflict", other }, domain);
-  assert.equal(beside.message, "A CNAME stands alone at its name, and there is record 14, A at a.example.com.");
+  assert.equal(
+    beside.message,
+    "A CNAME must be the only record at its name, but there is record 14, A at a.example.com.",
+  );
   assert.equal(beside.errors[0]?.pointer, "/MnemonicName");
   const apex = describeConflict(
     record("CNAME", "@"),

@@ -1,6 +1,6 @@
 /**
- * Records as the name server serves them: the names they stand at, their data in parts, the sets they form, and what every domain
- * has without being asked. The shapes are those of the name server's port.
+ * Converts between stored records and records as the name server serves them: names, record sets, and the automatic SOA and NS records.
+ * The types are those of the name server's driver interface.
  */
 import { type RecordType, recordSpecs } from "@brume/api/record/types.ts";
 import { quote } from "../../base/quote.ts";
@@ -9,7 +9,7 @@ import { recordData } from "./data.ts";
 import { absolute, maxName, type NameError, refuseName, relativeTo } from "./name.ts";
 import type { StoredRecord } from "./record.ts";
 
-/** The relative owner at which a record is served: of an SRV `_service._proto` before its own. */
+/** Returns the relative owner at which a record is served: for an SRV with `_service._proto` in front. */
 export function servedOwner({ type, owner, value }: Pick<StoredRecord, "type" | "owner" | "value">): string {
   if (recordSpecs[type].labels === undefined) return owner;
   const service = value.slice(0, value.indexOf(" "));
@@ -17,8 +17,8 @@ export function servedOwner({ type, owner, value }: Pick<StoredRecord, "type" | 
 }
 
 /**
- * The other way: a record of a master file or a name server's answer, as it is kept. `name` is absolute ASCII without final dot,
- * `data` a value; of an SRV without service and protocol, which are the first labels of the name.
+ * Converts a record of a zone file or DNS answer into its stored form, or returns an error. `name` is absolute ASCII without final dot.
+ * `data` is a value; for an SRV without service and protocol, which are the first labels of `name`. `ttl` in s.
  */
 export function fromServed(
   type: RecordType,
@@ -46,9 +46,8 @@ export function fromServed(
 }
 
 /**
- * The labels of a name from the top down, each with a dot behind it: `a.www.` for `www.a`, `""` for `@`. In binary order
- * everything at and below a name is one range, from its key up to `endOfKey`. Works for relative owners and for whole names, and knows
- * no letter case.
+ * Returns the labels of a name in reverse order, in lower case, each followed by a dot: `a.www.` for `www.a`, `""` for `@`. In binary order
+ * the keys at and below a name are one range, from its key up to `endOfKey`. Accepts relative and absolute names.
  */
 export function sortKey(name: string): string {
   if (name === "@") return "";
@@ -56,13 +55,13 @@ export function sortKey(name: string): string {
   return lower.includes(".") ? `${lower.split(".").reverse().join(".")}.` : `${lower}.`;
 }
 
-/** The least text that is greater than every key at or below this one: the slash follows the dot, `~` every label. */
+/** Returns a text that is greater than every key at or below this one: in ASCII `/` follows the dot, and `~` is above all labels. */
 export const endOfKey = (key: string): string => (key === "" ? "~" : `${key.slice(0, -1)}/`);
 
-/** Records of one set have the same. */
+/** Returns a key that is equal for the records of one set. */
 export const setKey = (record: StoredRecord): string => `${record.type} ${servedOwner(record).toLowerCase()}`;
 
-/** How names are spelled by the first of their records, by name in lower case; only those with capital letters. */
+/** Returns the spelling of each name in its first record, by name in lower case. Contains only names with capital letters. */
 export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string> {
   const spellings = new Map<string, string>();
   let lowered: Set<string> | undefined;
@@ -76,8 +75,8 @@ export function spellingsOf(records: Iterable<StoredRecord>): Map<string, string
 }
 
 /**
- * The sets that some records of a domain form, by their keys, in order of their first records. A set is served with the smallest of its
- * TTLs, and all sets of a name as its first record spells it.
+ * Groups records of a domain into sets, by key, in the order of their first records. A set has the smallest TTL of its records. All sets of
+ * a name have the spelling of its first record.
  */
 export function recordSets(records: readonly StoredRecord[], domain: string): Map<string, RecordSet> {
   const spellings = spellingsOf(records);
@@ -100,7 +99,7 @@ export function recordSets(records: readonly StoredRecord[], domain: string): Ma
 
 const automaticTtl = 3600;
 
-/** The SOA that every domain has (docs/spec.md#domain). A name too long for `hostmaster` before it has no mailbox: the root. */
+/** Returns the SOA of a domain (docs/spec.md#domain). If `hostmaster.` plus the domain is too long for a name, the mailbox is the root. */
 export function automaticSoa(domain: string, nameServers: readonly string[]): Soa {
   const mailbox = `hostmaster.${domain}`;
   return {
@@ -114,7 +113,7 @@ export function automaticSoa(domain: string, nameServers: readonly string[]): So
   };
 }
 
-/** The NS set of a domain that has none of its own at the top. */
+/** Returns the NS set of a domain that has no own NS records at the top. */
 export const automaticNs = (domain: string, nameServers: readonly string[]): RecordSet => ({
   owner: domain,
   type: recordSpecs.NS,

@@ -1,11 +1,11 @@
-/** Domains and records as answers: rows of the table in the forms of the contract. */
+/** Converts rows of domains and records to their API form. */
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import type { DnsRecord, Domain, ImportReport, RecordType } from "@brume/api/dns.ts";
 import type { DomainRow, RecordRow, ServedRow } from "../table.ts";
 import type { DomainName } from "./name.ts";
 import { type StoredRecord, showRecord } from "./record.ts";
 
-/** What a row says, without what the table knows beside it. */
+/** Returns the stored record of a row, without the other columns. */
 export const storedOf = (row: ServedRow): StoredRecord => ({
   type: row.type as RecordType,
   owner: row.owner,
@@ -13,11 +13,12 @@ export const storedOf = (row: ServedRow): StoredRecord => ({
   value: row.value,
 });
 
-/** What a row says, for a zone file. */
+/** Returns the record and labels of a row for a zone file. */
 export const printedOf = (row: ServedRow & Pick<RecordRow, "labels">) => ({ ...storedOf(row), labels: row.labels });
 
 const noLabels = Object.freeze({});
 
+/** Returns the API form of a record. `served` is the serial that the name server serves. */
 export function showRow(row: Omit<RecordRow, "node" | "version">, domain: DomainName, served: number): DnsRecord {
   return showRecord(
     {
@@ -35,6 +36,7 @@ export function showRow(row: Omit<RecordRow, "node" | "version">, domain: Domain
   );
 }
 
+/** Returns the API form of a domain with these records. `served` as in `showRow`. */
 export function showDomain(
   row: DomainRow,
   records: readonly RecordRow[],
@@ -58,5 +60,7 @@ export function showDomain(
   };
 }
 
+/** Returns the ETag of a domain. */
 export const domainTag = (row: Pick<DomainRow, "id" | "version">): string => `domain-${row.id}-${row.version}`;
+/** Returns the ETag of a record. */
 export const recordTag = (row: Pick<RecordRow, "id" | "version">): string => `record-${row.id}-${row.version}`;

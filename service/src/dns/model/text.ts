@@ -1,7 +1,7 @@
 /**
- * The text of a TXT record: kept joined, as people mean it, and written as quoted strings of at most 255 bytes, as the wire wants it
- * (RFC 1035 section 3.3.14). Strings that were given otherwise (RFC 6763 section 6: `"a=1" "b=2"`) are kept with a unit separator
- * between them, which no text has. Clients in the field compare the answer form letter by letter, the last blank included.
+ * The text of a TXT record. It is stored joined, and served and printed as strings of at most 255 bytes (RFC 1035 section 3.3.14). Strings
+ * that are split differently (RFC 6763 section 6: `"a=1" "b=2"`) are stored with a unit separator between them, which no text contains.
+ * Existing clients compare the API form byte by byte, including the final blank.
  */
 import { isUtf8 } from "node:buffer";
 import { limits } from "@brume/api/dns.ts";
@@ -9,12 +9,12 @@ import { type NameError, refuseName } from "./name.ts";
 
 const stringBytes = 255;
 const separator = "\x1f";
-/** Strings of one record: more than any use, and less than a message holds. */
-const mostStrings = 1000;
+/** Maximum number of strings per record: more than any use needs, and fewer than fit into a message. */
+const maxStrings = 1000;
 
 /**
- * Reads the `Text` of a request. Nothing but strings in `"`, blanks between and after them, is read as strings, with
- * `\"`, `\\` and `\DDD` (a byte) undone, any other backslash left alone. Every other text means itself.
+ * Parses the `Text` of a request. A text that consists of strings in `"`, with blanks between and after them, is parsed as strings: the
+ * escapes `\"`, `\\` and `\DDD` (a byte) are resolved, other backslashes are kept. Every other text is taken literally.
  */
 export function readText(text: string): string | NameError {
   const strings = splitStrings(text);
@@ -22,7 +22,7 @@ export function readText(text: string): string | NameError {
   return text === "" ? refuseName("too_short", "must be 1 to 4096 bytes long, and is empty") : checkText(text);
 }
 
-/** The value of strings whose escapes are still to be undone. Where they are cut inside a character, only their sum counts. */
+/** Returns the value of strings with escapes. If a string ends inside a UTF-8 character, only the joined text is stored. */
 export function readStrings(strings: readonly string[], isMaster: boolean): string | NameError {
   const joined = checkText(decodeStrings(strings, isMaster));
   if (typeof joined !== "string" || strings.length === 1) return joined;
@@ -32,25 +32,25 @@ export function readStrings(strings: readonly string[], isMaster: boolean): stri
   );
 }
 
-/** The value of decoded strings, where `joined` is their sum and null one that is no UTF-8. */
+/** Returns the value of decoded strings. `joined` is their concatenation; null stands for a string that is not UTF-8. */
 export function valueOf(strings: readonly (string | null)[], joined: string): string | NameError {
-  if (strings.length > mostStrings)
-    return refuseName("too_long", `must be at most ${mostStrings} strings, and is ${strings.length}`);
+  if (strings.length > maxStrings)
+    return refuseName("too_long", `must be at most ${maxStrings} strings, and is ${strings.length}`);
   const texts: string[] = [];
   for (const string of strings) {
     if (string === null) return joined;
-    texts.push(...cutText(string));
+    texts.push(...splitText(string));
   }
-  const usual = cutText(joined);
-  const isUsual = usual.length === texts.length && usual.every((text, i) => text === texts[i]);
-  return isUsual ? joined : texts.join(separator);
+  const byDefault = splitText(joined);
+  const isDefault = byDefault.length === texts.length && byDefault.every((text, i) => text === texts[i]);
+  return isDefault ? joined : texts.join(separator);
 }
 
-/** The strings of a value, each at most 255 bytes. */
+/** Returns the strings of a value, each at most 255 bytes. */
 export const stringsOf = (value: string): string[] =>
-  value.includes(separator) ? value.split(separator) : cutText(value);
+  value.includes(separator) ? value.split(separator) : splitText(value);
 
-/** The text if it may be stored: at most 4096 bytes of UTF-8 without control characters but tab. Null stands for bytes that are not UTF-8. */
+/** Returns the text if it is valid: at most 4096 bytes of UTF-8, no control characters except tab. Null stands for invalid UTF-8. */
 export function checkText(text: string | null): string | NameError {
   if (text === null || !text.isWellFormed())
     return refuseName("format_invalid", "must be UTF-8, and some bytes are not");
@@ -67,15 +67,15 @@ export function checkText(text: string | null): string | NameError {
   return text;
 }
 
-/** The answer form: each string in quotes, a blank behind each. */
+/** Returns the API form: each string in quotes, followed by a blank. */
 export function showText(value: string): string {
   let shown = "";
   for (const string of stringsOf(value)) shown += `"${string.replace(/["\\]/g, "\\$&")}" `;
   return shown;
 }
 
-/** Strings of at most 255 bytes, cut between characters. */
-function cutText(text: string): string[] {
+/** Splits a text into strings of at most 255 bytes, between characters. */
+function splitText(text: string): string[] {
   if (text.length * 3 <= stringBytes) return [text];
   const strings: string[] = [];
   let start = 0;
@@ -96,10 +96,10 @@ function cutText(text: string): string[] {
   return strings;
 }
 
-/** The strings of a value in pure ASCII for a master file. */
+/** Prints the strings of a value for a zone file, in ASCII. */
 export const printText = (value: string): string => stringsOf(value).map(printString).join(" ");
 
-/** One string of a master file in quotes, in pure ASCII: bytes outside the visible ones become `\DDD`. */
+/** Prints one string for a zone file: in quotes, in ASCII, other bytes as `\DDD`. */
 export const printString = (text: string): string =>
   /^[ !#-[\]-~]*$/.test(text) ? `"${text}"` : `"${escapeBytes(Buffer.from(text))}"`;
 
@@ -112,7 +112,7 @@ function escapeBytes(bytes: Buffer): string {
   return out;
 }
 
-/** The inner texts, still escaped, of a text that is nothing but quoted strings; else null. */
+/** Returns the contents, still escaped, of a text that consists of quoted strings; else null. */
 function splitStrings(text: string): string[] | null {
   if (text.charCodeAt(0) !== 34) return null;
   const strings: string[] = [];
@@ -129,24 +129,24 @@ function splitStrings(text: string): string[] | null {
 }
 
 /**
- * Joins strings whose escapes are still to be undone; null if the bytes are not UTF-8.
- * In a master file (`isMaster`) `\X` is X for every X (RFC 1035 section 5.1), and `\DDD` beyond 255 is refused with null.
+ * Resolves the escapes of strings and joins them. Returns null if the bytes are not UTF-8.
+ * In a zone file (`isMaster`) `\X` is X for every X (RFC 1035 section 5.1), and `\DDD` above 255 returns null.
  */
 function decodeStrings(strings: readonly string[], isMaster: boolean): string | null {
   const raw = strings.length === 1 ? (strings[0] as string) : strings.join("");
-  // No escape is longer than four characters a byte: a longer text is too long, whatever it says.
+  // An escape has at most four characters per byte, so a longer text is too long in any case.
   if (!raw.includes("\\") || raw.length > 4 * limits.textBytes) return raw;
   if (!raw.isWellFormed()) return null;
   const parts: Buffer[] = [];
-  for (const string of strings) if (!undoEscapes(string, isMaster, parts)) return null;
+  for (const string of strings) if (!resolveEscapes(string, isMaster, parts)) return null;
   const bytes = Buffer.concat(parts);
   return isUtf8(bytes) ? bytes.toString() : null;
 }
 
-/** A string of a master file whose escapes are still to be undone; null if its bytes are not UTF-8. */
+/** Resolves the escapes of one string of a zone file. Returns null if its bytes are not UTF-8. */
 export const decodeString = (raw: string): string | null => decodeStrings([raw], true);
 
-function undoEscapes(raw: string, isMaster: boolean, parts: Buffer[]): boolean {
+function resolveEscapes(raw: string, isMaster: boolean, parts: Buffer[]): boolean {
   let start = 0;
   for (let i = raw.indexOf("\\"); i >= 0; i = raw.indexOf("\\", i)) {
     parts.push(Buffer.from(raw.slice(start, i)));

@@ -1,10 +1,11 @@
 /**
- * DNS messages of other name servers (RFC 1035 section 4). Whatever comes is bounded and checked here: a message that cannot be read is
- * null, and nothing throws.
+ * Parses DNS messages of other name servers and writes queries (RFC 1035 section 4). All input is checked: an invalid message returns null,
+ * and no function throws.
  */
 import { type RecordType, recordSpecs, recordTypes } from "@brume/api/record/types.ts";
 
 const typesByNumber = new Map(recordTypes.map((type) => [recordSpecs[type].code, type]));
+/** Returns the record type with this number, if Brume supports it. */
 export const typeOf = (number: number): RecordType | undefined => typesByNumber.get(number);
 
 const otherTypes: Readonly<Record<number, string>> = {
@@ -29,16 +30,16 @@ const otherTypes: Readonly<Record<number, string>> = {
   65: "HTTPS",
   257: "CAA",
 };
-/** The name of a type; where it has none here, as RFC 3597 writes it. */
+/** Returns the name of a type; `TYPE123` (RFC 3597) if it is unknown here. */
 export const typeName = (number: number): string => typeOf(number) ?? otherTypes[number] ?? `TYPE${number}`;
 
 export interface WireRecord {
-  /** Without final dot; bytes that are no plain characters as `\\DDD`. */
+  /** Without final dot; bytes other than plain characters as `\\DDD`. */
   readonly name: string;
   readonly type: number;
   readonly class: number;
   readonly ttl: number;
-  /** Where its data begins and ends in the message. */
+  /** Offsets of the data in the message; `end` is exclusive. */
   readonly start: number;
   readonly end: number;
 }
@@ -56,7 +57,7 @@ export interface Message {
   readonly additionals: readonly WireRecord[];
 }
 
-/** A message in its parts; null if it is broken, or has more than one question. */
+/** Parses a message. Returns null if it is invalid or has more than one question. */
 export function readMessage(bytes: Buffer): Message | null {
   if (bytes.length < 12) return null;
   const flags = bytes.readUInt16BE(2);
@@ -99,7 +100,7 @@ export function readMessage(bytes: Buffer): Message | null {
   return { ...header, question, answers, authorities, additionals };
 }
 
-/** A standard query, with a buffer of 1232 bytes announced (RFC 6891). `name` as `asciiName` makes it. */
+/** Returns the bytes of a standard query that announces a buffer of 1232 bytes (RFC 6891). `name` is a result of `asciiName`. */
 export function writeQuery(id: number, name: string, type: number): Buffer {
   const labels = name
     .split(".")
@@ -115,7 +116,10 @@ export function writeQuery(id: number, name: string, type: number): Buffer {
   return Buffer.concat([header, ...labels, end, edns]);
 }
 
-/** A name of a message, without final dot, and the position behind it. A name may jump to earlier names, each time further back; more jumps than labels are an attack. */
+/**
+ * Decodes a name of a message. Returns it without final dot, and the position after it; null if it is invalid. Compression pointers must
+ * point further back each time, at most 127 times, so that no message can cause a loop.
+ */
 export function decodeName(bytes: Buffer, start: number): { text: string; end: number } | null {
   const labels: string[] = [];
   let at = start;

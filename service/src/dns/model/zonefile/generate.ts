@@ -1,4 +1,4 @@
-/** BIND's $GENERATE: one line for a row of records, `$` counting from a start to a stop. */
+/** BIND's $GENERATE: one line that stands for many records; `$` is replaced by the numbers of a range. */
 
 import { quote } from "../../../base/quote.ts";
 import { type NameError, refuseName } from "../name.ts";
@@ -11,7 +11,7 @@ export interface Range {
   readonly step: number;
 }
 
-/** `1-254` or `0-100/2`; at most 65,536 steps. */
+/** Parses `1-254` or `0-100/2`; at most 65,536 steps. */
 export function readRange(text: string): Range | NameError {
   const match = /^(\d{1,10})-(\d{1,10})(?:\/(\d{1,10}))?$/.exec(text);
   const [start, stop, step] = [match?.[1], match?.[2], match?.[3] ?? "1"].map(Number) as [number, number, number];
@@ -23,8 +23,8 @@ export function readRange(text: string): Range | NameError {
 }
 
 /**
- * A word with every `$` and `${offset,width,base}` put in: base `d`, `o`, `x`, `X` for numbers, `n`, `N` for reversed nibbles.
- * `$$` and `\$` are a dollar.
+ * Returns a word with every `$` and `${offset,width,base}` replaced: base `d`, `o`, `x`, `X` for numbers, `n`, `N` for reversed nibbles.
+ * `$$` and `\$` are a dollar sign.
  */
 export function expand(word: string, value: number): string | NameError {
   if (!word.includes("$")) return word;
@@ -63,7 +63,7 @@ function format(number: number, width: number, base: string): string {
   if (base === "o") return number.toString(8).padStart(width, "0");
   const hex = base === "x" || base === "n" ? number.toString(16) : number.toString(16).toUpperCase();
   if (base === "x" || base === "X") return hex.padStart(width, "0");
-  // The width of nibbles counts their dots.
+  // The width of nibbles includes their dots.
   return hex
     .padStart(Math.ceil(width / 2), "0")
     .split("")

@@ -13,7 +13,7 @@ test("marks in comments: labels, and the NS set at the top", () => {
     "c ( ; brume: no=mark",
     "  A 10.0.0.1 ) ;brume: env=test",
   ].join("\n");
-  const { records, labels, saysTop } = parseZone(text, origin);
+  const { records, labels, definesTop } = parseZone(text, origin);
   assert.deepEqual(
     records.map((one) => [one.owner, one.value, labels.get(one) ?? null]),
     [
@@ -23,15 +23,15 @@ test("marks in comments: labels, and the NS set at the top", () => {
       ["c", "10.0.0.1", '{"env":"test"}'],
     ],
   );
-  assert.equal(saysTop, true);
-  assert.equal(parseZone("@ NS ns.old.net.", origin).saysTop, false);
+  assert.equal(definesTop, true);
+  assert.equal(parseZone("@ NS ns.old.net.", origin).definesTop, false);
   assert.deepEqual(parseZone("@ NS ns.old.net. ; brume: automatic", origin).records, []);
   assert.throws(() => parseZone("a A 10.0.0.1 ; brume: env prod", origin), {
     errors: [
       {
         pointer: "/ZoneFile",
         code: "zone_file_invalid",
-        detail: 'line 1: the comment must hold labels such as env=prod, not "env".',
+        detail: 'line 1: the comment must contain labels such as env=prod, not "env".',
       },
     ],
   });

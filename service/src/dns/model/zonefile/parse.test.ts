@@ -118,16 +118,16 @@ test("what is wrong is said for every line, and nothing is taken", () => {
         'line 4: the owner is not inside "example.com": "c.".',
       ],
     ],
-    [" A 10.0.0.1", ["line 1: there is no owner before it to go on with."]],
+    [" A 10.0.0.1", ["line 1: there is no previous owner to continue with."]],
     ["a..b A 10.0.0.1\n TXT x", ['line 1: the owner must not have an empty label, as "a..b" has.']],
     [
       "$INCLUDE other.zone\n$FOO x\n$TTL soon\n$TTL 9999999999\n$ORIGIN a b",
       [
-        "line 1: $INCLUDE is not possible here, put the lines themselves in its place.",
+        "line 1: $INCLUDE is not supported, insert the lines of the file instead.",
         'line 2: "$FOO" is no directive.',
-        'line 3: $TTL must have a time such as 3600 or 1h behind it, not "soon".',
+        'line 3: $TTL must have a time such as 3600 or 1h after it, not "soon".',
         'line 4: the TTL must be at most 2147483647, not "9999999999".',
-        "line 5: $ORIGIN must have one value behind it.",
+        "line 5: $ORIGIN must have one value after it.",
       ],
     ],
     [
@@ -139,7 +139,7 @@ test("what is wrong is said for every line, and nothing is taken", () => {
     ],
     [
       "a A ) 10.0.0.1\nb ( A\n10.0.0.1",
-      ['line 1: there is a ")" without a "(" before it.', 'line 2: there is a "(" without a ")" behind it.'],
+      ['line 1: there is a ")" without a "(" before it.', 'line 2: there is a "(" without a ")" after it.'],
     ],
     [
       "a CH A 10.0.0.1\na IN\na 300\na A\na A 10.0.0.1 x",
@@ -184,7 +184,7 @@ test("what is wrong is said for every line, and nothing is taken", () => {
     [
       "$GENERATE 1-2 a A\n$GENERATE 5-1 a A 10.0.0.$\n$GENERATE 0-99999 a$ A 10.0.0.1\n$GENERATE 250-300 a$ A 10.0.0.$\n$GENERATE 1-2 a${x} A 10.0.0.1",
       [
-        "line 1: $GENERATE must have a range, an owner, a type and data behind it.",
+        "line 1: $GENERATE must have a range, an owner, a type and data after it.",
         'line 2: the range must be such as 1-254 or 0-100/2, not "5-1".',
         'line 3: the range must have at most 65536 steps, not as many as "0-99999".',
         'line 4: the A record must have an IPv4 address, four decimal numbers, not "10.0.0.256".',
@@ -278,7 +278,7 @@ test("property: a printed zone is ASCII and reads back whole, with labels and th
       assert.match(printed, /^[\n -~]*$/);
       const read = parseZone(printed, origin);
       assert.deepEqual(sorted(read.records), sorted(records));
-      assert.equal(read.saysTop, true);
+      assert.equal(read.definesTop, true);
       const labelled = (list: readonly StoredRecord[], of: (one: StoredRecord) => string | undefined) =>
         list.flatMap((one) => (of(one) === undefined ? [] : [`${recordKey(one)} ${of(one)}`])).sort();
       assert.deepEqual(

@@ -1,7 +1,7 @@
 /**
- * Reads master files (RFC 1035 section 5, RFC 2308 section 4, BIND's $GENERATE, RFC 3597) into the records of a domain.
- * All or nothing: a file with a line that cannot be read gives no records but the list of all such lines, as far as 100.
- * What a domain has by itself (SOA, NS at the top unless marked as own) is left out, types that are not kept here are skipped and listed.
+ * Parses zone files (RFC 1035 section 5, RFC 2308 section 4, BIND's $GENERATE, RFC 3597) into the records of a domain.
+ * All or nothing: a file with invalid lines is rejected with a list of up to 100 of them.
+ * Automatic records (SOA, NS at the top unless marked as own) are ignored; records of unsupported types are skipped and listed.
  */
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { ApiError, fieldError } from "../../../base/error.ts";
@@ -15,125 +15,126 @@ import { expand, readRange } from "./generate.ts";
 import { readMark } from "./mark.ts";
 import { createLexer, type Entry } from "./token.ts";
 
-export interface LineFault {
+export interface LineError {
   readonly line: number;
-  /** A sentence without full stop. */
+  /** Sentence without full stop. */
   readonly reason: string;
 }
 
 export interface Zone {
   readonly records: StoredRecord[];
-  /** Per record, the line it begins on. */
+  /** The first line of each record, by the index of `records`. */
   readonly lines: number[];
-  /** Labels as JSON, of records that have some in the file. */
+  /** Labels as JSON, for the records that have labels in the file. */
   readonly labels: Map<StoredRecord, string>;
-  /** The file says whether the NS set at the top is the domain's own: its own records, or none. */
-  saysTop: boolean;
-  /** Lines of other types: `line 12: CAA`. */
+  /** Whether marks define the NS set at the top: own records, or the automatic set. */
+  definesTop: boolean;
+  /** Lines of unsupported types: `line 12: CAA`. */
   readonly skipped: string[];
 }
 
-const maxFaults = 100;
+const maxErrors = 100;
 
-/** The fault of a master file: for lines that cannot be read, and for records that cannot stand beside each other. */
-export function zoneFileFault(faults: readonly LineFault[]): ApiError {
+/** Returns the API error for the invalid lines of a zone file, also for conflicting records. */
+export function zoneFileError(errors: readonly LineError[]): ApiError {
   const count =
-    faults.length === 1 ? "1 line" : `${faults.length >= maxFaults ? "At least " : ""}${faults.length} lines`;
+    errors.length === 1 ? "1 line" : `${errors.length >= maxErrors ? "At least " : ""}${errors.length} lines`;
   return new ApiError(
     "zone_file_invalid",
-    `${count} of the zone file cannot be taken.`,
-    faults.map(({ line, reason }) => fieldError("/ZoneFile", "zone_file_invalid", `line ${line}: ${reason}.`)),
+    `${count} of the zone file cannot be imported.`,
+    errors.map(({ line, reason }) => fieldError("/ZoneFile", "zone_file_invalid", `line ${line}: ${reason}.`)),
   );
 }
 
 /**
- * Reads the master file of `domain` (ASCII). Records that are said twice are kept once.
- * Stops behind `most` records, so that a short file with $GENERATE is no burden: then there is one more than that.
+ * Parses the zone file of `domain` (ASCII). Duplicate records are stored once.
+ * Stops after `max + 1` records, so that a short file with $GENERATE cannot exhaust memory.
  * Throws `zone_file_invalid`.
  */
-export function parseZone(text: string, domain: string, most = 1_000_000): Zone {
-  const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), saysTop: false };
-  const faults: LineFault[] = [];
+export function parseZone(text: string, domain: string, max = 1_000_000): Zone {
+  const zone: Zone = { records: [], lines: [], skipped: [], labels: new Map(), definesTop: false };
+  const errors: LineError[] = [];
   const seen = new Set<string>();
-  const entry: Entry = { line: 1, isContinued: false, tokens: [], isQuoted: [], comment: "", trouble: null };
+  const entry: Entry = { line: 1, isContinued: false, tokens: [], isQuoted: [], comment: "", error: null };
   const next = createLexer(text, entry);
-  const begin = { ttl: null, lastTtl: null, owner: null, isLost: false, labels: null, saysTop: false };
-  const state: State = { domain, origin: domain, ...begin };
-  const keep = (line: number, outcome: Outcome): void => {
-    if (typeof outcome === "string") zone.skipped.push(`line ${line}: ${outcome}`);
-    else if (outcome !== null && "reason" in outcome) faults.push({ line, reason: outcome.reason });
-    else if (outcome !== null) {
-      if (seen.size === seen.add(recordKey(outcome)).size) return;
-      zone.records.push(outcome);
+  const initial = { ttl: null, lastTtl: null, owner: null, isOwnerInvalid: false, labels: null, definesTop: false };
+  const state: State = { domain, origin: domain, ...initial };
+  const add = (line: number, result: EntryResult): void => {
+    if (typeof result === "string") zone.skipped.push(`line ${line}: ${result}`);
+    else if (result !== null && "reason" in result) errors.push({ line, reason: result.reason });
+    else if (result !== null) {
+      if (seen.size === seen.add(recordKey(result)).size) return;
+      zone.records.push(result);
       zone.lines.push(line);
-      if (state.labels !== null) zone.labels.set(outcome, state.labels);
+      if (state.labels !== null) zone.labels.set(result, state.labels);
     }
   };
-  while (faults.length < maxFaults && zone.records.length <= most && next()) {
-    const { line, tokens, isQuoted, trouble } = entry;
-    if (trouble !== null) faults.push(trouble);
-    else if (isQuoted[0] || tokens[0]?.charCodeAt(0) !== 36) keep(line, readEntry(state, entry));
-    else if (tokens[0].toUpperCase() !== "$GENERATE") keep(line, readDirective(state, entry));
+  while (errors.length < maxErrors && zone.records.length <= max && next()) {
+    const { line, tokens, isQuoted, error } = entry;
+    if (error !== null) errors.push(error);
+    else if (isQuoted[0] || tokens[0]?.charCodeAt(0) !== 36) add(line, readEntry(state, entry));
+    else if (tokens[0].toUpperCase() !== "$GENERATE") add(line, readDirective(state, entry));
     else
-      for (const outcome of generate(state, entry)) {
-        keep(line, outcome);
-        if (zone.records.length > most || faults.length >= maxFaults) break;
+      for (const result of generate(state, entry)) {
+        add(line, result);
+        if (zone.records.length > max || errors.length >= maxErrors) break;
       }
   }
-  if (faults.length > 0) throw zoneFileFault(faults);
-  zone.saysTop = state.saysTop;
+  if (errors.length > 0) throw zoneFileError(errors);
+  zone.definesTop = state.definesTop;
   return zone;
 }
 
+/** State of the parser between entries. */
 interface State {
   readonly domain: string;
   /** Absolute without final dot, the root is `""`. */
   origin: string;
-  /** Of $TTL. */
+  /** Value of $TTL in s. */
   ttl: number | null;
-  /** The last one said with a record, or the least TTL of the SOA. */
+  /** TTL of the last record that had one, else the minimum of the SOA; in s. */
   lastTtl: number | null;
-  /** Of the entry before; null: there was none that could be read. */
+  /** Owner of the previous entry; null: none, or invalid. */
   owner: string | null;
-  /** The owner of the entry before could not be read, which has been said. */
-  isLost: boolean;
-  /** Of the entry. */
+  /** The owner of the previous entry was invalid, which has been reported. */
+  isOwnerInvalid: boolean;
+  /** Labels of the current entry, JSON. */
   labels: string | null;
-  saysTop: boolean;
+  definesTop: boolean;
 }
 
-/** A record; the name of a type that is skipped; what is wrong; null: nothing comes of it. */
-type Outcome = StoredRecord | string | NameError | null;
+/** A record; the name of a skipped type; an error; null: the entry has no result. */
+type EntryResult = StoredRecord | string | NameError | null;
 
-const bad = (reason: string): NameError => refuseName("format_invalid", reason);
+const invalidEntry = (reason: string): NameError => refuseName("format_invalid", reason);
 
 function readDirective(state: State, { tokens }: Entry): NameError | null {
   const [word = "", value = ""] = tokens;
   const directive = word.toUpperCase();
-  if (directive === "$INCLUDE") return bad("$INCLUDE is not possible here, put the lines themselves in its place");
-  if (directive !== "$ORIGIN" && directive !== "$TTL") return bad(`${quote(word)} is no directive`);
-  if (tokens.length !== 2) return bad(`${directive} must have one value behind it`);
+  if (directive === "$INCLUDE") return invalidEntry("$INCLUDE is not supported, insert the lines of the file instead");
+  if (directive !== "$ORIGIN" && directive !== "$TTL") return invalidEntry(`${quote(word)} is no directive`);
+  if (tokens.length !== 2) return invalidEntry(`${directive} must have one value after it`);
   if (directive === "$ORIGIN") {
     const origin = readName(state, value, false);
-    if (typeof origin !== "string") return bad(`the origin ${origin.reason}`);
+    if (typeof origin !== "string") return invalidEntry(`the origin ${origin.reason}`);
     state.origin = origin;
     return null;
   }
   const ttl = readTtl(value);
   if (typeof ttl === "number") state.ttl = ttl;
-  else return ttl ?? bad(`$TTL must have a time such as 3600 or 1h behind it, not ${quote(value)}`);
+  else return ttl ?? invalidEntry(`$TTL must have a time such as 3600 or 1h after it, not ${quote(value)}`);
   return null;
 }
 
-function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Entry): Outcome {
+function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Entry): EntryResult {
   let at = 0;
   const mark = readMark(comment);
   state.labels = "reason" in mark ? null : mark.labels;
   if (!isContinued) {
     const owner = readName(state, tokens[at++] as string, true);
-    state.isLost = typeof owner !== "string";
+    state.isOwnerInvalid = typeof owner !== "string";
     state.owner = typeof owner === "string" ? owner : null;
-    if (typeof owner !== "string") return bad(`the owner ${owner.reason}`);
+    if (typeof owner !== "string") return invalidEntry(`the owner ${owner.reason}`);
   }
   let ttl: number | null = null;
   let hasClass = false;
@@ -143,15 +144,16 @@ function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Ent
     if (typeof time === "number") ttl = time;
     else if (time !== null) return time;
     else if (!hasClass && isClass(token)) {
-      if (token.toUpperCase() !== "IN") return bad(`class ${token.toUpperCase()} is not served here, only IN`);
+      if (token.toUpperCase() !== "IN") return invalidEntry(`class ${token.toUpperCase()} is not served here, only IN`);
       hasClass = true;
     } else break;
   }
   const word = tokens[at]?.toUpperCase();
-  if (word === undefined || isQuoted[at]) return bad("the type of the record is missing");
+  if (word === undefined || isQuoted[at]) return invalidEntry("the type of the record is missing");
   const type = readType(word);
-  if (type === null) return bad(`${quote(tokens[at] as string)} is no type of record`);
-  if (state.owner === null) return state.isLost ? null : bad("there is no owner before it to go on with");
+  if (type === null) return invalidEntry(`${quote(tokens[at] as string)} is no type of record`);
+  if (state.owner === null)
+    return state.isOwnerInvalid ? null : invalidEntry("there is no previous owner to continue with");
   if (ttl !== null) state.lastTtl = ttl;
   const data = tokens.slice(at + 1);
   if (type === "SOA") {
@@ -159,28 +161,28 @@ function readEntry(state: State, { isContinued, tokens, isQuoted, comment }: Ent
     if (typeof minimum === "number") state.lastTtl = minimum;
     return null;
   }
-  if (!isKept(type)) return type;
+  if (!isSupported(type)) return type;
   if ("reason" in mark) return mark;
   if (type === "NS" && relativeTo(state.owner, state.domain) === "@") {
-    if (mark.top !== null) state.saysTop = true;
+    if (mark.top !== null) state.definesTop = true;
     if (mark.top !== "own") return null;
   }
   const value =
     data[0] === "\\#" && !isQuoted[at + 1]
       ? readGenericData(type, data.slice(1))
       : parseData(type, data, (word) => readName(state, word, false));
-  if (typeof value !== "string") return bad(`the ${type} record ${value.reason}`);
+  if (typeof value !== "string") return invalidEntry(`the ${type} record ${value.reason}`);
   const record = fromServed(type, state.owner, ttl ?? state.ttl ?? state.lastTtl ?? limits.ttl, value, state.domain);
-  return "reason" in record ? bad(`the owner ${record.reason}`) : record;
+  return "reason" in record ? invalidEntry(`the owner ${record.reason}`) : record;
 }
 
-/** The records of a $GENERATE, one after the other, until one is wrong. */
-function* generate(state: State, { tokens, isQuoted }: Entry): Generator<Outcome, void> {
+/** Yields the results of a $GENERATE until the first error. */
+function* generate(state: State, { tokens, isQuoted }: Entry): Generator<EntryResult, void> {
   const range = readRange(tokens[1] ?? "");
   if ("reason" in range) yield range;
-  else if (tokens.length < 5) yield bad("$GENERATE must have a range, an owner, a type and data behind it");
+  else if (tokens.length < 5) yield invalidEntry("$GENERATE must have a range, an owner, a type and data after it");
   else {
-    // Data of several words may stand in quotes; only types with text keep them.
+    // Data of several words may be quoted; only types with text keep the quotes.
     const isText = tokens.slice(3, 6).some((token) => hasText(token.toUpperCase()));
     const words = tokens
       .flatMap((token, i) => (i > 3 && isQuoted[i] && !isText ? token.split(/\s+/) : [token]))
@@ -188,19 +190,19 @@ function* generate(state: State, { tokens, isQuoted }: Entry): Generator<Outcome
     const quoted = words.map((_, i) => isText && isQuoted[i + 2] === true);
     for (let value = range.start; value <= range.stop; value += range.step) {
       const expanded = words.map((word) => expand(word, value));
-      const wrong = expanded.find((word) => typeof word !== "string");
-      const outcome = wrong ?? readEntry(state, { ...plain, tokens: expanded as string[], isQuoted: quoted });
-      yield outcome;
-      if (outcome !== null && typeof outcome === "object" && "reason" in outcome) break;
+      const wrongWord = expanded.find((word) => typeof word !== "string");
+      const result = wrongWord ?? readEntry(state, { ...plain, tokens: expanded as string[], isQuoted: quoted });
+      yield result;
+      if (result !== null && typeof result === "object" && "reason" in result) break;
     }
   }
 }
 
-const hasText = (type: string): boolean => isKept(type) && kindsOf(type).some((kind) => kind.isText);
+const hasText = (type: string): boolean => isSupported(type) && kindsOf(type).some((kind) => kind.isText);
 
-const plain = { line: 0, isContinued: false, comment: "", trouble: null };
+const plain = { line: 0, isContinued: false, comment: "", error: null };
 
-/** An absolute name without final dot from one relative to the origin; the root is `""`. */
+/** Returns the absolute name, without final dot, of a name relative to the origin; the root is `""`. */
 function readName(state: State, token: string, wildcard: boolean): string | NameError {
   if (token === "@") return state.origin;
   if (token === ".") return "";
@@ -214,7 +216,7 @@ function readName(state: State, token: string, wildcard: boolean): string | Name
 
 const seconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 
-/** `3600`, `1h30m`, `2W`; null if it is no time at all, a refusal if it is too long. */
+/** Parses `3600`, `1h30m`, `2W` into s. Returns null if it is no time, an error if it is too long. */
 function readTtl(token: string): number | NameError | null {
   const c = token.charCodeAt(0);
   if (!(c >= 48 && c <= 57)) return null;
@@ -239,9 +241,9 @@ function readTtl(token: string): number | NameError | null {
 
 const isClass = (token: string): boolean => token.length < 5 && /^(?:IN|CH|HS|CS|ANY|NONE)$/i.test(token);
 
-const isKept = (type: string): type is RecordType => (recordTypes as readonly string[]).includes(type);
+const isSupported = (type: string): type is RecordType => (recordTypes as readonly string[]).includes(type);
 
-/** The types of the IANA registry: all others are slips of the pen. */
+/** The types of the IANA registry. All others are reported as errors. */
 const knownTypes = new Set([
   ...recordTypes,
   ..."SOA MD MF MB MG MR NULL WKS PTR HINFO MINFO RP AFSDB X25 ISDN RT NSAP NSAP-PTR SIG KEY PX GPOS LOC NXT EID NIMLOC".split(
@@ -256,7 +258,7 @@ const knownTypes = new Set([
   ..."L32 L64 LP EUI48 EUI64 NXNAME URI CAA AVC DOA AMTRELAY RESINFO WALLET CLA IPN TA DLV ALIAS ANAME".split(" "),
 ]);
 
-/** The type's name; `TYPE1` is A (RFC 3597 section 5). */
+/** Returns the name of a type, or null if it is unknown; `TYPE1` is A (RFC 3597 section 5). */
 function readType(word: string): string | null {
   if (knownTypes.has(word)) return word;
   const number = /^TYPE(\d{1,5})$/.exec(word)?.[1];

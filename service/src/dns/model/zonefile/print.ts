@@ -1,6 +1,6 @@
 /**
- * Writes a domain as a master file (RFC 1035 section 5): SOA, NS set, records by owner; all names absolute, pure ASCII, one record a line.
- * Comments say what else there is to know (`mark.ts`), so that the file read again gives the same domain.
+ * Prints a domain as a zone file (RFC 1035 section 5): SOA, NS set, records by owner; absolute names, ASCII, one record per line.
+ * Comments contain labels and the origin of the NS set (`mark.ts`), so that importing the file restores the same domain.
  */
 import type { Soa } from "../../../drivers/nameserver/interface.ts";
 import { printData } from "../data.ts";
@@ -14,7 +14,7 @@ export interface PrintedRecord extends StoredRecord {
   readonly labels?: string;
 }
 
-/** `nameServers` stand for the NS set if the records have none at the top. */
+/** Returns the zone file. `nameServers` are the NS set if the records have none at the top. */
 export function printZone(
   domain: string,
   soa: Soa,

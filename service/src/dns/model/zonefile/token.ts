@@ -1,29 +1,29 @@
 /**
- * The outermost grammar of a master file (RFC 1035 section 5.1): text into entries, entries into tokens. Parentheses, quotes,
- * comments and escapes end here; what the tokens mean is for `parse.ts`. One pass, no backtracking, whatever comes.
+ * Lexer of zone files (RFC 1035 section 5.1): splits the text into entries and tokens, and handles parentheses, quotes and comments.
+ * `parse.ts` interprets the tokens. It works in one pass without backtracking, so hostile input takes linear time.
  */
 
-/** One entry, on one line or in parentheses on several. The object is used again for the next. */
+/** One entry: one line, or several lines in parentheses. The object is reused for the next entry. */
 export interface Entry {
   /** The line on which it begins, from 1. */
   line: number;
-  /** It begins with a blank: the owner is that of the entry before. */
+  /** It begins with a blank: the owner is that of the previous entry. */
   isContinued: boolean;
-  /** Without quotes, escapes as they came. */
+  /** Without quotes; escapes are not resolved. */
   tokens: string[];
-  /** Which tokens stood in quotes. */
+  /** Which tokens were quoted. */
   isQuoted: boolean[];
   /** The text of its last comment, "" for none. */
   comment: string;
-  /** What is wrong with it, and where; the rest of that line is skipped. */
-  trouble: { readonly line: number; readonly reason: string } | null;
+  /** Syntax error and its line; the rest of that line is skipped. Null: none. */
+  error: { readonly line: number; readonly reason: string } | null;
 }
 
 const newline = 10;
 const backslash = 92;
 const quoteMark = 34;
 
-/** Reads entry after entry into `entry`; false at the end. */
+/** Returns a function that reads the next entry into `entry`, and returns false at the end of the text. */
 export function createLexer(text: string, entry: Entry): () => boolean {
   let at = text.charCodeAt(0) === 0xfeff ? 1 : 0;
   let line = 1;
@@ -34,7 +34,7 @@ export function createLexer(text: string, entry: Entry): () => boolean {
   };
 
   const fail = (where: number, reason: string): void => {
-    entry.trouble ??= { line: where, reason };
+    entry.error ??= { line: where, reason };
     at = endOfLine();
   };
 
@@ -69,7 +69,7 @@ export function createLexer(text: string, entry: Entry): () => boolean {
     entry.isContinued = c === 32 || c === 9;
     entry.tokens.length = entry.isQuoted.length = 0;
     entry.comment = "";
-    entry.trouble = null;
+    entry.error = null;
   };
 
   return () => {
@@ -81,8 +81,8 @@ export function createLexer(text: string, entry: Entry): () => boolean {
       if (c === newline) {
         at++;
         line++;
-        if (depth > 0 && entry.trouble === null) continue;
-        if (entry.tokens.length > 0 || entry.trouble !== null) return true;
+        if (depth > 0 && entry.error === null) continue;
+        if (entry.tokens.length > 0 || entry.error !== null) return true;
         begin();
       } else if (isBlank(c)) at++;
       else if (c === 59) {
@@ -99,8 +99,8 @@ export function createLexer(text: string, entry: Entry): () => boolean {
         if (!readQuoted()) fail(line, "a quoted text does not end on its line");
       } else readWord();
     }
-    if (depth > 0) fail(opened, 'there is a "(" without a ")" behind it');
-    return entry.tokens.length > 0 || entry.trouble !== null;
+    if (depth > 0) fail(opened, 'there is a "(" without a ")" after it');
+    return entry.tokens.length > 0 || entry.error !== null;
   };
 }
 
