@@ -33,9 +33,12 @@ export function findVisibleDomain(db: Reader, caller: Caller, id: number): Promi
 
 /** Returns the domain. Throws `domain_not_found` if it does not exist or the caller may not see it. */
 export async function getDomain(db: Reader, caller: Caller, id: number): Promise<table.OwnedDomain> {
-  const domain = await findVisibleDomain(db, caller, id);
-  if (domain === undefined) throw new ApiError("domain_not_found", `There is no domain ${id} in this project.`);
-  return domain;
+  return (await findVisibleDomain(db, caller, id)) ?? domainNotFound(id);
+}
+
+/** Throws `domain_not_found`. */
+export function domainNotFound(id: number): never {
+  throw new ApiError("domain_not_found", `There is no domain ${id} in this project.`);
 }
 
 /** A record with the names of its domain. */

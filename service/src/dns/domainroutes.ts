@@ -1,8 +1,9 @@
-/** Domains: list, create, read, edit, delete. */
+/** Route handlers for domains: list, create, read, update, delete. */
 import { type Domain, type ImportReport, limits } from "@brume/api/dns.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
+import { readConsistently } from "../base/consistent.ts";
 import { ApiError, fieldError, invalidFields } from "../base/error.ts";
 import { quote } from "../base/quote.ts";
 import type { Reconciler } from "../engine/flow.ts";
@@ -10,7 +11,7 @@ import { requestReconcile } from "../engine/task.ts";
 import { afterPreparing, type Caller, type Handlers, type ResourceChange } from "../http/handler.ts";
 import { takePage } from "../http/list.ts";
 import type { Reader } from "../store/db.ts";
-import { canSeeRecord, getDomain, requireFullDomainAccess } from "./access.ts";
+import { canSeeRecord, domainNotFound, findVisibleDomain, getDomain, requireFullDomainAccess } from "./access.ts";
 import { fullZone, nextSerial } from "./apply.ts";
 import type { Fetched } from "./migrate.ts";
 import { readAddress } from "./model/address.ts";
@@ -28,10 +29,10 @@ import { appendVersion } from "./version.ts";
 
 type Names = "listDomains" | "createDomain" | "readDomain" | "updateDomain" | "deleteDomain";
 
-/** An event shows the records of a domain too, unless they are more than this: then `LinkedRecords` is empty. */
-const mostInEvent = 1000;
+/** An event contains the records of a domain unless there are more than this: then `LinkedRecords` is empty. */
+const maxInEvent = 1000;
 
-/** What fields of a new domain cannot be, whatever there is already. */
+/** Returns the errors of the fields of a new domain that do not depend on stored data. */
 function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; ZoneFile?: string }): FieldError[] {
   const errors: FieldError[] = [];
   const domain = body.Name === undefined ? null : readDomainName(body.Name);
@@ -39,43 +40,46 @@ function checkDomain(body: { Name?: string; Ip?: string; Migrate?: boolean; Zone
   if (body.Ip && readAddress(body.Ip) === null)
     errors.push(fieldError("/Ip", "format_invalid", `Ip must be an IPv4 or IPv6 address, not ${quote(body.Ip)}.`));
   if (body.Migrate === true && body.ZoneFile !== undefined)
-    errors.push(fieldError("/Migrate", "fields_conflict", "Migrate and ZoneFile cannot stand together."));
+    errors.push(fieldError("/Migrate", "fields_conflict", "Migrate must not be true if ZoneFile is given."));
   return errors;
 }
 
-/** Looks once more at most this often when a domain changes while it is read. */
-const mostLooks = 5;
+/** Maximum number of reads of a domain that keeps changing. */
+const maxReads = 5;
 
-/** A domain with the records of its very serial, of which the caller sees some: two queries see one state only if it is the same behind them. */
+/** Returns a domain and its records of the same serial, as far as the caller may see them. Throws `domain_not_found`. */
 async function readTogether(db: Reader, caller: Caller, id: number) {
-  for (let look = 1; ; look++) {
-    const row = await getDomain(db, caller, id);
-    const records = (await table.listRecords(db, row.id)).filter((record) => canSeeRecord(caller, record));
-    const after = await table.findAnyDomain.first(db, { id });
-    if (after?.version === row.version || look === mostLooks) return { row, records };
-  }
+  const { row, rest } =
+    (await readConsistently({
+      find: () => findVisibleDomain(db, caller, id),
+      version: ({ version }) => version,
+      read: () => table.listRecords(db, id),
+      attempts: maxReads,
+    })) ?? domainNotFound(id);
+  return { row, records: rest.filter((record) => canSeeRecord(caller, record)) };
 }
 
+/** The initial records of a new domain, and how they were imported. */
 interface Content {
   readonly records: readonly StoredRecord[];
-  /** Labels as JSON, of records that have some. */
+  /** Labels as JSON, for the records that have labels. */
   readonly labels?: ReadonlyMap<StoredRecord, string>;
   readonly report: ImportReport | null;
 }
 
-/** The records a domain begins with: of `Ip`, of the zone file, of its present name servers. */
+/** Collects the initial records of a domain: from `Ip`, and from the zone file or its present name servers. Throws `zone_file_invalid`. */
 function collect(
   body: { readonly ZoneFile?: string },
   first: StoredRecord | null,
   domain: DomainName,
   fetched: Fetched | undefined,
-  most: number,
+  max: number,
 ): Content {
   const own = first === null ? [] : [first];
   const isFirst = (record: StoredRecord) =>
     record.type === first?.type && record.owner === "@" && record.value === first.value;
   if (body.ZoneFile !== undefined) {
-    const zone = parseZone(body.ZoneFile, domain.ascii, most);
+    const zone = parseZone(body.ZoneFile, domain.ascii, max);
     const faults = checkZone([...own, ...zone.records], own.length)
       .filter(
         ({ code, index }) => !(code === "record_exists" && isFirst(zone.records[index - own.length] as StoredRecord)),
@@ -94,31 +98,33 @@ function collect(
     };
   }
   if (fetched !== undefined) {
-    const records = fetched.records.filter((record) => !isFirst(record)).slice(0, Math.max(0, most - own.length));
-    // What was fetched yields to the address that was asked for.
-    const clashing = new Set(checkZone([...own, ...records], own.length).map(({ index }) => index - own.length));
-    const taken = records.filter((_, index) => !clashing.has(index));
+    const records = fetched.records.filter((record) => !isFirst(record)).slice(0, Math.max(0, max - own.length));
+    // Fetched records that conflict with the requested address are left out.
+    const conflicting = new Set(checkZone([...own, ...records], own.length).map(({ index }) => index - own.length));
+    const accepted = records.filter((_, index) => !conflicting.has(index));
     return {
-      records: [...own, ...taken],
-      report: { State: fetched.state, Records: taken.length, Skipped: [...fetched.skipped], Detail: fetched.detail },
+      records: [...own, ...accepted],
+      report: { State: fetched.state, Records: accepted.length, Skipped: [...fetched.skipped], Detail: fetched.detail },
     };
   }
   return { records: own, report: null };
 }
 
+/** Creates the handlers. `delegation` is requested for new and deleted domains. */
 export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handlers<Names> {
   const { clock, zones, nameServers, fetchZone } = tools;
-  const always = Number.MAX_SAFE_INTEGER;
+  /** Shows all records as served. */
+  const anySerial = Number.MAX_SAFE_INTEGER;
 
-  /** Happened to a domain as a whole. */
-  const happened = (
+  /** Returns the event and audit entry of a domain. */
+  const changeOf = (
     type: ResourceChange["type"],
     before: Domain | null,
     after: Domain | null,
     id = before?.ID ?? after?.ID ?? 0,
   ): ResourceChange => {
     const bound = (domain: Domain | null) =>
-      domain !== null && domain.LinkedRecords.length > mostInEvent ? { ...domain, LinkedRecords: [] } : domain;
+      domain !== null && domain.LinkedRecords.length > maxInEvent ? { ...domain, LinkedRecords: [] } : domain;
     return { type, id, parent: null, before: bound(before), after: bound(after) };
   };
 
@@ -162,11 +168,11 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
       async prepare({ body, caller }) {
         const name = readDomainName(body.Name);
         if (body.Migrate !== true || body.ZoneFile !== undefined || "reason" in name) return undefined;
-        requireFullDomainAccess(caller, "make domains");
+        requireFullDomainAccess(caller, "create domains");
         return fetchZone(name.ascii);
       },
       async change({ body, caller, requestId, dryRun }, tx, fetched) {
-        requireFullDomainAccess(caller, "make domains");
+        requireFullDomainAccess(caller, "create domains");
         const domain = readDomainName(body.Name);
         if ("reason" in domain) throw invalidFields(checkDomain(body));
         const address = body.Ip ? readAddress(body.Ip) : null;
@@ -179,8 +185,8 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         requireQuota(project.quotas, "Domains", await table.countDomains(tx, caller.projectId), 1);
 
         const first: StoredRecord | null = address === null ? null : { ...address, owner: "@", ttl: limits.ttl };
-        const most = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const { records, labels, report } = collect(body, first, domain, fetched, most);
+        const max = mergeQuotas(JSON.parse(project.quotas) as Partial<Quotas>).RecordsPerDomain;
+        const { records, labels, report } = collect(body, first, domain, fetched, max);
         requireQuota(project.quotas, "RecordsPerDomain", 0, records.length);
 
         const now = clock.now();
@@ -199,7 +205,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         });
         const rows: table.RecordRow[] = [];
         for (const record of records) {
-          const fresh = {
+          const newRow = {
             ...record,
             domain_id: row.id,
             node: sortKey(servedOwner(record)),
@@ -208,8 +214,8 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
             labels: labels?.get(record) ?? "{}",
             version: 1,
           };
-          const id = await table.insertRecord.insert(tx, fresh);
-          rows.push({ ...fresh, id: dryRun ? 0 : id });
+          const id = await table.insertRecord.insert(tx, newRow);
+          rows.push({ ...newRow, id: dryRun ? 0 : id });
         }
         const changes = rows.map((after) => ({ op: "Create" as const, before: null, after }));
         appendVersion(tx, row, changes, { token: caller.tokenId, request: requestId, now });
@@ -217,11 +223,11 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
 
         const shown = dryRun ? { ...row, id: 0 } : row;
         const shownRows = dryRun ? rows.map((record) => ({ ...record, domain_id: 0 })) : rows;
-        const answer = showDomain(shown, shownRows, always, nameServers);
+        const answer = showDomain(shown, shownRows, anySerial, nameServers);
         return {
           answer,
           tag: domainTag(shown),
-          changes: [happened("domain.created", null, answer)],
+          changes: [changeOf("domain.created", null, answer)],
           async refresh(ms) {
             await zones.publish(fullZone(row, rows, nameServers), ms);
             const served = zones.served(row.ascii);
@@ -235,7 +241,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         await table.lockDomain(tx, params.id);
         const row = await getDomain(tx, caller, params.id);
         expect(domainTag(row));
-        requireFullDomainAccess(caller, "edit domains");
+        requireFullDomainAccess(caller, "update domains");
         const labels = body.Labels === undefined ? row.labels : JSON.stringify(body.Labels);
         const records = await table.listRecords(tx, row.id);
         const show = (of: table.DomainRow) => showDomain(of, records, zones.served(row.ascii), nameServers);
@@ -243,7 +249,7 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         const changed = { ...row, labels, version: row.version + 1 };
         await table.updateDomain(tx, row.id, { labels, version: changed.version });
         const answer = show(changed);
-        return { answer, tag: domainTag(changed), changes: [happened("domain.changed", show(row), answer)] };
+        return { answer, tag: domainTag(changed), changes: [changeOf("domain.changed", show(row), answer)] };
       },
     },
     deleteDomain: {
@@ -253,12 +259,12 @@ export function domainRoutes(tools: DnsContext, delegation: Reconciler): Handler
         const row = await getDomain(tx, caller, params.id);
         expect(domainTag(row));
         requireFullDomainAccess(caller, "delete domains");
-        const records = row.record_count > mostInEvent ? [] : await table.listRecords(tx, row.id);
+        const records = row.record_count > maxInEvent ? [] : await table.listRecords(tx, row.id);
         await table.deleteDomain(tx, row);
         await requestReconcile(tx, delegation, row.id);
         return {
           answer: undefined,
-          changes: [happened("domain.deleted", showDomain(row, records, always, nameServers), null)],
+          changes: [changeOf("domain.deleted", showDomain(row, records, anySerial, nameServers), null)],
           async refresh(ms) {
             await zones.withdraw(row.ascii, row.serial, ms);
             return undefined;

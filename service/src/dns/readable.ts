@@ -1,17 +1,19 @@
 /**
- * Reads domains of a database file with damaged pages. A page that cannot be read hides all its rows from a walk over the table, but not
- * those of other pages. So the ids come from an index, which has pages of its own, and their rows are read by ranges of ids: a range that
- * cannot be read is read by its halves. What is left out is on damaged pages, and the reads are at most twice as many as the rows.
+ * Reads domains from a database file with damaged pages. A damaged page ends a scan of the table, although rows on other pages are readable.
+ * Therefore the ids are read from an index, which has separate pages, and the rows by ranges of ids. An unreadable range is split in halves.
+ * Only rows on damaged pages are lost, and there are at most twice as many queries as rows.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Reader, StorageError } from "../store/db.ts";
 import * as table from "./table.ts";
 
+/** Returns whether the error reports a damaged database file. */
 export const isDamage = (error: unknown): boolean => error instanceof StorageError && error.isDamage;
 
+/** Domains per query. */
 const pageDomains = 1000;
 
-/** Rejects with the damage when no index can be read. */
+/** Returns all domain ids, from the first index that is readable. Rejects with the damage if none is. */
 async function listIds(db: Reader): Promise<readonly number[]> {
   let damage: unknown;
   for (const index of table.indexedBy)
@@ -24,7 +26,7 @@ async function listIds(db: Reader): Promise<readonly number[]> {
   throw damage;
 }
 
-/** Hands every domain after this id that can be read to `take`, in the order of ids. Resolves to how many cannot be read. */
+/** Passes every readable domain with an id above `after` to `take`, by ascending id. Resolves to the number of unreadable domains. */
 export async function readReadable(
   db: Reader,
   after: number,
@@ -34,17 +36,17 @@ export async function readReadable(
   let lost = 0;
   /** Reads the ids from index `first` to before `end`. */
   async function read(first: number, end: number): Promise<void> {
-    const ask = { first: ids[first] ?? 0, last: ids[end - 1] ?? 0 };
+    const range = { first: ids[first] ?? 0, last: ids[end - 1] ?? 0 };
     let domains: readonly table.DomainRow[];
     try {
-      // A range is left by a step onto the page behind it, which a single row does without.
+      // A range query also reads the row after the range, whose page may be damaged. A query by id does not.
       domains =
         end - first === 1
-          ? await table.findAnyDomain.all(db, { id: ask.first })
-          : await table.listDomainRange.all(db, ask);
+          ? await table.findAnyDomain.all(db, { id: range.first })
+          : await table.listDomainRange.all(db, range);
     } catch (error) {
       if (!isDamage(error)) throw error;
-      // Requests come in between.
+      // Lets the event loop process API requests.
       await nextTurn();
       if (end - first === 1) {
         lost += 1;

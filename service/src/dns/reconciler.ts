@@ -1,4 +1,4 @@
-/** The reconcilers of domains: whether the parent delegates here, and how much history is kept. Zones are published by `publisher.ts`. */
+/** Reconcilers of domains: the delegation by the parent zone, and the pruning of versions. `publisher.ts` publishes the zones. */
 import type { Clock } from "../base/clock.ts";
 import { append } from "../engine/event.ts";
 import { defineReconciler, type Reconciler } from "../engine/flow.ts";
@@ -10,11 +10,14 @@ import { showDomain } from "./model/show.ts";
 import * as table from "./table.ts";
 
 const hour = 3_600_000;
-/** An event shows no records of a domain that has more. */
-const mostInEvent = 1000;
+/** An event contains the records of a domain unless there are more than this. */
+const maxInEvent = 1000;
 const day = 86_400_000;
 
-/** Asks every hour the name servers of a domain's parent whether they name `nameServers`, and tells when their answer changes. */
+/**
+ * Creates the reconciler of `Delegation`: every hour it queries the name servers of the parent zone, and stores a change with an event.
+ * `served` returns the serial that the name server serves.
+ */
 export function delegationReconciler(
   store: Store,
   clock: Clock,
@@ -28,7 +31,7 @@ export function delegationReconciler(
     if (before === undefined || before.delegation === delegation) return;
     const is_delegate = Number(delegation === "Delegated" || delegation === "Partial");
     await table.updateDomain(tx, id, { delegation, is_delegate });
-    const records = before.record_count > mostInEvent ? [] : await table.listRecords(tx, id);
+    const records = before.record_count > maxInEvent ? [] : await table.listRecords(tx, id);
     const shown = showDomain({ ...before, delegation, is_delegate }, records, served(before.ascii), nameServers);
     const event = { type: "domain.changed", date: clock.now(), project: before.project_id, resource: "domain", id };
     await append(tx, [{ ...event, data: JSON.stringify(shown) }]);
@@ -47,20 +50,21 @@ export function delegationReconciler(
   });
 }
 
-/** Newest versions that every domain keeps, however old, unless fewer are allowed. */
-const leastVersions = 1000;
-/** Versions deleted in one transaction: each may have thousands of records. */
+/** Newest versions that every domain keeps at any age, unless the cap is lower. */
+const minVersions = 1000;
+/** Versions deleted per transaction: each may contain thousands of records. */
 const sliceVersions = 50;
 
 export interface HistoryOptions {
-  /** The time that ages are counted up to. */
+  /** The present time for the computation of ages. */
   readonly time: PruneTime;
-  /** Of one domain. */
+  /** Limits per domain. */
   readonly cap: Cap;
+  /** Ms between runs. */
   readonly period: number;
 }
 
-/** Deletes old versions, and those beyond what one domain may have. */
+/** Creates the reconciler that deletes versions that are too old, or too many for one domain. */
 export function historyPruner(store: Store, { time, cap, period }: HistoryOptions): Reconciler {
   return defineReconciler({
     name: "dns.history",
@@ -76,7 +80,7 @@ export function historyPruner(store: Store, { time, cap, period }: HistoryOption
         while (!signal.aborted && (await store.write(some)) === sliceVersions);
       };
       for (const id of await table.listDomainsWithOldVersions(store.read, before))
-        await prune(id, Math.min(leastVersions, cap.count), before);
+        await prune(id, Math.min(minVersions, cap.count), before);
       for (const id of await table.listDomainsWithManyVersions(store.read, cap.count))
         await prune(id, cap.count, Number.MAX_SAFE_INTEGER);
     },

@@ -1,4 +1,5 @@
-/** Zones as the database has them, in the form that the name server takes: one, or all. What is damaged is left out, and logged. */
+/** Reads zones from the database in the form of the name server driver: one zone, or all. Unreadable zones are logged and skipped. */
+import { readConsistently } from "../base/consistent.ts";
 import type { Log } from "../base/log.ts";
 import type { ZoneChange } from "../drivers/nameserver/interface.ts";
 import type { Reader } from "../store/db.ts";
@@ -6,19 +7,17 @@ import { fullZone } from "./apply.ts";
 import { isDamage, readReadable } from "./readable.ts";
 import * as table from "./table.ts";
 
-/** Records read at once: enough to be quick, few enough to let requests in between. */
+/** Records per query: enough for a high throughput, few enough that API requests are not delayed. */
 const pageRecords = 5000;
 
-/** One zone as it is now; null: there is no such domain. */
+/** Returns the complete zone of a domain at its present serial; null: there is no such domain. */
 export async function readZone(db: Reader, id: number, nameServers: readonly string[]): Promise<ZoneChange | null> {
-  // Serial and records may be read around a commit: then once more.
-  for (;;) {
-    const domain = await table.findAnyDomain.first(db, { id });
-    if (domain === undefined) return null;
-    const records = await table.listRecords(db, id);
-    const again = await table.findAnyDomain.first(db, { id });
-    if (again?.serial === domain.serial) return fullZone(domain, records, nameServers);
-  }
+  const found = await readConsistently({
+    find: () => table.findAnyDomain.first(db, { id }),
+    version: ({ serial }) => serial,
+    read: () => table.listRecords(db, id),
+  });
+  return found === undefined ? null : fullZone(found.row, found.rest, nameServers);
 }
 
 export interface SourceOptions {
@@ -26,13 +25,13 @@ export interface SourceOptions {
   readonly log: Log;
 }
 
-/** Hands all zones to `take` in the order of their ids, many at a time. Of a damaged table, those that can be read. */
+/** Passes all zones to `take` by ascending domain id, in batches. If the table is damaged, it passes the readable zones. */
 export async function readAllZones(
   db: Reader,
   { nameServers, log }: SourceOptions,
   take: (zones: readonly ZoneChange[]) => Promise<void>,
 ): Promise<void> {
-  /** Many records at a time, or one zone. */
+  /** Splits the domains into batches of at most `pageRecords` records, or one zone. */
   async function takePage(domains: readonly table.DomainRow[]): Promise<void> {
     for (let from = 0; from < domains.length; ) {
       let count = 0;
@@ -41,22 +40,22 @@ export async function readAllZones(
         count += domains[to]?.record_count ?? 0;
         to += 1;
       }
-      await takeSome(domains.slice(from, to));
+      await takeBatch(domains.slice(from, to));
       from = to;
     }
   }
 
-  async function takeSome(domains: readonly table.DomainRow[]): Promise<void> {
+  async function takeBatch(domains: readonly table.DomainRow[]): Promise<void> {
     try {
-      await takeAllOf(domains);
+      await takeZones(domains);
     } catch (error) {
       if (!isDamage(error)) throw error;
-      if (domains.length > 1) for (const domain of domains) await takeSome([domain]);
+      if (domains.length > 1) for (const domain of domains) await takeBatch([domain]);
       else log("error", `The zone ${domains[0]?.ascii} is not served: its records cannot be read.`);
     }
   }
 
-  async function takeAllOf(domains: readonly table.DomainRow[]): Promise<void> {
+  async function takeZones(domains: readonly table.DomainRow[]): Promise<void> {
     const first = domains[0]?.id ?? 0;
     const last = domains.at(-1)?.id ?? 0;
     const recordsOf = new Map<number, table.ServedRow[]>(domains.map(({ id }) => [id, []]));
