@@ -1,6 +1,6 @@
 /**
- * Whose public networks are (docs/spec.md#authentication, #lists, #projects-are-isolated, #every-operation-checks-the-token,
- * #secrets-are-never-shown, #quotas-hold-under-concurrency): in lists, in projects and their quotas, and for tokens with few rights.
+ * Visibility of public networks (docs/spec.md#authentication, #lists, #projects-are-isolated, #every-operation-checks-the-token,
+ * #secrets-are-never-shown, #quotas-hold-under-concurrency): lists, projects and their quotas, and restricted tokens.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -24,7 +24,7 @@ onSqlite(
     });
     const path = ({ Id }: PublicNetwork) => ({ id: Id });
     describe("in a list", () => {
-      test("are those of the project, filtered and by pages", async () => {
+      test("contain only those of the project, with filters and pages", async () => {
         const other = await harness.neighbour();
         const { client } = other;
         const made: PublicNetwork[] = [];
@@ -51,7 +51,7 @@ onSqlite(
         assert.deepEqual(await client.listNetworks(), []);
       });
 
-      test("shared networks are nobody's", async () => {
+      test("shared networks belong to no project", async () => {
         const row = await harness.brume.store.read
           .selectFrom("network")
           .selectAll()
@@ -65,14 +65,14 @@ onSqlite(
     });
 
     describe("of a project", () => {
-      test("are nobody else's", async () => {
+      test("are not visible to other projects", async () => {
         const made = await fixture.network();
         const other = await harness.neighbour();
         await assertNotVisible(other, made.Id);
         assert.deepEqual(await other.client.listPublicNetworks(), []);
       });
 
-      test("are as many as its quota allows, also at once", async () => {
+      test("are limited by the quota, also for concurrent requests", async () => {
         const other = await harness.neighbour({ PublicNetworks: 2, PrivateNetworks: 1 });
         const orders = Array.from({ length: 5 }, () => other.request("POST /publicnetwork", { Name: "many" }));
         const response = await Promise.all(orders);
@@ -85,7 +85,7 @@ onSqlite(
         await refused(other.client.createPublicNetwork({ body: { Name: "x" } }), "quota_exceeded");
       });
 
-      test("keep it from being deleted", async () => {
+      test("prevent its deletion", async () => {
         const other = await harness.neighbour();
         const remove = () => harness.client.deleteProject({ path: { id: other.project } });
         const network = await other.client.createPublicNetwork({ body: { Name: "last" } });
@@ -99,7 +99,7 @@ onSqlite(
         await refused(other.client.readAccount(), "token_invalid");
       });
 
-      test("go on while it is blocked, and can be deleted", async () => {
+      test("keep working while it is blocked, and can be deleted", async () => {
         const other = await harness.neighbour();
         const made = await other.client.createPublicNetwork({ body: { Name: "open" } });
         await harness.client.updateProject({ path: { id: other.project }, body: { IsBlocked: true } });
@@ -110,7 +110,7 @@ onSqlite(
       });
     });
 
-    test("rights: those who read see no keys, others see nothing", async () => {
+    test("a token that can only read sees no keys, and a token without the scope sees nothing", async () => {
       const made = await fixture.network();
       const SharedKey = "Vw3kQ8zR1tYb6NcX2mHs7PdJ4gLf9aEu";
       const Tunnels = [{ Name: "office", SharedKey, PeerNetwork: "10.9.0.0/24", PeerEndpoint: "192.0.2.1" }];

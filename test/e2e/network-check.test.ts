@@ -1,6 +1,6 @@
 /**
- * The firewall asked about a packet (docs/spec.md#firewall-check, #firewall-model-equals-packets): what it says, how it is asked wrongly,
- * and that packets meet what it said.
+ * The firewall test of a packet (docs/spec.md#firewall-check, #firewall-model-equals-packets): its verdict, errors of the request, and that
+ * real packets get the same verdict.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -32,8 +32,8 @@ onSqlite(
     const set = (id: number, body: FirewallInput, options = {}) =>
       harness.client.configureFirewall({ path: { id }, body }, options);
 
-    describe("can be asked", () => {
-      test("what would become of a packet, and why", async () => {
+    describe("tests a packet", () => {
+      test("and returns the verdict and its reason", async () => {
         const { id, one, two } = await fixture.networkWithServers();
         await set(id, { Rules: [{ ...web, Destination: one.address }, open] });
         const ask = async (body: object) =>
@@ -63,7 +63,7 @@ onSqlite(
         assert.match(JSON.stringify(await ask(asked)), /"Allow","Rule":null,"Reason":"The firewall is not enabled/);
       });
 
-      test("by those who may read, also of a blocked project, and it leaves no trace", async () => {
+      test("for tokens that can read, also in a blocked project, without effect", async () => {
         const { Id: id } = await fixture.network();
         const reader = await harness.as(["network:read"]);
         await fixture.newEvents();
@@ -74,7 +74,7 @@ onSqlite(
         assert.deepEqual(audit, [], "who asks changes nothing");
       });
 
-      test("with every fault at once", async () => {
+      test("and reports all errors at once", async () => {
         const { Id: id } = await fixture.network();
         const response = await harness.request(`POST /publicnetwork/${id}/firewall/check`, {
           Protocol: "Tcp",
@@ -104,7 +104,7 @@ onSqlite(
         ]);
       });
 
-      test("and what they say is what packets meet", async () => {
+      test("and packets get the same verdict", async () => {
         const { id, one, two, send } = await fixture.networkWithServers();
         const { Gateway, EdgeExternalIp } = await fixture.read(id);
         const word = (...words: string[]) => fc.constantFrom(...words);
@@ -131,7 +131,7 @@ onSqlite(
           .map((spec) =>
             /Any|Icmp/.test(spec.Protocol) ? { ...spec, SourcePort: "any", DestinationPort: "any" } : spec,
           ) as fc.Arbitrary<FirewallRuleInput>;
-        // Between two hosts an echo and its answer are one connection, so each pair has one.
+        // An echo and its reply between two hosts are one connection, so each pair is tested once.
         const packets = [outside, "203.0.113.5", "192.0.2.9"].flatMap((far) => [
           ...[one, two].flatMap(({ address }) =>
             [80, 53, 9000].flatMap((port) => [() => tcp(far, address, port), () => udp(address, far, port)]),

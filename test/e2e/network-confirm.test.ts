@@ -1,6 +1,6 @@
 /**
- * Firewalls that have to be confirmed (docs/spec.md#firewall, #public-network-endpoints, #unconfirmed-firewalls-are-reverted): who locks
- * himself out is let in again, whatever happens meanwhile.
+ * Firewall changes that must be confirmed (docs/spec.md#firewall, #public-network-endpoints, #unconfirmed-firewalls-are-reverted): a
+ * client that locks itself out gets access again, also after restarts and failures.
  */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
@@ -24,7 +24,7 @@ const allow = (port: number): FirewallRuleInput => ({
 });
 
 onEveryDatabase(
-  "a firewall to confirm",
+  "an unconfirmed firewall",
   (harness) => {
     let fixture: NetworkFixture;
     before(() => {
@@ -35,7 +35,7 @@ onEveryDatabase(
     });
     const set = (id: number, body: FirewallInput, options = {}) =>
       harness.client.configureFirewall({ path: { id }, body }, options);
-    /** Port 22 is let in for good, port 80 on trial. */
+    /** Port 22 is allowed and confirmed, port 80 is unconfirmed. */
     async function onTrial(ConfirmWithin = 60) {
       const place = await fixture.networkWithServers();
       await set(place.id, { Rules: [allow(22)] });
@@ -46,7 +46,7 @@ onEveryDatabase(
     const portsOf = ({ Firewall }: PublicNetwork) => Firewall.Rules.map(({ DestinationPort }) => DestinationPort);
     const isBack = (network: PublicNetwork) => network.Firewall.ConfirmBy === null && isApplied(network);
 
-    test("is in force at once, and stays when it is confirmed", async () => {
+    test("applies at once, and stays if it is confirmed", async () => {
       const { id, trial, passes } = await onTrial(60);
       const by = Date.parse(trial.Firewall.ConfirmBy ?? "");
       assert.ok(Math.abs(by - clock.now() - 60_000) < 5000, String(trial.Firewall.ConfirmBy));
@@ -64,7 +64,7 @@ onEveryDatabase(
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
     });
 
-    test("comes with nothing to confirm unless it says so, and is confirmed alone", async () => {
+    test("needs a confirmation only if requested, and is confirmed separately", async () => {
       const { Id: id } = await fixture.network();
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
       await refused(set(id, { Confirm: true }, { dryRun: true }), "nothing_to_confirm");
@@ -87,7 +87,7 @@ onEveryDatabase(
       assert.equal((form.json as PublicNetwork).Firewall.ConfirmBy, null);
     });
 
-    test("goes by itself when nobody confirms it, which is told", async () => {
+    test("is reverted if it is not confirmed, with an event", async () => {
       const { id, trial, passes } = await onTrial(10);
       await fixture.newEvents();
       await fixture.pass(8);
@@ -106,7 +106,7 @@ onEveryDatabase(
       ]);
     });
 
-    test("that ran out can not be confirmed any more, even before it is taken back", async () => {
+    test("cannot be confirmed after its time, even before the revert", async () => {
       const { id } = await onTrial(10);
       clock.pass(10);
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
@@ -114,7 +114,7 @@ onEveryDatabase(
       assert.deepEqual(portsOf(await fixture.read(id, isBack)), ["22"]);
     });
 
-    test("goes also while the service is away", async () => {
+    test("is reverted after the service was stopped meanwhile", async () => {
       const { id, passes } = await onTrial(10);
       await harness.brume.restart();
       assert.deepEqual(passes(), [80]);
@@ -125,7 +125,7 @@ onEveryDatabase(
       assert.deepEqual([portsOf(await fixture.read(id, isBack)), passes()], [["22"], [22]]);
     });
 
-    test("that another replaces falls back to the last confirmed one", async () => {
+    test("that is replaced is reverted to the last confirmed firewall", async () => {
       const { id, passes } = await onTrial(60);
       const second = await set(id, { Rules: [allow(80), allow(443)], ConfirmWithin: 10 });
       assert.ok(Date.parse(second.Firewall.ConfirmBy ?? "") - clock.now() <= 10_000);
@@ -140,7 +140,7 @@ onEveryDatabase(
       assert.deepEqual([portsOf(await fixture.untilApplied(id)), passes()], [["81"], []]);
     });
 
-    test("is confirmed when the same set is put again, as it was shown", async () => {
+    test("is confirmed if the same rules are sent again", async () => {
       const { id, trial, passes } = await onTrial(20);
       await fixture.newEvents();
       const { Rules, ...shown } = (await fixture.read(id)).Firewall;
@@ -158,7 +158,7 @@ onEveryDatabase(
       await refused(set(id, { Confirm: true }), "nothing_to_confirm");
     });
 
-    test("that ran out is kept by the same set, even before it is taken back", async () => {
+    test("is kept after its time if the same rules are sent again before the revert", async () => {
       const { id } = await onTrial(10);
       clock.pass(10);
       const kept = await set(id, { Rules: [allow(80)] });
@@ -167,7 +167,7 @@ onEveryDatabase(
       assert.deepEqual(portsOf(await fixture.untilApplied(id)), ["80"]);
     });
 
-    test("that was prolonged counts from then", async () => {
+    test("can be prolonged, and the time starts again", async () => {
       const { id } = await onTrial(10);
       await fixture.pass(8);
       await set(id, { Rules: [allow(80)], ConfirmWithin: 20 });
@@ -177,7 +177,7 @@ onEveryDatabase(
       assert.deepEqual(portsOf(await fixture.read(id, isBack)), ["22"]);
     });
 
-    test("goes in time although the machine has refused something since", async () => {
+    test("is reverted in time even if the router failed meanwhile", async () => {
       const { id, trial, passes } = await onTrial(600);
       const by = Date.parse(trial.Firewall.ConfirmBy ?? "");
       const tries = async () => {
@@ -186,7 +186,7 @@ onEveryDatabase(
       };
       harness.brume.router.broken = true;
       await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 5 } }, { wait: 1 });
-      // Each refusal makes the pause before the next try longer, up to half a minute. The last one is just before the end.
+      // Each failure doubles the pause before the next attempt, up to 30 s. The last failure is just before the end.
       for (const before of [550, 500, 450, 400, 350, 300, 200, 100, 3]) {
         const count = await tries();
         await fixture.pass((by - clock.now()) / 1000 - before);
@@ -198,7 +198,7 @@ onEveryDatabase(
       assert.deepEqual([portsOf(back), passes()], [["22"], [22]]);
     });
 
-    test("is nothing to a network that is deleted", async () => {
+    test("does not prevent the deletion of its network", async () => {
       const { Id: id } = await fixture.network();
       await set(id, { Rules: [allow(80)], ConfirmWithin: 10 });
       await harness.client.deletePublicNetwork({ path: { id } }, { wait: 60 });

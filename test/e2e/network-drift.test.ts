@@ -1,6 +1,6 @@
 /**
- * What becomes of a machine that somebody else changes, that forgets, or that has too much (docs/spec.md#host-equals-database), and of
- * networks while no service runs.
+ * Drift of networks (docs/spec.md#host-equals-database): another program changes or removes them, connections reach their limit, and the
+ * service restarts.
  */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
@@ -18,7 +18,7 @@ import {
 const clock = createMovableClock();
 
 onEveryDatabase(
-  "networks on a machine",
+  "networks on a host",
   (harness) => {
     let fixture: NetworkFixture;
     before(() => {
@@ -38,10 +38,10 @@ onEveryDatabase(
       }
     };
 
-    test("that have as many connections as they may are told of once in a while", async () => {
+    test("that reach their connection limit are reported once per period", async () => {
       const { id } = await fixture.networkWithServers();
       const { router } = harness.brume;
-      /** When a second look has begun, the first is over. */
+      /** When a second poll has begun, the first one is complete. */
       const look = async () => {
         for (let left = 2; left > 0; left--) {
           const { looks } = router;
@@ -61,7 +61,7 @@ onEveryDatabase(
       assert.deepEqual(await look(), [id]);
     });
 
-    test("that were damaged are told of and repaired", async () => {
+    test("with drift are reported and repaired", async () => {
       const { id, one, send } = await fixture.networkWithServers();
       const rules = { Rules: [{ Action: "Allow" as const, Protocol: "Tcp" as const, DestinationPort: "80" }] };
       await harness.client.configureFirewall({ path: { id }, body: rules });
@@ -90,11 +90,11 @@ onEveryDatabase(
       assert.deepEqual(
         (await fixture.newEvents()).filter(({ ResourceID }) => ResourceID === id),
         [],
-        "it is told once",
+        "the event is emitted once",
       );
     });
 
-    test("that cannot be repaired say why, and once", async () => {
+    test("that cannot be repaired report the reason once", async () => {
       const { id } = await fixture.networkWithServers();
       const { router } = harness.brume;
       const { apply } = router;
@@ -125,7 +125,7 @@ onEveryDatabase(
       await fixture.untilApplied(id);
     });
 
-    test("that are just being changed are not called damaged", async () => {
+    test("that are being changed are not reported as drift", async () => {
       const { id } = await fixture.networkWithServers();
       await fixture.newEvents();
       const { router } = harness.brume;
@@ -162,7 +162,7 @@ onEveryDatabase(
       );
     });
 
-    test("that it has forgotten are made again", async () => {
+    test("that are missing are created again", async () => {
       const made = await fixture.network();
       const inner = await harness.client.createNetwork({ body: { Name: "inner" } }, { wait: 20 });
       for (const id of [made.Id, inner.ID]) await harness.brume.router.remove(id);
@@ -192,7 +192,7 @@ onEveryDatabase(
       );
     });
 
-    test("that nobody wishes are taken away", async () => {
+    test("that are not in the database are removed", async () => {
       const { Id: id } = await fixture.network();
       const image = imageOf(id);
       assert.ok(image);
@@ -202,18 +202,18 @@ onEveryDatabase(
       assert.ok(imageOf(id) && isApplied(await fixture.read(id)));
     });
 
-    test("that stand further than the database knows are brought to what it says", async () => {
+    test("with a newer generation than the database get the state of the database", async () => {
       const { Id: id, Generation } = await fixture.network();
       const image = imageOf(id);
       assert.ok(image);
-      // As after a backup was played back: the machine has seen changes of which nobody here knows.
+      // As after a restore: the host has changes that the database does not contain.
       await harness.brume.router.apply({ ...image, generation: Generation + 5, bandwidth: 9999 });
       await harness.client.updatePublicNetwork({ path: { id }, body: { Bandwidth: 55 } });
       const { Bandwidth } = await fixture.untilApplied(id);
       assert.deepEqual([Bandwidth, imageOf(id)?.bandwidth], [55, 55]);
     });
 
-    test("go on through a restart, and nothing of them is made anew", async () => {
+    test("keep working over a restart, and are not created again", async () => {
       const { id, one, send } = await fixture.networkWithServers();
       await harness.client.configureFirewall({ path: { id }, body: { Rules: [{ Action: "Allow", Protocol: "Tcp" }] } });
       const live = tcp(outside, one.address);
@@ -229,7 +229,7 @@ onEveryDatabase(
       assert.deepEqual(await fixture.newEvents(), []);
     });
 
-    test("that were wished, changed and deleted just before the end are done after it", async () => {
+    test("that were requested, changed and deleted just before the end are completed after the restart", async () => {
       const edited = await fixture.network();
       const doomed = await fixture.network();
       const hidden = await harness.client.createNetwork({ body: { Name: "hidden" } }, { wait: 20 });

@@ -1,7 +1,7 @@
 /**
  * The firewall of a public network (docs/spec.md#firewall, #public-network-endpoints, #put-what-get-shows-changes-nothing,
- * #firewall-replacement-is-atomic, #firewall-model-equals-packets, #allowed-connections-survive-changes): what is taken, what packets meet,
- * what is counted.
+ * #firewall-replacement-is-atomic, #firewall-model-equals-packets, #allowed-connections-survive-changes): accepted forms, verdicts of
+ * packets, and counters.
  */
 import assert from "node:assert/strict";
 import { afterEach, before, describe, test } from "node:test";
@@ -38,7 +38,7 @@ onSqlite(
     const set = (id: number, body: FirewallInput, options = {}) =>
       harness.client.configureFirewall({ path: { id }, body }, options);
     describe("are written", () => {
-      test("in many ways, and shown in one", async () => {
+      test("in several forms and shown in one", async () => {
         const { Id: id, CIDR } = await fixture.network();
         const body: FirewallInput = {
           Enabled: true,
@@ -76,7 +76,7 @@ onSqlite(
         assert.equal(CIDR, first.CIDR);
       });
 
-      test("and sent back as they are shown change nothing", async () => {
+      test("and change nothing if sent back as shown", async () => {
         const { id, one, send } = await fixture.networkWithServers();
         await set(id, { DefaultRuleAction: "Allow", Rules: [open, { ...web, Destination: one.address }] });
         send(tcp(outside, one.address));
@@ -88,14 +88,14 @@ onSqlite(
         assert.equal(shown.answer.Firewall.Rules[1]?.Packets, 1);
       });
 
-      test("as a whole: what is left out is what a new set has", async () => {
+      test("completely: absent fields get their defaults", async () => {
         const { Id: id } = await fixture.network();
         await set(id, { Enabled: false, DefaultRuleAction: "Allow", Rules: [open] });
         const { Firewall } = await set(id, {});
         assert.deepEqual(Firewall, { Enabled: true, DefaultRuleAction: "Deny", Rules: [], ConfirmBy: null });
       });
 
-      test("with every fault told at once, by its rule", async () => {
+      test("with all errors reported at once, each with its rule", async () => {
         const { Id: id } = await fixture.network();
         const response = await harness.request(`PUT /publicnetwork/${id}/firewall`, {
           Enabled: "perhaps",
@@ -141,7 +141,7 @@ onSqlite(
         assert.equal((await fixture.read(id)).Generation, 1);
       });
 
-      test("with as many rules as the project may have", async () => {
+      test("with at most as many rules as the quota allows", async () => {
         const other = await harness.neighbour({ FirewallRules: 3 });
         const { Id: id } = await other.client.createPublicNetwork({ body: { Name: "few" } });
         const many = (count: number) => ({ Rules: Array.from({ length: count }, () => web) });
@@ -157,7 +157,7 @@ onSqlite(
     });
 
     describe("decide", () => {
-      test("by the first rule that fits, else by the default", async () => {
+      test("by the first rule that matches, else by the default", async () => {
         const { id, one, two, send } = await fixture.networkWithServers();
         await set(id, {
           Rules: [
@@ -194,7 +194,7 @@ onSqlite(
         );
       });
 
-      test("on the first packet of a connection, and all others follow", async () => {
+      test("on the first packet of a connection, and all others get the same verdict", async () => {
         const { id, one, send } = await fixture.networkWithServers();
         await set(id, { Rules: [open] });
         const asked = tcp(one.address, outside, 443);
@@ -210,7 +210,7 @@ onSqlite(
         assert.deepEqual([send(asked), send(replyTo(asked))], [false, false]);
       });
 
-      test("nothing while they are off, but are kept and held to the same", async () => {
+      test("nothing while disabled, but are stored and validated", async () => {
         const { id, one, send } = await fixture.networkWithServers();
         const off = await set(id, { Enabled: false, Rules: [{ Action: "Deny" }] });
         assert.equal(off.Firewall.Rules.length, 1);
@@ -222,7 +222,7 @@ onSqlite(
         assert.equal(send(tcp(outside, one.address)), false);
       });
 
-      test("and count what they decided on, from when they came", async () => {
+      test("and count their packets since they were applied", async () => {
         const { id, one, send } = await fixture.networkWithServers();
         const rules = { Rules: [web, { Action: "Deny" as const, Source: outside }] };
         const counts = async () =>
@@ -264,7 +264,7 @@ onSqlite(
       });
     });
 
-    test("that the machine refuses leave the old one in force, say so, and come in the end", async () => {
+    test("that the router rejects leave the old ones in force, show the error, and are applied later", async () => {
       const { id, one, send } = await fixture.networkWithServers();
       const before = await set(id, { Rules: [web] });
       await fixture.untilApplied(id);

@@ -1,6 +1,6 @@
 /**
- * The life of a public network (docs/spec.md#public-network, #public-network-and-link-states, #public-network-endpoints): ordered, edited,
- * deleted, and told of to those who may hear it.
+ * The life cycle of a public network (docs/spec.md#public-network, #public-network-and-link-states, #public-network-endpoints): creation,
+ * changes, deletion and events.
  */
 import assert from "node:assert/strict";
 import { afterEach, before, describe, test } from "node:test";
@@ -29,8 +29,8 @@ onEveryDatabase(
       harness.brume.router.broken = false;
     });
     const path = ({ Id }: PublicNetwork) => ({ id: Id });
-    describe("from the order to the end", () => {
-      test("the answer is the network, which works by then", async () => {
+    describe("from creation to deletion", () => {
+      test("the response contains the network, which already works", async () => {
         const made = await harness.client.createPublicNetwork({
           body: { Name: "dmz", NetworkCapacity: "29", Bandwidth: 100, DCLocation: "local", Labels: { env: "prod" } },
         });
@@ -65,7 +65,7 @@ onEveryDatabase(
         assert.ok(harness.brume.router.images().some(({ id }) => id === made.Id));
       });
 
-      test("each change counts, and only a change", async () => {
+      test("the generation counts each change, and only changes", async () => {
         const made = await fixture.network();
         const edit = (body: object, options = {}) =>
           harness.client.raw.updatePublicNetwork({ path: path(made), body }, options);
@@ -90,7 +90,7 @@ onEveryDatabase(
         await refused(edit({ Bandwidth: 10_001 }), "validation_failed", { "/Bandwidth": "out_of_range" });
       });
 
-      test("it is told in order, with what it looks like, and without secrets", async () => {
+      test("events come in order, with the object and without secrets", async () => {
         await fixture.newEvents();
         const { client } = harness;
         const made = await client.raw.createPublicNetwork({ body: { Name: "told" } });
@@ -135,7 +135,7 @@ onEveryDatabase(
         assert.equal((kept[1]?.After as PublicNetwork | undefined)?.Vpn.Tunnels[0]?.SharedKey, "");
       });
 
-      test("a deleted one is gone, everywhere", async () => {
+      test("nothing is left of a deleted network", async () => {
         const made = await fixture.network();
         const etag = (await harness.client.raw.readPublicNetwork({ path: path(made) })).etag ?? "";
         await refused(
@@ -150,7 +150,7 @@ onEveryDatabase(
         assert.deepEqual(await rows.where("name", "=", "network.apply").execute(), [], "nobody keeps it any more");
       });
 
-      test("while it goes it can be read and deleted again, and nothing else", async () => {
+      test("a network that is being deleted can only be read and deleted again", async () => {
         const made = await fixture.network();
         harness.brume.router.broken = true;
         const remove = () => harness.request(`DELETE /publicnetwork/${made.Id}`, undefined, { Prefer: "wait=0" });
@@ -168,7 +168,7 @@ onEveryDatabase(
         assert.deepEqual(brief(await fixture.newEvents()), [`publicnetwork.deleted ${made.Id}`]);
       });
 
-      test("one with servers stays", async () => {
+      test("a network with servers cannot be deleted", async () => {
         const made = await fixture.network();
         await fixture.server(made.Id);
         const error = await refused(harness.client.deletePublicNetwork({ path: path(made) }), "network_in_use");
@@ -176,7 +176,7 @@ onEveryDatabase(
         assert.equal((await fixture.read(made.Id)).State, "Active");
       });
 
-      test("one that the machine refuses says why, and comes as soon as it can", async () => {
+      test("a network that the router rejects shows the error, and is created later", async () => {
         harness.brume.router.broken = true;
         const made = await harness.client.createPublicNetwork({ body: { Name: "late" } }, { wait: 1 });
         assert.deepEqual([made.State, made.AppliedGeneration], ["FromPool", 0]);
@@ -188,8 +188,8 @@ onEveryDatabase(
       });
     });
 
-    describe("asked for with care", () => {
-      test("a dry run shows what would be, and is nothing", async () => {
+    describe("safe requests", () => {
+      test("a dry run returns the result and has no effect", async () => {
         await fixture.newEvents();
         const was = await harness.client.listPublicNetworks();
         const images = JSON.stringify(harness.brume.router.images());
@@ -217,7 +217,7 @@ onEveryDatabase(
         );
       });
 
-      test("a repeat under the same key is the same network", async () => {
+      test("a repeat with the same key returns the same network", async () => {
         const headers = { "Idempotency-Key": "order-1" };
         const order = (body: object, more = {}) =>
           harness.request("POST /publicnetwork", body, { ...headers, ...more });
@@ -232,7 +232,7 @@ onEveryDatabase(
         assert.equal((await harness.client.listPublicNetworks({ query: { name: "once" } })).length, 1);
       });
 
-      test("who does not want to wait does not", async () => {
+      test("a client can choose not to wait", async () => {
         harness.brume.router.broken = true;
         const response = await harness.request("POST /publicnetwork", { Name: "now" }, { Prefer: "wait=0" });
         const made = response.json as PublicNetwork;
@@ -245,7 +245,7 @@ onEveryDatabase(
         assert.equal((waited.json as PublicNetwork).AppliedGeneration, 2);
       });
 
-      test("words of clients in the field are understood", async () => {
+      test("the forms of existing clients are accepted", async () => {
         const form = await harness.request(
           "POST /publicnetwork",
           "name=form&networkcapacity=%2F28&isdhcp=no&Bandwidth=50",

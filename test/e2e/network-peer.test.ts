@@ -1,4 +1,4 @@
-/** What is handed out for the far end of a tunnel, complete with its secrets, and what of it is never shown again. */
+/** Configurations of the far end of a tunnel: complete with their secrets, which are never shown again. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { PublicNetwork } from "@brume/api/network.ts";
@@ -26,7 +26,7 @@ onSqlite(
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
     describe("that are issued", () => {
-      test("of WireGuard a complete configuration is issued with a key that is shown once", async () => {
+      test("a WireGuard configuration is complete, with a key that is shown once", async () => {
         const { Id: id } = await fixture.network();
         const [waiting] = tunnelsOf(await configure(id, [{ ...phone, PeerPublicKey: "", SharedKey: keyOf(7) }]));
         assert.ok(waiting);
@@ -53,7 +53,7 @@ onSqlite(
         );
         assert.ok(!JSON.stringify(tunnel).includes(privateKey));
         assert.ok(!(await harness.client.readTunnelPeer({ path })).Config.includes(privateKey));
-        // The key stays when the tunnel is sent back, also without it.
+        // The key is kept if the tunnel is sent back, with or without the key.
         const [kept] = tunnelsOf(await configure(id, [{ Id: waiting.Id, PeerPublicKey: "" }]));
         assert.equal(kept?.PeerPublicKey, tunnel?.PeerPublicKey);
         const again = await harness.client.issueTunnelPeer({ path, query: { peer: "wg" } });
@@ -63,7 +63,7 @@ onSqlite(
         await refused(harness.client.issueTunnelPeer({ path: { id, tunnelId: 999_999 } }), "tunnel_not_found");
       });
 
-      test("of IPsec the shared key is in what is issued, and nothing changes", async () => {
+      test("an IPsec configuration contains the shared key, and issuing it changes nothing", async () => {
         const { Id: id } = await fixture.network();
         const made = await configure(id, [office]);
         const [tunnel] = tunnelsOf(made);
@@ -75,7 +75,7 @@ onSqlite(
       });
     });
 
-    test("name the address that the peer sees, and the status why it does not find the edge", async () => {
+    test("contain the public address of the edge, and the status shows why a peer cannot reach it", async () => {
       const { Id: first } = await fixture.network();
       const { Id: id } = await fixture.network();
       const called = {
@@ -94,7 +94,7 @@ onSqlite(
       const errorOf = async () => (await harness.client.readVpnStatus({ path: { id } }))[0]?.Error ?? null;
       down(one);
       assert.equal(await errorOf(), null);
-      // The older network has the ports at which peers call.
+      // The older network owns the ports that peers use.
       await configure(first, [called]);
       assert.match(
         (await errorOf())?.detail ?? "",

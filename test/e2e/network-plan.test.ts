@@ -1,6 +1,6 @@
 /**
- * Which addresses a public network gets (docs/spec.md#public-network, #defaults-and-limits, #ipv6): sizes in every form, blocks that nobody
- * shares, and an empty pool.
+ * Addresses of public networks (docs/spec.md#public-network, #defaults-and-limits, #ipv6): sizes in every form, disjoint blocks, and an
+ * exhausted pool.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -24,7 +24,7 @@ const within = (address: string, block: string): boolean => {
   return first <= value && value <= last;
 };
 
-/** No address is in two places, and each network is in the pool. */
+/** Asserts that no address is used twice and that each network is in the pool. */
 function holdApart(networks: readonly PublicNetwork[], pool: string): void {
   const claims = networks.flatMap(({ CIDR, EdgeExternalIp }) => [CIDR, EdgeExternalIp].map(parseAddresses));
   const whole = parseAddresses(pool);
@@ -87,7 +87,7 @@ onSqlite(
       assert.match((await order([])).text, /type_mismatch/);
     });
 
-    test("however many are ordered at once, nobody gets another's", async () => {
+    test("concurrent requests get disjoint blocks", async () => {
       const capacities = [30, 28, 29, 25, 30, 24, 27, 29, 26, 30, 28, 29];
       await Promise.all(capacities.map(order));
       const all = await harness.client.listPublicNetworks();
@@ -95,7 +95,7 @@ onSqlite(
       const edges = all.map(({ EdgeExternalIp }) => EdgeExternalIp);
       assert.ok(
         edges.every((edge) => within(edge, "10.64.255.0/24")),
-        "edges stand together",
+        "edge addresses are adjacent",
       );
       const shared = await harness.brume.store.read
         .selectFrom("network")
@@ -109,7 +109,7 @@ onSqlite(
       );
     });
 
-    test("servers get what is not the edge's, lowest first, until the network is full", async () => {
+    test("servers get the lowest free address until the network is full", async () => {
       const { Id, Gateway } = await fixture.network({ NetworkCapacity: "29" });
       const addresses: string[] = [];
       for (let n = 0; n < 5; n++) addresses.push((await fixture.server(Id)).address);
@@ -128,7 +128,7 @@ onSqlite(
 onSqlite(
   "a small pool",
   (harness) => {
-    test("is used up in the end, and what is given back rests for a minute", async () => {
+    test("is exhausted in the end, and a released block is reserved for a minute", async () => {
       const fixture = createNetworkFixture(harness, clock);
       const order = (NetworkCapacity: string, options = {}) =>
         harness.client.createPublicNetwork({ body: { Name: "big", NetworkCapacity } }, options);
@@ -169,7 +169,7 @@ onSqlite(
       harness.brume.router.send(id, from, packet);
 
     describe("have a /64 each", () => {
-      test("of their own, that servers are in", async () => {
+      test("from which servers get addresses", async () => {
         const one = await fixture.network();
         const other = await fixture.network();
         for (const { CIDR6, Gateway6 } of [one, other]) {
@@ -223,9 +223,9 @@ onSqlite(
 
 let brume = { clock, ipv6: false };
 onSqlite(
-  "networks that were there before IPv6",
+  "networks that are older than the IPv6 pool",
   (harness) => {
-    test("have it from the start that brings it on, once and for ever", async () => {
+    test("get a /64 at the start that adds the pool, and keep it", async () => {
       const fixture = createNetworkFixture(harness, clock);
       const { id, one } = await fixture.networkWithServers();
       const inner = await harness.client.createNetwork({ body: { Name: "inner", CIDR: "10.77.0.0/24" } }, { wait: 20 });

@@ -1,6 +1,6 @@
 /**
  * Private networks (docs/spec.md#private-network, #private-network-image-and-tunnel-states,
- * #image-location-key-and-private-network-endpoints): their plan, their faults, and that nothing is left of them.
+ * #image-location-key-and-private-network-endpoints): addresses, errors and complete deletion.
  */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
@@ -21,7 +21,7 @@ onSqlite(
       harness.client.createNetwork({ body: { Name: "back", ...body } }, { wait: 20, ...options });
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
-    test("are made as the description shows", async () => {
+    test("are created as in the specification", async () => {
       const made = await create({ DCLocation: "Local", IsDHCP: false });
       assert.deepEqual(
         { ...made, ID: 6, DateCreate: "" },
@@ -47,7 +47,7 @@ onSqlite(
       assert.deepEqual([image?.kind, image?.edgeAddress, image?.dhcp.enabled], ["private", null, false]);
     });
 
-    test("have a block that was asked for, or the next free one of the project", async () => {
+    test("get the requested block, or the next free one of the project", async () => {
       const { client } = await harness.neighbour();
       const cidr = async (body: object) => (await client.createNetwork({ body: { Name: "n", ...body } })).CIDR;
       assert.equal(await cidr({}), "172.16.0.0/24");
@@ -59,7 +59,7 @@ onSqlite(
       assert.equal(await cidr({ CIDR: "192.168.0.8/29", Gateway: "" }), "192.168.0.8/29");
     });
 
-    test("are refused with the field to blame", async () => {
+    test("are rejected with the invalid field", async () => {
       const faults: [object, string, string][] = [
         [{ CIDR: "10.0.0.0/15" }, "/CIDR", "format_invalid"],
         [{ CIDR: "10.0.0.0/30" }, "/CIDR", "format_invalid"],
@@ -85,7 +85,7 @@ onSqlite(
       );
     });
 
-    test("are edited, told of, tried and repeated like everything else", async () => {
+    test("support edits, events, dry runs and repeats", async () => {
       await fixture.newEvents();
       const before = await harness.client.listNetworks();
       const dry = await create({ Name: "dry" }, { dryRun: true });
@@ -125,7 +125,7 @@ onSqlite(
         await refused(ask(), "network_not_found");
     });
 
-    test("with servers stay, and public ones are none of them", async () => {
+    test("with servers cannot be deleted, and public networks are not among them", async () => {
       const made = await fixture.network();
       await refused(harness.client.readNetwork({ path: { id: made.Id } }), "network_not_found");
       const inner = await create({});

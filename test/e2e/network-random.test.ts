@@ -1,7 +1,6 @@
 /**
- * docs/spec.md#host-equals-database for networks: whatever is asked in whatever order, of a machine that refuses, forgets and breaks,
- * through restarts; once it is calm, the machine holds exactly what the API shows. What was refused is right too: only that nothing is lost
- * or left is held here.
+ * docs/spec.md#host-equals-database for networks: random requests in random order, on a router that fails, forgets and breaks, and over
+ * restarts. When all tasks have ended, the router holds exactly what the API shows. The test does not check which requests are rejected.
  */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
@@ -44,7 +43,7 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 onSqlite(
-  "networks in any order",
+  "random changes of networks",
   (harness) => {
     let fixture: NetworkFixture;
     before(() => {
@@ -101,7 +100,7 @@ onSqlite(
       }
     }
 
-    /** What there should be on the machine, as the API shows it. */
+    /** Returns the state that the router should have, from the API. */
     async function shown(): Promise<unknown[]> {
       const networks = await harness.client.listPublicNetworks();
       const inner = await harness.client.listNetworks();
@@ -121,7 +120,7 @@ onSqlite(
       ];
     }
 
-    /** The same, as it is there. The shared network is nobody's. */
+    /** Returns the actual state of the router, without the shared network. */
     function held(): unknown[] {
       const images = harness.brume.router.images();
       const texts = (place: string | readonly string[]) => (typeof place === "string" ? place : place.join(","));
@@ -164,12 +163,12 @@ onSqlite(
       return idle && all.every(({ State, Error }) => State === "Active" && Error === null);
     }
 
-    test("end as the API shows them", async () => {
+    test("end in the state that the API shows", async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
           for (const one of steps) await take(one);
           harness.brume.router.broken = false;
-          // Every pause after a refusal, every confirmation and every look from outside comes by.
+          // Advances past all pauses after failures, confirmations and polls.
           for (let round = 0; round < 2; round++) {
             await fixture.pass(90);
             const end = Date.now() + 20_000;

@@ -1,4 +1,4 @@
-/** How tunnels are doing (docs/spec.md#vpn-tunnel, #event): their status as the engine says it at this moment, and what is told when it changes. */
+/** The status of tunnels (docs/spec.md#vpn-tunnel, #event): read from the engine on request, and events of its changes. */
 import assert from "node:assert/strict";
 import { afterEach, before, test } from "node:test";
 import type { Event } from "@brume/api/event.ts";
@@ -22,7 +22,7 @@ onSqlite(
       harness.brume.router.silent = false;
     });
     const statusOf = (id: number) => harness.client.readVpnStatus({ path: { id } });
-    /** A network with a tunnel that is up, and somebody who says what the engine says of it. */
+    /** Creates a network with a tunnel that is up, and functions that set the status in the engine. */
     async function connected(more: object = {}) {
       const { Id: id } = await fixture.network();
       const { Vpn } = await harness.client.configureVpn({ path: { id }, body: { Tunnels: [{ ...office, ...more }] } });
@@ -46,7 +46,7 @@ onSqlite(
       ({ state: "down", reason: { fault, detail }, establishedAt: null, proposal: "" }) as const;
     const told = (events: readonly Event[], id: number) =>
       events.filter(({ Resource, ParentID }) => Resource === "tunnel" && ParentID === id);
-    /** Both ways of it: what is said when the service looks, and that looking again says nothing more. */
+    /** Polls twice: the first poll emits these events, the second none. */
     async function lookTwice(id: number, types: readonly string[]): Promise<Event[]> {
       await fixture.look();
       if (types.length > 0) await fixture.untilEvent(({ Type, ParentID }) => Type === types.at(-1) && ParentID === id);
@@ -62,7 +62,7 @@ onSqlite(
       return events;
     }
 
-    test("is asked from the engine now, item by item", async () => {
+    test("is read from the engine on request, tunnel by tunnel", async () => {
       const { id, tunnel, say } = await connected();
       say({});
       assert.deepEqual(await statusOf(id), [
@@ -85,7 +85,7 @@ onSqlite(
       assert.deepEqual(await statusOf(empty), []);
     });
 
-    test("gives the reason why one is not up", async () => {
+    test("gives the reason why a tunnel is not up", async () => {
       const { id, say } = await connected();
       const reasons: TunnelFault[] = [
         "authentication_failed",
@@ -101,7 +101,7 @@ onSqlite(
           ["Down", false, "", []],
         );
         assert.equal(status?.Error?.code, fault);
-        // The simulated machine translates, which the peer must know.
+        // The simulated host translates addresses, which the peer must know.
         assert.match(
           status.Error.detail,
           /^Ours is this, theirs is that\. The edge is behind NAT: the peer reaches it at 192\.0\.2\.1 /,
@@ -115,7 +115,7 @@ onSqlite(
       );
     });
 
-    test("is that it is off, or not there yet", async () => {
+    test("shows that a tunnel is disabled or not created yet", async () => {
       const { id, tunnel } = await connected({ Enabled: false });
       const brief = (all: TunnelStatus[]) => all.map(({ State, Operational, Error }) => [State, Operational, Error]);
       assert.deepEqual(brief(await statusOf(id)), [["Disabled", false, null]]);
@@ -130,7 +130,7 @@ onSqlite(
       ]);
     });
 
-    test("is not known while the engine says nothing", async () => {
+    test("is unknown while the engine does not respond", async () => {
       const { id } = await connected();
       harness.brume.router.silent = true;
       const [status] = await statusOf(id);
@@ -143,7 +143,7 @@ onSqlite(
       assert.equal((await statusOf(id))[0]?.State, "Up");
     });
 
-    test("is told when it changes, once", async () => {
+    test("emits one event per change", async () => {
       const { id, tunnel, say } = await connected();
       const [up] = await lookTwice(id, ["tunnel.up"]);
       assert.deepEqual([up?.ResourceID, up?.RequestID, up?.TokenID], [tunnel, null, null]);

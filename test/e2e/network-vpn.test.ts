@@ -1,6 +1,6 @@
 /**
  * Tunnels of a public network (docs/spec.md#vpn-tunnel, #public-network-endpoints, #dry-run-changes-nothing,
- * #put-what-get-shows-changes-nothing, #secrets-are-never-shown): the list as it is sent, what is made of it, and what the far end is told.
+ * #put-what-get-shows-changes-nothing, #secrets-are-never-shown): accepted lists, stored tunnels, and the configuration of the far end.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -28,7 +28,7 @@ onSqlite(
     const imageOf = (id: number) => harness.brume.router.images().find((image) => image.id === id);
 
     describe("in a list", () => {
-      test("are made with what nobody said filled in", async () => {
+      test("get defaults for absent fields", async () => {
         const { Id: id, CIDR, EdgeExternalIp } = await fixture.network();
         const network = await configure(id, [
           { ...office, EncryptionType: "aes256", Mtu: "1400", Enabled: "true" },
@@ -95,7 +95,7 @@ onSqlite(
         assert.ok(!all.includes(privateKey), "the edge's private key is shown to nobody");
       });
 
-      test("are kept by their ids, changed, removed and put in another order", async () => {
+      test("are matched by id, and can be changed, removed and reordered", async () => {
         const { Id: id } = await fixture.network();
         const made = tunnelsOf(
           await configure(id, [
@@ -129,7 +129,7 @@ onSqlite(
         await refused(configure(id, [{ Id: main?.Id }]), "validation_failed", { "/Tunnels/0/Id": "unknown_reference" });
       });
 
-      test("sent back as they are shown change nothing, with the keys or without", async () => {
+      test("change nothing if sent back as shown, with or without the keys", async () => {
         const { Id: id } = await fixture.network();
         await configure(id, [
           office,
@@ -143,13 +143,13 @@ onSqlite(
           await fixture.newEvents();
           const response = await harness.request(`PUT /publicnetwork/${id}/vpn`, shown.Vpn);
           assert.deepEqual([response.json, response.headers.get("etag")], [was.answer, was.etag]);
-          // The watch sees meanwhile that the tunnels came up, which no request caused.
+          // Meanwhile the poll sees that the tunnels are up, which no request caused.
           const caused = (await fixture.newEvents()).filter(({ Type }) => Type !== "tunnel.up");
           assert.deepEqual(caused, []);
         }
       });
 
-      test("labels alone are no change that packets obey", async () => {
+      test("a change of labels alone is not applied to the router", async () => {
         const { Id: id } = await fixture.network();
         const made = await configure(id, [office, phone]);
         const [first, second] = tunnelsOf(made);
@@ -162,7 +162,7 @@ onSqlite(
         assert.deepEqual(slower.Generation, made.Generation + 1);
       });
 
-      test("a dry run shows them without ids and with no new secret", async () => {
+      test("a dry run returns them without ids and without new secrets", async () => {
         const { Id: id } = await fixture.network();
         const was = await configure(id, [office]);
         const dry = await configure(
@@ -186,7 +186,7 @@ onSqlite(
         assert.deepEqual(await harness.client.readPublicNetwork({ path: { id } }), was);
       });
 
-      test("as forms and by old names", async () => {
+      test("are accepted as forms and with old field names", async () => {
         const { Id: id } = await fixture.network();
         const form =
           "Tunnels[0].Name=form&Tunnels[0].PeerNetwork=10.0.0.0%2F24&Tunnels[0][PeerEndpoint]=203.0.113.50&tunnels[0].encryptiontype=TRIPLEDES";
@@ -205,7 +205,7 @@ onSqlite(
     });
 
     describe("are refused", () => {
-      test("with every fault at once, by its tunnel", async () => {
+      test("with all errors at once, each with its tunnel", async () => {
         const { Id: id } = await fixture.network();
         const put = (body: object) => harness.request(`PUT /publicnetwork/${id}/vpn`, body);
         assert.deepEqual(errorsOf((await put({})).text), [["/Tunnels", "field_required"]]);
@@ -242,12 +242,12 @@ onSqlite(
         assert.match(ModelState["Tunnels[1].SharedKey"]?.[0] ?? "", /16 to 128/);
         assert.ok(
           !response.text.includes("Vw3kQ8zR1tYb6NcX") && !response.text.includes("käse"),
-          "a fault repeats no key",
+          "an error does not contain a key",
         );
         assert.equal((await fixture.read(id)).Generation, 1);
       });
 
-      test("but for fields of the other type, whatever they hold", async () => {
+      test("but not for fields of the other type", async () => {
         const { Id: id } = await fixture.network();
         const made = await harness.request(`PUT /publicnetwork/${id}/vpn`, {
           Tunnels: [
@@ -264,7 +264,7 @@ onSqlite(
         assert.match(response.text, /DhGroup must be one of 2, 5, 14, 15, 16, 19, 20, 31, not 32/);
       });
 
-      test("where two of them claim the same", async () => {
+      test("if two of them conflict", async () => {
         const { Id: id, CIDR } = await fixture.network();
         const other = { ...office, Name: "other", PeerNetwork: "10.2.0.0/16", PeerEndpoint: "203.0.113.51" };
         const blame = (pointer: string, code: string) => ({ [`/Tunnels/1/${pointer}`]: code });
@@ -307,14 +307,10 @@ onSqlite(
         await refused(configure(elsewhere.Id, [{ Id: made?.Id }]), "validation_failed", {
           "/Tunnels/0/Id": "unknown_reference",
         });
-        assert.equal(
-          tunnelsOf(await configure(elsewhere.Id, [office])).length,
-          1,
-          "another network has peers of its own",
-        );
+        assert.equal(tunnelsOf(await configure(elsewhere.Id, [office])).length, 1, "networks can use the same peers");
       });
 
-      test("where there are more than the project may have", async () => {
+      test("if they exceed the quota", async () => {
         const neighbour = await harness.neighbour({ Tunnels: 2 });
         const { Id: id } = await neighbour.client.createPublicNetwork({ body: { Name: "two" } });
         const many = (count: number) =>
@@ -337,7 +333,7 @@ onSqlite(
       });
     });
 
-    test("wait with their network for the machine", async () => {
+    test("are applied later with their network if the router fails", async () => {
       const { Id: id } = await fixture.network();
       harness.brume.router.broken = true;
       const [made] = tunnelsOf(await configure(id, [office], { wait: 0 }));
@@ -346,7 +342,7 @@ onSqlite(
       assert.equal(tunnelsOf(await fixture.untilApplied(id))[0]?.State, "Active");
     });
 
-    test("tell the far end what it needs, in its own words and without secrets", async () => {
+    test("have a configuration for the far end, in its format and without secrets", async () => {
       const { Id: id, EdgeExternalIp } = await fixture.network();
       const [ipsec, wireguard] = tunnelsOf(await configure(id, [office, { ...phone, SharedKey: keyOf(7) }]));
       assert.ok(ipsec && wireguard);
@@ -359,7 +355,7 @@ onSqlite(
         for (const dialect of dialects) {
           const told = await peer(tunnel.Id, { peer: dialect });
           assert.equal(told.Peer, dialect);
-          // With addresses that the world does not route the far end meets the machine.
+          // For addresses that are not routed publicly, the far end connects to the host.
           assert.ok(told.Config.includes("192.0.2.1") && !told.Config.includes(`${EdgeExternalIp}:`));
           assert.ok(!told.Config.includes(SharedKey) && !told.Config.includes(keyOf(7)));
           assert.equal(told.Qr.startsWith("<svg"), dialect === "wg-quick");

@@ -1,6 +1,6 @@
 /**
- * What is on the host and not in the database, as after a restore: it is kept, switched off, told of, and no number of it is given to
- * another, until an operator adopts or removes it.
+ * Orphans: servers, images and snapshots on the host that the database does not contain, as after a restore. They are kept and switched
+ * off, and their ids are not used again, until an operator adopts or removes them.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -30,7 +30,7 @@ onEveryDatabase("orphans", (harness) => {
       .then((one) => one ?? assert.fail("it is not listed"));
   const gone = (id: number) =>
     harness.client.waitFor("listOrphans", {}, { until: (all) => all.every(({ ID }) => ID !== id), timeout: 30_000 });
-  /** The rows of a server are not in the database any more, as after a restore of an earlier state. */
+  /** Deletes the rows of a server, as after a restore of an earlier state. */
   const forget = (id: number) =>
     harness.brume.store.write(async (tx) => {
       await tx.deleteFrom("link").where("server_id", "=", id).execute();
@@ -38,10 +38,10 @@ onEveryDatabase("orphans", (harness) => {
       await deleteServer(tx, id);
     });
 
-  describe("a server that runs and has no row", () => {
+  describe("a running server without a row", () => {
     let orphan: Orphan;
     let number: number;
-    test("is kept, switched off and told of", async () => {
+    test("is kept, switched off and reported", async () => {
       const made = await fixture.server({ Name: "precious", CPU: 2, RAM: 1024, HDD: 20 });
       number = made.ID;
       harness.brume.machines.write(number, "all that there is");
@@ -69,12 +69,12 @@ onEveryDatabase("orphans", (harness) => {
       assert.equal(harness.brume.machines.read(number), "all that there is");
     });
 
-    test("gives its number to nobody, also when the service starts anew", async () => {
+    test("keeps its id reserved, also after a restart of the service", async () => {
       await harness.brume.restart();
       const next = await fixture.server();
       assert.ok(next.ID > number);
       assert.equal(harness.brume.machines.read(next.ID), "");
-      // A folder that comes while the service is away.
+      // A folder that appears while the service is stopped.
       const far = machine({ id: next.ID + 1, name: "left behind" });
       await harness.brume.machines.ensureDisk(far, { image: tiny.name });
       harness.brume.machines.write(far.id, "of another");
@@ -84,7 +84,7 @@ onEveryDatabase("orphans", (harness) => {
       assert.equal(harness.brume.machines.read(far.id), "of another");
     });
 
-    test("is adopted with its number and its disk", async () => {
+    test("is adopted with its id and its disk", async () => {
       const answer = await harness.client.adoptOrphan({ path: { id: orphan.ID }, body: {} });
       assert.deepEqual(answer, { ServerID: number, ImageID: null });
       await refused(harness.client.readOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
@@ -101,7 +101,7 @@ onEveryDatabase("orphans", (harness) => {
     });
   });
 
-  test("one that is removed on request is gone with its disk", async () => {
+  test("an orphan is removed on request, with its disk", async () => {
     const { ID: number } = await fixture.server();
     await forget(number);
     const orphan = await found(number);
@@ -111,14 +111,14 @@ onEveryDatabase("orphans", (harness) => {
     await refused(harness.client.deleteOrphan({ path: { id: orphan.ID } }), "orphan_not_found");
   });
 
-  test("what this database saw deleted goes by itself, and no other server of that number", async () => {
+  test("a server that this database deleted is removed, but no other server with that id", async () => {
     const made = await fixture.server();
     const status = await statusOf(made.ID);
     const uuid = status?.label?.uuid ?? assert.fail("it has no label");
     await fixture.remove(made.ID);
     assert.equal(await findAnyServer(harness.brume.store.read, made.ID), undefined);
     const { machines } = harness.brume;
-    // Brought back with a backup of the disks.
+    // Restored with a backup of the disks.
     await machines.ensureDisk(machine({ id: made.ID, uuid }), { image: tiny.name });
     await until("it is removed", async () => (await statusOf(made.ID)) === undefined);
     await machines.ensureDisk(machine({ id: made.ID }), { image: tiny.name });
@@ -128,7 +128,7 @@ onEveryDatabase("orphans", (harness) => {
     await gone(orphan.ID);
   });
 
-  test("images and snapshots are found too", async () => {
+  test("images and snapshots are found", async () => {
     const source = await fixture.server();
     const { machines, store } = harness.brume;
     machines.write(source.ID, "gold");
@@ -148,7 +148,7 @@ onEveryDatabase("orphans", (harness) => {
     assert.ok(next.ID > 4000, `${next.ID} is given away`);
   });
 
-  test("what does not fit into quotas and capacity, or has no image, is not adopted", async () => {
+  test("an orphan that exceeds quotas or capacity, or has no image, is not adopted", async () => {
     const { client, brume } = harness;
     const made = await fixture.server({ Name: "large", CPU: 4, RAM: 2048, HDD: 20 });
     await forget(made.ID);
@@ -193,7 +193,7 @@ onEveryDatabase("orphans", (harness) => {
     await gone(lost.ID);
   });
 
-  test("a project that is not there adopts nothing", async () => {
+  test("an orphan cannot be adopted into an unknown project", async () => {
     const { ID: number } = await fixture.server();
     await forget(number);
     const orphan = await found(number);

@@ -1,4 +1,4 @@
-/** `/readyz` tells the truth about what stands below: a database or a name server that is gone makes it 503, and it names the culprit. */
+/** `/readyz` returns 503 and names the failed check if the database or the name server does not respond. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Reader } from "../../service/src/store/db.ts";
@@ -12,7 +12,7 @@ async function ask(brume: TestService): Promise<{ status: number; failing: strin
 }
 
 for (const kind of databases) {
-  test(`a database that does not answer is told of on ${kind}`, async () => {
+  test(`a database that does not respond is reported on ${kind}`, async () => {
     const brume = await createTestService(kind);
     try {
       assert.deepEqual(await ask(brume), { status: 200, failing: [] });
@@ -29,7 +29,7 @@ for (const kind of databases) {
     }
   });
 
-  test(`a name server that is gone is told of on ${kind}`, async () => {
+  test(`a name server that is closed is reported on ${kind}`, async () => {
     const brume = await createTestService(kind);
     try {
       await brume.nameserver.close();

@@ -1,6 +1,6 @@
 /**
- * Changes under the headers that make them safe (docs/spec.md#headers-and-queries-for-changes, #limits-on-requests): asked for twice and
- * done once, tried without a trace, held to what was seen, waited for, and limited in number.
+ * Headers that make changes safe (docs/spec.md#headers-and-queries-for-changes, #limits-on-requests): idempotency keys, dry runs,
+ * If-Match, Prefer: wait, and rate limits.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -14,11 +14,11 @@ onEveryDatabase("changes", (harness) => {
   const eventCount = async () =>
     (await harness.client.raw.listEvents({ query: { limit: 1 } })).headers.get("x-total-count");
 
-  describe("with a key", () => {
+  describe("with an idempotency key", () => {
     const post = (key: string, body: object | string, more: Record<string, string> = {}, line = "POST /dns") =>
       harness.request(line, body, { "Idempotency-Key": key, ...more });
 
-    test("happen once, and answer the same byte for byte", async () => {
+    test("are done once, and a repeat returns the same bytes", async () => {
       const key = newKey();
       const first = await post(key, { Name: "once.example", Labels: { a: "b" } });
       const events = await eventCount();
@@ -38,7 +38,7 @@ onEveryDatabase("changes", (harness) => {
       assert.equal(await eventCount(), events);
     });
 
-    test("are known by method, path, query and body", async () => {
+    test("are recognized by method, path, query and body", async () => {
       const key = newKey();
       const body = { Name: "print.example" };
       await post(key, body);
@@ -55,7 +55,7 @@ onEveryDatabase("changes", (harness) => {
         assert.equal((await post(key, body, {}, line)).headers.get("idempotency-replayed"), "true");
     });
 
-    test("may be corrected under it when they were refused", async () => {
+    test("can be corrected with the same key if they were rejected", async () => {
       const key = newKey();
       assert.equal((await post(key, { Name: "a b" })).code, "validation_failed");
       assert.equal((await post(key, "{")).code, "body_not_readable");
@@ -73,14 +73,14 @@ onEveryDatabase("changes", (harness) => {
       assert.equal(same.code, "domain_not_available");
     });
 
-    test("need one that is a key", async () => {
+    test("need a valid key", async () => {
       for (const key of ["", '""', "a b", "x".repeat(256), "\u00e4"])
         assert.equal((await post(key, { Name: "never.example" })).code, "idempotency_key_invalid", JSON.stringify(key));
       assert.equal((await post("x".repeat(255), { Name: "long-key.example" })).status, 200);
       assert.ok(!(await names()).includes("never.example"));
     });
 
-    test("sent at once happen once: one is done, the others are busy or repeated", async () => {
+    test("sent concurrently are done once, and the others are busy or repeated", async () => {
       const key = newKey();
       const all = await Promise.all(Array.from({ length: 8 }, () => post(key, { Name: "at-once.example" })));
       const done = all.filter(({ status }) => status === 200);
@@ -102,7 +102,7 @@ onEveryDatabase("changes", (harness) => {
       const secret = (first.json as { Token: string }).Token;
       assert.ok(
         rows.every(({ sealed }) => !Buffer.from(sealed).includes(secret)),
-        "at rest it is sealed",
+        "the stored response is encrypted",
       );
       await harness.brume.restart();
       const again = await post(key, { Name: "secret", Scopes: "dns:read" }, {}, "POST /token");
@@ -111,7 +111,7 @@ onEveryDatabase("changes", (harness) => {
       assert.deepEqual([twice.status, twice.text, twice.headers.get("idempotency-replayed")], [200, "", "true"]);
     });
 
-    test("that ask to wait get the object as it is now", async () => {
+    test("with Prefer: wait get the current object", async () => {
       const key = newKey();
       const domain = (await post(key, { Name: "now.example" })).json as Domain;
       await harness.client.updateDomain({ path: { id: domain.ID }, body: { Labels: { later: "yes" } } });
@@ -126,8 +126,8 @@ onEveryDatabase("changes", (harness) => {
     });
   });
 
-  describe("that are tried", () => {
-    test("answer what would have come, and say that they were", async () => {
+  describe("in a dry run", () => {
+    test("return the response of the real request, and X-Dry-Run", async () => {
       const before = await names();
       const events = await eventCount();
       const response = await harness.request("POST /dns?DryRun=True", { Name: "tried.example", Ip: "192.0.2.1" });
@@ -148,7 +148,7 @@ onEveryDatabase("changes", (harness) => {
       assert.deepEqual(await harness.lookUp("tried.example", "A"), ["192.0.2.1"]);
     });
 
-    test("are refused as the real ones are", async () => {
+    test("are rejected like real ones", async () => {
       const refusals: [string, object, string][] = [
         ["POST /dns", { Name: "tried.example" }, "domain_exists"],
         ["POST /dns", {}, "validation_failed"],
@@ -177,8 +177,8 @@ onEveryDatabase("changes", (harness) => {
     });
   });
 
-  describe("that expect a tag", () => {
-    test("happen only to what was seen", async () => {
+  describe("with If-Match", () => {
+    test("are done only on the expected version", async () => {
       const domain = await harness.domain();
       const path = `/dns/${domain.ID}`;
       const tag = (await harness.request(`GET ${path}`)).headers.get("etag") ?? "";
@@ -210,7 +210,7 @@ onEveryDatabase("changes", (harness) => {
       );
     });
 
-    test("win one at a time", async () => {
+    test("succeed one at a time", async () => {
       const domain = await harness.domain();
       const { etag } = await harness.client.raw.readDomain({ path: { id: domain.ID } });
       const edits = Array.from({ length: 8 }, (_, i) =>
@@ -224,7 +224,7 @@ onEveryDatabase("changes", (harness) => {
     });
   });
 
-  test("that prefer to wait are told for how long, and other preferences are ignored", async () => {
+  test("with Prefer: wait get the applied time, and other preferences are ignored", async () => {
     const put = async (Prefer: string) =>
       (await harness.request("PUT /project/1", {}, { Prefer })).headers.get("preference-applied");
     assert.equal(await put("wait=10"), "wait=10");
@@ -237,7 +237,7 @@ onEveryDatabase("changes", (harness) => {
   });
 
   describe("of a token with a rate", () => {
-    test("are counted, told, and refused when there are too many", async () => {
+    test("are counted, shown, and rejected if there are too many", async () => {
       const caller = await harness.as(["dns:read"], { RateLimit: { Requests: 3, Seconds: 3600 } });
       const first = await caller.request("GET /dns");
       assert.equal(first.headers.get("ratelimit-policy"), '"token";q=3;w=3600');
@@ -245,7 +245,7 @@ onEveryDatabase("changes", (harness) => {
       assert.equal(
         (await caller.request("POST /dns", {})).code,
         "scope_missing",
-        "counted before the scope is looked at",
+        "counted before the scope is checked",
       );
       assert.equal((await caller.request("GET /healthz")).status, 200);
       assert.equal((await caller.request("GET /event")).status, 200, "events are not counted");
@@ -258,7 +258,7 @@ onEveryDatabase("changes", (harness) => {
       assert.equal((await harness.request("GET /dns")).headers.get("ratelimit"), null);
     });
 
-    test("are told on every answer", async () => {
+    test("are shown in every response", async () => {
       const RateLimit = { Requests: 100, Seconds: 3600 };
       const caller = await harness.as(["dns:write"], { RateLimit });
       const left = (response: TestResponse) => Number(/;r=(\d+);/.exec(response.headers.get("ratelimit") ?? "")?.[1]);
@@ -281,7 +281,7 @@ onEveryDatabase("changes", (harness) => {
       for (const line of free) assert.equal(left(await caller.request(line)), 100 - counted.length, line);
     });
 
-    test("come back as the bucket refills", async () => {
+    test("are accepted again as the bucket refills", async () => {
       const caller = await harness.as(["dns:read"], { RateLimit: { Requests: 20, Seconds: 1 } });
       const burst = await Promise.all(Array.from({ length: 40 }, () => caller.request("GET /customer/balance")));
       const passed = burst.filter(({ status }) => status === 200).length;
@@ -292,7 +292,7 @@ onEveryDatabase("changes", (harness) => {
     });
   });
 
-  test("are open to browsers from anywhere", async () => {
+  test("are allowed from browsers of any origin", async () => {
     const response = await harness.request("GET /dns", undefined, { Origin: "https://elsewhere.example" });
     assert.equal(response.headers.get("access-control-allow-origin"), "*");
     assert.equal(response.headers.get("access-control-allow-credentials"), null);

@@ -1,7 +1,7 @@
 /**
- * Requests as they are read (docs/spec.md#base-address-and-paths, #order-of-checks, #authentication, #reading-the-request-body, #coercion,
- * #strict-mode, #responses, #dates-ids-names-labels, #lists), told with domains and records: which address means what, which check comes
- * first, what a body may look like, what strict mode makes of it, and how lists are paged.
+ * Parsing of requests (docs/spec.md#base-address-and-paths, #order-of-checks, #authentication, #reading-the-request-body, #coercion,
+ * #strict-mode, #responses, #dates-ids-names-labels, #lists), shown with domains and records: paths, order of checks, bodies, strict mode
+ * and pages.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import type { DnsRecord, Domain } from "@brume/api/dns.ts";
 import { type Caller, onSqlite, refused, type TestResponse } from "../support/harness.ts";
 import { dial } from "../support/httpsocket.ts";
 
-/** Code by pointer of every entry of `errors`. */
+/** Returns the code of each entry of `errors`, by pointer. */
 const errorsOf = ({ json }: TestResponse): Record<string, string> =>
   Object.fromEntries(
     (json as { errors: { pointer: string; code: string }[] }).errors.map((one) => [one.pointer, one.code]),
@@ -25,7 +25,7 @@ onSqlite("requests", (harness) => {
   });
 
   describe("addresses", () => {
-    test("are read without regard to letter case, doubled slashes, encoding and origin", async () => {
+    test("ignore letter case, doubled slashes, encoding and origin", async () => {
       const line = await dial(Number(new URL(harness.brume.url).port));
       for (const target of [
         `/dns/${domain.ID}`,
@@ -45,7 +45,7 @@ onSqlite("requests", (harness) => {
       line.close();
     });
 
-    test("with an id that is none name nothing", async () => {
+    test("with an invalid id match nothing", async () => {
       for (const id of ["0", "-1", "2147483648", "99999999999", "1.0", "x", "1e3", "%20", "１"]) {
         assert.equal((await harness.request(`GET /dns/${id}`)).code, "domain_not_found", id);
         assert.equal((await harness.request(`GET /dns/record/${id}`)).code, "record_not_found", id);
@@ -55,7 +55,7 @@ onSqlite("requests", (harness) => {
       }
     });
 
-    test("prefer the literal, and then count only its methods", async () => {
+    test("prefer a literal segment, and allow only its methods", async () => {
       const response = await harness.request("DELETE /dns/record/5");
       assert.equal(response.code, "method_not_allowed");
       assert.deepEqual(response.headers.get("allow")?.split(", ").sort(), ["GET", "HEAD", "OPTIONS"]);
@@ -65,7 +65,7 @@ onSqlite("requests", (harness) => {
         assert.equal((await harness.request(`GET ${path}`)).code, "path_not_found");
     });
 
-    test("of reads take HEAD, and all take OPTIONS without a token", async () => {
+    test("of reads accept HEAD, and all accept OPTIONS without a token", async () => {
       const get = await harness.request(`GET /dns/${domain.ID}`);
       const head = await harness.request(`HEAD /dns/${domain.ID}`);
       assert.equal(head.text, "");
@@ -82,7 +82,7 @@ onSqlite("requests", (harness) => {
       assert.equal(options.headers.get("access-control-max-age"), "86400");
     });
 
-    test("carry the name that the client gave its request", async () => {
+    test("return the request id of the client", async () => {
       const own = await harness.request("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
       assert.equal(own.headers.get("x-request-id"), "Mine.1_2-3");
       for (const id of ["a b", "x".repeat(129), "ä"].slice(0, 2))
@@ -129,14 +129,14 @@ onSqlite("requests", (harness) => {
         "etag_mismatch",
       ],
       [
-        "rules at last",
+        "rules last",
         () => harness.request(`PUT /dns/recordtxt/${record}`, {}, { "If-Match": "*" }),
         "record_type_mismatch",
       ],
     ];
     for (const [what, ask, code] of cases) test(what, async () => assert.equal((await ask()).code, code));
 
-    test("but faults of fields are told together, in the order of the contract", async () => {
+    test("but errors of fields are reported together, in the order of the contract", async () => {
       const response = await harness.request("POST /token", {
         Scopes: "all",
         ExpiresAt: 5,
@@ -171,7 +171,7 @@ onSqlite("requests", (harness) => {
       ],
       ["with a field in any letter case, the last counts", '{"DomainId":D,"ip":"x","IP":"192.0.2.8","iP":"192.0.2.9"}'],
       [
-        "with unknown fields and those of answers",
+        "with unknown fields and those of responses",
         '{"DomainId":D,"IP":"192.0.2.9","ID":77,"State":"Gone","Extra":[{}]}',
       ],
       [
@@ -210,16 +210,16 @@ onSqlite("requests", (harness) => {
       ["XML", "<a/>", "media_type_not_supported", "application/xml"],
     ];
     for (const [what, body, code, type] of bad)
-      test(`${what} is refused`, async () => assert.equal((await post(body, type)).code, code));
+      test(`${what} is rejected`, async () => assert.equal((await post(body, type)).code, code));
 
-    test("that are packed are refused", async () => {
+    test("that are compressed are rejected", async () => {
       const pack = (encoding: string) =>
         harness.request("POST /dns?dryRun=1", '{"Name":"packed.example"}', { "Content-Encoding": encoding });
       assert.equal((await pack("gzip")).code, "media_type_not_supported");
       assert.equal((await pack("Identity")).status, 200);
     });
 
-    test("an empty one is an object without fields", async () => {
+    test("an empty body is an object without fields", async () => {
       for (const body of [undefined, "", " \n"]) {
         const response = await harness.request("POST /dns", body);
         assert.deepEqual(errorsOf(response), { "/Name": "field_required" });
@@ -227,14 +227,14 @@ onSqlite("requests", (harness) => {
       assert.equal((await harness.request(`PUT /dns/recorda/${record}`)).status, 200);
     });
 
-    test("an empty text is absent where one is required", async () => {
+    test("an empty text counts as absent in a required field", async () => {
       assert.deepEqual(errorsOf(await harness.request("POST /dns", { Name: "" })), { "/Name": "field_required" });
       assert.deepEqual(errorsOf(await harness.request("POST /project", { Name: "" })), { "/Name": "field_required" });
       const empty = await harness.request(`PUT /dns/${domain.ID}/zonefile`, { ZoneFile: "" });
       assert.deepEqual(errorsOf(empty), { "/ZoneFile": "field_required" });
     });
 
-    test("the id 0 is absent where one is optional", async () => {
+    test("the id 0 counts as absent in an optional field", async () => {
       const response = await harness.request(`PUT /dns/recorda/${record}`, { DomainId: 0 });
       assert.equal(response.status, 200, response.text);
       const token = await harness.request("POST /token?dryRun=1", {
@@ -246,12 +246,12 @@ onSqlite("requests", (harness) => {
       assert.equal(token.status, 200, token.text);
     });
 
-    test("the query is never part of them", async () => {
+    test("query parameters are not fields of the body", async () => {
       const response = await harness.request(`POST /dns/recorda?DomainId=${domain.ID}&IP=192.0.2.1&dryRun=true`, {});
       assert.deepEqual(errorsOf(response), { "/DomainId": "field_required" });
     });
 
-    test("a megabyte is too much for one, sixteen kilobytes for the head", async () => {
+    test("a body is limited to 1 MB, a header to 16 kB", async () => {
       const large = await harness.request("POST /dns", JSON.stringify({ Name: "a".repeat(1024 * 1024) }));
       assert.deepEqual([large.status, large.code], [413, "body_too_large"]);
       const line = await dial(Number(new URL(harness.brume.url).port));
@@ -268,7 +268,7 @@ onSqlite("requests", (harness) => {
     const post = (body: object | string, more = {}) =>
       harness.request("POST /dns/recordmx?dryRun=true", body, { ...strict, ...more });
 
-    test("takes requests as written, and says so", async () => {
+    test("parses requests literally, and confirms it", async () => {
       const response = await post({ DomainId: domain.ID, HostName: "mail", Priority: 10, TTL: 60 });
       assert.deepEqual([response.status, response.headers.get("preference-applied")], [200, "handling=strict"]);
       const form = await post(`DomainId=${domain.ID}&HostName=mail&Priority=10`, {
@@ -284,7 +284,7 @@ onSqlite("requests", (harness) => {
 
     const faults: [string, object | string, Record<string, string>][] = [
       [
-        "unknown fields, but not those that only answers have",
+        "unknown fields, but not those of responses",
         { DomainId: 1, HostName: "a", Extra: 1, IP: "x" },
         { "/Extra": "unknown_field" },
       ],
@@ -298,14 +298,14 @@ onSqlite("requests", (harness) => {
       ["a field given twice", '{"DomainId":1,"DomainId":1,"HostName":"a"}', { "/DomainId": "duplicate_field" }],
     ];
     for (const [what, body, errors] of faults)
-      test(`refuses ${what}`, async () => {
+      test(`rejects ${what}`, async () => {
         const response = await post(body, { "Content-Type": "application/json" });
         assert.equal(response.code, "validation_failed", response.text);
         assert.deepEqual(errorsOf(response), errors);
         assert.equal(response.headers.get("preference-applied"), "handling=strict");
       });
 
-    test("refuses relaxed JSON, forms under JSON types, and unknown queries", async () => {
+    test("rejects relaxed JSON, forms under JSON types, and unknown queries", async () => {
       assert.equal((await post("{'DomainId':1}")).code, "body_not_readable");
       assert.equal((await post("DomainId=1", { "Content-Type": "application/json" })).code, "body_not_readable");
       const twice = await harness.request("GET /dns?state=x&state=y&nam=x", undefined, strict);
@@ -316,7 +316,7 @@ onSqlite("requests", (harness) => {
       assert.equal((await harness.request("GET /dns?nam=x")).status, 200);
     });
 
-    test("wants words as they are spelt", async () => {
+    test("requires the exact letter case of values", async () => {
       const change = { op: "create", Op: "create", TypeRecord: "a", IP: "192.0.2.1" };
       const response = await harness.request(
         `POST /dns/${domain.ID}/changeset?dryRun=true`,
@@ -340,7 +340,7 @@ onSqlite("requests", (harness) => {
         await caller.client.createDomain({ body: { Name, Labels: { odd: Name.charCodeAt(4) % 2 ? "1" : "0" } } });
     });
 
-    test("are linked with all their filters", async () => {
+    test("have links with all filters", async () => {
       const first = await caller.request("GET /dns?limit=3&records=false&NAME=page*");
       const link = first.headers.get("link") ?? "";
       assert.match(link, /^<\/dns\?[^>]*>; rel="next"$/);
@@ -362,12 +362,12 @@ onSqlite("requests", (harness) => {
       assert.equal(((await caller.request("GET /dns")).json as Domain[]).length, 7);
     });
 
-    test("are counted as they were filtered", async () => {
+    test("have a count of the filtered objects", async () => {
       const odd = await caller.client.raw.listDomains({ query: { label: "odd=1", limit: 1 } });
       assert.deepEqual([odd.answer.length, odd.headers.get("x-total-count")], [1, "3"]);
     });
 
-    test("lose and double nothing while objects come and go", async () => {
+    test("neither skip nor repeat objects during changes", async () => {
       const seen: string[] = [];
       for await (const page of caller.client.pages("listDomains", { query: { limit: 2 } })) {
         seen.push(...page.map(({ Name }) => Name));
@@ -393,7 +393,7 @@ onSqlite("requests", (harness) => {
       "state=Active,bogus",
       "records=maybe",
     ])
-      test(`${query} is no query`, async () => {
+      test(`${query} is rejected`, async () => {
         const response = await caller.request(`GET /dns?${query}`);
         assert.equal(response.code, "query_invalid", response.text);
         const name = `?${query.split("=")[0]}`;

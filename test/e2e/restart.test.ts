@@ -1,7 +1,6 @@
 /**
- * A service that is stopped and started again (docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive,
- * #serials-grow-with-changes-only, #deleted-domains-come-back-empty): everything is as it was, counts on where it was, and is served at
- * once.
+ * Restart of the service (docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive, #serials-grow-with-changes-only,
+ * #deleted-domains-come-back-empty): the state is unchanged, ids and serials continue, and DNS is served at once.
  */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
@@ -12,7 +11,7 @@ onEveryDatabase("a restart", (harness) => {
   let other: Caller & { readonly project: number };
   let domain: Domain;
 
-  /** All that the API shows of both projects, but when tokens were last used and readiness. */
+  /** Returns all objects of both projects, without the last use of tokens and readiness. */
   async function everything(): Promise<unknown> {
     const shown: unknown[] = [];
     for (const { client, request } of [harness, other]) {
@@ -47,7 +46,7 @@ onEveryDatabase("a restart", (harness) => {
     await harness.client.deleteDomain({ path: { id: gone.ID } });
   });
 
-  test("changes nothing that anybody sees", async () => {
+  test("changes nothing in the API", async () => {
     await refused(harness.client.createDomain({ body: { Name: "a b" } }), "validation_failed");
     await harness.client.waitFor("listAudit", {}, { until: (all) => all.some(({ Status }) => Status === 400) });
     const was = await everything();
@@ -57,7 +56,7 @@ onEveryDatabase("a restart", (harness) => {
     assert.deepEqual(await everything(), was);
   });
 
-  test("leaves no moment in which the service is ready and the names are not", async () => {
+  test("makes the service ready only when its zones are served", async () => {
     await harness.brume.restart();
     const [ready, a, v6, text, gone] = await Promise.all([
       harness.client.readReadiness(),
@@ -73,7 +72,7 @@ onEveryDatabase("a restart", (harness) => {
     assert.deepEqual([State, ...LinkedRecords.map((one) => one.State)], ["Active", "Active", "Active"]);
   });
 
-  test("counts ids and serials on, also of what was deleted", async () => {
+  test("continues ids and serials, also after deletions", async () => {
     const body = { Name: "again.example", Ip: "192.0.2.1" };
     const first = await harness.client.createDomain({ body });
     for (let i = 0; i < 3; i++)
@@ -101,7 +100,7 @@ onEveryDatabase("a restart", (harness) => {
     );
   });
 
-  test("remembers who was last seen when, and what is blocked", async () => {
+  test("keeps the last use of tokens and blocked projects", async () => {
     const reader = await harness.as(["dns:read"]);
     const { Token } = await reader.client.readAccount();
     const path = { id: Token.ID };
@@ -113,7 +112,7 @@ onEveryDatabase("a restart", (harness) => {
     await refused(other.client.createDomain({ body: { Name: "blocked.example" } }), "project_blocked");
   });
 
-  test("keeps the first token, unless it was deleted", async () => {
+  test("keeps the first token unless it was deleted", async () => {
     const heir = await harness.as(["account:admin"]);
     await heir.client.deleteToken({ path: { id: 1 } });
     await harness.brume.restart();

@@ -1,6 +1,5 @@
 /**
- * Actions of servers (docs/spec.md#action, #server-states, #action-states): what may be asked in which state, one at a time and in order,
- * and how they end.
+ * Actions of servers (docs/spec.md#action, #server-states, #action-states): allowed actions per state, their order, and their results.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -21,7 +20,7 @@ onEveryDatabase(
       fixture = createServerApiFixture(harness);
     });
 
-    /** Until it has ended, however long that takes. */
+    /** Advances the clock until the action has ended. */
     async function outlast(action: Action, seconds = 40): Promise<Action> {
       for (;;) {
         const now = await harness.client.readAction({ path: { id: action.ServerID, actionID: action.ID } });
@@ -66,7 +65,7 @@ onEveryDatabase(
           });
         }
 
-      test("one that failed or goes takes nothing more", async () => {
+      test("a server that failed or is being deleted accepts no action", async () => {
         const gone = await fixture.server();
         harness.brume.machines.delay("remove", 300);
         await harness.client.deleteServer({ path: path(gone) });
@@ -81,7 +80,7 @@ onEveryDatabase(
     });
 
     describe("one at a time", () => {
-      test("they wait in order, and each counts on the ones before", async () => {
+      test("actions are queued in order, and each is validated after the earlier ones", async () => {
         harness.brume.machines.delay("ensureDisk", 300);
         const made = await harness.client.createServer({ body: { Name: "busy" } });
         const types = ["PowerOff", "PowerOn", "PowerReboot", "ShutDownGuestOS"] as const;
@@ -105,7 +104,7 @@ onEveryDatabase(
         assert.equal((await fixture.read(made.ID)).IsPowerOn, false);
       });
 
-      test("twenty may wait, and what takes no time goes past them", async () => {
+      test("twenty actions can wait, and immediate changes need no queue", async () => {
         harness.brume.router.says = null;
         const made = await harness.client.createServer({ body: { Name: "long queue", WaitFor: "Ssh" } });
         for (let waiting = 0; waiting < 20; waiting++) await fixture.order(made.ID, { Type: "PowerReboot" });
@@ -133,7 +132,7 @@ onEveryDatabase(
         assert.deepEqual(seen, ["PowerOn", "PowerOff", "Create"]);
       });
 
-      test("an action is of its server", async () => {
+      test("an action belongs to its server", async () => {
         const [one, other] = [await fixture.server(), await fixture.server()];
         const [action] = await fixture.actions(one.ID);
         const at = { id: other.ID, actionID: action?.ID ?? 0 };
@@ -143,7 +142,7 @@ onEveryDatabase(
     });
 
     describe("canceled", () => {
-      test("one that waits ends at once, one that is over stays as it is", async () => {
+      test("a waiting action ends at once, a completed one does not change", async () => {
         harness.brume.machines.delay("ensureDisk", 300);
         const made = await harness.client.createServer({ body: { Name: "undecided" } });
         const waiting = await fixture.order(made.ID, { Type: "PowerOff" });
@@ -158,7 +157,7 @@ onEveryDatabase(
         assert.equal((await fixture.read(made.ID, ({ State }) => State === "Active")).IsPowerOn, true);
       });
 
-      test("a running one goes back to where it began", async () => {
+      test("a running action is undone", async () => {
         const made = await fixture.server();
         harness.brume.machines.deafen(made.ID, true);
         harness.brume.machines.delay("apply", 400);
@@ -175,8 +174,8 @@ onEveryDatabase(
       });
     });
 
-    describe("in the hands of the guest", () => {
-      test("one that does not hear its button fails, or is cut with Force", async () => {
+    describe("that depend on the guest", () => {
+      test("a guest that ignores the power button fails the action, unless Force is set", async () => {
         const made = await fixture.server();
         harness.brume.machines.deafen(made.ID, true);
         const deaf = await fixture.act(made.ID, { Type: "ShutDownGuestOS", Timeout: 1 });
@@ -196,7 +195,7 @@ onEveryDatabase(
         ]);
       });
 
-      test("who waits for the guest gets one that is ready", async () => {
+      test("WaitFor returns when the guest is ready", async () => {
         const ssh = await fixture.server({ WaitFor: "Ssh" });
         const [create] = await fixture.actions(ssh.ID);
         assert.deepEqual(create && stepsOf(create).slice(-2), ["Boot Completed", "Ssh Completed"]);
@@ -204,7 +203,7 @@ onEveryDatabase(
         assert.deepEqual(stepsOf(guest), ["Reset Completed", "Guest Completed"]);
       });
 
-      test("one whose guest never comes stays as it is", async () => {
+      test("a server whose guest is never ready does not change", async () => {
         const { router } = harness.brume;
         const { readBanner } = router;
         // Whoever asks is kept waiting: else the ten minutes would be a thousand looks.
@@ -227,7 +226,7 @@ onEveryDatabase(
         assert.deepEqual([State, IsPowerOn], ["Active", true]);
       });
 
-      test("one that switches itself off stays off, one that dies comes back", async () => {
+      test("a server that powers itself off stays off, a crashed one is restarted", async () => {
         const made = await fixture.server();
         harness.brume.machines.switchOff(made.ID);
         await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
@@ -241,7 +240,7 @@ onEveryDatabase(
     });
 
     describe("that fail", () => {
-      test("a start is tried five times, and says what the machine said", async () => {
+      test("a start is attempted five times, and the error contains the VM's output", async () => {
         const made = await fixture.server();
         await fixture.act(made.ID, { Type: "PowerOff" });
         harness.brume.machines.fail("ensureRunning", 100);
@@ -269,7 +268,7 @@ onEveryDatabase(
         harness.brume.machines.fail("ensureRunning", 0);
       });
 
-      test("a create that fails leaves nothing but the reason, and what waited behind it is over", async () => {
+      test("a failed create leaves only its error, and waiting actions end", async () => {
         harness.brume.machines.fail("ensureRunning", 100);
         const made = await harness.client.createServer({ body: { Name: "never" } });
         const [create] = await fixture.actions(made.ID);
@@ -288,7 +287,7 @@ onEveryDatabase(
     });
 
     describe("of networks", () => {
-      test("a card is plugged, shaped and unplugged, and its address does not change", async () => {
+      test("a NIC is attached, limited and detached, and its address does not change", async () => {
         const made = await fixture.server();
         const { Id } = await harness.client.createPublicNetwork({ body: { Name: "dmz" } }, { wait: 20 });
         const added = await fixture.act(made.ID, { Type: "AddNetwork", NetworkID: Id, Bandwidth: 50, IP: "10.64.0.4" });
@@ -322,7 +321,7 @@ onEveryDatabase(
         assert.equal((await fixture.read(made.ID)).LinkedNetworks.length, 1);
       });
 
-      test("fields are held against the type", async () => {
+      test("fields are validated for the action type", async () => {
         const made = await fixture.server();
         const order = (body: object) => fixture.order(made.ID, body as never);
         await refused(order({}), "validation_failed", { "/Type": "field_required" });

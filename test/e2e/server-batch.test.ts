@@ -22,7 +22,7 @@ onEveryDatabase(
     const make = (body: object) => harness.client.createBatch({ body }, { wait: 30 });
     const namesOf = ({ Servers }: Batch) => Servers.map(({ Name, HostName }) => `${Name} ${HostName}`);
 
-    describe("made", () => {
+    describe("creation", () => {
       test("by number, by names, one by one", async () => {
         const counted = await make({
           Name: "node-{n}",
@@ -52,7 +52,7 @@ onEveryDatabase(
         );
       });
 
-      test("faults name the element, and nothing is made", async () => {
+      test("errors name the element, and nothing is created", async () => {
         const before = (await harness.client.listServers()).length;
         await refused(make({ Names: ["a"], Count: 1 }), "batch_form_invalid");
         await refused(make({ Name: "a" }), "batch_form_invalid");
@@ -70,7 +70,7 @@ onEveryDatabase(
         assert.equal((await harness.client.listServers()).length, before);
       });
 
-      test("addresses and places are those of the network, whoever is refused", async () => {
+      test("addresses and capacity are checked for the network as a whole", async () => {
         const network = await harness.client.createPublicNetwork({ body: { Name: "small" } }, { wait: 20 });
         const NetworkID = network.Id;
         const NetworkIP = network.CIDR.replace(/\d+\/\d+$/, (end) => String(Number.parseInt(end, 10) + 5));
@@ -92,7 +92,7 @@ onEveryDatabase(
         await harness.client.deletePublicNetwork({ path: { id: NetworkID } }, { wait: 20 });
       });
 
-      test("each for itself with BestEffort", async () => {
+      test("with BestEffort each server succeeds or fails alone", async () => {
         const [first] = await harness.client.listServers();
         const made = await make({
           Policy: "BestEffort",
@@ -138,7 +138,7 @@ onEveryDatabase(
         assert.deepEqual(rows, []);
       });
 
-      test("a dry run shows them without ids", async () => {
+      test("a dry run returns them without ids", async () => {
         const dry = await harness.client.createBatch({ body: { Name: "dry", Count: 2 } }, { dryRun: true });
         assert.deepEqual(
           [dry.ID, dry.Servers.map(({ ID, BatchID }) => [ID, BatchID])],
@@ -154,10 +154,10 @@ onEveryDatabase(
       });
     });
 
-    describe("with a machine that fails", () => {
-      test("an atomic one is undone as a whole", async () => {
+    describe("with a failing VM", () => {
+      test("an atomic group is undone completely", async () => {
         const { machines } = harness.brume;
-        // One of the two stands already when the other fails.
+        // One of the two already exists when the other fails.
         const made = await harness.client.createBatch({ body: { Names: ["one", "two"], Policy: "Atomic" } });
         const [, guilty] = made.Servers;
         assert.ok(guilty);
@@ -177,7 +177,7 @@ onEveryDatabase(
         for (const { ID } of made.Servers) assert.deepEqual(await tracesOf(harness, ID), []);
       });
 
-      test("with BestEffort the others stay", async () => {
+      test("with BestEffort the other servers stay", async () => {
         const { machines } = harness.brume;
         machines.delay("ensureDisk", 200);
         const made = await harness.client.createBatch({ body: { Names: ["one", "two"], Policy: "BestEffort" } });
@@ -196,7 +196,7 @@ onEveryDatabase(
       });
     });
 
-    describe("deleted", () => {
+    describe("deletion", () => {
       test("as a group, in body or query", async () => {
         const [one, two] = [await make({ Name: "g", Count: 2 }), await make({ Name: "h", Count: 2 })];
         await harness.client.deleteBatch({ body: { ID: one.ID } }, { wait: 30 });
@@ -246,7 +246,7 @@ onEveryDatabase(
         await harness.client.deleteBatch({ body: { ServerIDs: made.map(({ ID }) => ID) } }, { wait: 60 });
       });
 
-      test("fifty groups and servers made, read, changed and deleted at once all end as they were asked to", async () => {
+      test("fifty groups and servers created, read, changed and deleted concurrently end in the requested states", async () => {
         const waited = { wait: 60 };
         const { client } = await harness.neighbour({ Servers: 100, CPU: 200, RAM: 100_000, HDD: 1000 });
         const read = () => Promise.all([client.listServers(), client.listServers({ query: { limit: 5 } })]);
@@ -261,7 +261,7 @@ onEveryDatabase(
             read(),
           ];
           await Promise.all(all);
-          // Half of them go as a group, the others with a server that is deleted while its action waits.
+          // Half are deleted as a group, the others while an action waits.
           if (index % 2 === 0) return client.deleteBatch({ body: { ID } }, waited);
           await Promise.all([
             client.startAction({ ...one, body: { Type: "PowerOff" } }),
@@ -276,7 +276,7 @@ onEveryDatabase(
         assert.deepEqual([Usage.Servers, Usage.CPU, Usage.RAM, Usage.HDD], [0, 0, 0, 0]);
       });
 
-      test("quotas hold, however many ask", async () => {
+      test("quotas hold under concurrent requests", async () => {
         const neighbour = await harness.neighbour({ Servers: 5, RAM: 1024 });
         const response = await Promise.all(
           Array.from({ length: 20 }, () => neighbour.request("POST /server", { Name: "q", RAM: 256, HDD: 1 })),
@@ -296,7 +296,7 @@ onEveryDatabase(
         await pass(harness, clock, 1);
       });
 
-      test("the room of the host holds too", async () => {
+      test("the capacity of the host holds too", async () => {
         const locations = await harness.client.listLocations();
         const { FreeRAM, RAM, FreeCPU, CPU } = locations[0]?.Capacity ?? assert.fail();
         assert.ok(FreeRAM < RAM && FreeCPU < CPU);

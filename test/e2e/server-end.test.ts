@@ -1,6 +1,5 @@
 /**
- * The life of a server (docs/spec.md#server-states, #server-endpoints), its second half: copied, rebuilt, deleted, and told of to those who
- * may hear it.
+ * The life cycle of a server (docs/spec.md#server-states, #server-endpoints), part 2: copy, rebuild, deletion and events.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -27,8 +26,8 @@ onSqlite(
       fixture = createServerApiFixture(harness);
     });
 
-    describe("made anew", () => {
-      test("a copy is somebody else with the same disk", async () => {
+    describe("copied and rebuilt", () => {
+      test("a copy is a new server with the same disk", async () => {
         const source = await fixture.server({ Labels: { env: "prod" } });
         harness.brume.machines.write(source.ID, "what was written");
         const copy = await harness.client.copyServer({ path: path(source), body: { Name: "twin" } }, { wait: 30 });
@@ -57,7 +56,7 @@ onSqlite(
         assert.equal(harness.brume.machines.read(copy.ID), "what was written");
       });
 
-      test("a copy waits for what its source was asked before", async () => {
+      test("a copy waits for earlier actions of its source", async () => {
         const source = await fixture.server();
         harness.brume.machines.delay("ensureStopped", 300);
         const stop = await fixture.order(source.ID, { Type: "PowerOff" });
@@ -95,7 +94,7 @@ onSqlite(
     });
 
     describe("deleted", () => {
-      test("nothing is left, and what works on it is given up", async () => {
+      test("nothing is left, and running actions are canceled", async () => {
         const made = await fixture.server();
         harness.brume.machines.delay("apply", 200);
         const running = await harness.client.updateServer({ path: path(made), body: { HDD: 40 } });
@@ -108,7 +107,7 @@ onSqlite(
         assert.equal(await state(waiting.ID), "Canceled");
         await refused(harness.client.updateServer({ path: path(made), body: { Name: "x" } }), "action_not_allowed");
         harness.brume.machines.delay("apply", 0);
-        // Again is as good as once.
+        // A second deletion has no effect.
         await fixture.remove(made.ID);
         await refused(harness.client.readServer({ path: path(made) }), "server_not_found");
         await refused(harness.client.deleteServer({ path: path(made) }), "server_not_found");
@@ -118,7 +117,7 @@ onSqlite(
         assert.equal(next.IP, made.IP, "its address is free");
       });
 
-      test("everything is told, in order", async () => {
+      test("events are emitted in order", async () => {
         await fixture.newEvents();
         const made = await fixture.server();
         await fixture.act(made.ID, { Type: "PowerOff" });

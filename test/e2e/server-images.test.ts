@@ -1,6 +1,6 @@
 /**
- * Own images (docs/spec.md#image, #image-location-key-and-private-network-endpoints, #backups-and-images): made of servers, brought in,
- * backed up, deleted.
+ * Own images (docs/spec.md#image, #image-location-key-and-private-network-endpoints, #backups-and-images): creation from servers, import,
+ * backups, deletion.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -16,7 +16,7 @@ const Sha256 = "a".repeat(64);
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 const day = 24 * 3600;
 
-/** What the next import comes to, as the file or address says. */
+/** Result of the next import, by file or address. */
 async function bring(
   folder: string,
   _about: ImportText,
@@ -46,7 +46,7 @@ onSqlite(
     });
     const make = (body: object) => harness.client.createImage({ body: body as { Name: string } }, { wait: 30 });
 
-    test("has a tag that its state does not change", async () => {
+    test("has an ETag that its state does not change", async () => {
       const server = await fixture.server();
       harness.brume.machines.delay("ensureImage", 1000);
       const asked = await harness.client.createImage({ body: { Name: "tagged", ServerID: server.ID } });
@@ -59,7 +59,7 @@ onSqlite(
     });
 
     describe("of a server", () => {
-      test("one is made in the server's turn, and serves others", async () => {
+      test("an image is created after earlier actions of the server, and other servers can use it", async () => {
         const server = await fixture.server({ HDD: 12 });
         harness.brume.machines.write(server.ID, "what was written");
         await fixture.newEvents();
@@ -86,7 +86,7 @@ onSqlite(
         assert.equal((await fixture.read(other.ID)).Image, "Web base");
       });
 
-      test("what is wrong is refused", async () => {
+      test("invalid requests are rejected", async () => {
         const server = await fixture.server();
         await refused(make({ Name: "x", ServerID: 99_999 }), "validation_failed", { "/ServerID": "unknown_reference" });
         await refused(make({ Name: "x" }), "validation_failed", { "/ServerID": "field_required" });
@@ -102,7 +102,7 @@ onSqlite(
         assert.deepEqual(await harness.client.listImages({ query: { name: "dry" } }), []);
       });
 
-      test("one that is not wanted any more is given up", async () => {
+      test("an image that is deleted early is canceled", async () => {
         const server = await fixture.server();
         harness.brume.machines.delay("ensureSnapshot", 300);
         const image = await harness.client.createImage({ body: { Name: "late", ServerID: server.ID } });
@@ -115,7 +115,7 @@ onSqlite(
       });
     });
 
-    describe("brought in", () => {
+    describe("imported", () => {
       test("from a file or an address", async () => {
         const file = await make({ Name: "old disk", File: "disk.raw", Family: "Bsd", MinRAM: 256 });
         assert.deepEqual(
@@ -126,7 +126,7 @@ onSqlite(
         assert.deepEqual([url.State, url.Family, url.MinRAM], ["Active", "Linux", 128]);
       });
 
-      test("what is not fit is refused", async () => {
+      test("unsuitable files are rejected", async () => {
         await refused(make({ Name: "x", Url: "https://images.example/a" }), "validation_failed", {
           "/Sha256": "field_required",
         });
@@ -152,7 +152,7 @@ onSqlite(
         await harness.client.deleteImage({ path: path(unsafe) });
       });
 
-      test("one that is on its way can be deleted", async () => {
+      test("an image can be deleted during its import", async () => {
         const slow = await harness.client.createImage({ body: { Name: "slow", File: "slow.raw" } });
         assert.equal(slow.State, "New");
         await harness.client.deleteImage({ path: path(slow) });
@@ -171,7 +171,7 @@ onSqlite(
     });
 
     describe("backups", () => {
-      test("are made once a day, serve a rebuild, and go when they are old", async () => {
+      test("are created daily, can be used for a rebuild, and are deleted by age", async () => {
         const server = await fixture.server({ isBackupActive: true, BackupPeriod: 7 });
         harness.brume.machines.write(server.ID, "as it was");
         const backups = async (): Promise<Image[]> =>
@@ -204,7 +204,7 @@ onSqlite(
         await until((found) => found.length === 0);
       });
 
-      test("that fail are told of, and tried again on the same day", async () => {
+      test("that fail are reported, and retried on the same day", async () => {
         harness.brume.machines.fail("ensureSnapshot", 1000);
         const server = await fixture.server({ isBackupActive: true });
         const read = () => harness.client.readServer({ path: path(server) });
@@ -221,7 +221,7 @@ onSqlite(
         assert.ok(told);
         harness.brume.machines.fail("ensureSnapshot", 0);
         const failed = clock.now();
-        // Past the pause after a failure; from then on the clock stands, so what comes comes on the same day.
+        // Past the pause after a failure; then the clock stops, so the retry is on the same day.
         for (let part = 0; part < 4; part++) await pass(harness, clock, 700);
         await fixture.read(server.ID, ({ Error: trouble }) => trouble === null);
         const images = (await harness.client.listImages()).filter(({ ServerID }) => ServerID === server.ID);

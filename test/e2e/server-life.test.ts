@@ -1,4 +1,4 @@
-/** The life of a server (docs/spec.md#server, #server-states, #server-endpoints), its first half: made, and changed. */
+/** The life cycle of a server (docs/spec.md#server, #server-states, #server-endpoints), part 1: creation and changes. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
@@ -24,8 +24,8 @@ onEveryDatabase(
       fixture = createServerApiFixture(harness);
     });
 
-    describe("made", () => {
-      test("the answer has its addresses, and what follows is seen in its action", async () => {
+    describe("creation", () => {
+      test("the response contains the addresses, and the action shows the progress", async () => {
         const laptop = await harness.client.createSshKey({ body: { Title: "laptop", PublicKey: key(1) } });
         const made = await harness.client.createServer({
           body: { Name: "Web 1", SshKeys: [laptop.ID], Labels: { env: "prod" }, UserData: "#!/bin/sh\n" },
@@ -126,13 +126,13 @@ onEveryDatabase(
         );
       });
 
-      test("what clients in the field send for other clouds is taken and not looked at", async () => {
+      test("fields of other clouds that existing clients send are accepted and ignored", async () => {
         const body = { Name: "x", IsNeedSysprep: "q" };
         for (const headers of [{}, { Prefer: "handling=strict" }])
           assert.equal((await harness.request("POST /server?dryRun=true", body, headers)).status, 200);
       });
 
-      test("an image that is not here yet is fetched on the way", async () => {
+      test("a missing operator image is downloaded during creation", async () => {
         const listed = await harness.client.listImages({ query: { name: debian.name } });
         assert.equal(listed[0]?.State, "Available");
         const made = await fixture.server({ ImageID: debian.name });
@@ -140,13 +140,13 @@ onEveryDatabase(
         assert.equal((await harness.client.readImage({ path: { id: made.ImageID } })).State, "Active");
       });
 
-      test("all that is wrong with a wish is said at once", async () => {
+      test("all errors of a request are reported at once", async () => {
         await refused(
           harness.client.createServer({
             body: { Name: "x", ImageID: "none", SshKeys: [99], NetworkID: 99, DCLocation: "Mars", NetworkIP: "here" },
           }),
           "validation_failed",
-          // Formats are held before references.
+          // Formats are checked before references.
           { "/NetworkIP": "format_invalid" },
         );
         await refused(
@@ -169,13 +169,13 @@ onEveryDatabase(
         );
       });
 
-      test("a machine that does not come leaves nothing but the reason", async () => {
+      test("a VM that does not start leaves only the error", async () => {
         harness.brume.machines.fail("ensureDisk", 100);
         await fixture.newEvents();
         const made = await harness.client.createServer({ body: { Name: "unlucky" } });
         const [creating] = await fixture.actions(made.ID);
         assert.ok(creating);
-        // Nobody waits for five tries: what is given up is undone like what fails.
+        // The test does not wait for five attempts: a canceled create is undone like a failed one.
         const asked = await harness.client.cancelAction({ path: { id: made.ID, actionID: creating.ID } });
         assert.equal(asked.ID, creating.ID);
         const action = await fixture.ended(creating);
@@ -205,8 +205,8 @@ onEveryDatabase(
       });
     });
 
-    describe("asked for with care", () => {
-      test("a dry run shows what would be, and is nothing", async () => {
+    describe("safe requests", () => {
+      test("a dry run returns the result and has no effect", async () => {
         const body = { Name: "dry", Labels: { a: "b" } };
         await fixture.newEvents();
         const was = await harness.client.listServers();
@@ -234,7 +234,7 @@ onEveryDatabase(
         assert.deepEqual(plain(dry), plain(real));
       });
 
-      test("a repeat under the same key is the same server", async () => {
+      test("a repeat with the same key returns the same server", async () => {
         const headers = { "Idempotency-Key": "server-1" };
         const first = await harness.request("POST /server", { Name: "once" }, headers);
         const again = await harness.request("POST /server", { Name: "once" }, headers);
@@ -245,7 +245,7 @@ onEveryDatabase(
         assert.equal((await harness.client.listServers({ query: { name: "once" } })).length, 1);
       });
 
-      test("passwords are for those who may change them, and in no event and no audit", async () => {
+      test("passwords are visible only with the write scope, and in no event and no audit", async () => {
         const made = await fixture.server();
         const reader = await harness.as(["server:read"]);
         assert.equal((await reader.client.readServer({ path: path(made) })).AdminPassword, "");
@@ -270,8 +270,8 @@ onEveryDatabase(
       });
     });
 
-    describe("changed", () => {
-      test("what takes no time changes at once", async () => {
+    describe("changes", () => {
+      test("fields that need no action change at once", async () => {
         const made = await fixture.server();
         const tag = async () => (await harness.client.raw.readServer({ path: path(made) })).etag ?? "";
         const was = await tag();
@@ -296,7 +296,7 @@ onEveryDatabase(
         await refused(harness.client.updateServer({ path: path(made), body: {} }, { ifMatch: was }), "etag_mismatch");
       });
 
-      test("what was read and is sent back changes nothing, strictly read too", async () => {
+      test("a server that is sent back as read does not change, also in strict mode", async () => {
         const made = await fixture.server();
         const tag = (await harness.client.raw.readServer({ path: path(made) })).etag;
         const response = await harness.request(`PUT /server/${made.ID}`, made, { Prefer: "handling=strict" });
@@ -309,7 +309,7 @@ onEveryDatabase(
         );
       });
 
-      test("a state of the machine spoils no tag", async () => {
+      test("the state of the VM does not change the ETag", async () => {
         const made = await fixture.server();
         const tag = async () => (await harness.client.raw.readServer({ path: path(made) })).etag;
         const was = await tag();
@@ -318,7 +318,7 @@ onEveryDatabase(
         assert.equal(await tag(), was);
       });
 
-      test("sizes grow live where they can, else with a restart", async () => {
+      test("sizes grow without a restart if possible, else with one", async () => {
         const made = await fixture.server();
         const resize = (body: object) => harness.client.updateServer({ path: path(made), body }, { wait: 30 });
         const grown = await resize({ HDD: 20, IsHighPerformance: true });
@@ -340,7 +340,7 @@ onEveryDatabase(
         assert.equal((await fixture.read(made.ID)).IsPowerOn, false);
       });
 
-      test("accepted sizes count before they are there", async () => {
+      test("accepted sizes count before they are applied", async () => {
         const made = await fixture.server();
         harness.brume.machines.delay("apply", 300);
         const first = await harness.client.updateServer({ path: path(made), body: { HDD: 30 } });

@@ -1,4 +1,4 @@
-/** Projects with servers (docs/spec.md#account-and-project): blocked and free again, and not deleted while anything is left. */
+/** Projects with servers (docs/spec.md#account-and-project): blocking, unblocking, and no deletion while objects exist. */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
@@ -15,7 +15,7 @@ onSqlite("projects with servers", (harness) => {
   const block = (IsBlocked: boolean) =>
     harness.client.updateProject({ path: { id: theirs.project }, body: { IsBlocked } });
 
-  test("a blocked project's servers are off, and come back as they were", async () => {
+  test("blocking a project powers its servers off, and unblocking restores their power state", async () => {
     const on = await fixture.server();
     const off = await fixture.server();
     await fixture.act(off.ID, { Type: "PowerOff" });
@@ -42,7 +42,7 @@ onSqlite("projects with servers", (harness) => {
     assert.equal(still.IsPowerOn, false);
   });
 
-  test("one that is being made when its project is blocked is blocked when it is there", async () => {
+  test("a server that is created while its project is blocked ends blocked", async () => {
     harness.brume.machines.delay("ensureDisk", 200);
     const made = await theirs.client.createServer({ body: { Name: "late" } });
     await block(true);
@@ -50,12 +50,12 @@ onSqlite("projects with servers", (harness) => {
     const there = await fixture.read(made.ID, ({ State }) => State !== "New");
     assert.equal(there.State, "Blocked");
     await fixture.read(made.ID, ({ IsPowerOn }) => !IsPowerOn);
-    // What a blocked project still may: to be cleared.
+    // Objects of a blocked project can be deleted.
     await fixture.remove(made.ID);
     await block(false);
   });
 
-  test("a project that owns anything stays, also what has failed", async () => {
+  test("a project with any object cannot be deleted, also with failed ones", async () => {
     const remove = () => harness.client.deleteProject({ path: { id: theirs.project } });
     for (const { ID } of await theirs.client.listServers()) await fixture.remove(ID);
     const made = await fixture.server();

@@ -1,4 +1,4 @@
-/** Seeing a server (docs/spec.md#console-log-and-metrics-of-a-server): its serial log, its console over a real WebSocket, and how busy it was. */
+/** Log, console and metrics of a server (docs/spec.md#console-log-and-metrics-of-a-server), the console over a real WebSocket. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { before, describe, test } from "node:test";
@@ -10,7 +10,7 @@ import { createServerApiFixture, pass, type ServerApiFixture } from "../support/
 const clock = createMovableClock();
 const path = ({ ID }: { readonly ID: number }) => ({ id: ID });
 
-/** A WebSocket and all that it has said. */
+/** A WebSocket and all bytes it has received. */
 async function dial(url: string) {
   const socket = new WebSocket(url);
   const response: Buffer[] = [];
@@ -23,7 +23,7 @@ async function dial(url: string) {
   await once(socket, "open");
   return {
     socket,
-    /** Resolves when that much, or a text, has come. */
+    /** Resolves when this many bytes, or this text, have been received. */
     async untilEvent(wanted: string | number): Promise<void> {
       for (;;) {
         const all = Buffer.concat(response);
@@ -36,7 +36,7 @@ async function dial(url: string) {
   };
 }
 
-/** The status of an upgrade that is not given. */
+/** Returns the status of a rejected upgrade. */
 async function refusedDial(url: string): Promise<number> {
   const socket = new WebSocket(url);
   const [error] = (await once(socket, "error")) as [Error];
@@ -44,7 +44,7 @@ async function refusedDial(url: string): Promise<number> {
 }
 
 onSqlite(
-  "seeing a server",
+  "log, console and metrics",
   (harness) => {
     let fixture: ServerApiFixture;
     before(() => {
@@ -52,7 +52,7 @@ onSqlite(
     });
 
     describe("the log", () => {
-      test("is what the serial line said since the start, or the start before", async () => {
+      test("contains the serial output since the start, or of the previous boot", async () => {
         const made = await fixture.server();
         const response = await harness.request(`GET /server/${made.ID}/log`);
         assert.equal(response.headers.get("content-type"), "text/plain; charset=utf-8");
@@ -73,7 +73,7 @@ onSqlite(
       const open = (id: number, Type: "Serial" | "Vnc" = "Serial") =>
         harness.client.openConsole({ path: { id }, body: { Type } });
 
-      test("takes bytes both ways, once", async () => {
+      test("transfers bytes in both directions, once per ticket", async () => {
         const made = await fixture.server();
         const { Url, ExpiresAt } = await open(made.ID);
         assert.ok(Url.startsWith(`${harness.brume.url.replace("http", "ws")}/console/`), Url);
@@ -82,9 +82,9 @@ onSqlite(
         await line.untilEvent("login: ");
         line.socket.send(Buffer.from("root\r"));
         await line.untilEvent("root\r\nlogin: ");
-        // Once is all.
+        // A ticket is valid once.
         assert.equal(await refusedDial(Url), 404);
-        // More than any buffer on the way holds, all of it back.
+        // More than any buffer in between holds; all of it is echoed.
         const much = Buffer.alloc(300_000, "x");
         for (let sent = 0; sent < 10; sent++) line.socket.send(much);
         await line.untilEvent(10 * much.length);
@@ -95,7 +95,7 @@ onSqlite(
         vnc.socket.close();
       });
 
-      test("needs a ticket that is good", async () => {
+      test("needs a valid ticket", async () => {
         const made = await fixture.server();
         const base = harness.brume.url.replace("http", "ws");
         assert.equal(await refusedDial(`${base}/console/${"0".repeat(64)}`), 404);
@@ -111,7 +111,7 @@ onSqlite(
         await refused(harness.client.openConsole({ path: path(made), body: {} as never }), "validation_failed");
       });
 
-      test("a dry run gives none, and no event or audit has one", async () => {
+      test("a ticket is not in a dry run, an event or the audit", async () => {
         const made = await fixture.server();
         const dry = await harness.client.openConsole({ path: path(made), body: { Type: "Serial" } }, { dryRun: true });
         assert.equal(dry.Url, "");
@@ -121,7 +121,7 @@ onSqlite(
         assert.ok(!JSON.stringify(kept).includes(Url.slice(-64)));
       });
 
-      test("the address is as the caller reached the service", async () => {
+      test("the address is that of the request", async () => {
         const made = await fixture.server();
         const response = await harness.request(
           `POST /server/${made.ID}/console`,
@@ -140,8 +140,8 @@ onSqlite(
       });
     });
 
-    describe("figures", () => {
-      test("are taken every ten seconds, and outlive a restart", async () => {
+    describe("metrics", () => {
+      test("are sampled every ten seconds, and survive a restart", async () => {
         const made = await fixture.server();
         const metrics = (query: object = {}) => harness.client.readServerMetrics({ path: path(made), query });
         const isSeen = async () => (await metrics()).Series.Cpu.some((value) => value !== null);
@@ -166,7 +166,7 @@ onSqlite(
         await refused(metrics(), "server_not_found");
       });
 
-      test("stand among those of the service", async () => {
+      test("are among the metrics of the service", async () => {
         const made = await fixture.server();
         let text = "";
         while (!text.includes(`brume_server_up{server="${made.ID}"} 1`)) {

@@ -1,11 +1,11 @@
-/** Servers when their machines fail: they crash, stop answering, lose their disk or the room for it. Each is told of, and power can be cut. */
+/** Servers whose VM fails: a crash, no response, a missing disk, a full host disk. Each emits events, and the power can be cut. */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 import type { Server } from "@brume/api/server.ts";
 import { onSqlite, refused } from "../support/harness.ts";
 import { createServerApiFixture, type ServerApiFixture } from "../support/serverapifixture.ts";
 
-onSqlite("servers in trouble", (harness) => {
+onSqlite("failing servers", (harness) => {
   let fixture: ServerApiFixture;
   before(() => {
     fixture = createServerApiFixture(harness);
@@ -16,7 +16,7 @@ onSqlite("servers in trouble", (harness) => {
       ResourceID === id && Type.startsWith("server.") ? [(Data as Server).Condition] : [],
     );
 
-  test("a machine that does not respond is marked, told of, and cut whatever waits", async () => {
+  test("a VM that does not respond is marked and reported, and can be powered off at once", async () => {
     const { ID: id } = await fixture.server();
     await fixture.newEvents();
     harness.brume.machines.trouble(id, "NotResponding");
@@ -42,7 +42,7 @@ onSqlite("servers in trouble", (harness) => {
     assert.equal(server.IsPowerOn, false);
   });
 
-  test("what is being undone cannot be canceled, and says so", async () => {
+  test("an action that is being undone cannot be canceled", async () => {
     const { ID: id } = await fixture.server();
     harness.brume.machines.fail("apply", 2, "before");
     harness.brume.machines.deafen(id, true);
@@ -63,7 +63,7 @@ onSqlite("servers in trouble", (harness) => {
     assert.equal((await fixture.ended(action)).Error?.code, "guest_did_not_respond");
   });
 
-  test("a crash is told of with its reason and its log, also when the server is on again", async () => {
+  test("a crash is reported with its reason and log, also after the restart of the server", async () => {
     const { ID: id } = await fixture.server();
     await fixture.newEvents();
     const crash = async (times: number) => {
@@ -98,7 +98,7 @@ onSqlite("servers in trouble", (harness) => {
   });
 
   describe("a disk", () => {
-    test("that is missing is named at once, by an order and by what brings servers back", async () => {
+    test("that is missing is reported at once, by an action and by the reconciler", async () => {
       const { ID: id } = await fixture.server();
       await fixture.act(id, { Type: "PowerOff" });
       harness.brume.machines.lose(id);
@@ -112,7 +112,7 @@ onSqlite("servers in trouble", (harness) => {
       assert.equal(error?.code, "disk_missing");
     });
 
-    test("without room pauses the machine, which goes on when there is room", async () => {
+    test("without space pauses the VM, which continues when space is free", async () => {
       const { ID: id } = await fixture.server();
       await fixture.newEvents();
       harness.brume.machines.leave(0);

@@ -1,4 +1,4 @@
-/** What the service says of itself (docs/spec.md#service-endpoints): is it alive, is it ready, what it offers, how it does. */
+/** The operations of the service itself (docs/spec.md#service-endpoints): liveness, readiness, description and metrics. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contract, operationNames } from "@brume/api/contract.ts";
@@ -8,7 +8,7 @@ import { onSqlite, refused } from "../support/harness.ts";
 onSqlite("the service", (harness) => {
   const open = (path: string) => harness.request(`GET ${path}`, undefined, { Authorization: "" });
 
-  test("is alive and ready, for anybody who asks", async () => {
+  test("reports liveness and readiness without a token", async () => {
     assert.equal((await open("/healthz")).text, '{"Status":"ok"}');
     const ready = await open("/readyz");
     assert.equal(ready.status, 200);
@@ -18,7 +18,7 @@ onSqlite("the service", (harness) => {
     assert.equal(wrong.status, 200, "an open operation looks at no token");
   });
 
-  test("describes every operation and every code, for anybody who asks", async () => {
+  test("describes every operation and every code without a token", async () => {
     const api = (await open("/openapi.json")).json as {
       openapi: string;
       paths: Record<string, Record<string, { operationId: string }>>;
@@ -37,7 +37,7 @@ onSqlite("the service", (harness) => {
     assert.ok(!/(?:src|href)="https?:/.test(docs.text), "no outside files");
   });
 
-  test("shows figures to administrators", async () => {
+  test("shows metrics to administrators", async () => {
     await harness.domain();
     const response = await harness.request("GET /metrics");
     assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
@@ -48,7 +48,7 @@ onSqlite("the service", (harness) => {
     await refused(reader.client.readMetrics(), "scope_missing");
   });
 
-  test("shows figures to a token that can do nothing else", async () => {
+  test("shows metrics to a token with only that scope", async () => {
     const monitor = await harness.as(["metrics:read"]);
     const { Token } = await monitor.client.readAccount();
     assert.deepEqual(Token.Scopes, ["metrics:read"]);
@@ -61,7 +61,7 @@ onSqlite("the service", (harness) => {
     assert.equal((await admin.request("GET /metrics")).status, 200);
   });
 
-  test("knows its paths, and no others", async () => {
+  test("serves its own paths only", async () => {
     for (const path of ["/version", "/dns/1/records/2", "/event/1", "/customer"])
       assert.equal((await open(path)).code, "path_not_found", path);
   });

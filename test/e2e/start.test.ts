@@ -1,4 +1,4 @@
-/** What a start prints: where to go on, with lines that work as they are, and the first token only once and only on a terminal. */
+/** Output of a start: example lines that work as printed, and the first token only once and only on a terminal. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const main = fileURLToPath(new URL("../../service/src/main.ts", import.meta.url));
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** One start; resolves when the last line of the greeting is there. `end` resolves to all that was printed. */
+/** Starts Brume; resolves at the last line of the introduction. `end` resolves to all output. */
 async function start(folder: string, options: { terminal?: boolean; token?: string } = {}) {
   const env: NodeJS.ProcessEnv = {
     PATH: process.env["PATH"],
@@ -23,7 +23,7 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
     ...(options.token !== undefined && { BRUME_TOKEN: options.token }),
   };
   const command = `exec ${quoted(process.execPath)} ${quoted(main)}`;
-  // script(1) gives the program a terminal, and passes on what the program prints there.
+  // script(1) runs the program on a terminal and copies its output.
   const argv = options.terminal === true ? ["script", "-qec", command, "/dev/null"] : ["sh", "-c", command];
   const child: ChildProcess = spawn(argv[0] as string, argv.slice(1), { env, stdio: ["ignore", "pipe", "pipe"] });
   let printed = "";
@@ -51,14 +51,14 @@ async function start(folder: string, options: { terminal?: boolean; token?: stri
 
 const tokenIn = (folder: string) => readFileSync(join(folder, "token"), "utf8").trim();
 
-/** Runs the first line with `curl` as it was printed. */
+/** Runs the first printed line with `curl`. */
 function paste(printed: string, env: NodeJS.ProcessEnv): string {
   const line = printed.split("\n").find((each) => each.trim().startsWith("curl "));
   assert.ok(line !== undefined, printed);
   return spawnSync("sh", ["-c", line], { encoding: "utf8", env }).stdout;
 }
 
-test("without a terminal no start prints the token, and the printed lines work", async () => {
+test("without a terminal the token is not printed, and the printed lines work", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "brume-start-")), "it's data");
   try {
     for (const place of ["created now, in ", "in "]) {
@@ -74,7 +74,7 @@ test("without a terminal no start prints the token, and the printed lines work",
   }
 });
 
-test("a terminal shows the token at the start that makes it, once, and never again", async () => {
+test("on a terminal only the start that creates the token prints it", async () => {
   const folder = mkdtempSync(join(tmpdir(), "brume-start-"));
   try {
     const first = await (await start(folder, { terminal: true })).end();

@@ -1,6 +1,6 @@
 /**
- * A token for certificates and its kin (docs/spec.md#token, #restricted-tokens-stay-restricted): bound to one domain, some owners and some
- * types of records. What it may not have does not exist for it, whichever operation it tries.
+ * Restricted tokens, such as one for certificates (docs/spec.md#token, #restricted-tokens-stay-restricted): limited to one domain, owners
+ * and record types. Objects outside the restriction do not exist for the token, in any operation.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -11,7 +11,7 @@ import type { Event } from "@brume/api/event.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import { type Caller, onSqlite, refused } from "../support/harness.ts";
 
-/** Stands in every hidden record, and nowhere else. */
+/** Text of every hidden record, and of nothing else. */
 const mark = "hidden";
 
 onSqlite("a restricted token", (harness) => {
@@ -42,7 +42,7 @@ onSqlite("a restricted token", (harness) => {
     });
   });
 
-  test("sees one domain with its own records", async () => {
+  test("sees one domain with the allowed records", async () => {
     const [only, ...more] = await acme.client.listDomains();
     assert.deepEqual([only?.ID, more.length], [domain.ID, 0]);
     assert.deepEqual(
@@ -67,7 +67,7 @@ onSqlite("a restricted token", (harness) => {
     }
   });
 
-  test("makes, changes and deletes what is its own", async () => {
+  test("can create, change and delete allowed records", async () => {
     const made = await txt(acme, `_ACME-challenge.api.${domain.Name}`);
     assert.deepEqual(await harness.lookUp(`_acme-challenge.api.${domain.Name}`, "TXT"), ["mine"]);
     const path = { id: made.ID };
@@ -78,7 +78,7 @@ onSqlite("a restricted token", (harness) => {
     assert.equal(await harness.lookUp(`_acme-challenge.api.${domain.Name}`, "TXT"), "ENOTFOUND");
   });
 
-  test("makes nothing else", async () => {
+  test("cannot create anything else", async () => {
     await refused(txt(acme, "www"), "token_restricted");
     await refused(txt(acme, "@"), "token_restricted");
     await refused(txt(acme, "x_acme-challenge"), "token_restricted");
@@ -99,7 +99,7 @@ onSqlite("a restricted token", (harness) => {
     }
   });
 
-  test("has changesets of its own records only", async () => {
+  test("can use changesets of allowed records only", async () => {
     const change = (Changes: object[]) =>
       acme.client.changeRecords({ path: { id: domain.ID }, body: { Changes: Changes as never } });
     const good = { Op: "Create", TypeRecord: "TXT", Name: "_acme-challenge.set", Text: "mine" };
@@ -114,7 +114,7 @@ onSqlite("a restricted token", (harness) => {
     await change([{ Op: "Delete", ID: Records[0]?.After?.ID }]);
   });
 
-  test("is not told by a refusal what it may not see", async () => {
+  test("gets no hidden data from an error", async () => {
     const beside = await refused(txt(acme, "_acme-challenge.alias"), "cname_conflict");
     assert.equal(beside.detail, "A CNAME must be the only record at its name, but there is another record.");
     const alias = await harness.as(["dns:write"], { DomainID: domain.ID, RecordTypes: ["CNAME"] });
@@ -129,7 +129,7 @@ onSqlite("a restricted token", (harness) => {
     );
   });
 
-  test("hears of its own records only", async () => {
+  test("receives events of allowed records only", async () => {
     const first = (await harness.client.listEvents({ query: { limit: 1000 } })).at(-1)?.ID ?? 0;
     const made = await txt(harness, "_acme-challenge.heard");
     await txt(harness, "www", `${mark} too`);
@@ -164,7 +164,7 @@ onSqlite("a restricted token", (harness) => {
     );
   });
 
-  test("finds nothing hidden in any answer to any operation", async () => {
+  test("gets no hidden data from any operation", async () => {
     const own = [mine, (await acme.client.readAccount()).Token.ID];
     const ids = [domain.ID, other.ID, secret, mine];
     const bodies: Readonly<Record<string, object>> = {
@@ -180,7 +180,7 @@ onSqlite("a restricted token", (harness) => {
     let answers = 0;
     for (const name of operationNames) {
       const operation: Operation = contract[name];
-      // A deletion of what is its own is its good right.
+      // A deletion of allowed records is permitted.
       const aims = /\{/.test(operation.path)
         ? ids.filter((id) => operation.method !== "DELETE" || !own.includes(id))
         : [0];
@@ -222,7 +222,7 @@ onSqlite("a restricted token", (harness) => {
       ["a.c", "abc", false],
     ];
     for (const [RecordPattern, owner, fits] of cases)
-      test(`${RecordPattern} ${fits ? "lets" : "does not let"} ${owner} through`, async () => {
+      test(`${RecordPattern} ${fits ? "matches" : "does not match"} ${owner}`, async () => {
         const caller = await harness.as(["dns:write"], { DomainID: domain.ID, RecordPattern });
         const made = txt(caller, owner, `pattern ${RecordPattern}`);
         if (!fits) {
@@ -232,7 +232,7 @@ onSqlite("a restricted token", (harness) => {
         await caller.client.deleteRecord({ path: { domainid: domain.ID, recordId: (await made).ID } });
       });
 
-    test("of services look at the name below which they stand", async () => {
+    test("of services match the parent name", async () => {
       const caller = await harness.as(["dns:write"], { DomainID: domain.ID, RecordPattern: "chat" });
       const srv = { DomainId: domain.ID, Service: "xmpp", Proto: "tcp", Port: 1, Target: "a.b" };
       const made = await caller.client.createRecordSRV({ body: { ...srv, Name: "chat" } });
@@ -241,7 +241,7 @@ onSqlite("a restricted token", (harness) => {
     });
   });
 
-  test("bound to types only, or to the domain only", async () => {
+  test("can be restricted to types only, or to the domain only", async () => {
     const types = await harness.as(["dns:read"], { DomainID: domain.ID, RecordTypes: ["a", "CNAME"] });
     const seen = (await types.client.readDomain({ path: { id: domain.ID } })).LinkedRecords;
     assert.deepEqual(new Set(seen.map(({ TypeRecord }) => TypeRecord)), new Set(["A", "CNAME"]));
@@ -253,7 +253,7 @@ onSqlite("a restricted token", (harness) => {
     await refused(whole.client.deleteDomain({ path: { id: domain.ID } }), "token_restricted");
   });
 
-  test("is not given another token's answer under the same key", async () => {
+  test("does not get another token's response with the same idempotency key", async () => {
     const options = { idempotencyKey: "shared-key" };
     const body = { DomainId: domain.ID, Name: "_acme-challenge.key", Text: "key" };
     const first = await harness.client.createRecordTXT({ body }, options);
@@ -261,7 +261,7 @@ onSqlite("a restricted token", (harness) => {
     await harness.client.deleteRecord({ path: { domainid: domain.ID, recordId: first.ID } });
   });
 
-  test("sees nothing at all once its domain is gone", async () => {
+  test("sees nothing after its domain is deleted", async () => {
     const passing = await harness.domain();
     const caller = await harness.as(["dns:write"], { DomainID: passing.ID });
     await harness.client.deleteDomain({ path: { id: passing.ID } });
