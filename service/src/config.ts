@@ -1,6 +1,6 @@
 /**
- * The environment as one checked, frozen object: the only reader of `process.env`. Every setting has a default that works on a
- * fresh machine; a value that cannot be used stops the start with the name of the setting, what was expected and what came.
+ * Reads the settings from the environment into one validated, frozen object. Every setting has a default that works on a new host. An
+ * invalid value stops the start; the error names the setting, the expected form and the value.
  */
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { isAbsolute, resolve } from "node:path";
@@ -10,62 +10,66 @@ export interface Endpoint {
   readonly port: number;
 }
 
+/** A TSIG key for zone transfers (RFC 8945). */
 export interface TransferKey {
   readonly name: string;
   readonly algorithm: string;
   /** Base64. */
   readonly secret: string;
-  /** Zones that it is good for: of these names, and of these projects; null: all. */
+  /** Zones that the key may transfer: by name, and by project; null: all. */
   readonly only: { readonly zones: readonly string[]; readonly groups: readonly number[] } | null;
 }
 
 export interface Config {
   readonly listen: Endpoint;
+  /** Paths of PEM files; null: HTTP without TLS. */
   readonly tls: { readonly certificate: string; readonly key: string } | null;
+  /** Accepts malformed HTTP/1.1 requests of old clients. */
   readonly lenientHttp: boolean;
   readonly dataFolder: string;
   /** `postgres://…`, or null for SQLite in the data folder. */
   readonly databaseUrl: string | null;
-  /** First token, when the database has none; null: one is made and kept in `token` of the data folder. */
+  /** Value of token 1; null: the file `token` in the data folder, created if it is missing. */
   readonly token: string | null;
-  /** 64 hexadecimal characters; null: `key` of the data folder. */
+  /** Sealing key, 64 hexadecimal characters; null: the file `key` in the data folder. */
   readonly key: string | null;
   readonly logLevel: LogLevel;
   readonly dns: {
     readonly listen: Endpoint;
     /** Names in the automatic NS set, ASCII, lower case, no final dot. */
     readonly names: readonly string[];
-    /** Answers per second to one network; 0: no limit. */
+    /** Responses per second to one network; 0: no limit. */
     readonly rateLimit: number;
     readonly transfer: {
+      /** Addresses and blocks that may transfer zones without a key. */
       readonly addresses: readonly string[];
       readonly keys: readonly TransferKey[];
-      /** `key`: name of the one that signs what is sent there. */
+      /** Secondaries that receive NOTIFY. `key`: name of the key that signs it. */
       readonly notify: readonly (Endpoint & { readonly key?: string })[];
-      /** Name of the catalog of zones (RFC 9432); null: there is none. */
+      /** Name of the catalog zone (RFC 9432); null: none. */
       readonly catalog: string | null;
     };
-    /** Servers to ask about delegation; null: the machine's own. */
+    /** Resolvers that check delegations; null: those of the host. */
     readonly resolvers: readonly string[] | null;
   };
   /** Titles of the locations; the first is the default. */
   readonly locations: readonly string[];
   readonly network: {
-    /** Blocks from which public networks and their edges get theirs. */
+    /** IPv4 blocks from which public networks and their edges are allocated. */
     readonly publicPools: readonly string[];
-    /** A block of /56 or larger from which each of them gets a /64; null: no IPv6. */
+    /** IPv6 block of /56 or larger, from which each public network and the shared network gets a /64; null: no IPv6. */
     readonly publicPool6: string | null;
-    /** The block of each location's shared network. */
+    /** IPv4 block of each location's shared network. */
     readonly sharedPools: readonly string[];
-    /** What is translated of networks that the world does not route. */
+    /** When addresses of networks are translated (NAT). */
     readonly nat: (typeof natModes)[number];
-    /** The IPv4 address under which the world sees this machine; null: its own. */
+    /** IPv4 address at which the host is reached from outside; null: its own. */
     readonly publicAddress: string | null;
-    /** UDP port of the first edge with WireGuard; the next edge takes the next. */
+    /** UDP port of the first edge with WireGuard; each further edge uses the next port. */
     readonly wireguardPort: number;
-    /** Name servers that edges ask for their servers; empty: edges answer no questions. */
+    /** Name servers to which edges forward queries of servers; empty: edges do not serve DNS. */
     readonly forwarders: readonly string[];
-    /** All blocks by their settings, for the comparison with what the host has. */
+    /** All blocks by setting, to detect conflicts with addresses and routes of the host. */
     readonly pools: readonly {
       readonly setting: string;
       readonly blocks: readonly string[];
@@ -73,44 +77,42 @@ export interface Config {
     }[];
     /** Addresses and blocks of the host, or link-local, that servers may reach. */
     readonly opened: readonly string[];
-    /** Connections of a network and of a server, and packets a second that a server sends. */
+    /** Most connections of a network and of a server, and most packets per second that a server sends. */
     readonly limits: { readonly network: number; readonly server: number; readonly packets: number };
   };
-  /** Addresses and blocks that webhooks may call though they are not public. */
+  /** Addresses and blocks that webhooks may call although they are not public. */
   readonly webhookAllow: readonly string[];
-  /** Of daily backups, which must be there; null: with the other images. */
+  /** Folder of daily backups, which must exist; null: the folder of images. */
   readonly backupFolder: string | null;
-  /** Processors of servers that one core of the host is counted for. */
+  /** vCPUs that may be allocated per core of the host. */
   readonly cpuOvercommit: number;
-  /** Of one server's disk, per second; 0: no limit. */
+  /** Limits of one server's disk: operations and MB (10^6 bytes) per second; 0: no limit. */
   readonly disk: {
     readonly operations: number;
-    /** MB of 10^6 bytes. */
     readonly bandwidth: number;
   };
-  /** MB that are to be free on the disk of the data. */
+  /** Free MB on the data disk below which the service warns. */
   readonly diskLow: number;
-  /** How much is kept of what grows with use. */
   readonly keep: Keep;
-  /** No machine runs and no packet flows, on purpose. */
+  /** Simulates servers and networks instead of creating them on the host. */
   readonly simulate: boolean;
-  /** Settings that start with `BRUME_` and that nobody reads. */
+  /** Variables that start with `BRUME_` and are not settings. */
   readonly unknown: readonly string[];
 }
 
 export const logLevels = ["error", "warn", "info", "debug"] as const;
 export type LogLevel = (typeof logLevels)[number];
-
 const natModes = ["never", "outside-private", "always"] as const;
 
+/** A setting has an invalid value. Its message is a sentence for the operator. */
 export class ConfigError extends Error {
-  constructor(name: string, expected: string, came: string) {
-    super(`${name} must be ${expected}, not "${came}".`);
+  constructor(name: string, expected: string, actual: string) {
+    super(`${name} must be ${expected}, not "${actual}".`);
     this.name = "ConfigError";
   }
 }
 
-/** What is kept of each thing that grows with use, unless `BRUME_KEEP` says otherwise. */
+/** Retention of each table that grows with use. `BRUME_KEEP` changes it. */
 export const defaultKeep = {
   event: { days: 30, count: 1_000_000 },
   audit: { days: 365, count: 1_000_000 },
@@ -144,7 +146,7 @@ function parseKeep(value: string): Keep {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `host:port`, `[v6]:port`, or a port alone on loopback. */
+/** Parses `host:port`, `[v6]:port`, or a port alone, which means 127.0.0.1. */
 function parseEndpoint(name: string, value: string, defaultPort?: number): Endpoint {
   const found = /^(?:(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):)?(\d{1,5})$/i.exec(value);
   const port = Number(found?.[3]);
@@ -159,7 +161,7 @@ const parseList = (value: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== "");
 
-/** An address, with or without port 53 said otherwise. */
+/** Parses an address with an optional port, default 53. */
 function parseAddress(name: string, value: string): Endpoint {
   const endpoint = isIP(value) ? { host: value, port: 53 } : parseEndpoint(name, value, 53);
   if (isIP(endpoint.host)) return endpoint;
@@ -174,7 +176,7 @@ function checkBlock(name: string, value: string): string {
   throw new ConfigError(name, "addresses or blocks such as 192.0.2.0/24, with commas", value);
 }
 
-/** ASCII, in lower case, without the final dot; null: it is no name. */
+/** Returns a domain name in lower case without the final dot, or null if it is not an ASCII domain name. */
 function readName(value: string): string | null {
   const name = value.toLowerCase().replace(/\.$/, "");
   const good = /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
@@ -184,8 +186,8 @@ function readName(value: string): string | null {
 const keyName = (value: string): string => value.toLowerCase().replace(/\.$/, "");
 
 /**
- * As in `kdig -y`: `hmac-sha256:transfer.brume:c2VjcmV0`, and behind one more colon what it is good for if that is not everything:
- * zones and projects, `example.com+example.org+project/7`.
+ * Parses a key as in `kdig -y`, `hmac-sha256:transfer.brume:c2VjcmV0`, with an optional fourth part that restricts it to zones and
+ * projects: `example.com+example.org+project/7`.
  */
 function parseKey(setting: string, value: string): TransferKey {
   const [algorithm, name, secret, scope, ...rest] = value.split(":");
@@ -202,7 +204,7 @@ function parseKey(setting: string, value: string): TransferKey {
   return { algorithm, name: keyName(name), secret, only: scope === undefined ? null : { zones, groups } };
 }
 
-/** `192.0.2.54`, `192.0.2.54:5353`, `transfer@192.0.2.54`. */
+/** Parses `192.0.2.54`, `192.0.2.54:5353` or, with the name of a key, `transfer@192.0.2.54`. */
 function parseSecondary(setting: string, value: string, keys: readonly TransferKey[]): Endpoint & { key?: string } {
   const at = value.indexOf("@");
   const endpoint = parseAddress(setting, value.slice(at + 1));
@@ -217,14 +219,14 @@ function parseSecondary(setting: string, value: string, keys: readonly TransferK
   return { ...endpoint, key };
 }
 
-/** First and last address of an IPv4 block, as numbers. */
+/** Returns the first and last address of an IPv4 block, as numbers. */
 function ends(block: string): readonly [first: number, last: number] {
   const [address = "", bits = "32"] = block.split("/");
   const first = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
   return [first, first + 2 ** (32 - Number(bits)) - 1];
 }
 
-/** 10.63.0.0/16, and for further locations the next such blocks that are in no public pool. */
+/** Returns 10.63.0.0/16, and for further locations the next /16 blocks outside of the public pools. */
 function defaultShared(count: number, publicPools: readonly string[]): string[] {
   const blocks = Array.from({ length: 256 }, (_, index) => `10.${(index + 63) % 256}.0.0/16`);
   const [first = "", ...others] = blocks;
@@ -236,6 +238,7 @@ function defaultShared(count: number, publicPools: readonly string[]): string[] 
   return [first, ...free, ...others.filter(isPublic)].slice(0, count);
 }
 
+/** Reads all settings. Throws `ConfigError` for the first invalid one. */
 export function loadConfig(environment: Environment): Config {
   const used = new Set<string>();
   const read = (name: string): string | undefined => {

@@ -152,8 +152,8 @@ for (const kind of databases) {
     withEmpty(kind, async ({ store }) => {
       await migrate(store, [one, two]);
       const changed = { ...one, checksum: "other" };
-      await assert.rejects(migrate(store, [changed, two]), /migration 1 \(one\) has changed/);
-      await assert.rejects(migrate(store, [one]), /has schema 2, this program knows 1/);
+      await assert.rejects(migrate(store, [changed, two]), /migration 1 \(one\) was changed/);
+      await assert.rejects(migrate(store, [one]), /has schema 2, this release supports 1/);
     }));
 
   test(`${kind}: a migration that fails leaves nothing, and those before it stay`, () =>

@@ -1,49 +1,51 @@
 /**
- * The only door to child processes: argv in, text out, a time limit always, and what the child complained of in the error. There is
- * no shell, since names come from users, and no inherited environment, since ours may hold secrets and theirs decides in which
- * language they complain. Secrets go in by standard input or by file, never by argv, which errors and `ps` show. The forks are
- * made by a small process beside this one, `starter.ts`.
+ * Runs child processes: takes an argument list, returns standard output, always with a time limit; errors contain standard error. It
+ * uses no shell, because names come from clients. Children do not inherit the environment, which may contain secrets and sets the
+ * language of messages. Secrets are passed by standard input or file, never by arguments, which errors and `ps` show. A small process,
+ * `starter.ts`, does the forks.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { getCompileCacheDir } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Input, Order, Person, Report, Stop } from "./starter.ts";
+import type { Input, Report, SpawnOptions, StartRequest, Stop } from "./starter.ts";
 
 type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown ? Omit<Union, Key> : never;
 
-/** Where children find programs. */
+/** `PATH` of children. */
 export const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const environment = { PATH: searchPath, LC_ALL: "C" };
 
 interface Options {
-  /** Beside `PATH` and the language C, which are all that a child gets by itself. */
+  /** Variables added to `PATH` and `LC_ALL=C`, the only ones that a child gets by default. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Entered before `uid` is taken on, so it may lie in a folder that the child itself could not reach. */
+  /** Entered before the change to `uid`, so the child's user need not have access to the path. */
   readonly cwd?: string;
-  /** Numbers, for which there need be no user. All other groups are left. */
+  /** Numeric ids, also without an entry in /etc/passwd. The child has no other groups. */
   readonly uid?: number;
   readonly gid?: number;
 }
 
+/** Options of `run`. */
 export interface RunOptions extends Options {
-  /** The child may be started before there is anything to say to it; it is killed when that never comes. */
+  /** Input. With a promise, the child starts before its input is known, and is killed if the promise rejects. */
   readonly stdin?: string | Promise<string>;
-  /** Milliseconds from its start, then the child and all that it started are killed; 10,000 by default. */
+  /** Milliseconds from the start, after which the child and its descendants are killed. Default 10,000. */
   readonly timeout?: number;
-  /** Kills it like the time limit does. */
+  /** Kills the child and its descendants. */
   readonly signal?: AbortSignal;
-  /** Exit codes that are no failure; only 0 by default. */
+  /** Exit codes of success. Default: only 0. */
   readonly codes?: readonly number[];
 }
 
+/** Options of `startDetached`. */
 export interface DetachOptions extends Options {
-  /** File that gets standard output and error, appended; made with mode 600. */
+  /** File to which standard output and error are appended; created with mode 600. */
   readonly output: string;
 }
 
-/** A process that cannot be mistaken for a later one of the same number: `born` is field 22 of /proc/PID/stat, 0 where there is none. */
+/** A process, distinguished from a later one with the same PID by `born`: field 22 of /proc/PID/stat, 0 if unknown. */
 export interface Child {
   readonly pid: number;
   readonly born: number;
@@ -61,21 +63,21 @@ export class CommandError extends Error {
   }
 }
 
-/** As a value, so that tests can stand in the doorway. */
+/** Runs child processes. An interface, so that tests can replace it. */
 export interface Exec {
   /** Resolves to standard output; rejects with a `CommandError` unless the exit code is 0, or one of `codes`. */
   run(argv: readonly string[], options?: RunOptions): Promise<string>;
-  /** Starts what outlives the service. Rejects when it cannot be started; whether it works is for the caller to find out. */
+  /** Starts a process that outlives the service. Rejects if it cannot be started; the caller checks whether it works. */
   startDetached(argv: readonly string[], options: DetachOptions): Promise<Child>;
-  /** The process of that number with its birth, or null. For finding again what an earlier service started. */
+  /** Returns the running process with this PID, or null. Used to find processes that an earlier service started. */
   find(pid: number): Child | null;
+  /** Returns whether this process still runs. */
   isAlive(child: Child): boolean;
-  /** False when it was gone already. */
+  /** Sends a signal. Returns false if the process no longer runs. */
   signal(child: Child, signal: NodeJS.Signals): boolean;
 }
 
-/** What `spawn` takes as it is. */
-const person = ({ cwd, uid, gid, environment: more }: Options): Person => ({
+const spawnOptions = ({ cwd, uid, gid, environment: more }: Options): SpawnOptions => ({
   env: { ...environment, ...more },
   cwd,
   uid,
@@ -87,13 +89,13 @@ interface Starter {
   readonly waiting: Map<number, (report: Report) => void>;
 }
 
-interface Begun {
+interface RunningChild {
   readonly report: Promise<Report>;
   input(stdin: string): void;
   stop(): void;
 }
 
-/** Birth and state out of /proc; the name of the program, in parentheses, may itself hold blanks and parentheses. */
+/** Reads state and start time from /proc. The program's name, in parentheses, may itself contain blanks and parentheses. */
 function stat(pid: number): { readonly state: string; readonly born: number } | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -111,50 +113,50 @@ function find(pid: number): Child | null {
 
 const isAlive = (child: Child): boolean => find(child.pid)?.born === child.born;
 
-/** The door, with a process behind it that starts all others: itself started when there is something to start, and anew when somebody killed it. */
+/** Creates an `Exec` with its own starter process, which is started at the first call, and again after it was killed. */
 export function createExec(): Exec {
   let starter: Starter | null = null;
-  let orders = 0;
+  let requests = 0;
 
-  function summon(): Starter {
+  function ensureStarter(): Starter {
     if (starter !== null) return starter;
     const cache = getCompileCacheDir();
     const child = spawn(process.execPath, [fileURLToPath(new URL("./starter.ts", import.meta.url))], {
-      // Without the compiler in it, it is half as large.
+      // With the compile cache the process needs no compiler and half the memory.
       env: { ...environment, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       serialization: "advanced",
-      // Else a Ctrl-C at our terminal would end it before we are done with it.
+      // Otherwise a Ctrl-C at the terminal would end it before the service has stopped.
       detached: true,
     });
     const own: Starter = { process: child, waiting: new Map() };
     const end = () => {
       if (starter === own) starter = null;
-      for (const [id, tell] of own.waiting) tell({ id, refused: "whoever starts processes has ended" });
+      for (const [id, resolve] of own.waiting) resolve({ id, refused: "the starter process has ended" });
     };
     child.on("error", end);
     child.on("exit", end);
     child.on("message", (report: Report) => own.waiting.get(report.id)?.(report));
-    // It keeps nobody from ending.
+    // It must not keep this process alive.
     child.unref();
     child.channel?.unref();
     starter = own;
     return own;
   }
 
-  function begin(order: DistributiveOmit<Order, "id">): Begun {
-    const { process: child, waiting } = summon();
-    const id = ++orders;
+  function begin(request: DistributiveOmit<StartRequest, "id">): RunningChild {
+    const { process: child, waiting } = ensureStarter();
+    const id = ++requests;
     const { promise: report, resolve } = Promise.withResolvers<Report>();
     if (waiting.size === 0) child.channel?.ref();
-    waiting.set(id, (told) => {
+    waiting.set(id, (result) => {
       waiting.delete(id);
       if (waiting.size === 0) child.channel?.unref();
-      resolve(told);
+      resolve(result);
     });
-    // Whatever keeps it from being sent ends the starter, which tells all who wait.
-    const send = (message: Order | Input | Stop) => void child.send(message, () => {});
-    send({ ...order, id });
+    // A failed send means that the starter ends, which rejects all waiting calls.
+    const send = (message: StartRequest | Input | Stop) => void child.send(message, () => {});
+    send({ ...request, id });
     return {
       report,
       input: (stdin) => send({ id, kind: "input", stdin }),
@@ -164,12 +166,12 @@ export function createExec(): Exec {
 
   async function run(argv: readonly string[], options: RunOptions = {}): Promise<string> {
     const { stdin = "", timeout: limit = 10_000 } = options;
-    const isThere = typeof stdin === "string";
+    const isKnown = typeof stdin === "string";
     const { report, input, stop } = begin({
       kind: "run",
       argv,
-      person: person(options),
-      stdin: isThere ? stdin : null,
+      spawn: spawnOptions(options),
+      stdin: isKnown ? stdin : null,
     });
     let stopped = "";
     const end = (why: string) => {
@@ -177,8 +179,8 @@ export function createExec(): Exec {
       stop();
     };
     const timer = setTimeout(() => end(`took longer than ${limit} ms`), limit);
-    if (!isThere) stdin.then(input, () => end("was told nothing"));
-    const abort = () => end("was called off");
+    if (!isKnown) stdin.then(input, () => end("got no input"));
+    const abort = () => end("was aborted");
     if (options.signal?.aborted === true) abort();
     options.signal?.addEventListener("abort", abort, { once: true });
     const { code = null, signal, out = "", err = "", refused } = await report;
@@ -195,7 +197,7 @@ export function createExec(): Exec {
       const { pid = 0, refused } = await begin({
         kind: "detach",
         argv,
-        person: person(options),
+        spawn: spawnOptions(options),
         output: options.output,
       }).report;
       if (refused !== undefined) throw new CommandError(argv, null, "", refused);
@@ -215,5 +217,5 @@ export function createExec(): Exec {
   };
 }
 
-/** For tests and scripts, which have one door each. The service makes its own. */
+/** Shared instance for tests and scripts. The service creates its own. */
 export const exec: Exec = createExec();

@@ -1,62 +1,64 @@
 /**
- * Starts the service's children from a small process of its own. A fork copies the page tables of whoever forks and stops it until
- * the child runs, which in the service itself takes ten milliseconds and more of everybody's time. Run by `exec.ts`, told by
- * messages what to start, and gone with its parent; what was started to outlive the service does.
+ * Process that starts the children of the service. A fork copies the page tables of the forking process and blocks it until the child
+ * runs; in the service itself this would block all requests for ten milliseconds or more. `exec.ts` runs it and sends requests as
+ * messages. It ends with its parent; detached children continue.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 
-/** What `spawn` takes as it is. */
-export interface Person {
+/** Options that are passed to `spawn` unchanged. */
+export interface SpawnOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;
   readonly uid: number | undefined;
   readonly gid: number | undefined;
 }
 
-export type Order = { readonly id: number; readonly argv: readonly string[]; readonly person: Person } & (
+/** Request to start a child. `stdin` of null: an `Input` follows. */
+export type StartRequest = { readonly id: number; readonly argv: readonly string[]; readonly spawn: SpawnOptions } & (
   | { readonly kind: "run"; readonly stdin: string | null }
   | { readonly kind: "detach"; readonly output: string }
 );
 
-/** The input of a child that was started before there was any: its order had `stdin: null`. */
+/** Input of a child whose request had `stdin: null`. */
 export interface Input {
   readonly id: number;
   readonly kind: "input";
   readonly stdin: string;
 }
 
-/** Kills the child of an order and all that it started. */
+/** Request to kill a child and its descendants. */
 export interface Stop {
   readonly id: number;
   readonly kind: "stop";
 }
 
+/** Response to a `StartRequest`: after the end of the child, or for a detached one after its start. */
 export interface Report {
   readonly id: number;
-  /** Of a detached child, once it runs. */
+  /** PID of a detached child. */
   readonly pid?: number;
   readonly code?: number | null;
   readonly signal?: NodeJS.Signals | null;
   readonly out?: string;
   readonly err?: string;
-  /** Why nothing was started. */
+  /** Why the child was not started. */
   readonly refused?: string;
 }
 
 const running = new Map<number, ChildProcess>();
 const report = (what: Report): void => void process.send?.(what, undefined, {}, () => {});
 
-function run({ id, argv, person, stdin }: Extract<Order, { kind: "run" }>): void {
+function run({ id, argv, spawn: options, stdin }: Extract<StartRequest, { kind: "run" }>): void {
   const [program = "", ...rest] = argv;
-  // A group of its own: a stop then ends its children too, and a Ctrl-C at our terminal does not cut it in half.
-  const child = spawn(program, rest, { ...person, stdio: ["pipe", "pipe", "pipe"], detached: true });
+  // In a process group of its own: `stop` also kills its descendants, and a Ctrl-C at the terminal does not interrupt it.
+  const child = spawn(program, rest, { ...options, stdio: ["pipe", "pipe", "pipe"], detached: true });
   running.set(id, child);
   const out: Buffer[] = [];
   const err: Buffer[] = [];
   child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
   child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
-  // A child that ends without reading its input raises EPIPE here, which is not an error of ours.
+  // A child that ends without reading its input causes EPIPE, which is not an error.
   child.stdin.on("error", () => {});
   child.on("error", (error) => {
     running.delete(id);
@@ -69,11 +71,11 @@ function run({ id, argv, person, stdin }: Extract<Order, { kind: "run" }>): void
   if (stdin !== null) child.stdin.end(stdin);
 }
 
-function detach({ id, argv, person, output }: Extract<Order, { kind: "detach" }>): void {
+function detach({ id, argv, spawn: options, output }: Extract<StartRequest, { kind: "detach" }>): void {
   const [program = "", ...rest] = argv;
   const file = openSync(output, "a", 0o600);
   try {
-    const child = spawn(program, rest, { ...person, stdio: ["ignore", file, file], detached: true });
+    const child = spawn(program, rest, { ...options, stdio: ["ignore", file, file], detached: true });
     child.once("error", (error) => report({ id, refused: error.message }));
     child.once("spawn", () => report({ id, pid: child.pid ?? 0 }));
     child.unref();
@@ -92,17 +94,17 @@ function stop(id: number): void {
 }
 
 process.on("disconnect", () => {
-  // Nobody waits for them, and whoever comes after us begins anew what they are at.
+  // Their results are lost, and the next service repeats their work.
   for (const id of running.keys()) stop(id);
   process.exit();
 });
-process.on("message", (order: Order | Input | Stop) => {
+process.on("message", (request: StartRequest | Input | Stop) => {
   try {
-    if (order.kind === "stop") stop(order.id);
-    else if (order.kind === "input") running.get(order.id)?.stdin?.end(order.stdin);
-    else if (order.kind === "run") run(order);
-    else detach(order);
+    if (request.kind === "stop") stop(request.id);
+    else if (request.kind === "input") running.get(request.id)?.stdin?.end(request.stdin);
+    else if (request.kind === "run") run(request);
+    else detach(request);
   } catch (error) {
-    report({ id: order.id, refused: (error as Error).message });
+    report({ id: request.id, refused: (error as Error).message });
   }
 });
