@@ -128,7 +128,7 @@ test("what an image without cloud-init would ignore is refused by name", () => {
   const packed = gzipSync(config).toString("base64");
   assert.equal(refused(packed), `${must} without cloud-init: not users[0].sudo (must be false), packages, timezone.`);
   assert.match(refused("MIME-Version: 1.0\n\n"), /not a MIME message/);
-  assert.match(refused(" #!/bin/sh\n"), /begins otherwise/);
+  assert.match(refused(" #!/bin/sh\n"), /not text of another kind/);
   assert.equal(plan({ UserData: "#!/bin/sh\nid: x\n" }).userData, "#!/bin/sh\nid: x\n");
   assert.equal(plan({ ImageID: "debian-12", UserData: config }).userData, config);
   const done = "#cloud-config\nusers: [ann]\nruncmd: [id]\n";

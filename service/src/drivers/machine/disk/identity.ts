@@ -27,7 +27,7 @@ const listed: readonly (readonly [string, RegExp])[] = [
 ];
 const history = /^\.[a-z]+_history$/;
 /** Maximum depth of folders and number of entries; a malicious disk could be endless. */
-const [mostLevels, mostEntries] = [24, 500_000];
+const [maxLevels, maxEntries] = [24, 500_000];
 
 interface Entry {
   readonly inode: number;
@@ -103,7 +103,7 @@ async function filesBelow(tools: Tools, tops: readonly string[]): Promise<Entry[
   const seen = new Set<number>();
   let level: readonly string[] = tops;
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > mostLevels || seen.size > mostEntries)
+    if (depth > maxLevels || seen.size > maxEntries)
       throw new Error("its folders are nested too deeply or contain too many entries");
     const unseen = (await tools.list(level)).flat().filter(({ inode }) => !seen.has(inode));
     for (const { inode } of unseen) seen.add(inode);

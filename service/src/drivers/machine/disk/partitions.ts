@@ -15,7 +15,7 @@ export interface FileSystem {
 }
 
 const sector = 512;
-const mostPartitions = 128;
+const maxPartitions = 128;
 
 async function bytesAt(disk: FileHandle, offset: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await disk.read(Buffer.alloc(length), 0, length, offset);
@@ -47,7 +47,7 @@ type Range = readonly [number: number, offset: number, bytes: number];
 async function readGpt(disk: FileHandle): Promise<Range[]> {
   const header = await bytesAt(disk, sector, 92);
   if (header.length < 92 || header.toString("latin1", 0, 8) !== "EFI PART") return [];
-  const [size, count] = [header.readUInt32LE(84), Math.min(header.readUInt32LE(80), mostPartitions)];
+  const [size, count] = [header.readUInt32LE(84), Math.min(header.readUInt32LE(80), maxPartitions)];
   if (size < 128 || size > 4096) return [];
   const entries = await bytesAt(disk, Number(header.readBigUInt64LE(72)) * sector, size * count);
   const ranges: Range[] = [];

@@ -69,7 +69,7 @@ export interface QemuOptions {
 const bootLimit = { kvm: 30_000, tcg: 60_000 };
 
 /** Maximum number of layers of a disk; a read may have to search each of them. */
-const mostLayers = 32;
+const maxLayers = 32;
 
 /** The driver without the operations on operator images, which are the same for simulated servers. */
 export type QemuDriver = Omit<MachineDriver, keyof OperatorImages>;
@@ -186,7 +186,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     // From here on, an empty log belongs to this start.
     rotateConsole(folder(id));
     await checkDisk(disk, uid(id));
-    await disks.shorten(disk, mostLayers, uid(id));
+    await disks.shorten(disk, maxLayers, uid(id));
     await disks.grow(disk, machine.disk.gb * GIB, uid(id));
     await writeLabel(folder(id), machine);
     const { child, qmp, state } = await startMachine({ ...options, taps, groups }, folder(id), machine, uid(id));
@@ -202,7 +202,7 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
     const run = runs.all.get(id);
     if (run === undefined) return;
     try {
-      await locks.run([id], () => mergeLayers(run, mostLayers));
+      await locks.run([id], () => mergeLayers(run, maxLayers));
       await waitForMerge(run.qmp, 1000);
       await locks.run([id], () => dropUnusedLayers(run));
     } catch (error) {
@@ -340,10 +340,10 @@ export async function openQemu(options: QemuOptions): Promise<QemuDriver> {
         const { id, owner } = machine;
         const isUp = await resumeIfRunning(machine);
         if (isUp) queue.quit(id);
-        const place = isUp ? null : queue.enter(id, owner);
-        if (typeof place !== "function") return place;
-        await start(machine, place).catch((error: unknown) => {
-          place();
+        const slot = isUp ? null : queue.enter(id, owner);
+        if (typeof slot !== "function") return slot;
+        await start(machine, slot).catch((error: unknown) => {
+          slot();
           throw error;
         });
         return null;

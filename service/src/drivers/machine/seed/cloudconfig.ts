@@ -35,7 +35,7 @@ const text =
     typeof value === "string" && pattern.test(value) ? value : refuse(place, `must be ${what}`);
 
 /** Runs all parts, then throws one error with all refused ones. */
-function gather<Value>(parts: readonly (() => Value)[]): Value[] {
+function runAll<Value>(parts: readonly (() => Value)[]): Value[] {
   const refused: string[] = [];
   const values = parts.flatMap((part) => {
     try {
@@ -54,7 +54,7 @@ const list =
   <Value>(read: Read<Value>): Read<Value[]> =>
   (value, place) =>
     Array.isArray(value)
-      ? gather(value.map((each: unknown, index) => () => read(each, `${place}[${index}]`)))
+      ? runAll(value.map((each: unknown, index) => () => read(each, `${place}[${index}]`)))
       : refuse(place, "must be a list");
 
 const only =
@@ -74,7 +74,7 @@ const object =
       if (!Object.hasOwn(fields, key)) throw new UnsupportedError(at);
       return [key, given === null ? undefined : fields[key]?.(given, at)];
     };
-    const read = gather(
+    const read = runAll(
       Object.entries(value).map(
         ([key, given]) =>
           () =>

@@ -64,7 +64,7 @@ export function whyNotTiny(given: string | Uint8Array): string | null {
   }
   if (data === null || data.kind === "script") return null;
   if (data.kind === "mime") return "not a MIME message";
-  if (data.kind === "other") return "not a text that begins otherwise";
+  if (data.kind === "other") return "not text of another kind";
   const { refused } = readCloudConfig(data.content);
   return refused === "" ? null : `not ${refused}`;
 }

@@ -279,9 +279,9 @@ export function createSim(options: SimOptions): SimulatedMachines {
         const isUp = (running(id)?.boot ?? 0) >= boot;
         if (isUp) queue.quit(id);
         if (isUp) resume(id);
-        const place = isUp ? null : queue.enter(id, owner);
-        if (typeof place !== "function") return place;
-        bootSlots.set(id, place);
+        const slot = isUp ? null : queue.enter(id, owner);
+        if (typeof slot !== "function") return slot;
+        bootSlots.set(id, slot);
         start(machine);
         return null;
       }),
