@@ -177,7 +177,7 @@ test("an answer with a missing, unknown, misplaced or wrong key is refused", () 
   checkResponse("deleteDomain", "");
   const problem = api.components.examples["domain_exists"]?.value;
   checkProblem(problem, "createDomain");
-  assert.throws(() => checkProblem(problem, "deleteDomain"), /does not say/);
+  assert.throws(() => checkProblem(problem, "deleteDomain"), /does not list/);
 });
 
 test("the page has one anchor for every operation, type and code, and no link of it leads nowhere", () => {

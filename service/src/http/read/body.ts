@@ -1,22 +1,23 @@
 /**
- * From bytes to fields, before anyone asks which fields there should be (docs/spec.md#reading-the-request-body, rules 1-7). What the body looks like
- * decides how it is read, not what its media type claims: clients in the field send forms as JSON and JSON as forms.
+ * Decodes the bytes of a body to fields, before any schema is used (docs/spec.md#reading-the-request-body, rules 1-7). The content decides
+ * between JSON and form, not the media type: existing clients send forms as JSON and JSON as forms.
  */
 import { ApiError } from "../../base/error.ts";
 import { type FormNode, parseForm } from "./form.ts";
 import { isJsonObject, isList, type Json, type JsonObject, maxDepth, parseJson } from "./json.ts";
 import { asciiLower, quote } from "./text.ts";
 
-/** A decoded body. Names and values are as they came; `readFields` makes sense of them. */
+/** A decoded body. Names and values are unchanged; `readFields` interprets them. */
 export type RawFields =
   | {
       readonly kind: "json";
       readonly fields: JsonObject;
-      /** The body, if `JSON.parse` read it: that forgets which of two spellings of a name came last. */
+      /** The text, if `JSON.parse` read it, which loses the order of two spellings of a name. */
       readonly text: string | null;
     }
   | { readonly kind: "form"; readonly fields: FormNode };
 
+/** Headers that describe a body. */
 export interface BodyHeaders {
   readonly contentType?: string | undefined;
   readonly contentEncoding?: string | undefined;
@@ -25,14 +26,14 @@ export interface BodyHeaders {
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * What `JSON.parse` would lose: digits beyond a double, exponents beyond it, halves of surrogate pairs. It may match too often
- * (a long number inside a text), which costs time only.
+ * Matches input of which `JSON.parse` loses something: digits or exponents beyond a double, halves of surrogate pairs. A match too many,
+ * such as a long number inside a text, costs only time.
  */
 const needsCare = /\d{16}|\d[eE][+-]?\d{3}|\\u[dD]/;
 
-/** Throws `media_type_not_supported`, `body_not_readable` or `body_not_object`. */
+/** Decodes a body. Throws `media_type_not_supported`, `body_not_readable` or `body_not_object`. */
 export function decodeBody(bytes: Uint8Array, headers: BodyHeaders, strict: boolean): RawFields {
-  if (headers.contentEncoding !== undefined) holdEncoding(headers.contentEncoding);
+  if (headers.contentEncoding !== undefined) requireNoEncoding(headers.contentEncoding);
   const claimed = claimOf(headers.contentType ?? "");
   const text = decodeText(bytes);
   const first = /\S/.exec(text)?.[0];
@@ -47,14 +48,14 @@ export function decodeBody(bytes: Uint8Array, headers: BodyHeaders, strict: bool
   return plain === undefined ? ofJson(parseJson(text, true), null) : ofJson(plain, text);
 }
 
-/** The ways in which nearly every client writes it. */
+/** The usual values of `Content-Type`, for a fast look-up. */
 const usualClaims: ReadonlyMap<string, "json" | "form"> = new Map([
   ["application/json", "json"],
   ["application/json; charset=utf-8", "json"],
   ["application/x-www-form-urlencoded", "form"],
 ] as const);
 
-/** What a media type (RFC 9110 section 8.3.1) says the body is. */
+/** Returns the kind of body that a media type (RFC 9110 section 8.3.1) claims. */
 function claimOf(contentType: string): "json" | "form" | "any" {
   const usual = usualClaims.get(contentType);
   if (usual !== undefined) return usual;
@@ -68,7 +69,7 @@ function claimOf(contentType: string): "json" | "form" | "any" {
   );
 }
 
-function holdEncoding(contentEncoding: string): void {
+function requireNoEncoding(contentEncoding: string): void {
   const encoding = asciiLower(contentEncoding).trim();
   if (encoding !== "" && encoding !== "identity")
     throw new ApiError("media_type_not_supported", `The content encoding ${quote(encoding)} is not supported.`);
@@ -92,7 +93,7 @@ function ofJson(value: Json, text: string | null): RawFields {
   return { kind: "json", fields: value, text };
 }
 
-/** Undefined: the text is for the careful reader, be it relaxed, too deep, or no JSON at all. */
+/** Returns undefined if the text needs `parseJson`: relaxed, too deep, or not JSON. */
 function parsePlain(text: string): Json | undefined {
   let value: Json;
   try {

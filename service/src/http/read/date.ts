@@ -1,12 +1,12 @@
-/** Dates as requests write them and as answers show them. */
+/** Parses the dates of requests and converts them to the form of responses. */
 import { formatDate } from "@brume/api/common.ts";
 
 const pattern =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ]([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))?)?$/;
 
 /**
- * RFC 3339; without a zone it is UTC, a date alone is its 00:00 UTC. Normalised to UTC with three digits of milliseconds (more
- * are cut off); null if the text is no date. A leap second is the second after it.
+ * Converts a date (RFC 3339) to UTC with three digits of milliseconds; more digits are cut off. Returns null for any other text. A time
+ * without zone is UTC, a date without time is 00:00 UTC, and a leap second becomes the second after it.
  */
 export function normaliseDate(text: string): string | null {
   const found = pattern.exec(text);

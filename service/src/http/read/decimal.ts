@@ -1,17 +1,17 @@
 /**
- * JSON numbers as they were written. A double forgets the difference between `10` and `10.0`, and digits beyond the sixteenth;
- * here a number is judged by its text, without ever unfolding an exponent that a hostile client chose.
+ * Evaluates JSON numbers by their text. A double loses the difference between `10` and `10.0`, and digits beyond the sixteenth. An exponent
+ * is never expanded, because a hostile client can choose it.
  */
 
 interface Decimal {
   readonly negative: boolean;
-  /** Without zeros at either end; empty: the number is zero. */
+  /** Digits without leading and trailing zeros; empty: the number is zero. */
   readonly digits: string;
   /** The number is 0.digits × 10^point. */
   readonly point: number;
 }
 
-/** `text` is a number of RFC 8259. */
+/** Parses a number of RFC 8259. */
 function parse(text: string): Decimal {
   const [, sign, whole = "", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? [];
@@ -24,14 +24,14 @@ function parse(text: string): Decimal {
   };
 }
 
-/** The value if there is no fraction (`10.0` and `1e3` are integers), else null. Too large for a double: infinite. */
+/** Returns the value of an integer (`10.0` and `1e3` are integers), else null. Infinity: too large for a double. */
 export function toInteger(text: string): number | null {
   const { digits, point } = parse(text);
   if (digits === "") return 0;
   return digits.length <= point ? Number(text) : null;
 }
 
-/** The shortest way to write the same number without an exponent; null if it is beyond what a double can hold. */
+/** Returns the shortest text of the number without exponent; null if a double cannot represent it. */
 export function toPlain(text: string): string | null {
   const { negative, digits, point } = parse(text);
   if (digits === "") return "0";

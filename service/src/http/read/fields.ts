@@ -1,7 +1,6 @@
 /**
- * Fields of a body as the contract's schema wants them (docs/spec.md#reading-the-request-body, #coercion, #strict-mode). One room does it
- * for all operations, so that a client learns once how Brume reads; what a schema says is turned into functions when it is first met, and
- * kept.
+ * Converts the fields of a body to the types of the contract's schema (docs/spec.md#reading-the-request-body, #coercion, #strict-mode). All
+ * operations use this module, so the rules are the same everywhere. A schema is compiled to functions on its first use.
  */
 import type { FieldError } from "@brume/api/errors.ts";
 import type { Static, TObject } from "typebox";
@@ -10,12 +9,12 @@ import type { RawFields } from "./body.ts";
 import { isFormNode, partsOf } from "./form.ts";
 import { type JsonObject, parseJson, repeatedKeys } from "./json.ts";
 import { compileLabels } from "./labels.ts";
-import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
+import { type FieldLabel, type Reading, report, reportProblem } from "./report.ts";
 import { type Convert, compileScalar, count, type Schema } from "./scalar.ts";
 import { isBlank, type Source, toItems, toObjects, toSource } from "./shape.ts";
 import { asciiLower, pointerStep, quote } from "./text.ts";
 
-/** Undefined: absent, or refused with a fault. The value stands at `parent/step`. */
+/** Parses the value at `parent/step`. Returns undefined if it is absent or not valid; the latter is reported. */
 type Read = (given: unknown, reading: Reading, parent: string, step: string) => unknown;
 
 interface Field {
@@ -23,28 +22,28 @@ interface Field {
   readonly step: string;
   readonly required: boolean;
   readonly fallback: unknown;
-  /** Its names have the slots `from` up to but not including `to`, the first name first. */
+  /** The names of the field have the slots from `from` to `to` (exclusive), in order of precedence. */
   readonly from: number;
   readonly to: number;
   readonly read: Read;
 }
 
-/** An object's schema, ready for reading. Each name under which a field may come has a slot. */
+/** A compiled schema of an object. Each possible name of a field has a slot. */
 interface Plan {
   readonly fields: readonly Field[];
   readonly exact: ReadonlyMap<string, number>;
-  /** By name in lower case. */
+  /** Slots by name in lower case. */
   readonly loose: ReadonlyMap<string, number>;
   readonly size: number;
-  /** Keys that answers have: not unknown. */
+  /** Keys of responses: accepted and ignored. */
   readonly shown: readonly string[];
 }
 
 const plans = new WeakMap<object, Plan>();
 
 /**
- * Faults come in the schema's order, pointers in its spelling; then, in strict mode, the unknown fields. Absent fields are absent
- * from the value, so the schema of an edit needs nothing special. With faults the value is only what could be read.
+ * Parses the fields of a body. Errors have the order of the schema, and pointers its spelling; unknown fields follow in strict mode. Absent
+ * fields are absent in the value. If there are errors, the value contains only the valid fields.
  */
 export function readFields<S extends TObject>(
   schema: S,
@@ -89,7 +88,7 @@ function compileObject(schema: Schema, secret: boolean): Plan {
       read: compile(required ? { ...property, "x-required": true } : property, { name, secret }),
     });
   }
-  // A field's own name is never taken by another field's second one.
+  // The first name of a field takes precedence over alternative names of other fields.
   for (const [name, slot] of others) {
     if (!exact.has(name)) exact.set(name, slot);
     if (!loose.has(asciiLower(name))) loose.set(asciiLower(name), slot);
@@ -97,18 +96,17 @@ function compileObject(schema: Schema, secret: boolean): Plan {
   return { fields, exact, loose, size, shown: schema["x-shown"] ?? [] };
 }
 
-/** Throws where a schema wants what reading cannot do: a mistake of ours, found when the first request comes. */
-function compile(schema: Schema, { name, secret: within }: Speaker): Read {
+/** Returns the parser of a schema. Throws for an unsupported schema, which is a bug in the contract. */
+function compile(schema: Schema, { name, secret: within }: FieldLabel): Read {
   const kinds = schema.anyOf?.filter((kind) => kind.type !== "null") ?? [];
   const secret = within || schema["x-secret"] === true;
-  const speaker = { name, secret };
+  const label = { name, secret };
   if (schema["x-ignored"]) return () => undefined;
-  if (kinds.length === 1 && kinds[0]) return compile(kinds[0], speaker);
-  if (schema["x-labels"])
-    return compileLabels(schema, speaker, compileSingle(compileScalar({ type: "string" }), speaker));
-  if (schema.type === "array" && schema.items) return compileList(schema, schema.items, speaker);
-  if (schema.type === "object") return compileNested(compileObject(schema, secret), speaker);
-  return compileSingle(compileScalar(schema), speaker);
+  if (kinds.length === 1 && kinds[0]) return compile(kinds[0], label);
+  if (schema["x-labels"]) return compileLabels(schema, label, compileSingle(compileScalar({ type: "string" }), label));
+  if (schema.type === "array" && schema.items) return compileList(schema, schema.items, label);
+  if (schema.type === "object") return compileNested(compileObject(schema, secret), label);
+  return compileSingle(compileScalar(schema), label);
 }
 
 function readObject(plan: Plan, source: Source, reading: Reading, pointer: string): Record<string, unknown> {
@@ -131,7 +129,13 @@ function readObject(plan: Plan, source: Source, reading: Reading, pointer: strin
   }
   for (const name of unknown) {
     if (plan.shown.includes(name) || (pointer === "" && reading.ignored?.has(name))) continue;
-    report(reading, pointer, pointerStep(name), "unknown_field", `There is no field ${quote(name)} here.`);
+    report(
+      reading,
+      pointer,
+      pointerStep(name),
+      "unknown_field",
+      `The field ${quote(name)} does not exist in this request.`,
+    );
   }
   return value;
 }
@@ -146,7 +150,7 @@ function place(plan: Plan, name: string, given: unknown, found: unknown[], unkno
   found[slot] = given;
 }
 
-/** The first of a field's names that is present and not empty; else an empty one, since that may mean "clear it". */
+/** Returns the value of the first name that is not empty, else an empty value, because that can clear a field. */
 function choose(found: readonly unknown[], field: Field): unknown {
   let empty: unknown;
   for (let slot = field.from; slot < field.to; slot++) {
@@ -164,34 +168,34 @@ function isTwice(field: Field, found: readonly unknown[], source: Source): boole
   return times > 1;
 }
 
-function compileSingle(convert: Convert, speaker: Speaker): Read {
+function compileSingle(convert: Convert, label: FieldLabel): Read {
   return (given, reading, parent, step) => {
     let single = given;
     if (isFormNode(given)) {
       if (reading.strict && given.values.length > 1)
-        return report(reading, parent, step, "duplicate_field", `${speaker.name} is given more than once.`);
-      // With parts below it, it is no single value; the converter says what it must be.
+        return report(reading, parent, step, "duplicate_field", `${label.name} is given more than once.`);
+      // A node with parts is not a single value; the converter reports the expected type.
       single = partsOf(given).size > 0 ? {} : given.values.at(-1);
     }
     if (single === undefined || single === null) return undefined;
     const result = convert(single, reading);
-    return typeof result === "object" ? reportRefusal(reading, parent, step, speaker, result, single) : result;
+    return typeof result === "object" ? reportProblem(reading, parent, step, label, result, single) : result;
   };
 }
 
-function compileNested(plan: Plan, speaker: Speaker): Read {
+function compileNested(plan: Plan, label: FieldLabel): Read {
   const mismatch = fieldProblem("type_mismatch", "must be an object");
   return (given, reading, parent, step) => {
     if (given === null || (!reading.strict && isBlank(given))) return undefined;
     const source = toSource(given);
-    if (source === null) return reportRefusal(reading, parent, step, speaker, mismatch, given);
+    if (source === null) return reportProblem(reading, parent, step, label, mismatch, given);
     return readObject(plan, source, reading, `${parent}/${step}`);
   };
 }
 
-function compileList(schema: Schema, item: Schema, speaker: Speaker): Read {
+function compileList(schema: Schema, item: Schema, label: FieldLabel): Read {
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
-  const readItem = compile(item, speaker);
+  const readItem = compile(item, label);
   const ofObjects = item.type === "object";
   const skips = schema["x-skip"] === true;
   const mismatch = fieldProblem("type_mismatch", ofObjects ? "must be a list of objects" : "must be a list");
@@ -201,23 +205,23 @@ function compileList(schema: Schema, item: Schema, speaker: Speaker): Read {
   return (given, reading, parent, step) => {
     if (!reading.strict && isBlank(given)) return undefined;
     const items = ofObjects ? toObjects(given) : toItems(given, reading.strict);
-    if (items === null) return reportRefusal(reading, parent, step, speaker, mismatch, given);
+    if (items === null) return reportProblem(reading, parent, step, label, mismatch, given);
     if (items.length > maxItems)
-      return reportRefusal(reading, parent, step, speaker, { ...long, came: String(items.length) }, given);
+      return reportProblem(reading, parent, step, label, { ...long, came: String(items.length) }, given);
     const pointer = `${parent}/${step}`;
     const atStart = reading.faults.length;
     const values: unknown[] = [];
     for (const [index, entry] of items.entries()) {
       const before = reading.faults.length;
       if (entry === null && (reading.strict || ofObjects))
-        reportRefusal(reading, pointer, String(index), speaker, withNull, entry);
+        reportProblem(reading, pointer, String(index), label, withNull, entry);
       const value = readItem(entry, reading, pointer, String(index));
       if (value !== undefined) values.push(value);
       else if (skips && !reading.strict && reading.faults[before]?.code === "type_mismatch")
         reading.faults.length = before;
     }
     if (values.length < minItems && reading.faults.length === atStart)
-      return reportRefusal(reading, parent, step, speaker, { ...short, came: String(values.length) }, given);
+      return reportProblem(reading, parent, step, label, { ...short, came: String(values.length) }, given);
     return values;
   };
 }

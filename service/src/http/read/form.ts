@@ -1,7 +1,7 @@
 /**
- * Bodies of the type `application/x-www-form-urlencoded` (WHATWG URL section 5.1) and queries. A form is flat, so its names carry
- * the structure: `SshKeys[]`, `Labels[env]`, `Rules[0].Name`. Here they become a tree that knows no schema; reading decides
- * which branch is a list, a map or an object.
+ * Parses queries and bodies of the type `application/x-www-form-urlencoded` (WHATWG URL section 5.1). A form is flat, so its names contain
+ * the structure: `SshKeys[]`, `Labels[env]`, `Rules[0].Name`. They become a tree without schema; `readFields` decides which branch is a
+ * list, a map or an object.
  */
 import { ApiError } from "../../base/error.ts";
 import { maxDepth } from "./json.ts";
@@ -9,28 +9,32 @@ import { asciiLower, percentDecode } from "./text.ts";
 
 const branch = Symbol("branch");
 
+/** A node of the tree: the values of a name, and the names below it. */
 export interface FormNode {
   readonly [branch]: true;
-  /** What was given under this very name, in order; `Name[]` counts as `Name`. */
+  /** Values of this name, in order; `Name[]` counts as `Name`. */
   readonly values: string[];
-  /** What was given below it, by name or index, in order of the last mention. */
+  /** Nodes below it, by name or index, in the order of their last occurrence. */
   parts: Map<string, FormNode> | null;
 }
 
+/** Creates an empty node. */
 export function createNode(): FormNode {
   return { [branch]: true, values: [], parts: null };
 }
 
+/** Returns true for a node of a form. */
 export function isFormNode(value: unknown): value is FormNode {
   return typeof value === "object" && value !== null && branch in value;
 }
 
 const noParts: ReadonlyMap<string, FormNode> = new Map();
+/** Returns the nodes below `node`. */
 export function partsOf(node: FormNode): ReadonlyMap<string, FormNode> {
   return node.parts ?? noParts;
 }
 
-/** The node below `parent`, moved to the end, since of several spellings of one name the last mentioned counts. */
+/** Returns the node `name` below `parent` and moves it to the end, because the last of several spellings of a name counts. */
 export function reach(parent: FormNode, name: string): FormNode {
   parent.parts ??= new Map();
   let node = parent.parts.get(name);
@@ -40,7 +44,7 @@ export function reach(parent: FormNode, name: string): FormNode {
   return node;
 }
 
-/** `Rules[0][Name]` and `Rules[0].Name` are Rules, 0, Name. A name whose brackets make no sense is one plain name. */
+/** Splits `Rules[0][Name]` or `Rules[0].Name` into Rules, 0, Name. A name with malformed brackets is not split. */
 export function splitName(name: string): string[] {
   const head = /^[^.[\]]+/.exec(name)?.[0];
   if (head === undefined || head.length === name.length) return [name];
@@ -56,7 +60,7 @@ export function splitName(name: string): string[] {
   return steps;
 }
 
-/** Raw pairs of `a=1&b=2`; a name without `=` has the value null. Empty pairs are left out. */
+/** Iterates over the raw pairs of `a=1&b=2`. A name without `=` has the value null; empty pairs are skipped. */
 export function* splitPairs(text: string): Generator<readonly [name: string, value: string | null]> {
   for (const pair of text.split("&")) {
     if (pair === "") continue;
@@ -65,14 +69,14 @@ export function* splitPairs(text: string): Generator<readonly [name: string, val
   }
 }
 
-/** `+` is a space; null if it is malformed or not UTF-8. */
+/** Decodes a name or value; `+` is a space. Returns null if it is malformed or not UTF-8. */
 export function decodePart(text: string): string | null {
   return percentDecode(text.includes("+") ? text.replaceAll("+", " ") : text);
 }
 
 /**
- * Fields get their names in lower case, so that `Keys=1&keys=2` is one list; not so if `strict`, where each spelling is a field of
- * its own. Throws `body_not_readable`.
+ * Parses a form. Names of fields are converted to lower case, so `Keys=1&keys=2` is one list; with `strict` each spelling is a separate
+ * field. Throws `body_not_readable`.
  */
 export function parseForm(text: string, strict: boolean): FormNode {
   if (!text.includes("=")) throw new ApiError("body_not_readable", "The body is neither JSON nor a form.");

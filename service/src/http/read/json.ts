@@ -1,43 +1,49 @@
 /**
- * A JSON reader that forgets nothing: which keys came twice, in which order they came last, how a number was written. It is for
- * bodies where that matters (strict mode, odd numbers, escapes that could be half a character) and for relaxed JSON; plain bodies
- * go through `JSON.parse`, which is faster.
+ * A JSON parser that keeps repeated keys, the order of the last occurrences, and the text of numbers. It is used for strict mode, relaxed
+ * JSON, and bodies of which `JSON.parse` would lose something (see `decodeBody`); all others use `JSON.parse`, which is faster.
  */
 import { ApiError } from "../../base/error.ts";
 
 const written = Symbol("written");
 
-/** A number that a double would not give back as it was written: `10.0`, `1e3`, `12345678901234567890`. */
+/** A number whose text differs from that of its double: `10.0`, `1e3`, `12345678901234567890`. */
 export interface WrittenNumber {
   readonly [written]: string;
 }
 
+/** A JSON value. */
 export type Json = null | boolean | number | string | WrittenNumber | readonly Json[] | JsonObject;
+/** A JSON object. */
 export interface JsonObject {
   readonly [key: string]: Json;
 }
 
+/** Maximum number of nested lists and objects. */
 export const maxDepth = 32;
 
+/** Returns true for a number that is kept as text. */
 export function isWrittenNumber(value: unknown): value is WrittenNumber {
   return typeof value === "object" && value !== null && written in value;
 }
 
+/** Returns true for a JSON object. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isWrittenNumber(value);
 }
 
+/** Returns true for a list. */
 export function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
 
+/** Returns the text of a number. */
 export function textOf(number: WrittenNumber): string {
   return number[written];
 }
 
 const repeated = new WeakMap<object, Set<string>>();
 
-/** Keys that came more than once in an object that `parseJson` made. */
+/** Returns the keys that occurred more than once in an object of `parseJson`. */
 export function repeatedKeys(object: object): ReadonlySet<string> {
   return repeated.get(object) ?? none;
 }
@@ -62,9 +68,9 @@ const plainWords = new Map<string, Json>([
 const relaxedWords = new Map<string, Json>([...plainWords, ["True", true], ["False", false], ["None", null]]);
 
 /**
- * RFC 8259, nested at most 32 deep, strings made of whole characters. Relaxed, it also takes strings in single quotes and the
- * words `True`, `False`, `None` (what Python prints). Objects have no prototype; of equal keys the last counts, in its place.
- * Throws `body_not_readable`.
+ * Parses JSON (RFC 8259), nested at most 32 deep, whose strings contain no half surrogate pairs. With `relaxed` it also accepts strings in
+ * single quotes and the words `True`, `False`, `None` (the output of Python). Objects have no prototype; the last of equal keys counts, at
+ * its position. Throws `body_not_readable`.
  */
 export function parseJson(text: string, relaxed: boolean): Json {
   const words = relaxed ? relaxedWords : plainWords;
@@ -82,7 +88,7 @@ export function parseJson(text: string, relaxed: boolean): Json {
     }
   }
 
-  /** Goes on behind `mark` if it stands here. */
+  /** Skips `mark` if it is next. Returns false if it is not. */
   function take(mark: string): boolean {
     skipBlanks();
     if (text[at] !== mark) return false;

@@ -1,11 +1,7 @@
-/**
- * Reads a map of labels (docs/spec.md#dates-ids-names-labels). Its keys are the client's own, so they keep their letter case and count as
- * they are.
- */
-
+/** Parses a map of labels (docs/spec.md#dates-ids-names-labels). The client chooses the keys, so they keep their letter case. */
 import { fieldProblem } from "../../base/fieldproblem.ts";
 import { repeatedKeys } from "./json.ts";
-import { type Reading, report, reportRefusal, type Speaker } from "./report.ts";
+import { type FieldLabel, type Reading, report, reportProblem } from "./report.ts";
 import { count, type Schema } from "./scalar.ts";
 import { entriesOf, isBlank, toSource } from "./shape.ts";
 import { pointerStep, quote } from "./text.ts";
@@ -19,8 +15,8 @@ const oddKey = fieldProblem(
 );
 const oddValue = fieldProblem("format_invalid", "must have values that are empty or formed like a key without prefix");
 
-/** `readText` reads a single value as text. */
-export function compileLabels(schema: Schema, speaker: Speaker, readText: Read): Read {
+/** Returns the parser of a map of labels. `readText` parses a single value as text. */
+export function compileLabels(schema: Schema, label: FieldLabel, readText: Read): Read {
   const { maxProperties = Number.POSITIVE_INFINITY } = schema;
   const keyPattern = new RegExp(schema.propertyNames?.pattern ?? "", "u");
   const valuePattern = new RegExp(schema.additionalProperties?.pattern ?? "", "u");
@@ -28,20 +24,20 @@ export function compileLabels(schema: Schema, speaker: Speaker, readText: Read):
   return (given, reading, parent, step) => {
     if (!reading.strict && isBlank(given)) return undefined;
     const source = toSource(given);
-    if (source === null) return reportRefusal(reading, parent, step, speaker, mismatch, given);
+    if (source === null) return reportProblem(reading, parent, step, label, mismatch, given);
     const entries = entriesOf(source);
     if (entries.length > maxProperties)
-      return reportRefusal(reading, parent, step, speaker, { ...many, came: String(entries.length) }, given);
+      return reportProblem(reading, parent, step, label, { ...many, came: String(entries.length) }, given);
     const pointer = `${parent}/${step}`;
     const labels: Record<string, unknown> = {};
     for (const [key, entry] of entries) {
       const at = pointerStep(key);
       if (repeatedKeys(source).has(key) && reading.strict)
-        report(reading, pointer, at, "duplicate_field", `${speaker.name} has ${quote(key)} more than once.`);
+        report(reading, pointer, at, "duplicate_field", `${label.name} has ${quote(key)} more than once.`);
       const value = readText(entry, reading, pointer, at);
-      if (!keyPattern.test(key)) reportRefusal(reading, pointer, at, speaker, oddKey, key);
+      if (!keyPattern.test(key)) reportProblem(reading, pointer, at, label, oddKey, key);
       else if (typeof value === "string" && !valuePattern.test(value))
-        reportRefusal(reading, pointer, at, speaker, oddValue, value);
+        reportProblem(reading, pointer, at, label, oddValue, value);
       else if (value !== undefined) labels[key] = value;
     }
     return labels;

@@ -1,29 +1,30 @@
 /**
- * Where the next page of a list begins (docs/spec.md#lists). All lists page by id, so a cursor is an id in a wrapping that invites
- * nobody to build one; its version lets a later Brume refuse it rather than misread it.
+ * Cursors and links of the pages of lists (docs/spec.md#lists). All lists page by id, so a cursor is an encoded id. It is opaque, so that
+ * clients do not construct one, and has a version, so that a later release can reject it.
  */
 import { errorAt } from "../../base/error.ts";
 import { decodePart, splitPairs } from "./form.ts";
 import { asciiLower } from "./text.ts";
 
+/** Position in a list. */
 export interface Position {
-  /** The last id of the page before: not negative, exact. */
+  /** The last id of the previous page: a safe integer from 0. */
   readonly id: number;
 }
 
 const version = 1;
 const maxLength = 64;
 
-/** base64url (RFC 4648 section 5) of JSON. */
+/** Returns the cursor of a position: base64url (RFC 4648 section 5) of JSON. */
 export function encodeCursor(position: Position): string {
   return Buffer.from(JSON.stringify({ v: version, id: position.id })).toString("base64url");
 }
 
-/** Throws `query_invalid` for everything that `encodeCursor` did not make. */
+/** Decodes a cursor. Throws `query_invalid` for any text that `encodeCursor` does not return. */
 export function decodeCursor(text: string): Position {
   const position = text.length > maxLength ? null : parse(text);
   if (position === null || encodeCursor(position) !== text)
-    throw errorAt("query_invalid", "?cursor", "cursor must come from the Link header of an earlier answer.");
+    throw errorAt("query_invalid", "?cursor", "cursor must come from the Link header of an earlier response.");
   return position;
 }
 
@@ -37,21 +38,21 @@ function parse(text: string): Position | null {
 }
 
 /**
- * Value of a `Link` header (RFC 8288) to the page that begins at `cursor`: the same path and raw query with another cursor.
- * Whatever could end the link early is percent-encoded.
+ * Returns the `Link` header (RFC 8288) to the page of `cursor`: the same path and raw query with another cursor. Characters that could
+ * end the link are percent-encoded.
  */
 export function linkNext(path: string, query: string, cursor: string): string {
-  const kept: string[] = [];
+  const pairs: string[] = [];
   for (const [name, value] of splitPairs(query)) {
     if (asciiLower(decodePart(name) ?? name) === "cursor") continue;
-    kept.push(value === null ? name : `${name}=${value}`);
+    pairs.push(value === null ? name : `${name}=${value}`);
   }
-  kept.push(`cursor=${encodeURIComponent(cursor)}`);
-  return `<${path}?${encodeOdd(kept.join("&"))}>; rel="next"`;
+  pairs.push(`cursor=${encodeURIComponent(cursor)}`);
+  return `<${path}?${encodeUnsafe(pairs.join("&"))}>; rel="next"`;
 }
 
-/** node:http hands raw bytes over as Latin-1, so each odd character below 0x100 is a byte. */
-function encodeOdd(query: string): string {
+/** Percent-encodes unsafe characters. node:http passes raw bytes as Latin-1, so a character below 0x100 is one byte. */
+function encodeUnsafe(query: string): string {
   return query
     .toWellFormed()
     .replace(/[\u0100-\uffff]+/g, encodeURIComponent)

@@ -1,6 +1,6 @@
 /**
- * The query of a request target: the few names that mean something there, read like the fields of a form (docs/spec.md#lists,
- * #headers-and-queries-for-changes). Clients in the field repeat whole bodies in it, so everything else is ignored.
+ * Reads the query of a request target: the parameters of the operation, parsed like the fields of a form (docs/spec.md#lists,
+ * #headers-and-queries-for-changes). Existing clients repeat complete bodies in it, so unknown parameters are ignored.
  */
 import type { FieldError } from "@brume/api/errors.ts";
 import { type Static, type TObject, Type } from "typebox";
@@ -9,6 +9,7 @@ import { readFields } from "./fields.ts";
 import { createNode, decodePart, reach, splitPairs } from "./form.ts";
 import { asciiLower, encodeHighBytes, pointerStep, quote } from "./text.ts";
 
+/** The parsed query and its errors. */
 export interface QueryReading<S extends TObject> {
   readonly value: Static<S>;
   readonly dryRun: boolean;
@@ -19,7 +20,7 @@ const dryRunOnly = Type.Object({ dryRun: Type.Optional(Type.Boolean()) });
 
 interface Plan {
   readonly schema: TObject;
-  /** By name in lower case as the schema spells it. */
+  /** Names of the schema, by name in lower case. */
   readonly names: ReadonlyMap<string, string>;
 }
 
@@ -42,8 +43,9 @@ function planOf(schema: TObject, change: boolean): Plan {
 }
 
 /**
- * `query` is raw, without `?`. Pointers of faults are `?limit`, in the schema's spelling. Of a name that comes twice the last one
- * counts, but all of `label` do; an empty value is absent. An empty `dryRun` is refused, lest a change happens that nobody wanted.
+ * Parses a raw query (without `?`). Pointers of errors have the form `?limit`, in the spelling of the schema. The last of repeated
+ * parameters counts, except that all of `label` do. An empty value is absent, but an empty `dryRun` is an error, so that a change is never
+ * executed by mistake.
  */
 export function readQuery<S extends TObject>(
   schema: S | undefined,
@@ -59,7 +61,8 @@ export function readQuery<S extends TObject>(
     const shown = decodePart(rawName) ?? rawName;
     const name = plan.names.get(asciiLower(shown));
     if (name === undefined) {
-      if (options.strict) unknown.push(fault(shown, "unknown_field", `There is no parameter ${quote(shown)} here.`));
+      if (options.strict)
+        unknown.push(fault(shown, "unknown_field", `The parameter ${quote(shown)} does not exist for this operation.`));
       continue;
     }
     const value = decodePart(rawValue ?? "");
@@ -82,10 +85,10 @@ function fault(name: string, code: FieldError["code"], detail: string): FieldErr
   return { pointer: `?${pointerStep(name)}`, code, detail };
 }
 
-const ofStrictMode: ReadonlySet<string> = new Set(["unknown_field", "duplicate_field"]);
+const strictModeCodes: ReadonlySet<string> = new Set(["unknown_field", "duplicate_field"]);
 
-/** All faults of a read's parameters as one; null: there are none, or only those that strict mode finds in what is written. */
+/** Returns the errors of the parameters of a read as one error; null: there are none, or only errors of strict mode. */
 export function queryFault(faults: readonly FieldError[]): ApiError | null {
-  const found = faults.filter(({ code }) => !ofStrictMode.has(code));
+  const found = faults.filter(({ code }) => !strictModeCodes.has(code));
   return found.length === 0 ? null : invalidQuery(found);
 }

@@ -1,4 +1,4 @@
-/** How reading tells what is wrong: a pointer, a code, and a sentence that says what was wanted and what came instead. */
+/** Reports errors of fields: a pointer, a code, and a sentence with the expected and the actual value. */
 import type { FieldCode, FieldError } from "@brume/api/errors.ts";
 import type { FieldProblem } from "../../base/fieldproblem.ts";
 import { isFormNode, partsOf } from "./form.ts";
@@ -6,39 +6,40 @@ import { isList, isWrittenNumber, textOf } from "./json.ts";
 import type { Mode } from "./scalar.ts";
 import { quote } from "./text.ts";
 
-/** A client that does everything wrong a million times is told so a thousand times. */
+/** Maximum number of errors of one request. */
 const maxFaults = 1000;
 
-/** One body being read. */
+/** State of the parsing of one body. */
 export interface Reading extends Mode {
   readonly faults: FieldError[];
-  /** Two spellings of one name were met. */
+  /** The body contains two spellings of one name. */
   ambiguous: boolean;
-  /** Names that strict mode does not know and lets pass, of the whole object only. */
+  /** Unknown names that strict mode accepts at the top level of the body. */
   readonly ignored?: ReadonlySet<string>;
 }
 
-/** How a field speaks of itself in faults. */
-export interface Speaker {
+/** A field as errors name it. */
+export interface FieldLabel {
   readonly name: string;
-  /** What came is not repeated. */
+  /** The value is secret: errors do not contain it. */
   readonly secret: boolean;
 }
 
-/** The value at `parent/step` was refused. */
-export function reportRefusal(
+/** Reports that the value at `parent/step` is not valid. Returns undefined. */
+export function reportProblem(
   reading: Reading,
   parent: string,
   step: string,
-  speaker: Speaker,
-  refusal: FieldProblem,
+  label: FieldLabel,
+  problem: FieldProblem,
   given: unknown,
 ): undefined {
-  const came = refusal.came ?? (speaker.secret ? undefined : describe(given));
-  const instead = came === undefined ? "" : `, not ${came}`;
-  return report(reading, parent, step, refusal.code, `${speaker.name} ${refusal.must}${instead}.`);
+  const actual = problem.came ?? (label.secret ? undefined : describe(given));
+  const instead = actual === undefined ? "" : `, not ${actual}`;
+  return report(reading, parent, step, problem.code, `${label.name} ${problem.must}${instead}.`);
 }
 
+/** Reports an error at `parent/step`. Returns undefined. */
 export function report(reading: Reading, parent: string, step: string, code: FieldCode, detail: string): undefined {
   if (reading.faults.length < maxFaults) reading.faults.push({ pointer: `${parent}/${step}`, code, detail });
   return undefined;

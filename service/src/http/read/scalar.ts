@@ -1,6 +1,6 @@
 /**
- * Single values: the table of coercions (docs/spec.md#coercion) and what a schema says beyond the type. Each schema becomes one function
- * when the program starts, because every field of every request passes through here.
+ * Converts single values: the coercions (docs/spec.md#coercion) and the checks of a schema beyond its type. Each schema is compiled to one
+ * function, because every field of every request is converted here.
  */
 import { type FieldProblem, fieldProblem } from "../../base/fieldproblem.ts";
 import { normaliseDate } from "./date.ts";
@@ -8,7 +8,7 @@ import { toInteger, toPlain } from "./decimal.ts";
 import { isWrittenNumber, textOf } from "./json.ts";
 import { asciiLower, quote } from "./text.ts";
 
-/** What reading needs to know of a JSON Schema (2020-12) with the house's own keywords. */
+/** The used keywords of JSON Schema (2020-12), and those of Brume (`x-…`). */
 export interface Schema {
   readonly type?: string;
   readonly anyOf?: readonly Schema[];
@@ -33,32 +33,34 @@ export interface Schema {
   readonly "x-either"?: boolean;
   readonly "x-id"?: boolean;
   readonly "x-ignored"?: boolean;
-  /** Set while reading: the empty text is no text, and missing rather than too short. */
+  /** Set by `compileObject` for required fields: an empty text is reported as missing, not as too short. */
   readonly "x-required"?: boolean;
   readonly "x-verbatim"?: boolean;
-  /** Words that a list with commas may have; `x-prefix`: also their beginnings, with `*`. */
+  /** Allowed words of a list with commas; with `x-prefix` also prefixes of them that end in `*`. */
   readonly "x-words"?: readonly string[];
   readonly "x-prefix"?: boolean;
   readonly "x-word"?: boolean;
   readonly "x-labels"?: boolean;
   readonly "x-secret"?: boolean;
   readonly "x-says"?: string;
-  /** Keys that the object has in answers: known in strict mode, and ignored. */
+  /** Keys of the object in responses: accepted in strict mode, and ignored. */
   readonly "x-shown"?: readonly string[];
-  /** Items of a list that are not of the wanted type are left out instead of refused. */
+  /** Items of a list with a wrong type are dropped instead of reported. */
   readonly "x-skip"?: boolean;
 }
 
+/** How values are converted. */
 export interface Mode {
-  /** As written: nothing is made to fit. */
+  /** Values must have the exact type and form: no coercion. */
   readonly strict: boolean;
-  /** In a form everything is text, so text that spells a value is that value, in strict mode too. */
+  /** The body is a form: all values are text, which is converted in strict mode too. */
   readonly form: boolean;
 }
 
-/** Undefined: the value counts as absent. What is given is never null and never undefined. */
+/** Converts a value, which is never null or undefined. Returns undefined if it counts as absent. */
 export type Convert = (given: unknown, mode: Mode) => string | number | boolean | FieldProblem | undefined;
 
+/** Returns the converter of a schema. Throws for a schema that is not supported. */
 export function compileScalar(schema: Schema): Convert {
   if (schema.type === "integer") return compileInteger(schema);
   if (schema.type === "boolean") return readBoolean;
@@ -67,7 +69,7 @@ export function compileScalar(schema: Schema): Convert {
     if (schema.format === "date-time") return readDate;
     if (schema.format === undefined) return compileText(schema);
   }
-  throw new Error(`Reading knows no schema such as ${JSON.stringify(schema)}`);
+  throw new Error(`The schema ${JSON.stringify(schema)} is not supported in requests.`);
 }
 
 function compileInteger(schema: Schema): Convert {
@@ -101,11 +103,11 @@ function compileInteger(schema: Schema): Convert {
     if (allowed !== undefined && !allowed.includes(value)) return unknown;
     if (value < minimum || value > maximum) return outside;
     if (step !== undefined && value % step !== 0) return uneven;
-    return value === 0 ? 0 : value; // -0 is no number a client could mean
+    return value === 0 ? 0 : value; // never -0
   };
 }
 
-/** JSON has types of its own, so strict mode lets no text stand for anything else. */
+/** Returns true if a text is not converted to another type: in strict mode, unless the body is a form, which has only text. */
 function strictly(mode: Mode): boolean {
   return mode.strict && !mode.form;
 }
@@ -126,7 +128,7 @@ function readBoolean(given: unknown, mode: Mode): ReturnType<Convert> {
   return value === 1 ? true : value === 0 ? false : notBoolean;
 }
 
-/** Numbers and booleans as JSON would write them; null for what is no single value. */
+/** Returns numbers and booleans in their JSON form; null for a value that is not single. */
 function toText(given: unknown): string | null {
   if (typeof given === "string") return given;
   if (typeof given === "boolean") return String(given);
@@ -144,7 +146,7 @@ function compileWord(words: readonly string[], anyCase: boolean): Convert {
   );
   const mismatch = fieldProblem("type_mismatch", unknown.must);
   return (given, mode) => {
-    // The empty text is how answers show that there is none.
+    // Responses show an absent value as empty text.
     if (mode.strict && given === "") return undefined;
     if (mode.strict) return typeof given !== "string" ? mismatch : exact.has(given) ? given : unknown;
     if (typeof given === "string" && exact.has(given)) return given;
@@ -184,7 +186,7 @@ function compileText(schema: Schema): Convert {
     const fits = !mode.strict || typeof given === "string" || (either && Number.isSafeInteger(given));
     let text = fits ? toText(given) : null;
     if (text === null) return notText;
-    // PostgreSQL cannot store it, and nobody needs it.
+    // PostgreSQL cannot store it.
     if (text.includes("\0")) return withNul;
     if (!verbatim) {
       const normal = normalise(text);
@@ -192,14 +194,14 @@ function compileText(schema: Schema): Convert {
       text = normal;
     }
     if (text === "" && schema["x-required"] === true) return text;
-    if (text.length > maxLength && countCharacters(text) > maxLength) return counted(long, text);
-    if (text.length < 2 * minLength && countCharacters(text) < minLength) return counted(short, text);
+    if (text.length > maxLength && countCharacters(text) > maxLength) return withLength(long, text);
+    if (text.length < 2 * minLength && countCharacters(text) < minLength) return withLength(short, text);
     if (pattern !== null && !pattern.test(text)) return odd;
     return words?.(text, mode.strict) ?? text;
   };
 }
 
-/** The refusal of a text with commas that has a word which is none of these; undefined: it has none. */
+/** Returns the check of a text with commas. It returns the problem of the first unknown word; undefined: all words are allowed. */
 function compileWords(
   words: readonly string[],
   prefixes: boolean,
@@ -209,27 +211,27 @@ function compileWords(
     const fold = (word: string): string => (strict ? word : asciiLower(word));
     for (const part of text.split(",")) {
       const word = fold(part.trim());
-      const isMeant = (known: string): boolean =>
+      const isMatch = (known: string): boolean =>
         fold(known) === word || (prefixes && word.endsWith("*") && fold(known).startsWith(word.slice(0, -1)));
-      if (word !== "" && !words.some(isMeant))
+      if (word !== "" && !words.some(isMatch))
         return { ...fieldProblem("value_not_allowed", must), came: quote(part.trim()) };
     }
     return undefined;
   };
 }
 
-function counted(refusal: FieldProblem, text: string): FieldProblem {
-  return { ...refusal, came: String(countCharacters(text)) };
+function withLength(problem: FieldProblem, text: string): FieldProblem {
+  return { ...problem, came: String(countCharacters(text)) };
 }
 
-/** `1 character`, `64 characters`. */
+/** Returns a number with its noun: `1 character`, `64 characters`. */
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 /**
- * Without blanks at the ends, in form NFC. Null for long runs of combining marks (UAX #15 section 13, "stream-safe": no language
- * needs more than 30), for whose sorting the run time of NFC grows with the square of their number.
+ * Returns the text in NFC, without blanks at its ends. Returns null for a run of more than 30 combining marks, which no language needs
+ * (UAX #15 section 13, "stream-safe"): the time of NFC grows with the square of its length.
  */
 function normalise(text: string): string | null {
   const trimmed = text.trim();
@@ -237,9 +239,9 @@ function normalise(text: string): string | null {
   return /\p{M}{31}/u.test(trimmed) ? null : trimmed.normalize("NFC");
 }
 
-/** Unicode characters, not UTF-16 units. */
+/** Returns the number of Unicode characters, not of UTF-16 units. */
 function countCharacters(text: string): number {
-  let units = 0;
-  for (const _ of text) units++;
-  return units;
+  let characters = 0;
+  for (const _ of text) characters++;
+  return characters;
 }

@@ -1,6 +1,6 @@
 /**
- * Filters of lists that SQL does not know (docs/spec.md#lists): label selectors, names with `*`, words with commas. They come from
- * strangers, so none of them may cost more than a walk along the text.
+ * Filters of lists that SQL cannot express (docs/spec.md#lists): label selectors, names with `*`, words separated by commas. The input is
+ * hostile, so each takes time linear in the length of the text.
  */
 import { labelKey, labelValue } from "@brume/api/common.ts";
 import { errorAt } from "../../base/error.ts";
@@ -12,8 +12,8 @@ export type Requirement =
   | { readonly key: string; readonly op: "in" | "notin"; readonly values: readonly string[] };
 
 /**
+ * Parses a label selector. Blanks around words and operators are ignored. Throws `query_invalid`.
  * selector = req *("," req); req = key / "!" key / key ("=" / "==" / "!=") value / key ("in" / "notin") "(" value *("," value) ")".
- * Blanks around words and operators are free. Throws `query_invalid`.
  */
 export function parseSelector(text: string): Requirement[] {
   let at = 0;
@@ -73,7 +73,7 @@ const blanks = /[ \t]*/y;
 const word63 = /[A-Za-z0-9._/-]*/y;
 const operator = /(?:in|notin)(?![A-Za-z0-9._/-])/y;
 
-/** `!=` and `notin` also hold where the key is absent. */
+/** Returns true if the labels meet all requirements. `!=` and `notin` are also met if the key is absent. */
 export function matches(requirements: readonly Requirement[], labels: Readonly<Record<string, string>>): boolean {
   return requirements.every((requirement) => {
     const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined;
@@ -82,12 +82,12 @@ export function matches(requirements: readonly Requirement[], labels: Readonly<R
   });
 }
 
-/** Upper case knows no final sigma, so a letter folds alike wherever it stands. */
+/** Folds to upper case, because lower case has a second sigma at the end of a word. */
 function fold(text: string): string {
   return text.normalize("NFC").toUpperCase();
 }
 
-/** The whole name in any letter case; `*` is any run of characters. */
+/** Returns a test for complete names in any letter case; `*` matches any characters. */
 export function nameMatcher(pattern: string): (name: string) => boolean {
   const [head = "", ...rest] = fold(pattern).split("*");
   const tail = rest.pop();
@@ -95,7 +95,7 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
   return (name) => {
     const text = fold(name);
     if (text.length < head.length + tail.length || !text.startsWith(head) || !text.endsWith(tail)) return false;
-    // The leftmost place is the best one for every part, so there is never a way back to take.
+    // The leftmost match of each part is always best, so no backtracking is needed.
     let at = head.length;
     for (const part of rest) {
       const found = text.indexOf(part, at);
@@ -106,7 +106,7 @@ export function nameMatcher(pattern: string): (name: string) => boolean {
   };
 }
 
-/** One word or several with commas, in any letter case. */
+/** Returns a test for one of several words, which are separated by commas, in any letter case. */
 export function stateMatcher(words: string): (state: string) => boolean {
   const wanted = new Set(words.split(",").map((word) => fold(word.trim())));
   return (state) => wanted.has(fold(state));

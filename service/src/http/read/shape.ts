@@ -1,32 +1,30 @@
-/**
- * The many ways in which requests write a list or an object, each seen as what it means (docs/spec.md#reading-the-request-body,
- * rule 6, and docs/spec.md#coercion).
- */
+/** Converts the different forms of lists and objects in requests to one form (docs/spec.md#reading-the-request-body, rule 6, #coercion). */
 import { type FormNode, isFormNode, partsOf } from "./form.ts";
 import { isJsonObject, isList, type JsonObject } from "./json.ts";
 
-/** What has fields. */
+/** A JSON object or a form node. */
 export type Source = JsonObject | FormNode;
 
-/** Null for what has no fields. */
+/** Returns the value as an object; null if it is none. */
 export function toSource(given: unknown): Source | null {
   if (isFormNode(given)) return given.values.length === 0 ? given : null;
   return isJsonObject(given) ? given : null;
 }
 
+/** Returns names and values of an object. */
 export function entriesOf(source: Source): readonly (readonly [string, unknown])[] {
   return isFormNode(source) ? [...partsOf(source)] : Object.entries(source);
 }
 
-/** Empty text, which is absent for everything but text (docs/spec.md#reading-the-request-body, rule 10). */
+/** Returns true for an empty text, which counts as absent except in text fields (docs/spec.md#reading-the-request-body, rule 10). */
 export function isBlank(given: unknown): boolean {
   if (isFormNode(given)) return partsOf(given).size === 0 && isBlank(given.values.at(-1) ?? "");
   return typeof given === "string" && given.trim() === "";
 }
 
 /**
- * A list of single values: as such, one alone, or text with commas; in a form also by repeated or indexed name. Only lists and
- * names of forms if `strict`. Null for what is no list.
+ * Returns a list of single values: a list, one value, or a text with commas; in a form also repeated or indexed names. With `strict` only
+ * a list or names of a form. Returns null for any other value.
  */
 export function toItems(given: unknown, strict: boolean): readonly unknown[] | null {
   if (isList(given)) return given;
@@ -40,13 +38,13 @@ export function toItems(given: unknown, strict: boolean): readonly unknown[] | n
   return isJsonObject(given) ? null : [given];
 }
 
-/** A list of objects: as such, or in a form by indexed name. Null for what is none. */
+/** Returns a list of objects: a list, or indexed names of a form. Returns null for any other value. */
 export function toObjects(given: unknown): readonly unknown[] | null {
   if (isFormNode(given)) return given.values.length === 0 ? byIndex(given) : null;
   return isList(given) ? given : null;
 }
 
-/** Parts in order of their index; gaps close up. Null if one of them has a name instead. */
+/** Returns the parts in the order of their index; gaps are ignored. Returns null if a part has a name instead. */
 function byIndex(node: FormNode): readonly FormNode[] | null {
   const entries = [...partsOf(node)];
   if (!entries.every(([index]) => /^\d{1,9}$/.test(index))) return null;
