@@ -1,4 +1,4 @@
-/** Actions of servers: order one, list them, read one, cancel one. */
+/** Handlers that start, list, read and cancel actions of servers. */
 
 import type { Action, ActionInput } from "@brume/api/action.ts";
 import { maxId } from "@brume/api/common.ts";
@@ -21,11 +21,12 @@ import type { ServerRow } from "./table.ts";
 
 type Names = "startAction" | "listActions" | "readAction" | "cancelAction";
 
+/** Returns the handlers. */
 export function actionRoutes(context: ServerContext): Handlers<Names> {
   const { servers } = context;
 
-  /** Nothing is announced here: an action tells of itself. */
-  function answer(task: Task, dryRun: boolean, before: Action | null = null): ChangeResult<Action> {
+  /** Returns the response to a change of an action. Its flow appends the event, so the change is only audited. */
+  function respond(task: Task, dryRun: boolean, before: Action | null = null): ChangeResult<Action> {
     const action = actionOf(task);
     return {
       answer: dryRun && before === null ? { ...action, ID: 0 } : action,
@@ -43,24 +44,28 @@ export function actionRoutes(context: ServerContext): Handlers<Names> {
     };
   }
 
-  /** Whatever waits for a machine that does not respond is not waited for: its power goes at once. */
-  const cutThen =
-    (id: number, { refresh: settle }: ChangeResult<Action>) =>
+  /** Cuts the power before the queue is reached if the VM does not respond: a running action could wait for it for minutes. */
+  const cutFirst =
+    (id: number, { refresh }: ChangeResult<Action>) =>
     async (ms: number) => {
       if (servers.machineStatus.of(id)?.trouble === "NotResponding")
-        context.machines
-          .ensureStopped(id, "cut")
-          .catch((error: unknown) => context.log("warn", "A machine was not cut at once.", { server: id, error }));
-      return settle?.(ms);
+        context.machines.ensureStopped(id, "cut").catch((error: unknown) =>
+          context.log("warn", "Could not cut the power of a VM at once; its queued action will do it.", {
+            server: id,
+            error,
+          }),
+        );
+      return refresh?.(ms);
     };
 
-  async function order(tx: Tx, caller: Caller, server: ServerRow, body: ActionInput, by: Cause): Promise<Task> {
+  /** Validates the link or network of the body and queues the action. */
+  async function queueAction(tx: Tx, caller: Caller, server: ServerRow, body: ActionInput, by: Cause): Promise<Task> {
     const power = powerTypes.find((type) => type === body.Type);
     if (power !== undefined) return servers.commands.power(tx, server, { ...body, Type: power }, by);
     if (body.Type === "AddNetwork") {
       const id = body.NetworkID ?? 0;
       const present = (await listLinkedNetworks(tx, server.id)).map(({ network }) => network);
-      const wanted = { id, network: await findJoinable(tx, caller, server, id) };
+      const wanted = { id, network: await findUsableNetwork(tx, caller, server, id) };
       const network = requireAttachable(wanted, server, present);
       const spec = { network: network.id, bandwidth: body.Bandwidth, ip: body.IP || undefined };
       return servers.commands.addNetwork(tx, server, spec, by);
@@ -81,8 +86,8 @@ export function actionRoutes(context: ServerContext): Handlers<Names> {
         expect(serverTag(server));
         if (body.Type === "PowerOff") requirePowerOff(server, before, body.OnBusy);
         else requireRequest(server, before, body.Type, body.OnBusy);
-        const outcome = answer(await order(tx, caller, server, body, causeOf(request)), dryRun);
-        return body.Type === "PowerOff" && !dryRun ? { ...outcome, refresh: cutThen(server.id, outcome) } : outcome;
+        const outcome = respond(await queueAction(tx, caller, server, body, causeOf(request)), dryRun);
+        return body.Type === "PowerOff" && !dryRun ? { ...outcome, refresh: cutFirst(server.id, outcome) } : outcome;
       },
     },
     listActions: {
@@ -91,7 +96,7 @@ export function actionRoutes(context: ServerContext): Handlers<Names> {
         const tasks = await list(db, { kind: "server", id: params.id }, maxId);
         const isType = query.type === undefined ? () => true : stateMatcher(query.type);
         const actions = tasks.flatMap((task) => showAction(task) ?? []).filter(({ Type }) => isType(Type));
-        // Pages go up by id, and the newest comes first.
+        // Pages are in ascending order of id, so the id is reversed to list the newest first.
         return takePage(actions, query, { id: ({ ID }) => maxId - ID, state: ({ State }) => State });
       },
     },
@@ -112,21 +117,21 @@ export function actionRoutes(context: ServerContext): Handlers<Names> {
         requireCancelable(task);
         const why = errorFor("superseded", `It was canceled by token ${caller.tokenId}.`);
         await servers.commands.cancel(tx, id, why, { task: actionID });
-        return answer(await getAction(tx, id, actionID), dryRun, actionOf(task));
+        return respond(await getAction(tx, id, actionID), dryRun, actionOf(task));
       },
     },
   };
 }
 
-/** Throws `action_not_found`, also for one of another server. */
+/** Returns an action of the server. Throws `action_not_found`. */
 async function getAction(db: Reader, server: number, id: number): Promise<Task> {
   const task = await find(db, id);
   if (task?.subject.kind === "server" && task.subject.id === server && showAction(task) !== null) return task;
-  throw new ApiError("action_not_found", `There is no action ${id} of server ${server}.`);
+  throw new ApiError("action_not_found", `Server ${server} has no action ${id}.`);
 }
 
-/** A network of the project, or the shared one of where the server is. */
-async function findJoinable(
+/** Returns the network if it belongs to the project or is the shared network of the server's location. */
+async function findUsableNetwork(
   db: Reader,
   { projectId }: Caller,
   { location }: ServerRow,

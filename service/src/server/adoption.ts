@@ -1,4 +1,4 @@
-/** Orphans: what is on the host and not in the database is listed, adopted or removed by an operator. */
+/** Handlers with which an operator lists, adopts and removes orphans: servers, images and snapshots on the host without a row. */
 
 import type { orphanOperations } from "@brume/api/orphan.ts";
 import { requireQuota } from "../account/model/rules.ts";
@@ -28,21 +28,22 @@ import {
 
 type Names = keyof typeof orphanOperations;
 
+/** Throws `orphan_not_found`. */
 async function getOrphan(db: Reader, id: number): Promise<OrphanRow> {
   const row = await findOrphan(db, id);
-  if (row === undefined) throw new ApiError("orphan_not_found", `There is no orphan ${id}.`);
+  if (row === undefined) throw new ApiError("orphan_not_found", `Orphan ${id} does not exist.`);
   return row;
 }
 
-/** Throws `action_not_allowed`. */
+/** Throws `action_not_allowed` if the orphan can only be removed. */
 function checkAdoptable({ id, kind, name, state, disk_version }: OrphanRow): void {
   const refuse = (why: string) => new ApiError("action_not_allowed", `Orphan ${id} (${kind} ${name}) ${why}.`);
   if (state === "Removing") throw refuse("is being removed");
-  if (kind === "Snapshot") throw refuse("is a snapshot that no image was written from: it can only be removed");
+  if (kind === "Snapshot") throw refuse("is a snapshot without an image: it can only be removed");
   if (kind === "Server" && disk_version === 0) throw refuse("has no disk: it can only be removed");
 }
 
-/** Throws `validation_failed` for an image that the project does not have, and `image_not_ready`. */
+/** Returns the requested image, or by default the one the disk was created from. Throws `validation_failed`, `image_not_ready`. */
 async function chooseImage(tx: Tx, { id, image }: OrphanRow, project: number, wanted: number | undefined) {
   const refuse = (code: "unknown_reference" | "field_required", detail: string) =>
     invalidFields([fieldError("/ImageID", code, detail)]);
@@ -60,6 +61,7 @@ async function chooseImage(tx: Tx, { id, image }: OrphanRow, project: number, wa
   return { image: found, isOrigin: isOrigin(found) };
 }
 
+/** Returns the handlers. */
 export function adoptionRoutes(context: ServerContext): Handlers<Names> {
   const { clock, servers, locations } = context;
 
@@ -113,7 +115,10 @@ export function adoptionRoutes(context: ServerContext): Handlers<Names> {
           ]);
         checkAdoptable(row);
         if (owner.is_blocked === 1)
-          throw new ApiError("project_blocked", `Project ${project} is blocked: it can only be read and cleared.`);
+          throw new ApiError(
+            "project_blocked",
+            `Project ${project} is blocked: its objects can only be read and deleted.`,
+          );
         const name = body.Name ?? (row.title || `${row.kind.toLowerCase()}-${numberOf(row)}`);
         const by = causeOf(request);
         const chosen = row.kind === "Server" ? await chooseImage(tx, row, project, body.ImageID ?? undefined) : null;

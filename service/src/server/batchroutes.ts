@@ -1,4 +1,4 @@
-/** Groups of servers: made together, deleted together (docs/spec.md#server-group, #server-group-states, #server-endpoints). */
+/** Handlers that create and delete server groups (docs/spec.md#server-group, #server-group-states, #server-endpoints). */
 
 import type { Batch } from "@brume/api/batch.ts";
 import { describeProblem } from "@brume/api/errors.ts";
@@ -44,7 +44,7 @@ interface CreatedServer {
   readonly task: Task;
 }
 
-/** As far as creation them is concerned. */
+/** The group whose servers are created, and its transaction. */
 interface BatchCreation {
   readonly tx: Tx;
   readonly project: ProjectRow;
@@ -53,23 +53,24 @@ interface BatchCreation {
   readonly request: Pick<Request, "caller" | "requestId">;
 }
 
+/** Returns the handlers. */
 export function batchRoutes(context: ServerContext): Handlers<Names> {
   const { store, clock, servers } = context;
 
-  const make = ({ tx, project, batch, request }: BatchCreation, spec: ServerSpec): Promise<CreatedServer> =>
+  const createOne = ({ tx, project, batch, request }: BatchCreation, spec: ServerSpec): Promise<CreatedServer> =>
     servers.commands.create(tx, { project: project.id, batch, spec, by: causeOf(request) });
 
-  /** All of them, or the first fault. */
+  /** Creates all servers, or throws the first error. */
   async function createAll(creation: BatchCreation, specs: readonly ServerSpec[]): Promise<CreatedServer[]> {
     const { tx, project, host } = creation;
     await requireDemand(tx, project, host, demandOf(specs));
     for (const { network, wanted } of await lockNetworks(tx, specs)) await requireFreeAddresses(tx, network, wanted);
     const made: CreatedServer[] = [];
-    for (const spec of specs) made.push(await make(creation, spec));
+    for (const spec of specs) made.push(await createOne(creation, spec));
     return made;
   }
 
-  /** Each for itself; at least one, or the first fault. */
+  /** Creates each server independently. Returns the errors of the others; throws the first error if none was created. */
   async function createSome(creation: BatchCreation, planned: ReturnType<typeof planEach>) {
     const { tx, project, host, batch, request } = creation;
     const made: CreatedServer[] = [];
@@ -85,11 +86,11 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
       }
       try {
         await requireDemand(tx, project, host, demandOf([spec]));
-        made.push(await make(creation, spec));
-      } catch (refusal) {
-        if (!(refusal instanceof ApiError)) throw refusal;
-        faults.push({ index, fault: refusal });
-        // Its address was refused when its row was there.
+        made.push(await createOne(creation, spec));
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        faults.push({ index, fault: error });
+        // The row was inserted before its address was rejected.
         const kept = new Set(made.map(({ server }) => server.id));
         for (const { id } of await listMembers(tx, batch)) if (!kept.has(id)) await deleteServer(tx, id);
       }
@@ -102,7 +103,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
     return { made, errors };
   }
 
-  /** Networks are locked by id, lest two groups wait for each other. Resolves to how many servers want a place in each. */
+  /** Locks the networks in order of id, so that two groups cannot deadlock. Resolves to each network with the number of new servers. */
   async function lockNetworks(tx: Tx, specs: readonly ServerSpec[]) {
     const homes = new Map<number, { readonly network: NetworkRow; readonly wanted: number }>();
     for (const spec of specs) {
@@ -113,6 +114,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
     return [...homes.values()];
   }
 
+  /** Waits for the tasks, at most `ms`. Resolves to the group as it is then. */
   async function refreshBatch(caller: Caller, id: number, tasks: readonly Task[], ms: number) {
     if (ms <= 0) return undefined;
     await waitForTasks(context, tasks, ms);
@@ -124,17 +126,17 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
     return showBatch(row, shown);
   }
 
-  /** The servers with their queues held, in order of id. Throws `server_not_found`, `server_protected`. */
+  /** Locks the queues of the servers in order of id. Throws `server_not_found`, `server_protected`. */
   async function lockServers(tx: Tx, caller: Caller, ids: readonly number[]) {
-    const held: { readonly server: ServerRow; readonly running: Task | undefined }[] = [];
+    const locked: { readonly server: ServerRow; readonly running: Task | undefined }[] = [];
     for (const id of [...new Set(ids)].sort((one, other) => one - other)) {
       const queue = await queueOf(tx, id);
       const server = await findServer(tx, caller.projectId, id);
-      if (server === undefined) throw new ApiError("server_not_found", `There is no server ${id} in this project.`);
+      if (server === undefined) throw new ApiError("server_not_found", `Server ${id} does not exist in this project.`);
       requireUnprotected(server);
-      held.push({ server, running: queue.find(({ name }) => name === flowName("Delete")) });
+      locked.push({ server, running: queue.find(({ name }) => name === flowName("Delete")) });
     }
-    return held;
+    return locked;
   }
 
   return {
@@ -149,7 +151,7 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
         const named = members.map(({ spec }) => spec.NetworkID);
         const references = await loadReferences(context, tx, caller, named);
         const policy = body.Policy ?? "Atomic";
-        // Planned before the group is there, so that most of what is refused leaves no gap in the ids.
+        // Planned before the group is inserted, so that most rejected requests use no id.
         const together = policy === "Atomic" ? planTogether(members, references) : null;
         const row = await insertBatch(tx, {
           project_id: project.id,
@@ -166,12 +168,18 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
         const batch = errors.length === 0 ? row : await updateBatch(tx, row.id, { errors: JSON.stringify(errors) });
         const shown = [];
         for (const { server } of made) shown.push(await viewServer(context, tx, caller, server));
-        const told = shown.map(withoutSecrets);
+        const withoutPasswords = shown.map(withoutSecrets);
         return {
           answer: dryRun ? showBatch({ ...batch, id: 0 }, shown.map(withoutIds)) : showBatch(batch, shown),
           changes: [
-            { type: "batch.created", id: batch.id, parent: null, before: null, after: showBatch(batch, told) },
-            ...told.map((server) => auditOnly("server.created", server.ID, null, server)),
+            {
+              type: "batch.created",
+              id: batch.id,
+              parent: null,
+              before: null,
+              after: showBatch(batch, withoutPasswords),
+            },
+            ...withoutPasswords.map((server) => auditOnly("server.created", server.ID, null, server)),
           ],
           tasks: made.map(({ task }) => task.id),
           refresh: (ms) =>
@@ -188,17 +196,17 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
       async change(request, tx) {
         const { caller } = request;
         const by = causeOf(request);
-        const { ID, ServerIDs } = meant(request);
+        const { ID, ServerIDs } = selectionOf(request);
         const batch = ID === undefined ? null : await getBatch(tx, caller, ID);
         const ids = batch === null ? ServerIDs : (await listMembers(tx, batch.id)).map(({ id }) => id);
-        const held = await lockServers(tx, caller, ids);
+        const locked = await lockServers(tx, caller, ids);
         const tasks: Task[] = [];
-        for (const { server, running } of held) {
+        for (const { server, running } of locked) {
           const task = (await servers.commands.delete(tx, server, by)) ?? running;
           if (task !== undefined) tasks.push(task);
         }
         if (batch !== null) await servers.commands.deleteBatch(tx, batch, by);
-        const gone = held.map(({ server }) => auditOnly("server.deleted", server.id, { ID: server.id }, null));
+        const gone = locked.map(({ server }) => auditOnly("server.deleted", server.id, { ID: server.id }, null));
         return {
           answer: undefined,
           changes: batch === null ? gone : [auditOnly("batch.deleted", batch.id, { ID: batch.id }, null), ...gone],
@@ -213,25 +221,28 @@ export function batchRoutes(context: ServerContext): Handlers<Names> {
   };
 }
 
+/** Returns a group of the project. Throws `batch_not_found`. */
 async function getBatch(tx: Tx, { projectId }: Caller, id: number): Promise<BatchRow> {
   const row = await findBatch(tx, projectId, id);
-  if (row === undefined) throw new ApiError("batch_not_found", `There is no server group ${id} in this project.`);
+  if (row === undefined) throw new ApiError("batch_not_found", `Server group ${id} does not exist in this project.`);
   return row;
 }
 
-interface Meant {
+interface Selection {
   readonly ID?: number;
   readonly ServerIDs?: readonly number[];
 }
 
-/** The body says which, or if it says nothing the query. Throws `validation_failed` for both or none. */
-function meant({ body, query }: { readonly body: Meant; readonly query: Meant }) {
-  const isSaid = ({ ID, ServerIDs }: Meant): boolean => ID !== undefined || (ServerIDs?.length ?? 0) > 0;
-  const inBody = isSaid(body) || !isSaid(query);
+/** Returns the selection in the body, or in the query if the body has none. Throws `validation_failed` if both fields or none are given. */
+function selectionOf({ body, query }: { readonly body: Selection; readonly query: Selection }) {
+  const isGiven = ({ ID, ServerIDs }: Selection): boolean => ID !== undefined || (ServerIDs?.length ?? 0) > 0;
+  const inBody = isGiven(body) || !isGiven(query);
   const { ID, ServerIDs = [] } = inBody ? body : query;
   const at = inBody ? "/" : "?";
   if (ID !== undefined && ServerIDs.length > 0)
-    throw invalidFields([fieldError(`${at}ServerIDs`, "fields_conflict", "ServerIDs must not stand beside ID.")]);
+    throw invalidFields([
+      fieldError(`${at}ServerIDs`, "fields_conflict", "ServerIDs must not be sent together with ID."),
+    ]);
   if (ID === undefined && ServerIDs.length === 0)
     throw invalidFields([fieldError(`${at}ID`, "field_required", "ID is required, or ServerIDs instead.")]);
   return { ID, ServerIDs };

@@ -1,5 +1,5 @@
 /**
- * Own images: made of a server's disk in its turn, brought in from outside, deleted (docs/spec.md#image,
+ * Handlers that create images from servers, import images, and delete images (docs/spec.md#image,
  * #image-location-key-and-private-network-endpoints, #backups-and-images).
  */
 
@@ -24,21 +24,23 @@ import { requireRequest } from "./model/state.ts";
 type Names = "createImage" | "deleteImage";
 type Spec = Body<typeof imageOperations.createImage>;
 
+/** MB. */
 const defaultMinRam = 128;
 
+/** Returns the errors that the schema cannot express: exactly one origin, and a checksum for a download. */
 function checkImage(body: Partial<Spec>): FieldError[] {
   const given = (["ServerID", "Url", "File"] as const).filter((field) => body[field] !== undefined);
   if (given.length > 1) {
     const faulty = given.slice(1);
     return faulty.map((field) =>
-      fieldError(`/${field}`, "fields_conflict", `${field} must not stand beside ${given[0]}.`),
+      fieldError(`/${field}`, "fields_conflict", `${field} must not be sent together with ${given[0]}.`),
     );
   }
   if (given.length === 0)
     return [fieldError("/ServerID", "field_required", "ServerID is required, or Url or File instead.")];
   if (body.Url === undefined) return [];
   const faults: FieldError[] = [];
-  if (body.Sha256 === undefined) faults.push(fieldError("/Sha256", "field_required", "Sha256 is required beside Url."));
+  if (body.Sha256 === undefined) faults.push(fieldError("/Sha256", "field_required", "Sha256 is required with Url."));
   if (!isAddress(body.Url))
     faults.push(
       fieldError("/Url", "format_invalid", `Url must be an http or https address, not "${body.Url.slice(0, 64)}".`),
@@ -51,24 +53,25 @@ function isAddress(text: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
 }
 
-/** Checked: one of them is there. */
+/** Returns the origin of an import; null: the image is created from a server. */
 function originOf({ Url: url, File: file, Sha256: sha256 }: Spec): ImageOrigin | null {
   if (url !== undefined) return { url, sha256: sha256 ?? "" };
   return file === undefined ? null : { file, sha256: sha256 ?? null };
 }
 
-/** Throws `validation_failed`. */
+/** Throws `validation_failed` if the driver rejects the origin. */
 async function requireOrigin(body: Spec, images: ImportContext["images"]): Promise<void> {
   const origin = originOf(body);
-  const judged = origin === null ? null : await images.checkOrigin(origin);
-  if (judged === null) return;
+  const refusal = origin === null ? null : await images.checkOrigin(origin);
+  if (refusal === null) return;
   throw invalidFields([
     body.File === undefined
-      ? fieldError("/Url", "value_not_allowed", judged.refused)
-      : fieldError("/File", "unknown_reference", judged.refused),
+      ? fieldError("/Url", "value_not_allowed", refusal.refused)
+      : fieldError("/File", "unknown_reference", refusal.refused),
   ]);
 }
 
+/** Returns the handlers. */
 export function imageRoutes(
   context: ServerContext,
   importContext: ImportContext,
@@ -76,7 +79,8 @@ export function imageRoutes(
 ): Handlers<Names> {
   const { store, servers } = context;
 
-  async function order(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Spec, host: HostCapacity) {
+  /** Inserts the image and queues its import or its creation from a server. */
+  async function queueCreation(tx: Tx, request: Pick<Request, "caller" | "requestId">, body: Spec, host: HostCapacity) {
     const { caller } = request;
     const by = causeOf(request);
     const techName = body.TechName ?? techNameOf(body.Name);
@@ -93,7 +97,7 @@ export function imageRoutes(
     const server = await getServer(tx, caller, id).catch((error: unknown) => {
       if (!(error instanceof ApiError)) throw error;
       throw invalidFields([
-        fieldError("/ServerID", "unknown_reference", `ServerID must not be ${id}: there is no such server.`),
+        fieldError("/ServerID", "unknown_reference", `ServerID: server ${id} does not exist in this project.`),
       ]);
     });
     requireRequest(server, before, "Image");
@@ -102,7 +106,8 @@ export function imageRoutes(
     return servers.commands.image(tx, server, spec, by);
   }
 
-  const settle =
+  /** Waits for the task, at most `ms`. Resolves to the image as it is then. */
+  const refreshImage =
     (caller: Caller, { id }: ImageRow, task: Task) =>
     async (ms: number) => {
       if (ms <= 0) return undefined;
@@ -122,14 +127,14 @@ export function imageRoutes(
         const { body, caller, dryRun } = request;
         const project = await openProject(tx, caller);
         requireQuota(project.quotas, "Images", await countImages(tx, project.id), 1);
-        const { image, task } = await order(tx, request, body, host);
+        const { image, task } = await queueCreation(tx, request, body, host);
         const row = dryRun ? { ...image, id: 0 } : image;
         const answer = showImage(row);
         return {
           answer,
           tag: imageTag(row),
           changes: [{ type: "image.created", id: row.id, parent: null, before: null, after: answer }],
-          refresh: settle(caller, image, task),
+          refresh: refreshImage(caller, image, task),
         };
       },
     }),
@@ -138,9 +143,13 @@ export function imageRoutes(
         const { params, caller, expect } = request;
         await lockImage(tx, params.id);
         const row = await findImage(tx, caller.projectId, params.id);
-        if (row === undefined) throw new ApiError("image_not_found", `There is no image ${params.id} in this project.`);
+        if (row === undefined)
+          throw new ApiError("image_not_found", `Image ${params.id} does not exist in this project.`);
         if (row.project_id === null)
-          throw new ApiError("stock_image", `Image ${row.id} (${row.name}) is of the stock, which is the operator's.`);
+          throw new ApiError(
+            "stock_image",
+            `Image ${row.id} (${row.name}) belongs to the operator and cannot be deleted.`,
+          );
         expect(imageTag(row));
         await servers.commands.removeImage(tx, row, causeOf(request));
         return { answer: undefined, changes: [auditOnly("image.deleted", row.id, showImage(row), null)] };

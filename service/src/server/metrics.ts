@@ -1,11 +1,12 @@
-/** Figures of servers for Prometheus, as they were at the last look of the sampler. */
+/** Prometheus metrics of servers: counts from the database, and values from the last run of the sampler. */
 import { orphanKinds } from "@brume/api/orphan.ts";
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Store } from "../store/db.ts";
 import { countKinds } from "./orphantable.ts";
-import type { Sampler, Seen } from "./sampler.ts";
+import type { Sampler, ServerSample } from "./sampler.ts";
 import { countStates, listCrashes, listFailedBackups, listServerStates } from "./table.ts";
 
+/** Registers the metrics. */
 export function addServerMetrics(registry: Registry, store: Store, sampler: Sampler): void {
   registry.registerMetric(
     new Gauge({
@@ -22,7 +23,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
   registry.registerMetric(
     new Gauge({
       name: "brume_orphans",
-      help: "What is on the host and not in the database, by kind.",
+      help: "Objects on the host that the database does not contain, by kind.",
       labelNames: ["kind"],
       registers: [],
       async collect() {
@@ -35,7 +36,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
   registry.registerMetric(
     new Gauge({
       name: "brume_server_condition",
-      help: "1 for each server whose machine does not respond, cannot write its disk or is paused.",
+      help: "1 for each server whose VM does not respond, cannot write its disk or is paused.",
       labelNames: ["server", "condition"],
       registers: [],
       async collect() {
@@ -60,7 +61,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
   registry.registerMetric(
     new Counter({
       name: "brume_server_crashes_total",
-      help: "How often the machine ended unexpectedly.",
+      help: "Number of times the VM ended unexpectedly.",
       labelNames: ["server"],
       registers: [],
       async collect() {
@@ -69,7 +70,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
       },
     }),
   );
-  const gauge = (name: string, help: string, read: (seen: Seen) => number | null): void =>
+  const gauge = (name: string, help: string, read: (sample: ServerSample) => number | null): void =>
     registry.registerMetric(
       new Gauge({
         name,
@@ -82,7 +83,7 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
         },
       }),
     );
-  const counter = (name: string, help: string, read: (seen: Seen) => number | null): void =>
+  const counter = (name: string, help: string, read: (sample: ServerSample) => number | null): void =>
     registry.registerMetric(
       new Counter({
         name,
@@ -95,25 +96,27 @@ export function addServerMetrics(registry: Registry, store: Store, sampler: Samp
         },
       }),
     );
-  function* valuesOf(read: (seen: Seen) => number | null): Generator<readonly [number, number]> {
-    for (const [server, seen] of sampler.last()) {
-      const value = read(seen);
+  function* valuesOf(read: (sample: ServerSample) => number | null): Generator<readonly [number, number]> {
+    for (const [server, sample] of sampler.last()) {
+      const value = read(sample);
       if (value !== null) yield [server, value];
     }
   }
 
-  gauge("brume_server_up", "Whether the machine runs.", ({ status }) => Number(status.power === "running"));
-  gauge("brume_server_memory_bytes", "In use, as the guest says, else held on the host.", ({ status: { usage } }) =>
-    usage === null ? null : (usage.memory ?? usage.resident) * 2 ** 20,
+  gauge("brume_server_up", "1 if the VM runs.", ({ status }) => Number(status.power === "running"));
+  gauge(
+    "brume_server_memory_bytes",
+    "Memory in use as the guest reports it, else memory of the VM on the host.",
+    ({ status: { usage } }) => (usage === null ? null : (usage.memory ?? usage.resident) * 2 ** 20),
   );
-  counter("brume_server_cpu_seconds_total", "Of one core, since the start.", ({ counters }) =>
+  counter("brume_server_cpu_seconds_total", "CPU time since the VM started, in seconds of one core.", ({ counters }) =>
     counters === null ? null : counters.cpuTime / 1000,
   );
   const bytes = {
-    disk_read: ["diskRead", "Read from the disk since the start."],
-    disk_written: ["diskWritten", "Written to the disk since the start."],
-    received: ["netIn", "Received over all cards."],
-    sent: ["netOut", "Sent over all cards."],
+    disk_read: ["diskRead", "Bytes read from the disk since the VM started."],
+    disk_written: ["diskWritten", "Bytes written to the disk since the VM started."],
+    received: ["netIn", "Bytes received over all NICs."],
+    sent: ["netOut", "Bytes sent over all NICs."],
   } as const;
   for (const [name, [key, help]] of Object.entries(bytes))
     counter(`brume_server_${name}_bytes_total`, help, ({ counters }) => counters?.[key] ?? null);

@@ -1,4 +1,4 @@
-/** EventContext a server: its serial log, its console, how busy it was (docs/spec.md#console-log-and-metrics-of-a-server). */
+/** Handlers of the serial log, the console and the metrics of a server (docs/spec.md#console-log-and-metrics-of-a-server). */
 
 import { formatDate } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -13,10 +13,12 @@ import type { Sampler } from "./sampler.ts";
 
 type Names = "readServerLog" | "openConsole" | "readServerMetrics";
 
+/** Milliseconds. */
 const hour = 3_600_000;
-/** Values of each series in one answer. */
+/** Most values of each series in one response. */
 const mostValues = 10_000;
 
+/** Returns the handlers. */
 export function monitorRoutes(context: ServerContext, sampler: Sampler): Handlers<Names> {
   const { consoles, servers, clock, log, tickets } = context;
   return {
@@ -24,13 +26,16 @@ export function monitorRoutes(context: ServerContext, sampler: Sampler): Handler
       async read({ params, query, caller }, db) {
         const { id } = await getServer(db, caller, params.id);
         const { tail, previous = false } = query;
-        const said = await consoles
+        const output = await consoles
           .readLog(id, { previous, ...(tail !== undefined && { tail }) })
           .catch((error: unknown) => {
-            log("warn", "The log of a server could not be read.", { server: id, error });
-            throw new ApiError("engine_unavailable", `The log of server ${id} cannot be read at the moment.`);
+            log("warn", "Could not read the serial log of a server.", { server: id, error });
+            throw new ApiError(
+              "engine_unavailable",
+              `The serial log of server ${id} cannot be read. Repeat the request later.`,
+            );
           });
-        return { answer: "", text: { type: "text/plain; charset=utf-8", body: said ?? "" } };
+        return { answer: "", text: { type: "text/plain; charset=utf-8", body: output ?? "" } };
       },
     },
     openConsole: afterPreparing({
@@ -41,7 +46,7 @@ export function monitorRoutes(context: ServerContext, sampler: Sampler): Handler
         if (!servers.power(server.id))
           throw new ApiError("action_not_allowed", `Server ${server.id} is off: it has no console.`);
         const open = () => (body.Type === "Vnc" ? consoles.openVnc(server.id) : consoles.openSerial(server.id));
-        // The address is the secret, which a dry run does not give.
+        // The address contains the ticket, so a dry run does not return it.
         if (dryRun) return { answer: { Url: "", ExpiresAt: formatDate(clock.now() + ticketLife) }, changes: [] };
         const { path, expires } = tickets.issue("/console", open);
         const Url = `${origin().replace(/^http/, "ws")}${path}`;
@@ -58,7 +63,11 @@ export function monitorRoutes(context: ServerContext, sampler: Sampler): Handler
         if (from > to) faults.push(fieldError("?from", "out_of_range", "from must not be later than to."));
         else if ((to - from) / step > mostValues)
           faults.push(
-            fieldError("?step", "out_of_range", `step must be longer: it makes more than ${mostValues} values.`),
+            fieldError(
+              "?step",
+              "out_of_range",
+              `step must be longer: more than ${mostValues} values would be returned.`,
+            ),
           );
         if (faults.length > 0) throw invalidQuery(faults);
         const { times, series } = valuesOf(await sampler.rows(db, id, from, to), from, to, step);

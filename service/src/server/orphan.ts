@@ -1,7 +1,7 @@
 /**
- * What is on the host and in no row, as after a restore of the database: servers, their images, and snapshots for images. Nobody asked to
- * delete it, so it is kept: a server is switched off, all of it is told of, and its number is never given to another. Only what this
- * database held and saw deleted goes by itself. Links of servers that are gone are rows, not things, and are removed.
+ * Finds orphans: servers, images and snapshots on the host without a row, as after a restore of the database. They were not deleted by a
+ * request, so they are kept: a server is switched off, all are listed, and their ids are not used again. Only remains of objects whose
+ * deletion this database has recorded are removed. Links of servers that do not exist are only rows, and are deleted.
  */
 import type { Log } from "../base/log.ts";
 import type { HeldImage, MachineStatus, Machines } from "../drivers/machine/interface.ts";
@@ -23,13 +23,14 @@ import {
 } from "./orphantable.ts";
 import { findAnyServer, listServerStates, listStrayLinks } from "./table.ts";
 
-/** Milliseconds between looks, and for a guest to switch itself off. */
+/** Milliseconds between runs, and milliseconds for a guest to shut down. */
 const period = 5000;
 const shutdown = 20_000;
 
+/** The reconciler of orphans, and its first run. */
 export interface Orphans {
   readonly reconciler: Reconciler;
-  /** Writes down what is on the host and in no row: at the start before any number is given to somebody else. */
+  /** Stores the orphans on the host. To be called at the start, before any new id is assigned. */
   note(): Promise<void>;
 }
 
@@ -70,14 +71,15 @@ const imageOf = ({ name, kind, title, family, minRam, gb, bytes }: HeldImage): U
 
 const keyOf = ({ kind, name }: Pick<OrphanRow, "kind" | "name">): string => `${kind} ${name}`;
 
+/** Creates the reconciler. */
 export function createOrphans(context: FlowContext): Orphans {
   const { store, machines, images, clock, machineStatus } = context;
   const log: Log = context.log;
 
-  /** All that no row knows. What is there was observed before the rows are read, so a row that is not there has none to come. */
+  /** Returns all objects without a row. The host is observed before the rows are read, because a row is inserted before its object. */
   async function findUnknown(): Promise<UnknownObject[]> {
     const { ready, machines: seen } = await machineStatus.look();
-    if (!ready) throw new Error("the machines are not ready");
+    if (!ready) throw new Error("the machine driver is not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
     const known = new Set((await listServerStates(store.read)).map(({ id }) => id));
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));
@@ -87,7 +89,7 @@ export function createOrphans(context: FlowContext): Orphans {
     ];
   }
 
-  /** Those of them that this database saw deleted: an image by its number, a server by its uuid too. */
+  /** Returns the objects whose deletion is recorded: images by name, servers by name and uuid. */
   async function findLeftovers(unknown: readonly UnknownObject[]): Promise<ReadonlySet<UnknownObject>> {
     const names = (isServer: boolean) =>
       unknown.filter(({ kind }) => (kind === "Server") === isServer).map(({ name }) => name);
@@ -100,13 +102,14 @@ export function createOrphans(context: FlowContext): Orphans {
     );
   }
 
-  /** Whether it has a row by now: adopted since it was observed. */
+  /** True if the object has a row now, because it was adopted after the observation. */
   async function isKnown(db: Reader, one: Pick<OrphanRow, "kind" | "name">): Promise<boolean> {
     const number = numberOf(one) ?? 0;
     if (one.kind === "Server") return (await findAnyServer(db, number)) !== undefined;
     return (await db.selectFrom("image").select("id").where("id", "=", number).executeTakeFirst()) !== undefined;
   }
 
+  /** Inserts an orphan and reserves its id. */
   async function insert(tx: Tx, object: UnknownObject): Promise<void> {
     if (await isKnown(tx, object)) return;
     const number = numberOf(object) ?? 0;
@@ -135,25 +138,30 @@ export function createOrphans(context: FlowContext): Orphans {
       });
     for (const { kind, name, title } of held)
       if (!before.has(`${kind} ${name}`))
-        log("warn", "Found on the host and not in the database. It is kept: see GET /orphan.", { kind, name, title });
+        log("warn", "Found an orphan: it is on the host, but not in the database. It is kept, see GET /orphan.", {
+          kind,
+          name,
+          title,
+        });
     const orphans = await listOrphans(store.read);
     return { orphans, leftovers: [...leftovers] };
   }
 
-  /** Its disk stays. */
+  /** Switches an orphan off. Its disk is kept. */
   async function quarantine(server: number): Promise<void> {
     if ((await findAnyServer(store.read, server)) !== undefined) return;
-    log("warn", "A server that the database does not know runs, and is switched off.", { server });
+    log("warn", "Switching off an orphan: the server runs, but is not in the database.", { server });
     const isOff = await machines.ensureStopped(server, "shutdown", AbortSignal.timeout(shutdown)).catch(() => false);
     if (!isOff) await machines.ensureStopped(server, "cut");
   }
 
+  /** Removes an object from the host. Throws if it has a row. */
   async function remove(one: Pick<OrphanRow, "kind" | "name">): Promise<void> {
     if (await isKnown(store.read, one)) throw new Error(`${one.kind} ${one.name} is in the database`);
     await (one.kind === "Server" ? machines.remove(Number(one.name)) : images.removeImage(one.name));
   }
 
-  async function removeOrdered(row: OrphanRow): Promise<void> {
+  async function removeRequested(row: OrphanRow): Promise<void> {
     await remove(row);
     await store.write(async (tx) => {
       await lockOrphans(tx);
@@ -162,16 +170,16 @@ export function createOrphans(context: FlowContext): Orphans {
       await retire(tx, { kind, name: row.name, uuid: row.uuid, date: clock.now() });
       await emitOrphanEvent(tx, row, "deleted", clock.now());
     });
-    log("info", "An orphan was removed, as ordered.", { kind: row.kind, name: row.name });
+    log("info", "Removed an orphan on request.", { kind: row.kind, name: row.name });
   }
 
   async function run(): Promise<void> {
     const { orphans, leftovers } = await note();
     for (const { kind, name } of leftovers) {
-      log("info", "What is left of something that was deleted is removed.", { kind, name });
+      log("info", "Removing the remains of a deleted object.", { kind, name });
       await remove({ kind, name });
     }
-    for (const row of orphans) if (row.state === "Removing") await removeOrdered(row);
+    for (const row of orphans) if (row.state === "Removing") await removeRequested(row);
     const held = new Set(
       orphans.filter(({ kind, state }) => kind === "Server" && state === "Held").map(({ name }) => name),
     );
@@ -194,17 +202,18 @@ export function createOrphans(context: FlowContext): Orphans {
   };
 }
 
-interface Links extends Pick<FlowContext, "clock" | "networks"> {
+interface LinkCleanup extends Pick<FlowContext, "clock" | "networks"> {
   readonly store: Store;
   readonly machines: Machines;
   readonly log: Log;
 }
 
-async function removeStrayLinks(context: Links): Promise<void> {
+/** Deletes links whose server does not exist. */
+async function removeStrayLinks(context: LinkCleanup): Promise<void> {
   const { store, log } = context;
   const stray = await listStrayLinks(store.read);
   for (const server of new Set(stray.map(({ server_id }) => server_id))) {
-    log("warn", "Links of a server that is not there are removed.", { server });
+    log("warn", "Removing the links of a server that does not exist.", { server });
     await store.write(async (tx) => {
       if ((await findAnyServer(tx, server)) === undefined) await leaveNetworks(context, tx, server);
     });

@@ -1,4 +1,4 @@
-/** Orphans in SQL, and what the database remembers of servers and images that it saw deleted. */
+/** SQL of orphans, and of the record of deleted servers and images by which their remains on the host are recognized. */
 
 import { formatDate } from "@brume/api/common.ts";
 import type { Orphan } from "@brume/api/orphan.ts";
@@ -13,7 +13,7 @@ type RetiredTable = Tables["retired"];
 export type OrphanRow = Selectable<OrphanTable>;
 export type NewOrphan = Insertable<OrphanTable>;
 
-/** Orders all that find, adopt or remove orphans. */
+/** Locks all orphans until the commit, to find, adopt or remove them. */
 export const lockOrphans = (tx: Tx): Promise<void> => lock(tx, "orphans");
 
 export const listOrphans = (db: Reader): Promise<OrphanRow[]> =>
@@ -27,7 +27,7 @@ export async function countOrphans(db: Reader): Promise<number> {
   return row?.count ?? 0;
 }
 
-/** By kind. */
+/** Returns the number of orphans by kind. */
 export async function countKinds(db: Reader): Promise<ReadonlyMap<OrphanRow["kind"], number>> {
   const rows = await db
     .selectFrom("orphan")
@@ -50,7 +50,7 @@ export async function deleteOrphan(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("orphan").where("id", "=", id).execute();
 }
 
-/** From now on the host may be rid of what is left of it. */
+/** Records that an object was deleted, so that its remains on the host may be removed. */
 export async function retire(tx: Tx, row: RetiredTable): Promise<void> {
   const { uuid, date } = row;
   await tx
@@ -60,7 +60,7 @@ export async function retire(tx: Tx, row: RetiredTable): Promise<void> {
     .execute();
 }
 
-/** What was deleted by its name, with the uuid that it had. */
+/** Returns the recorded deletions among `names`, each with its uuid. */
 export async function listRetired(
   db: Reader,
   kind: RetiredTable["kind"],
@@ -76,13 +76,14 @@ export async function listRetired(
   return new Map(rows.map(({ name, uuid }) => [name, uuid]));
 }
 
-/** Number that a server's or an image's folder is named after; null: it is none of ours. */
+/** Returns the id of the server or image in the name of its folder; null: Brume did not create the folder. */
 export function numberOf({ kind, name }: Pick<OrphanRow, "kind" | "name">): number | null {
   const [, digits] =
     (kind === "Server" ? /^([1-9][0-9]{0,9})$/ : /^(?:own|backup)-([1-9][0-9]{0,9})$/).exec(name) ?? [];
   return digits === undefined ? null : Number(digits);
 }
 
+/** Returns the orphan as responses show it. */
 export const showOrphan = (row: OrphanRow): Orphan => ({
   ID: row.id,
   Kind: row.kind,
@@ -97,7 +98,7 @@ export const showOrphan = (row: OrphanRow): Orphan => ({
   DateFound: formatDate(row.found),
 });
 
-/** Whoever administers the first project hears of them: they are of no project. */
+/** Events of orphans go to the first project, that of the operator, because orphans belong to no project. */
 const firstProject = async (tx: Tx): Promise<number> =>
   (
     await tx
@@ -106,6 +107,7 @@ const firstProject = async (tx: Tx): Promise<number> =>
       .executeTakeFirst()
   )?.id ?? 1;
 
+/** Appends `orphan.created`, `.changed` or `.deleted`. */
 export async function emitOrphanEvent(
   tx: Tx,
   row: OrphanRow,
@@ -127,5 +129,5 @@ export async function emitOrphanEvent(
   ]);
 }
 
-/** What grows with every delete. What is found on the host and no longer remembered here is kept, as an orphan. */
+/** Retention of the record of deletions. Remains that are found after it has expired become orphans. */
 export const retiredRows = { name: "deleted", table: "retired", key: ["kind", "name"], date: "date" } as const;

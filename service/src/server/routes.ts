@@ -1,4 +1,4 @@
-/** All that can be asked of servers: the sum of the rooms with a part each. */
+/** Combines the handlers of all operations of servers. */
 import { actionRoutes } from "./actionroutes.ts";
 import { adoptionRoutes } from "./adoption.ts";
 import { batchRoutes } from "./batchroutes.ts";
@@ -10,6 +10,7 @@ import { monitorRoutes } from "./monitorroutes.ts";
 import type { Sampler } from "./sampler.ts";
 import { serverRoutes } from "./serverroutes.ts";
 
+/** Returns the handlers of all operations of servers. */
 export const allServerRoutes = (
   context: ServerContext,
   sampler: Sampler,

@@ -1,6 +1,6 @@
 /**
- * Looks at all servers every ten seconds and keeps how busy they were: what was counted is in the hands of the machines and the
- * networks, so no guest has to help. The present five minutes are in memory and written when they are over, or when the service stops.
+ * Samples the metrics of all servers every ten seconds and stores them. The counters come from the VM processes and the networks, so guests
+ * need no agent. The current five minutes are in memory, and are written when they are over or when the service stops.
  */
 import { type SqlBool, sql } from "kysely";
 import { type Clock, steadyOf } from "../base/clock.ts";
@@ -26,75 +26,82 @@ import {
   rowTime,
 } from "./model/samples.ts";
 
+/** Dependencies of `createSampler`. */
 export interface SamplerOptions {
   readonly store: Store;
   readonly clock: Clock;
-  /** What ages are counted up to. */
+  /** Source of the time up to which ages are counted. */
   readonly pruneTime: PruneTime;
-  /** How the machines, and the networks, stand now. */
+  /** Observed status of the VMs and of the networks. */
   readonly machines: { look(): Promise<MachinesStatus> };
   readonly networks: { observe(): Promise<RouterStatus> };
 }
 
-/** Of one server at the last look, and where it stands. */
-export interface Seen {
+/** Status and counters of one server in the last sample. */
+export interface ServerSample {
   readonly status: MachineStatus;
   readonly counters: Counters | null;
 }
 
+/** The sampler. */
 export interface Sampler {
   readonly reconciler: Reconciler;
-  /** Stored rows and the present one, in order. */
+  /** Returns the rows between two times (ms), stored ones and the current one, in order. */
   rows(db: Reader, server: number, from: number, to: number): Promise<Row[]>;
-  /** Of every machine, at the last look. */
-  last(): ReadonlyMap<number, Seen>;
-  /** Writes what is in memory. */
+  /** Returns the last sample, by id of the server. */
+  last(): ReadonlyMap<number, ServerSample>;
+  /** Writes the current rows. */
   flush(): Promise<void>;
 }
 
-interface Present {
+interface CurrentRow {
   readonly start: number;
   readonly figures: Figures;
 }
 
+/** Creates the sampler. The engine runs its reconciler. */
 export function createSampler({ store, clock, pruneTime, machines, networks }: SamplerOptions): Sampler {
-  let seen: ReadonlyMap<number, Seen> = new Map();
-  let present = new Map<number, Present>();
+  let samples: ReadonlyMap<number, ServerSample> = new Map();
+  let current = new Map<number, CurrentRow>();
 
-  async function look(): Promise<void> {
+  async function sample(): Promise<void> {
     const [{ machines: all }, router] = await Promise.all([machines.look(), networks.observe().catch(() => null)]);
     const at = clock.now();
     const measured = steadyOf(clock);
     const links = await store.read.selectFrom("link").select(["id", "server_id"]).execute();
     const traffic = trafficOf(router?.networks ?? [], links);
-    if ([...present.values()].some(({ start }) => start !== rowStart(at))) await flush();
-    const now = new Map<number, Seen>();
+    if ([...current.values()].some(({ start }) => start !== rowStart(at))) await flush();
+    const now = new Map<number, ServerSample>();
     for (const status of all) {
       const { id, usage, since } = status;
       const { netIn = 0, netOut = 0 } = traffic.get(id) ?? {};
       const counters = usage === null ? null : { at: measured, since: since ?? 0, ...usage, netIn, netOut };
       now.set(id, { status, counters });
       if (usage === null || counters === null) continue;
-      const before = seen.get(id)?.counters ?? undefined;
-      put((await presentOf(id, rowStart(at))).figures, at, pointOf(before, counters, usage.memory ?? usage.resident));
+      const before = samples.get(id)?.counters ?? undefined;
+      put(
+        (await currentRowOf(id, rowStart(at))).figures,
+        at,
+        pointOf(before, counters, usage.memory ?? usage.resident),
+      );
     }
-    seen = now;
+    samples = now;
   }
 
-  /** After a restart the first half of the five minutes is stored already. */
-  async function presentOf(server: number, start: number): Promise<Present> {
-    const known = present.get(server);
+  /** Returns the current row of a server. After a restart, its first points are stored already. */
+  async function currentRowOf(server: number, start: number): Promise<CurrentRow> {
+    const known = current.get(server);
     if (known !== undefined) return known;
     const [stored] = await listRows.all(store.read, { server, from: start, to: start });
     const own = { start, figures: stored === undefined ? emptyFigures() : decode(stored.figures) };
-    present.set(server, own);
+    current.set(server, own);
     return own;
   }
 
   async function flush(): Promise<void> {
-    if (present.size === 0) return;
-    const rows = present;
-    present = new Map();
+    if (current.size === 0) return;
+    const rows = current;
+    current = new Map();
     const now = await pruneTime.read();
     await store.write(async (tx) => {
       const servers = new Set((await tx.selectFrom("server").select("id").execute()).map(({ id }) => id));
@@ -110,21 +117,21 @@ export function createSampler({ store, clock, pruneTime, machines, networks }: S
       single: true,
       period: pointTime,
       pause: { first: pointTime, factor: 1, most: pointTime },
-      run: look,
+      run: sample,
     }),
     async rows(db, server, from, to) {
       const stored = await listRows.all(db, { server, from: rowStart(from), to });
       const rows = stored.map(({ start, figures }) => ({ start, figures: decode(figures) }));
-      const own = present.get(server);
+      const own = current.get(server);
       if (own === undefined) return rows;
       return [...rows.filter(({ start }) => start !== own.start), own];
     },
-    last: () => seen,
+    last: () => samples,
     flush,
   };
 }
 
-/** Bytes into and out of each server, over all its cards: what a card sends is out. */
+/** Returns the bytes into and out of each server over all its NICs. Bytes that a NIC sends count as out. */
 function trafficOf(
   networks: readonly NetworkStatus[],
   links: readonly { readonly id: number; readonly server_id: number }[],
@@ -150,6 +157,7 @@ const listRows = prepare<{ server: number; from: number; to: number }>()((db, p)
     .orderBy("start"),
 );
 
+/** Inserts or replaces a row. */
 async function save(tx: Tx, server: number, start: number, figures: Figures): Promise<void> {
   const values = { points: rowTime / pointTime, figures: encode(figures) };
   await tx
@@ -159,9 +167,10 @@ async function save(tx: Tx, server: number, start: number, figures: Figures): Pr
     .execute();
 }
 
-/** Rows at a time that become one point each: as many as come of age in five minutes, and what was left over from before. */
+/** Most rows that one run averages or deletes: more than reach the age in five minutes, so a backlog is reduced too. */
 const mostThinned = 1000;
 
+/** Deletes rows that are too old, and reduces rows of more than a day to one point. */
 async function thin(tx: Tx, now: number): Promise<void> {
   await sql`delete from sample where (server_id, start) in
     (select server_id, start from sample where start < ${now - rowLife} order by start limit ${sql.lit(mostThinned)})`.execute(

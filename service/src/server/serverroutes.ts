@@ -1,4 +1,4 @@
-/** Servers: list, read, create, copy, edit, rebuild, delete. What takes time is ordered here and done by the flows. */
+/** Handlers that list, read, create, copy, edit, rebuild and delete servers. They validate and queue the work; the flows do it. */
 
 import type { Server } from "@brume/api/server.ts";
 import type { ServerEdit } from "@brume/api/serverinput.ts";
@@ -41,13 +41,14 @@ type Names =
   | "copyServer"
   | "rebuildServer";
 
-type Asked = Pick<Request, "caller" | "requestId" | "dryRun">;
+type RequestContext = Pick<Request, "caller" | "requestId" | "dryRun">;
 
+/** Returns the handlers. */
 export function serverRoutes(context: ServerContext): Handlers<Names> {
   const { store, servers } = context;
 
-  /** The answer to a server's making or changing, which becomes what is true when the work has ended. */
-  function answer(server: Server, tag: string, task: Task, caller: Caller): Omit<ChangeResult<Server>, "changes"> {
+  /** Returns the response to a change of a server. With `Prefer: wait`, it is read again when the task has ended. */
+  function respond(server: Server, tag: string, task: Task, caller: Caller): Omit<ChangeResult<Server>, "changes"> {
     return {
       answer: server,
       tag,
@@ -61,15 +62,16 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
     };
   }
 
-  async function made(
+  /** Returns the response to the creation of a server. */
+  async function respondCreated(
     tx: Tx,
-    { caller, dryRun }: Asked,
+    { caller, dryRun }: RequestContext,
     { server, task }: { readonly server: ServerRow; readonly task: Task },
   ): Promise<ChangeResult<Server>> {
     const shown = await viewServer(context, tx, caller, server);
     return {
-      ...answer(dryRun ? withoutIds(shown) : shown, serverTag(dryRun ? { ...server, id: 0 } : server), task, caller),
-      // Told where it is made, before its action.
+      ...respond(dryRun ? withoutIds(shown) : shown, serverTag(dryRun ? { ...server, id: 0 } : server), task, caller),
+      // The event was appended with the row, before the event of the action.
       changes: [auditOnly("server.created", server.id, null, withoutSecrets(shown))],
     };
   }
@@ -90,10 +92,10 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
             next: rows.length > items.length && last !== undefined ? encodeCursor({ id: last.id }) : null,
           };
         }
-        const whole = await viewProject(context, db, caller);
-        const isMeant = serverFilter(query);
+        const view = await viewProject(context, db, caller);
+        const matches = serverFilter(query);
         const rows = (await listServers(db, caller.projectId)).filter((row) =>
-          isMeant(row, whole.links.get(row.id) ?? []),
+          matches(row, view.links.get(row.id) ?? []),
         );
         const page = takePage(rows, query, {
           id: (row) => row.id,
@@ -101,7 +103,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
           state: (row) => row.state,
           labels: (row) => JSON.parse(row.labels) as Record<string, string>,
         });
-        return { ...page, items: page.items.map(whole.show) };
+        return { ...page, items: page.items.map(view.show) };
       },
     },
     readServer: {
@@ -119,7 +121,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         const spec = planServer(single(body), await loadReferences(context, tx, caller, [body.NetworkID]));
         await requireDemand(tx, project, host, demandOf([spec]));
         const creation = { project: project.id, batch: null, spec, by: causeOf(request) };
-        return made(tx, request, await servers.commands.create(tx, creation));
+        return respondCreated(tx, request, await servers.commands.create(tx, creation));
       },
     }),
     copyServer: afterPreparing({
@@ -139,7 +141,11 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         };
         const spec = planCopy(body, source, await loadReferences(context, tx, caller, [body.NetworkId]));
         await requireDemand(tx, project, host, demandOf([spec]));
-        return made(tx, request, await servers.commands.copy(tx, { source: server, spec, by: causeOf(request) }));
+        return respondCreated(
+          tx,
+          request,
+          await servers.commands.copy(tx, { source: server, spec, by: causeOf(request) }),
+        );
       },
     }),
     updateServer: afterPreparing({
@@ -159,7 +165,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
           reach: isOn && before.length === 0 ? host.reach(row.id) : null,
           minRam: (await findImage(tx, caller.projectId, row.image_id))?.min_ram ?? 0,
         });
-        // What takes no time does not wait either.
+        // A change without steps does not need a slot in the queue.
         if (plan.steps.length > 0) requireQueueSlot(row, before);
         const held = { cpu: row.held_cpu, ram: row.held_ram, hdd: row.held_hdd };
         const wanted = growthOf(held, heldWith(sizesOf(row), before, plan.input));
@@ -196,7 +202,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
         const shown = await viewServer(context, tx, caller, server);
         const own = dryRun ? { ...shown, AdminPassword: "" } : shown;
         return {
-          ...answer(own, serverTag(server), task, caller),
+          ...respond(own, serverTag(server), task, caller),
           changes: [auditOnly("server.changed", row.id, was, withoutSecrets(shown))],
         };
       },
@@ -224,7 +230,7 @@ export function serverRoutes(context: ServerContext): Handlers<Names> {
   };
 }
 
-/** The page that is asked for when nothing is filtered: what SQL cuts out by itself, however many servers there are. */
+/** Returns the page of a request without filters, which SQL can select directly; null: the request needs the complete list. */
 function plainPage(query: ListQuery & Readonly<Record<string, unknown>>): { limit: number; after: number } | null {
   const { limit, cursor, ...filters } = query;
   if (limit === undefined && cursor === undefined) return null;
@@ -232,10 +238,10 @@ function plainPage(query: ListQuery & Readonly<Record<string, unknown>>): { limi
   return { limit: limit ?? defaultLimit, after: cursor === undefined ? 0 : decodeCursor(cursor).id };
 }
 
-/** What takes no time, as the row's columns; null: nothing of it changes. */
+/** Returns the columns that change without a step; null: none changes. */
 function editOf(row: ServerRow, body: ServerEdit): Partial<ServerRow> | null {
   const { Name, Labels, IsProtected, HDDType, isBackupActive, BackupPeriod } = body;
-  const wanted: Partial<ServerRow> = {
+  const change: Partial<ServerRow> = {
     ...(Name !== undefined && { name: Name }),
     ...(Labels !== undefined && { labels: JSON.stringify(Labels) }),
     ...(IsProtected !== undefined && { is_protected: Number(IsProtected) }),
@@ -243,6 +249,6 @@ function editOf(row: ServerRow, body: ServerEdit): Partial<ServerRow> | null {
     ...(isBackupActive !== undefined && { is_backup_active: Number(isBackupActive) }),
     ...(BackupPeriod !== undefined && { backup_period: BackupPeriod }),
   };
-  const isSame = Object.entries(wanted).every(([key, value]) => row[key as keyof ServerRow] === value);
-  return isSame ? null : wanted;
+  const isSame = Object.entries(change).every(([key, value]) => row[key as keyof ServerRow] === value);
+  return isSame ? null : change;
 }
