@@ -61,7 +61,10 @@ test("a restart that is not allowed is refused, and nothing else is", () => {
 });
 
 test("a disk never shrinks, memory never goes below what the image needs", () => {
-  assert.throws(() => planResize({ HDD: 9 }, frame()), { code: "disk_cannot_shrink", message: /has 10 GB and cannot shrink to 9 GB/ });
+  assert.throws(() => planResize({ HDD: 9 }, frame()), {
+    code: "disk_cannot_shrink",
+    message: /has 10 GB and cannot shrink to 9 GB/,
+  });
   assert.throws(() => planResize({ RAM: 256 }, frame({ minRam: 512 })), { code: "validation_failed" });
   // What it has it may keep, though the image says more by now.
   assert.equal(stepsOf({ RAM: 1024, HDD: 11 }, { minRam: 2048 }), "Disk");
