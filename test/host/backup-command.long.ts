@@ -44,7 +44,7 @@ for (const kind of databases)
     const server = await host.create({ Name: "web" });
     await host.run(server.IP, "echo first >/root/file; sync");
 
-    /** Resolves to the new folder, and how many MB were copied and were there already. */
+    /** Resolves to the new folder, and the MB that were copied and that existed already. */
     const backUp = async (): Promise<{ path: string; copied: number; kept: number; output: string }> => {
       const { status, output } = await host.command("backup.ts", backups, "--with-disks");
       assert.equal(status, 0, output);

@@ -62,7 +62,7 @@ test("servers and images of a backup with disks run on an empty data folder", {
   assert.equal((await statusOf(machines, 1))?.power, "running", "it goes on");
   assert.ok(existsSync(join(target, "1", "images", "own-9", "image.json")));
 
-  // What is not new is not copied again: no image, and of the disks only what lies above the closed layers.
+  // Only new data is copied: no image, and of the disks only the layers above the closed ones.
   const second = await copy("2", "1");
   await machines.releaseDisks();
   assert.ok(second.copied < first.copied / 4, `${second.copied} of ${first.copied} bytes`);
@@ -112,7 +112,7 @@ test("incomplete copies and held layers are removed at the next start", {
   const held = await machines.holdDisks(1);
   assert.equal(held, join(lab.servers, "1.copy"));
   cpSync(held, `${held}.part`, { recursive: true });
-  // Half a disk, half a layer, half a note, and half of what is kept for an image.
+  // An incomplete disk, layer, note and held image.
   const root = join(lab.servers, "1");
   for (const folder of ["1/disk-2.part", "own-9.image/disk.part"])
     mkdirSync(join(lab.servers, folder), { recursive: true });

@@ -20,7 +20,7 @@ const found = await findCapabilities();
 const hindrance = "hindrance" in found ? found.hindrance : null;
 if (hindrance !== null) console.log(`a full disk under a guest: not tried, ${hindrance}`);
 
-/** Takes all room that there is. */
+/** Fills the file system. */
 function fill(path: string): void {
   const file = openSync(path, "w");
   try {

@@ -14,9 +14,9 @@ import { until } from "./vpnscene.ts";
 
 export interface FarEnd {
   readonly namespace: string;
-  /** Of the end itself. */
+  /** IPv4 address of the peer itself. */
   readonly address: string;
-  /** What is behind it, and the server there. */
+  /** The subnet behind it, and the server there. */
   readonly cidr: string;
   readonly server: string;
   readonly serverSpace: string;
@@ -112,7 +112,7 @@ export async function startWireguard(
   };
 }
 
-/** Debian does not install Libreswan beside strongSwan, so it is only unpacked. */
+/** Debian cannot install Libreswan together with strongSwan, so it is only unpacked. */
 const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");
 const pluto = "/usr/libexec/ipsec/pluto";
 export const noLibreswan = existsSync(join(unpacked, pluto)) ? false : `needs Libreswan, unpacked in ${unpacked}`;

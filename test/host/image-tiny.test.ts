@@ -35,7 +35,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const start = (disk: string, spec: Parameters<typeof guest>[0], options: { memory?: number; extra?: string[] } = {}) =>
   boot({ folder, images, image, disk, seed: renderSeed(guest(spec)), ...options });
 
-/** What makes a server this server and no other. */
+/** Returns the values that identify a server. */
 const identify = (vm: Running) => ({
   machineId: vm.ssh("cat /etc/machine-id", key),
   hostKey: vm.ssh("dropbearkey -y -f /etc/dropbear/host_key | grep ^ssh", key),
@@ -182,7 +182,7 @@ runcmd:
     "web\nweb\n127.0.1.1\tweb.example.org web",
   );
   await vm.close();
-  // The same instance once more: nothing is done twice.
+  // The same instance again: nothing is applied twice.
   vm = await start(disk, { userData, sshKeys: [] });
   await vm.says(/^BRUME-READY instance=i-1\r?$/m, 120);
   assert.equal(

@@ -87,7 +87,7 @@ describe("two installations on one host", { skip: hindrance ?? false, concurrenc
     try {
       const spaces = await first.host();
       const second = await open({ BRUME_SHARED_POOL: "10.62.0.0/16", BRUME_PUBLIC_POOL: "10.61.0.0/16" }, folder);
-      // Not closed as others are: what has these names is the first's.
+      // Not cleaned up like the others: objects with these names belong to the first installation.
       await assert.rejects(
         second.brume.start(),
         new RegExp(`BRUME_DATA: the names .* in use by the installation in ${first.brume.folder}`),

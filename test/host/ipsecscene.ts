@@ -64,7 +64,7 @@ export interface IpsecScene {
   restart(): void;
   statusOf(id?: number): Promise<TunnelStatus>;
   isUp(id?: number): Promise<TunnelStatus>;
-  /** The one charon here. */
+  /** Returns the process of the driver's charon. */
   daemon(): Promise<Child>;
   /** The SPI of a tunnel: it changes when the tunnel is established again. */
   association(id: number): Promise<string>;

@@ -62,7 +62,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
   }
   let generation = 0;
 
-  /** Those destinations that came through all rules of the space, from wherever: packets may be translated on their way. */
+  /** Returns the destinations of the packets that passed all rules of the namespace, from any source: NAT may change it. */
   async function arriving(at: string, from: Guest, packets: readonly Packet[]): Promise<string[]> {
     const targetOf = (key: string) => key.split(" ").slice(3).join(" ");
     await lab.seen(at);
@@ -71,7 +71,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     return packets.map((each) => targetOf(keyOf(each))).filter((target) => seen.has(target));
   }
 
-  /** Every address that the host answers at. */
+  /** Every address of the host. */
   async function hostAddresses(): Promise<string[]> {
     const links = JSON.parse(await lab.run(lab.machine, ["ip", "-j", "addr"])) as {
       addr_info: { local: string; broadcast?: string }[];
@@ -91,11 +91,11 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     await applyAll();
     guests = [await lab.guest(publicNetwork, one), await lab.guest(sharedNetwork, two)];
     await applyAll();
-    // Behind every rule.
+    // After all other rules.
     await lab.watchAt(lab.machine, "input priority 300");
     for (const { space } of guests) {
       await lab.run(space, ["sysctl", "-eqw", "net.ipv4.conf.all.route_localnet=1", "net.ipv4.ping_group_range=0 0"]);
-      // Link-local addresses too go where the guest wants them to.
+      // A guest can also route link-local addresses to the edge.
       await lab.ip(space, [
         "route add 169.254.0.0/16 via $GW".replace("$GW", space === guests[0]?.space ? "10.64.0.9" : "10.63.0.1"),
       ]);
@@ -249,7 +249,7 @@ describe("isolation from the host", { skip: hindrance ?? false, concurrency: fal
     const [guest] = guests;
     assert.ok(guest);
     await lab.seen(lab.machine);
-    // A question for the address of example.com.
+    // A query for the address of example.com.
     const question = "000101000001000000000000076578616d706c6503636f6d0000010001";
     const ask = `const s=require("dgram").createSocket("udp4");s.send(Buffer.from("${question}","hex"),53,process.argv[1],()=>s.close())`;
     for (const server of ["198.18.0.1", "10.64.0.9"]) await lab.run(guest.space, [process.execPath, "-e", ask, server]);

@@ -15,7 +15,7 @@ import { renderPeerConfig } from "../../service/src/drivers/router/model/peercon
 import { whyNot } from "../support/hindrance.ts";
 import { createScene, type Scene, until } from "./vpnscene.ts";
 
-/** Debian does not install it beside strongSwan, so it is only unpacked. */
+/** Debian cannot install it together with strongSwan, so it is only unpacked. */
 const unpacked = resolve(import.meta.dirname, "../../.engines/libreswan");
 const programs = "usr/libexec/ipsec";
 const skip =
@@ -64,8 +64,8 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
     await exec.run([`${unpacked}/usr/bin/certutil`, "-N", "-d", nss, "--empty-password"], {
       environment: { LD_LIBRARY_PATH: libraries },
     });
-    // It calls its own programs where they would be installed, without our environment; each process in a namespace has
-    // mounts of its own, so that both are arranged for it alone.
+    // It runs its programs from their installed paths, with an empty environment; each process in a namespace has its own
+    // mounts, so both are arranged for it alone.
     writeFileSync(join(folder(), "ld.conf"), `${libraries}\n`);
     const script = [
       `ldconfig -X -f ${folder()}/ld.conf -C ${folder()}/ld.cache`,
@@ -133,7 +133,7 @@ describe("IPsec against Libreswan", { skip, concurrency: false }, () => {
       });
       try {
         await start(changed);
-        // The last of the suites is one that must not work.
+        // The last variant must fail.
         await ipsec.apply(scene.here.edge, [{ ...changed, sharedKey: key }]);
         const status = async () => (await ipsec.observe()).get(scene.here.namespace)?.[0];
         if (changed.sharedKey !== key) {

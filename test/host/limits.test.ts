@@ -40,18 +40,18 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.ok(guest);
     return guest;
   };
-  let fresh = 2000;
+  let nextPort = 2000;
   /** Returns how many of the attempted connections to the internet are opened: their first packets arrive there. */
   async function arriving(guest: Guest, count: number, family: 4 | 6 = 4): Promise<number> {
     await lab.seen(lab.internet);
-    const ports = Array.from({ length: count }, () => fresh++);
-    const world = family === 4 ? "198.18.0.2" : "fd18::2";
-    const script = `const s=require("dgram").createSocket("udp${family}");s.bind(4000,async()=>{for(const p of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",p,"${world}",r));s.close()})`;
+    const ports = Array.from({ length: count }, () => nextPort++);
+    const target = family === 4 ? "198.18.0.2" : "fd18::2";
+    const script = `const s=require("dgram").createSocket("udp${family}");s.bind(4000,async()=>{for(const p of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",p,"${target}",r));s.close()})`;
     await lab.run(guest.space, [process.execPath, "-e", script, JSON.stringify(ports)]);
     const seen = new Set([...(await lab.seen(lab.internet))].map((key) => Number(key.split(" ")[4])));
     return ports.filter((port) => seen.has(port)).length;
   }
-  /** Servers are admitted again at once, as if they had been quiet for two minutes. */
+  /** Resets the rate limits of new connections, as after two minutes without traffic. */
   const forgetPace = async (): Promise<void> => {
     const listing = await lab.run(edge(), ["nft", "list", "tables"]);
     const [, table = ""] = /table inet (flows\d)/.exec(listing) ?? [];
@@ -86,7 +86,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     assert.ok((await connections(lab.machine)) - host <= limits.server + 4, "on the host");
     assert.ok((await crowded()) > before);
     assert.equal(await arriving(at(modest), 4), 4);
-    // Nor does patience help, while they are remembered.
+    // The limit holds while the old connections are tracked, also after a pause.
     await forgetPace();
     assert.ok((await arriving(at(greedy), 500)) + most <= limits.server + 2);
   });
@@ -128,7 +128,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
       source: "10.63.0.12",
       sourcePort: 6000 + index,
       destination: "198.18.0.2",
-      destinationPort: fresh++,
+      destinationPort: nextPort++,
     }));
     await lab.send(space, packets);
     const seen = new Set([...(await lab.seen(lab.internet))].map((key) => Number(key.split(" ")[4])));
@@ -153,7 +153,7 @@ describe("limits of guests", { skip: hindrance ?? false, concurrency: false }, (
     const names6 = Array.from({ length: 40 }, (_, index) => `fd24:2::8000:0:0:${index + 1}`);
     const script = (family: 4 | 6) =>
       `const s=require("dgram").createSocket("udp${family}");s.bind(4000,async()=>{for(const h of JSON.parse(process.argv[1]))await new Promise(r=>s.send("x",99,h,r));s.close()})`;
-    // Of connections that it has, or the limits would hold them.
+    // Packets of existing connections: new ones would exceed the limits.
     const second = lab.open();
     generation++;
     await second.apply({ ...network, generation });

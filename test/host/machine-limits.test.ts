@@ -57,7 +57,7 @@ describe("the process of a server", { skip: hindrance ?? false }, () => {
     assert.deepEqual([field("CapBnd"), field("CapInh"), field("CapAmb")], Array(3).fill("0000000000000000"));
     assert.match(readFileSync(`/proc/${pidOf(1)}/limits`, "utf8"), /^Max core file size +0 +0 /m);
 
-    // What a guest could do that broke out: it sees its own root, and in that its own folder.
+    // A guest that escapes its VM sees only the process's root directory with its own folder.
     assert.ok("capabilities" in found);
     assert.ok("needs" in found.capabilities.confinement, "this machine makes no root for a server");
     const root = `/proc/${pidOf(1)}/root`;

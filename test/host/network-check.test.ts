@@ -100,7 +100,7 @@ test("the firewall check and real packets agree on random rules", { skip }, asyn
   const network = await order("asked");
   const path = { id: network.Id };
   const server = await plug(network.Id);
-  // Neighbours become known, so that nothing below waits for them.
+  // Resolve neighbours first, so that nothing below waits for it.
   for (const target of ["198.18.0.2", "fd18::2"]) await lab.run(server.space, ["ping", "-c", "1", "-W", "5", target]);
   const ends = [...strangers.map((far) => [server.ip, far] as const), [server.ip6, stranger6] as const];
   let checked = 0;

@@ -35,8 +35,8 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
     destination: server.ip,
     destinationPort,
   });
-  /** Only what the one rule admits arrives. */
-  async function obeyed(): Promise<boolean> {
+  /** Returns whether exactly the packets arrive that the one rule allows. */
+  async function ruleApplies(): Promise<boolean> {
     const sent = [packet(53), packet(54)];
     await scene.lab.seen(server.space);
     await scene.lab.send(scene.lab.internet, sent);
@@ -80,7 +80,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
     assert.ok(tunnel);
     await strongswan.load(tunnel.PeerConfig.replaceAll("<SharedKey>", tunnel.SharedKey));
     await until("the tunnel", isUp);
-    assert.deepEqual([await obeyed(), await lease(), await until("packets", ping)], [true, true, true]);
+    assert.deepEqual([await ruleApplies(), await lease(), await until("packets", ping)], [true, true, true]);
   });
   after(async () => {
     await far?.close();
@@ -88,10 +88,10 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
   });
 
   interface Damage {
-    /** In the words of the event. */
+    /** Matches the detail of the event's error. */
     readonly reported: RegExp;
     readonly harm: () => Promise<unknown>;
-    /** Nobody looks for it at every look, but every minute. */
+    /** Detected by the reconciler every minute, not by the drift check. */
     readonly slow?: true;
   }
   const table = async () => {
@@ -117,7 +117,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       reported: /firewall/,
       slow: true,
       harm: async () => {
-        // Only against what was there at an earlier look does it show.
+        // Visible only in comparison with an earlier observation.
         for (let looks = 0; looks < 3; looks++) {
           await scene.turn(network.Id);
           await sleep(700);
@@ -141,7 +141,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       reported: /missing on the host|namespace/,
       harm: async () => {
         await exec.run(["ip", "netns", "del", edge()]);
-        // Whoever runs the server gives it a new card.
+        // The driver of the server creates a new NIC.
         await scene.lab.ip(server.space, ["link del eth0"]).catch(() => {});
         await createServer(scene.lab, scene.lab.tag, network, server.link);
       },
@@ -172,7 +172,7 @@ describe("networks broken by hand", { skip, concurrency: false }, () => {
       assert.match(details.join("\n"), reported);
       const now = await scene.applied(network.Id);
       assert.deepEqual([now.Error, now.State], [null, "Active"]);
-      assert.ok(await until("the rules in force", obeyed, 3000));
+      assert.ok(await until("the rules in force", ruleApplies, 3000));
       assert.ok(await until("leases", lease, 5000));
       assert.ok(await until("the tunnel", isUp));
       assert.ok(await until("packets through the tunnel", ping));

@@ -66,7 +66,7 @@ describe("networks of a process that is killed", { skip, concurrency: false }, (
       20_000,
     );
     assert.ok(shown.all.every((each) => each.Error === null));
-    // What was deleted may still be on its way out.
+    // Deleted networks may not be removed from the host yet.
     const wanted = [1, ...shown.all.map(({ Id }) => Id), ...shown.inner.map(({ ID }) => ID)].map(at.edgeOf).sort();
     await until(`the namespaces ${when} are ${wanted.join()}`, async () => {
       const { namespaces } = JSON.parse(await at.host()) as { namespaces: string[] };

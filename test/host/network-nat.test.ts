@@ -127,7 +127,7 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
     const { Error: reason, State } = await statusOf(two);
     assert.deepEqual([State, reason?.code], ["Connecting", "peer_unreachable"]);
     assert.match(reason?.detail ?? "", /UDP 500 and 4500 at 198\.18\.0\.1 lead to another network/);
-    // The ports are free again, and lead to the one that waits.
+    // The ports are free again, and are forwarded to the other network.
     await put(one);
     assert.equal((await statusOf(two)).Error, null);
     await strongswan(second, late);

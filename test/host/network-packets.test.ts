@@ -47,7 +47,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     destination,
     destinationPort,
   });
-  /** Which of the packets arrive, each sent from where its source is. */
+  /** Returns which packets arrive, each sent from the namespace of its source. */
   async function arrive(from: string, to: string, packets: readonly Packet[]): Promise<boolean[]> {
     await scene.lab.seen(to);
     await scene.lab.send(from, packets);
@@ -154,7 +154,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
     assert.deepEqual(await ssh(), [true], "both admit");
     await set(first, { Rules: [] });
     assert.deepEqual(await ssh(), [false], "the first edge refuses");
-    // Neighbours do not cross the edge, whatever the rules.
+    // Traffic between neighbours does not cross the edge, so rules do not apply.
     assert.ok(await pings(one, at(two).ip));
     assert.ok(await pings(one, first.Gateway));
   });
@@ -220,7 +220,7 @@ describe("networks through the API, with real packets", { skip: hindrance ?? fal
   test("the network's bandwidth, both ways, and changed under a transfer", { skip: whyNot("iperf3") }, async () => {
     const limit = (Bandwidth: number) =>
       scene.client.updatePublicNetwork({ path: { id: first.Id }, body: { Bandwidth } }, { wait: 10 });
-    /** Mbit/s in each half second; what is useful of a full frame are 1448 of 1514 bytes. */
+    /** Mbit/s in each half second; 1448 of the 1514 bytes of a full frame are payload. */
     const pour = async (seconds: number, ...options: readonly string[]): Promise<number[]> => {
       const sink = startIn(at(one).space, ["iperf3", "-s", "-1", "--forceflush"]);
       assert.ok(await sink.line());

@@ -57,7 +57,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     });
   const ping = (to: string, ...options: readonly string[]) =>
     scene.lab.works(server.space, ["ping", "-n", "-q", "-c", "1", "-W", "1", ...options, to]);
-  /** Packets between the ends' blocks and ours that crossed the machine in the open since the last call. */
+  /** Returns the unencrypted packets between the peers' blocks and the network that crossed the host since the last call. */
   const inTheOpen = async () => [...(await scene.lab.seen(scene.lab.machine))].filter((key) => key.includes(" 10.24."));
   const keep = ({ Id, Name }: Tunnel): TunnelInput => ({ Id, Name });
 
@@ -70,7 +70,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     PeerPublicKey: publicKeyOf(farKey),
     KeepAlive: 1,
   });
-  /** The text of the API with the key filled in, as an administrator does. */
+  /** Returns the peer configuration with the key filled in, as an administrator does. */
   const filled = ({ PeerConfig, SharedKey }: Tunnel): string => PeerConfig.replaceAll("<SharedKey>", SharedKey);
 
   before(async () => {
@@ -78,7 +78,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     network = await scene.order("head");
     server = await scene.plug(network.Id);
     const esp = scene.lab.capabilities.trials.find(({ name }) => name === "ESP in the kernel");
-    // Where there is one, all that follows goes through it.
+    // If there is one, all packets below go through it.
     if (!esp?.works) console.log(`ESP in the kernel: not tried, ${esp?.detail}`);
     [office, branch] = [await createFarEnd(scene.lab, 1), await createFarEnd(scene.lab, 2)];
     strongswan = await startStrongswan({ folder: office.folder, far: { namespace: office.namespace } } as Scene);
@@ -233,7 +233,7 @@ describe("tunnels through the API, with independent peers", { skip, concurrency:
     const before = await isUp("office");
     const pinging = scene.lab.run(server.space, ["ping", "-i", "0.02", "-c", "150", "-W", "2", "-q", office.server]);
     await scene.restart();
-    // After a restart charon is asked, which knows it to the second.
+    // After a restart the times come from charon, in seconds.
     const established = [before, await isUp("office")].map(({ EstablishedAt }) => Date.parse(EstablishedAt ?? ""));
     assert.ok(Math.abs((established[0] ?? Number.NaN) - (established[1] ?? 0)) < 2000, established.join());
     await isUp("branch");

@@ -39,7 +39,7 @@ export interface NetworkProcess {
   close(): Promise<void>;
 }
 
-/** Carries connections to a port of loopback here to the same port of loopback there. */
+/** The proxy: forwards connections to a port of loopback here to the same port in the namespace. */
 export async function openDoor(lab: Lab): Promise<{ readonly port: number; close(): void }> {
   const script = `const n=require("node:net");n.createServer(s=>{const t=n.connect(+process.argv[1],"127.0.0.1");
 s.on("error",()=>t.destroy()).on("close",()=>t.destroy());t.on("error",()=>s.destroy()).on("close",()=>s.destroy());s.pipe(t).pipe(s)})

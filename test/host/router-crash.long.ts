@@ -12,7 +12,7 @@ import { firewall, image, port, rule } from "../support/networkspec.ts";
 
 if (hindrance !== null) console.log(`router driver, killed: not tried, ${hindrance}`);
 
-/** Carries out so many commands and then, as the dead do, none. */
+/** Returns an `Exec` that runs `commands` commands and then fails every further one. */
 function mortal(commands: number): { readonly exec: Exec; readonly died: () => boolean } {
   let left = commands;
   const live = () => {
@@ -47,7 +47,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
   const ports = [{ ...port(1, "10.64.0.10", { bandwidth: 100 }), addresses: ["10.64.0.10", "fd24:1::a"] }];
   const large = image({ ...small, generation: 2, ports, bandwidth: 50, firewall: firewall(rule({ protocol: "udp" })) });
 
-  /** What is there, but for what differs from one making to the next: numbers of links, hardware addresses, ages, counts. */
+  /** Returns the state of the host, without what differs each time: link numbers, MAC addresses, ages, counters. */
   async function state(): Promise<string> {
     const edge = `brume-${lab.tag}-7`;
     const looks = await Promise.all([
@@ -55,7 +55,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
       lab.run(edge, ["ip", "route"]),
       lab.run(edge, ["ip", "-6", "route"]),
       lab.run(edge, ["tc", "qdisc"]),
-      // Tables take turns with their names.
+      // Tables alternate between two names.
       lab.run(edge, ["nft", "-s", "list", "ruleset"]).then((rules) =>
         withoutPackets(rules)
           .replaceAll(/(edge|guard|lock|flows)[012]/g, "$1")
@@ -67,7 +67,7 @@ describe("router driver, killed at every command", { skip: hindrance ?? false },
       lab.run(lab.machine, ["ip", "-6", "route"]),
       lab.run(lab.machine, ["nft", "-s", "list", "ruleset"]),
     ]);
-    // Last, since each look is a process in there too.
+    // Last, because each command above is a process in the namespace too.
     const pids = (await exec.run(["ip", "netns", "pids", edge])).trim().split("\n");
     return [...looks, `${pids.length} processes`]
       .join("\n")

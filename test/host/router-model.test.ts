@@ -74,7 +74,7 @@ const firewall: fc.Arbitrary<Firewall> = fc.record({
 });
 
 let fresh = 10_000;
-/** Of all pairs of addresses, both ways. */
+/** Packets between all pairs of addresses, in both directions. */
 function packets(): { readonly inward: Packet[]; readonly outward: Packet[] } {
   const pairs = [
     ...inside.flatMap((near) => outside.map((far) => [near, far] as const)),
@@ -110,7 +110,7 @@ test("random rules have the same effect on packets as in the model", { skip: hin
     await apply({ enabled: false, allow: true, rules: [] });
     const guests = [await lab.guest(image({ v4, v6 }), one), await lab.guest(image({ v4, v6 }), two)] as const;
     await apply({ enabled: false, allow: true, rules: [] });
-    // Neighbours become known, so that nothing below waits for them.
+    // Resolve neighbours first, so that nothing below waits for it.
     for (const [space, target] of [
       [guests[0].space, "198.18.0.2"],
       [guests[1].space, "198.18.0.2"],
@@ -121,7 +121,7 @@ test("random rules have the same effect on packets as in the model", { skip: hin
     let judged = 0;
     await fc.assert(
       fc.asyncProperty(firewall, async (spec) => {
-        // Counters of a set that is given twice go on, and here each begins anew.
+        // The same rules would keep their counters; here each run starts at 0.
         await apply({ enabled: false, allow: true, rules: [] });
         await apply(spec);
         await Promise.all([lab.internet, guests[0].space, guests[1].space].map(lab.seen));

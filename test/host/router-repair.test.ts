@@ -25,7 +25,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     dhcp,
   });
   const edge = () => `brume-${lab.tag}-7`;
-  /** The firewall's table has one of two names; the one in force bears a digest, and the one before may still be there. */
+  /** The firewall's table has one of two names. The active one contains a digest; the previous one may still exist. */
   const table = async () => {
     const tables = (await lab.run(edge(), ["nft", "list", "counters"])).split(/^(?=table )/m);
     const active = tables.find(
@@ -39,7 +39,7 @@ describe("router driver repairs", { skip: hindrance ?? false }, () => {
     return found;
   };
 
-  /** Whatever runs in there. */
+  /** Kills all processes in the namespace. */
   async function killAll(): Promise<void> {
     const pids = (await exec.run(["ip", "netns", "pids", edge()])).split("\n").filter(Boolean);
     const children = pids.map((pid) => exec.find(Number(pid))).filter((child) => child !== null);

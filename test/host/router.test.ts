@@ -39,7 +39,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
   };
   const edge = () => `brume-${lab.tag}-7`;
 
-  /** A talker in a namespace; `line` resolves to its next line of output. */
+  /** Starts `talk.ts` in a namespace; `line` resolves to its next line of output. */
   function talker(space: string, ...args: string[]) {
     const child = spawn("ip", ["netns", "exec", space, process.execPath, talk, ...args], {
       stdio: ["pipe", "pipe", "inherit"],
@@ -125,7 +125,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     assert.ok(await answers("two"));
     await apply({ firewall: open });
     assert.ok(await answers("three"));
-    // Servers may still go out: even so no packet of the old connection passes, in either direction.
+    // Outgoing connections are still allowed, but no packet of the old connection passes in either direction.
     await apply({ firewall: firewall(rule({ source: "internal", destination: "external" })) });
     await lab.seen(first.space);
     assert.equal(await answers("four"), false);
@@ -134,10 +134,10 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     client.end();
   });
 
-  // Large tables are put to sleep in another way than small ones.
+  // Large tables are disabled in another way than small ones.
   for (const count of [300, 4000])
     test(`packets match the old or the new rules, never none and never a mixture, of ${count} rules`, async () => {
-      // Both sets admit UDP to the first server and to no other, each by a rule of its own at another end of many.
+      // Both sets allow UDP only to the first server, one with its last rule, the other with its first.
       const udp = rule({ protocol: "udp", destination: ["10.64.0.10"] });
       const many = Array.from({ length: count }, (_, index) =>
         rule({ source: [`192.0.${index >> 8}.${index & 255}`] }),
@@ -235,7 +235,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     await lab.ip(after.space, ["route add 255.255.255.255 dev eth0"]);
     const taken = JSON.parse(await lab.run(after.space, [process.execPath, talk, "lease", later.mac])) as object;
     assert.equal((taken as { address: string }).address, "10.64.0.14");
-    // A private network hands out leases from an address outside of its block.
+    // In a private network the DHCP server has an address outside of the block.
     const inner = port(4, "172.16.0.4");
     const spec = image({
       id: 9,
@@ -279,7 +279,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
     const [five] = [await lab.guest(spec, inner[0]), await lab.guest(spec, inner[1])];
     await router.apply(spec);
     assert.ok(await lab.works(five.space, ["ping", "-c", "1", "-W", "2", "10.63.0.6"]));
-    // The answer to "who has .6" is the edge, not the neighbour.
+    // The edge, not the neighbour, answers the ARP request for .6.
     assert.match(await lab.run(five.space, ["ip", "neigh", "show", "10.63.0.6"]), /06:00:00:00:00:0a/);
     await router.remove(10);
   });
@@ -354,7 +354,7 @@ describe("router driver", { skip: hindrance ?? false }, () => {
       dhcp: { enabled: true, router: "10.64.0.9", dns: [] },
     });
     await router.apply(spec);
-    // Old rules are deleted behind the answer; whatever comes next waits for that.
+    // Old rules are deleted after `apply` resolves; the next call waits for that.
     await router.apply(spec);
     const ran: string[] = [];
     const next = lab.open({

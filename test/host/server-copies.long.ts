@@ -30,7 +30,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
     hostKey: "dropbearkey -y -f /etc/dropbear/host_key | grep ^ssh",
     name: "hostname",
   };
-  /** What makes a server this one and no other. */
+  /** Returns the values that identify a server. */
   const identify = async (server: Server): Promise<Readonly<Record<string, string>>> => {
     const [machine = "", hostKey = "", name = ""] = (
       await host.run(server.IP, Object.values(commands).join("; "))
@@ -115,7 +115,7 @@ describe("copies of a server", { skip: hindrance ?? false, concurrency: false },
   test("a backup is made while the server runs, and a rebuild restores it", async () => {
     await host.client.updateServer({ path: { id: source.ID }, body: { isBackupActive: true } });
     const pid = host.pidOf(source.ID);
-    // Days that have come are looked for at start.
+    // Due backups are found at the start of the service.
     await host.brume.end("SIGTERM");
     await host.brume.start();
     const made = await until("a backup", async () =>

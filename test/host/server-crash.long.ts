@@ -33,7 +33,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
       const traces = await host.traces();
       return traces.namespaces.length > 0 && traces;
     });
-    // What fails is tried again for half a minute, which others need not wait for.
+    // A failing action is retried for half a minute; other actions do not wait for it.
     const { ID } = await host.client.createServer({ body: { Name: "off", ...small } });
     await host.act(ID, { Type: "PowerOff" });
     off = await host.read(ID);
@@ -47,7 +47,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
   });
   after(() => host?.close());
 
-  /** What runs now, killed; resolves to its number. */
+  /** Kills the VM; resolves to its process id. */
   const killMachine = async (id: number): Promise<number> => {
     const pid = await until(`server ${id} runs`, async () => host.pidOf(id));
     process.kill(pid, "SIGKILL");
@@ -97,14 +97,14 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
     await cycle(async () => {
       for (const id of [on.ID]) process.kill(host.pidOf(id) ?? 0, "SIGKILL");
       await until("no process is left", async () => (await host.traces()).processes.length === 0);
-      // What a machine forgets: namespaces with all that runs in them, and /run.
+      // State that a host loses at a restart: namespaces with their processes, and /run.
       for (const space of (await host.traces()).namespaces) {
         for (const pid of (await exec.run(["ip", "netns", "pids", space])).split("\n").filter(Boolean))
           process.kill(Number(pid), "SIGKILL");
         await exec.run(["ip", "netns", "del", space]);
       }
       rmSync(`/run/brume-${host.tag}`, { recursive: true, force: true });
-      // What was written down in its life before.
+      // The note of the VM is from the previous boot of the host.
       const state = join(host.brume.folder, "servers", String(on.ID), "state.json");
       const text = readFileSync(state, "utf8").replace(/"host":"[^"]+"/, '"host":"before"');
       writeFileSync(state, text);
@@ -123,7 +123,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
     assert.equal((await host.act(off.ID, { Type: "PowerOn" })).State, "Completed", "and may be started");
   });
 
-  /** Everything has ended, and the machine holds what the API shows, no more and no less. */
+  /** Waits until all work has ended, and the host has exactly what the API shows. */
   async function settled(when: string): Promise<void> {
     const { client } = host;
     const servers = await until(`all is settled ${when}`, async () => {
@@ -162,7 +162,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
       `the host is as the API shows ${when}`,
       async () => {
         const { ports, ...rest } = await host.traces();
-        // The card of a server that is off may lie in its network until its next start.
+        // The NIC of a server that is off may stay in its network until its next start.
         seen = { ...rest, ports: ports.filter((port) => wanted.ports.includes(port) || !nics.has(port)) };
         return isDeepStrictEqual(seen, wanted);
       },
@@ -188,7 +188,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
     for (const [name, order] of [...Object.entries(orders), ...Object.entries(orders)]) {
       if (Date.now() > end) break;
       const delay = Math.floor(Math.random() ** 2 * 700);
-      // It may be killed before it has answered.
+      // The service may be killed before it responds.
       const pending = order().catch(() => {});
       await sleep(delay);
       await cycle();

@@ -22,7 +22,7 @@ describe("a server whose process is stopped", { skip: hindrance ?? false, concur
     process.kill(pid, "SIGSTOP");
     try {
       await grow();
-      // The step is given up after its tries; undoing it goes on for as long as the process is silent, ten minutes at most.
+      // The step fails after its retries; its undo is retried while the process does not respond, for at most ten minutes.
       const isGivenUp = ([newest]: readonly Action[]) => newest?.Steps[0]?.State === "Failed";
       await client.waitFor("listActions", { path: { id: ID } }, { until: isGivenUp, timeout: 300_000 });
       assert.equal((await host.read(ID)).Condition, "NotResponding");

@@ -98,7 +98,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
 
   test("has metrics that show its load", async () => {
     const { Series, Step, Times } = await until("figures", async () => {
-      // Each time anew: what was over before the first look is in no figure.
+      // Repeated, because load before the first sample is not in the metrics.
       await inside("dd if=/dev/urandom of=/root/noise bs=1M count=8 2>/dev/null; sync");
       const figures = await host.client.readServerMetrics({ path: path(), query: { step: 10 } });
       const { Cpu, DiskWrite, NetIn } = figures.Series;
@@ -130,7 +130,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     const refused = await host.client
       .updateServer({ path: path(), body: { CPU: 2, AllowRestart: false } })
       .catch((error: unknown) => error);
-    // With KVM processors are plugged in too.
+    // With KVM, CPUs are added live too.
     const live = !(refused instanceof Error);
     if (!live) {
       assert.equal((refused as { code?: string }).code, "restart_needed");
@@ -161,7 +161,7 @@ describe("a server's life", { skip: hindrance ?? false, concurrency: false }, ()
     await host.ssh(server.IP, "poweroff");
     await power(false);
     await until("its process is gone", async () => host.pidOf(server.ID) === null);
-    // Two turns of the reconciler that starts what has died.
+    // Two runs of the reconciler that restarts crashed VMs.
     const seen = Date.now();
     await until("it is still off", async () => {
       assert.equal(host.pidOf(server.ID), null);

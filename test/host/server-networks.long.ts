@@ -134,7 +134,7 @@ describe("servers in networks", { skip: hindrance ?? false, concurrency: false }
       assert.equal(moved.State, "Completed", JSON.stringify(moved));
       return (await host.read(ID)).LinkedNetworks.find((link) => link.NetworkID === NetworkID)?.IP ?? "";
     };
-    /** Asked from outside of its networks, it answers by the way out only. */
+    /** Returns the gateway of the guest's default route. */
     const way = (address: string) =>
       host.ssh(address, "ip route get 198.51.100.1 | sed -n 's/.* via \\([^ ]*\\).*/\\1/p'");
 

@@ -35,15 +35,15 @@ export const hindrance: string | null = "hindrance" in found ? found.hindrance :
 
 /** Milliseconds for the boot of a guest under emulation on a busy machine. */
 export const patience = 150_000;
-/** As in `choose.ts`. */
+/** The same as in `choose.ts`. */
 const firstUid = 700_000;
 
-/** One hierarchy, or one for each controller. */
+/** Roots of control groups: one hierarchy (v2), or one for each controller (v1). */
 const groupRoots = ["", "cpu", "memory", "pids"].map((name) => join("/sys/fs/cgroup", name));
 
 const built = resolve(import.meta.dirname, "../../.engines");
 
-/** The machine's own devices are what its namespace has; groups of processes stay those of the machine below. */
+/** Mounts /sys of the namespace, so that its devices are the host's, with the control groups of the real machine. */
 const enter = `
 mount --make-rprivate /sys
 exec 9</sys/fs/cgroup

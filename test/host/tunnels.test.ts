@@ -107,7 +107,7 @@ describe("tunnels between two networks", { skip, concurrency: false }, () => {
   };
   const bothUp = () => until("both ends up", async () => (await states()).join() === "up,up");
   const ping = () => lab.works(guests[0].space, ["ping", "-c", "1", "-W", "1", "-q", "10.64.0.18"]);
-  /** Packets between the two blocks that crossed the machine in the open since the last call. */
+  /** Returns the unencrypted packets between the two blocks that crossed the host since the last call. */
   const inTheOpen = async (): Promise<readonly string[]> =>
     [...(await lab.seen(lab.machine))].filter((key) => key.includes("10.64.0.1"));
 

@@ -145,7 +145,7 @@ describe("IPsec tunnels over time", { skip, concurrency: false }, () => {
     const child = await at.daemon();
     exec.signal(child, "SIGSTOP");
     try {
-      // A stopped process may have time for one more answer.
+      // A stopping process may still respond once.
       const { reason } = await until("silence", async () => {
         const status = await at.statusOf();
         return status.state === "unknown" && status;

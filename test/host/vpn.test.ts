@@ -149,7 +149,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
     const nameless = await until("a reason", async () => (await at.statusOf()).reason);
     assert.equal(nameless.fault, "peer_unreachable");
     assert.match(nameless.detail, /office\.example has no address: ENOTFOUND/);
-    // The name is looked up again for each attempt.
+    // The name is resolved again for each attempt.
     at.names.address = "192.0.2.77";
     await until("another reason", async () => !/ENOTFOUND/.test((await at.statusOf()).reason?.detail ?? "ENOTFOUND"));
     at.names.address = "192.0.2.2";
@@ -161,7 +161,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       const name = `n${index}.example`;
       return { ...tunnel, id: 100 + index, peer, peerSubnets: [`10.25.${index}.0/24`], peerIdentity: name };
     });
-  /** libipsec at the far end wants an address in each of its networks. */
+  /** libipsec at the peer needs an address in each of its subnets. */
   const settle = (many: readonly IpsecTunnel[]) => {
     const lines = many.map(({ peerSubnets: [block = ""] }) => `addr replace ${block.replace(".0/24", ".1/32")} dev lo`);
     return exec.run(["ip", "-n", at.scene.far.namespace, "-batch", "-"], { stdin: `${lines.join("\n")}\n` });
@@ -181,7 +181,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       for (const { id } of many) await at.isUp(id);
       vici.close();
       assert.ok(await at.scene.ping("10.25.29.1"));
-      // Each end protects itself from strangers, and takes no tunnel for one.
+      // The flood protection of either end does not drop these tunnels.
       assert.doesNotMatch(said.join("\n") + at.far.said().slice(before), /ignoring IKE_SA setup/);
       await at.remove();
       await until("the far end has none", async () => (await at.far.peers()) === 0);
@@ -259,7 +259,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
 describe("a peer that rejected our subnets", { skip, concurrency: false }, () => {
   let at: IpsecScene;
   before(async () => {
-    // By itself it is asked again long after the test.
+    // The regular retry is long after the end of the test.
     at = await createIpsecScene(3_600_000);
   });
   beforeEach(() => at.reset());

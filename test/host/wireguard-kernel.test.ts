@@ -15,7 +15,7 @@ import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const unable = whyNot("ip", "wg", "wireguard-go", "ping");
 
-/** Why the kernel cannot hold a device here; false when it can. */
+/** The reason why the kernel cannot have a device here; false: it can. */
 async function whyNotKernel(): Promise<string | false> {
   if (unable !== false) return unable;
   const space = `vpk${process.pid}`;
@@ -88,7 +88,7 @@ for (const [holder, skip] of suites)
       const far = createUserspace(exec, scene.folder);
       const place = { namespace: scene.far.namespace, device: farDevice };
       await far.start(place);
-      // It does not know where we are.
+      // It does not know the edge's address.
       const here = { publicKey: publicKeyOf(hereKey), presharedKey: null, endpoint: null, keepAlive: 0 };
       const desired = { privateKey: farKey, listenPort: 51_821, peers: [{ ...here, allowed: ["10.24.1.0/24"] }] };
       await far.set(place, desired, { privateKey: "", listenPort: 0, peers: [] });

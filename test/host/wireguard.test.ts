@@ -20,7 +20,7 @@ import { createScene, type Scene, until } from "./vpnscene.ts";
 
 const skip = whyNot("ip", "wireguard-go", "ping");
 
-/** What wg-quick(8) does with its file, as far as the socket is concerned. */
+/** Converts a wg-quick(8) configuration into commands of the socket. */
 function requestOf(text: string): string {
   const valueOf = (name: string): string => new RegExp(`^${name} = (.*)$`, "m").exec(text)?.[1] ?? "";
   return [
@@ -68,9 +68,9 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
 
   let scene: Scene;
   let wireguard: Wireguard;
-  /** How far the driver's steady clock is ahead, for what would take minutes. */
+  /** Milliseconds by which the driver's monotonic clock is ahead, to simulate minutes. */
   let ahead = 0;
-  /** How far the clock of the machine was set forward. */
+  /** Milliseconds by which the host's clock was set forward. */
   let set = 0;
   const create = (): Wireguard =>
     createWireguard({
