@@ -27,7 +27,7 @@ const exit = (reason: Exit["reason"]): Exit => ({ reason, at: 5, detail: "" });
 const on = serverRow(17);
 const off = serverRow(17, { is_on: 0 });
 
-test("what a server needs of which nothing is ordered", () => {
+test("needs of a server with an empty queue", () => {
   const running = status({ power: "running" });
   assert.equal(needOf(on, running), "nothing");
   assert.equal(needOf(on, status({ power: "paused", canResume: true })), "reconcile");
@@ -42,17 +42,17 @@ test("what a server needs of which nothing is ordered", () => {
   assert.equal(needOf(off, null), "nothing");
 });
 
-test("how an earlier run ended says nothing about a start since", () => {
+test("the exit of an earlier boot is ignored", () => {
   const started = serverRow(17, { boot: 2 });
   assert.equal(needOf(started, status({ boot: 1, exit: exit("guest") })), "reconcile");
 });
 
-test("a disk that a rebuild has left is too many", () => {
+test("a disk of an old version needs a reconcile", () => {
   const disks = [1, 2].map((version) => ({ version, gb: 10, allocated: 0 }));
   assert.equal(needOf(on, status({ power: "running", disks })), "reconcile");
 });
 
-test("a blocked server is off, a failed one is nothing, one that comes or goes is its flow's", () => {
+test("a blocked server is off, a failed one is removed, a new or deleted one belongs to its flow", () => {
   const running = status({ power: "running" });
   const of = (state: "Blocked" | "Failed" | "New" | "Deleting") => serverRow(17, { state });
   assert.deepEqual([needOf(of("Blocked"), running), needOf(of("Blocked"), status())], ["reconcile", "nothing"]);
@@ -61,7 +61,7 @@ test("a blocked server is off, a failed one is nothing, one that comes or goes i
     assert.deepEqual([needOf(of(state), running), needOf(of(state), null)], ["nothing", "nothing"]);
 });
 
-test("three restarts, each crash counted once", () => {
+test("a VM is restarted three times, and each crash counts once", () => {
   assert.deepEqual(
     [[], [1, 2], [1, 2, 3], [1, 2, 4]].map((before) => isRestarted(4, new Set(before))),
     [true, true, false, true],

@@ -7,7 +7,7 @@ import { checkActionInput, chooseLink, requireAttachable } from "./actioninput.t
 const entriesOf = (body: Partial<ActionInput>) =>
   checkActionInput(body).map(({ pointer, code }) => `${pointer} ${code}`);
 
-test("each type has the fields it needs, and no others are asked for", () => {
+test("each type requires its own fields and ignores the others", () => {
   const needed: Partial<Record<ActionInput["Type"], string[]>> = {
     AddNetwork: ["/NetworkID field_required"],
     RemoveNetwork: ["/NetworkID field_required"],
@@ -37,7 +37,7 @@ const linkRow = (id: number, network_id: number) =>
   }) as const;
 const links = [linkRow(31, 1), linkRow(32, 5)];
 
-test("a link is named by its id, by its network, or by both", () => {
+test("a link is selected by its id, by its network, or by both", () => {
   const idOf = (order: Parameters<typeof chooseLink>[0]) => chooseLink(order, 17, links).id;
   assert.equal(idOf({ NetworkID: 5 }), 32);
   assert.equal(idOf({ NetworkLinkID: 31 }), 31);
@@ -50,7 +50,7 @@ test("a link is named by its id, by its network, or by both", () => {
   for (const [order, message] of cases) assert.throws(() => idOf(order), { code: "not_linked", message });
 });
 
-test("a server joins a network that is there, of its place, and meets none that it is in", () => {
+test("a server can be linked to an existing network of its location that overlaps none of its networks", () => {
   const server = { id: 17, location: "Local" };
   const dmz = networkRow(5);
   const back = networkRow(6, { kind: "private", first: "ac100000", last: "ac1000ff" });

@@ -9,16 +9,16 @@ type Body = Partial<CreateBatchInput>;
 const namesOf = (body: Body) => membersOf(body).map(({ spec }) => spec.Name);
 const entriesOf = (body: Body) => checkBatch(body).map(({ pointer, code }) => `${pointer} ${code}`);
 
-test("exactly one form is given", () => {
+test("exactly one of Count, Names and Servers is required", () => {
   const forms: Body[] = [{}, { Name: "a" }, { Count: 1, Names: ["a"] }, { Names: ["a"], Servers: [{}] }];
   for (const body of forms) {
     assert.throws(() => membersOf(body), { code: "batch_form_invalid" });
-    // Said when nothing else is wrong.
+    // Reported only if there are no other errors.
     assert.deepEqual(checkBatch(body), []);
   }
 });
 
-test("{n} counts in names, and a name without it gets the number at its end", () => {
+test("{n} in names is replaced by the number; a name without it gets the number as a suffix", () => {
   assert.deepEqual(namesOf({ Name: "node-{n}", Count: 3 }), ["node-1", "node-2", "node-3"]);
   assert.deepEqual(namesOf({ Name: "node", Count: 2 }), ["node-1", "node-2"]);
   assert.deepEqual(namesOf({ Name: "{n}-{n}", Count: 1 }), ["1-1"]);
@@ -26,7 +26,7 @@ test("{n} counts in names, and a name without it gets the number at its end", ()
   assert.deepEqual(hosts, ["h1", "h2"]);
 });
 
-test("names are taken as they are, with all else in common", () => {
+test("Names are used unchanged; all other fields are common", () => {
   const [first, second] = membersOf({ Names: ["a{n}", "b"], Name: "c", CPU: 2, Policy: "BestEffort" });
   assert.deepEqual(
     [first?.spec, second?.spec],
@@ -38,7 +38,7 @@ test("names are taken as they are, with all else in common", () => {
   assert.deepEqual([second?.at("Name"), second?.at("CPU")], ["/Names/1", "/CPU"]);
 });
 
-test("what stands beside Servers is what they begin with; labels go to every one", () => {
+test("fields in the body are defaults of Servers; labels are merged", () => {
   const body: Body = {
     Name: "x",
     CPU: 2,
@@ -54,7 +54,7 @@ test("what stands beside Servers is what they begin with; labels go to every one
   );
 });
 
-test("faults name the element, and what is shared is told once", () => {
+test("an error names its element; an error in a common field is reported once", () => {
   assert.deepEqual(entriesOf({ Count: 100 }), ["/Name field_required"]);
   assert.deepEqual(entriesOf({ Count: 2, Name: "a".repeat(64) }), ["/Name too_long"]);
   assert.deepEqual(entriesOf({ Count: 2, Name: "a", HostName: "A{n}" }), ["/HostName format_invalid"]);
@@ -81,7 +81,7 @@ const body: Body = {
 };
 const images = { images: [imageRow(9, { state: "Failed" })] };
 
-test("together, all that is wrong with fields is told at once, and nothing is planned", () => {
+test("planned together, all errors of fields are reported at once and no server is planned", () => {
   const planned = () => planTogether(membersOf(body), references(images));
   assert.throws(planned, (fault) => {
     assert.ok(fault instanceof ApiError);
@@ -96,7 +96,7 @@ test("together, all that is wrong with fields is told at once, and nothing is pl
   assert.deepEqual(names, ["n-1", "n-2"]);
 });
 
-test("each for itself, those that can be made are planned", () => {
+test("planned independently, the valid servers are planned", () => {
   const planned = planEach(membersOf(body), references(images)).map(({ index, spec, fault }) => [
     index,
     spec?.name ?? fault?.code,

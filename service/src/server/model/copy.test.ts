@@ -16,7 +16,7 @@ const server = serverRow(17, {
 const copy = (body: ServerCopy = {}, more = {}) =>
   planCopy(body, { server, sizes, keys: [keyRow(7, { title: "as it was" })] }, references(more));
 
-test("a copy is what its source will be, under another name and without what guards the source", () => {
+test("a copy has the future sizes of its source, another name, and no protection or backups", () => {
   assert.deepEqual(copy(), {
     name: "web-1-copy",
     hostName: "web-1-copy",
@@ -41,7 +41,7 @@ test("a copy is what its source will be, under another name and without what gua
   });
 });
 
-test("what is given counts", () => {
+test("fields of the body override the source", () => {
   const made = copy({
     Name: "web-2",
     NetworkId: 5,
@@ -59,12 +59,12 @@ test("what is given counts", () => {
   assert.deepEqual(copy({ SshKeys: [] }).keys, []);
 });
 
-test("a long name makes room for -copy, between characters", () => {
+test("a long name is shortened for -copy, between characters", () => {
   assert.equal(copyName("a".repeat(64)), `${"a".repeat(59)}-copy`);
   assert.equal(Array.from(copyName("😀".repeat(64))).length, 64);
 });
 
-test("a copy is refused as a new server would be", () => {
+test("a copy is validated like a new server", () => {
   const errorsOf = (body: ServerCopy) => (error: unknown) => {
     const { errors } = error as { errors: { pointer: string }[] };
     assert.deepEqual(
@@ -83,7 +83,7 @@ test("a copy is refused as a new server would be", () => {
 const rebuild = (body: ServerRebuild = {}, more: object = {}, row = serverRow(17)) =>
   planRebuild(body, row, sizes, references(more));
 
-test("a rebuild takes the present image, keys and user data unless others are given", () => {
+test("a rebuild keeps image, keys and user data unless the body contains others", () => {
   assert.deepEqual(rebuild(), { image: imageRow(1), keys: null, userData: undefined });
   assert.deepEqual(rebuild({ ImageId: "0", SshKeys: [], UserData: "" }), {
     image: imageRow(1),
@@ -99,7 +99,7 @@ test("a rebuild takes the present image, keys and user data unless others are gi
   assert.deepEqual(rebuild({ ImageId: "3" }, windows).keys, []);
 });
 
-test("a rebuild needs an image that fits", () => {
+test("a rebuild needs an image that fits the sizes and the location", () => {
   const of = (more: object) => () =>
     rebuild({ ImageId: "9" }, { locations: ["Local", "Far"], images: [imageRow(9, more)] });
   assert.throws(of({ project_id: 1, type: "Client", state: "New" }), { code: "image_not_ready" });
@@ -110,7 +110,7 @@ test("a rebuild needs an image that fits", () => {
   assert.throws(() => rebuild({}, {}, server), { code: "validation_failed" });
 });
 
-test("what is protected is not rebuilt", () => {
+test("a protected server is not rebuilt", () => {
   assert.throws(() => requireUnprotected(server), { code: "server_protected" });
   requireUnprotected(serverRow(17));
 });

@@ -16,7 +16,7 @@ const found = (filters: Parameters<typeof serverFilter>[0]) => {
   return servers.filter(([row, links]) => fits(row, links)).map(([{ id }]) => id);
 };
 
-test("each filter finds what it names, and all of them must fit", () => {
+test("each filter selects its values, and filters are joined by AND", () => {
   assert.deepEqual(found({}), [1, 2, 3]);
   assert.deepEqual(found({ batch: 4 }), [1]);
   assert.deepEqual(found({ location: "far" }), [2]);

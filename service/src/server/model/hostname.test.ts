@@ -4,7 +4,7 @@ import { hostNamePattern } from "@brume/api/serverinput.ts";
 import fc from "fast-check";
 import { hostNameOf, numberedHostName } from "./hostname.ts";
 
-test("every other character is a hyphen, runs are joined, the ends are clean", () => {
+test("other characters become one hyphen, none at the ends", () => {
   const names: readonly (readonly [string, string | null])[] = [
     ["web-1", "web-1"],
     ["Web Server_1", "web-server-1"],
@@ -19,7 +19,7 @@ test("every other character is a hyphen, runs are joined, the ends are clean", (
   for (const [name, label] of names) assert.equal(hostNameOf(name), label, name);
 });
 
-test("whatever the name is, it is a host name or none", () => {
+test("every name gives a valid host name or none", () => {
   const pattern = new RegExp(hostNamePattern, "u");
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 80 }), fc.integer({ min: 1 }), (name, id) => {

@@ -30,16 +30,16 @@ const render = (more = {}, places: readonly LinkedNetwork[] = [], around = {}) =
 const fileOf = (machine: ReturnType<typeof render>, name: string): string =>
   String(machine.seed.find((file) => file.name === name)?.content);
 
-interface Told {
+interface RenderedNic {
   readonly addresses: readonly string[];
   readonly routes: readonly { readonly via: string; readonly metric: number }[];
 }
-const nicsOf = (machine: ReturnType<typeof render>): Told[] => {
-  const config = JSON.parse(fileOf(machine, "network-config")) as { ethernets: Record<string, Told> };
+const nicsOf = (machine: ReturnType<typeof render>): RenderedNic[] => {
+  const config = JSON.parse(fileOf(machine, "network-config")) as { ethernets: Record<string, RenderedNic> };
   return Object.values(config.ethernets);
 };
 
-test("rows are a machine", () => {
+test("rows become the spec of a VM", () => {
   const { seed: _, ...machine } = render({ boot: 3, disk_version: 2, is_high_performance: 1 }, [place(31, "0a40000a")]);
   assert.deepEqual(machine, {
     id: 17,
@@ -57,7 +57,7 @@ test("rows are a machine", () => {
   assert.deepEqual(render(), render(), "to the letter");
 });
 
-test("the first link with a gateway is the way out, whatever its place, and the next one when it goes", () => {
+test("the first link with a gateway has the default route, and after its removal the next one", () => {
   const machine = render({}, [
     place(30, "ac100002", inner),
     place(31, "0a40000a"),
@@ -71,7 +71,7 @@ test("the first link with a gateway is the way out, whatever its place, and the 
   ]);
 });
 
-test("with IPv6 every card has both", () => {
+test("with IPv6, each NIC has both addresses", () => {
   const first6 = "fd240001000000000000000000000000";
   const machine = render({}, [place(31, "0a40000a", networkRow(5, { first6 }))]);
   const [nic] = nicsOf(machine);
@@ -80,7 +80,7 @@ test("with IPv6 every card has both", () => {
   assert.equal(showLink(place(31, "0a40000a", networkRow(5, { first6 }))).IP6, "fd24:1::2");
 });
 
-test("the edge answers questions where it can, else those whom the host asks", () => {
+test("the edge router is the name server if it forwards, else the resolvers of the host are", () => {
   const servers = (around = {}, network = networkRow(5)) => {
     const found = /NAME_SERVERS='(.*)'/.exec(fileOf(render({}, [place(31, "0a40000a", network)], around), "seed.env"));
     return found?.[1];
@@ -93,7 +93,7 @@ test("the edge answers questions where it can, else those whom the host asks", (
   assert.match(fileOf(both, "seed.env"), /NAME_SERVERS='10\.64\.0\.9 10\.64\.0\.17'/);
 });
 
-test("another disk or another server is another guest; a start or a new size is not", () => {
+test("another disk or server changes the instance id; a start or a resize does not", () => {
   const who = (more = {}, id = 17) =>
     fileOf(renderMachineSpec(serverRow(id, more), [], inside, surroundings), "meta-data");
   assert.equal(who({ boot: 9, cpu: 4 }), who());
@@ -101,7 +101,7 @@ test("another disk or another server is another guest; a start or a new size is 
   assert.notEqual(who({}, 18), who());
 });
 
-test("keys and hash go in, the administrator is called as the family calls him", () => {
+test("the seed contains keys, hash and the administrator of the family", () => {
   const env = fileOf(render(), "seed.env");
   assert.match(env, /PASSWORD_HASH='\$6\$salt\$hash'/);
   assert.match(env, /SSH_KEYS='ssh-ed25519 AAAA\S+ ann@laptop'/);

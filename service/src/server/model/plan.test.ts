@@ -20,7 +20,7 @@ function faultOf(spec: Partial<CreateServerInput>, more = {}): ApiError {
 const entriesOf = (spec: Partial<CreateServerInput>, more = {}) =>
   faultOf(spec, more).errors.map(({ pointer, code }) => `${pointer} ${code}`);
 
-test("a name is enough", () => {
+test("a name is sufficient; the rest are defaults", () => {
   assert.deepEqual(plan(), {
     name: "web-1",
     hostName: "web-1",
@@ -45,7 +45,7 @@ test("a name is enough", () => {
   });
 });
 
-test("what is wished is planned", () => {
+test("all fields of the body are planned", () => {
   const spec = {
     HostName: "a",
     CPU: 4,
@@ -89,20 +89,20 @@ test("what is wished is planned", () => {
   });
 });
 
-test("empty texts are nothing", () => {
+test("empty strings count as absent", () => {
   assert.deepEqual(plan({ HostName: "", DCLocation: "", ImageID: "", NetworkIP: "", UserData: "" }), plan());
 });
 
-test("a name that is no host name leaves it to the id", () => {
+test("a name without a valid host name leaves it to the id", () => {
   assert.equal(plan({ Name: "база" }).hostName, null);
 });
 
-test("sizes that are not given are raised to what the image needs", () => {
+test("default sizes are raised to the minimum of the image", () => {
   const { ram, hdd } = plan({ ImageID: "debian-12" }, { images: [imageRow(2, { min_ram: 1000, hdd: 20 })] });
   assert.deepEqual([ram, hdd], [1024, 20]);
 });
 
-test("all that is not there is told at once, each where it stands", () => {
+test("all missing references are reported at once, each at its pointer", () => {
   const spec = { ImageID: "none", NetworkID: 99, DCLocation: "Moon", SshKeys: [7, 99, 98], NetworkIP: "10.0.0" };
   assert.deepEqual(entriesOf({ ...spec, UserData: "ж".repeat(32_769) }), [
     "/UserData too_long",
@@ -116,7 +116,7 @@ test("all that is not there is told at once, each where it stands", () => {
   assert.equal(plan({ ImageID: "debian-12", UserData: "ж".repeat(32_768) }).userData?.length, 32_768);
 });
 
-test("what an image without cloud-init would ignore is refused by name", () => {
+test("user data that an image without cloud-init would ignore is rejected", () => {
   const config = "#cloud-config\nusers:\n  - name: ann\n    sudo: true\npackages: [vim]\ntimezone: UTC\nruncmd: [id]\n";
   const refused = (UserData: string) =>
     faultOf({ UserData })
@@ -140,13 +140,13 @@ test("what an image without cloud-init would ignore is refused by name", () => {
   );
 });
 
-test("memory is held against the image, keys against its family", () => {
+test("memory is validated against the image, keys against its family", () => {
   assert.deepEqual(entriesOf({ ImageID: "2", RAM: 128 }), ["/RAM out_of_range"]);
   const windows = { images: [imageRow(3, { name: "win", family: "Windows" })] };
   assert.deepEqual(entriesOf({ ImageID: "win", SshKeys: [7] }, windows), ["/SshKeys/0 value_not_allowed"]);
 });
 
-test("each other reason stands alone", () => {
+test("each other error is reported alone", () => {
   const far = { locations: ["Local", "Far"] };
   const cases: readonly (readonly [Partial<CreateServerInput>, object, string, RegExp])[] = [
     [{ ImageID: "10" }, { images: [imageRow(10, { state: "New" })] }, "image_not_ready", /Image 10/],
@@ -167,13 +167,13 @@ test("each other reason stands alone", () => {
   }
 });
 
-test("a server stands where its network is, unless it is told", () => {
+test("the default location is that of the network", () => {
   const more = { locations: ["Local", "Far"], networks: [networkRow(5, { location: "Far" })] };
   assert.equal(plan({ NetworkID: 5 }, more).location, "Far");
   assert.equal(plan({}, more).location, "Local");
   assert.equal(plan({ DCLocation: "far" }, more).location, "Far");
 });
 
-test("a key is put in once", () => {
+test("duplicate keys are removed", () => {
   assert.deepEqual(plan({ SshKeys: [7, 7] }).keys, [keyRow(7)]);
 });

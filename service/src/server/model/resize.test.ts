@@ -22,9 +22,9 @@ const frame = (more: Partial<CurrentServer> = {}): CurrentServer => ({
 const stepsOf = (spec: ResizeInput, more?: Partial<CurrentServer>) => planResize(spec, frame(more)).steps.join(" ");
 const task = (input: object, name = "server.Resize") => ({ name, input });
 
-test("only what is needed is done, in order, and nothing is restarted that need not be", () => {
+test("the plan has only the needed steps, in order, and a restart only if needed", () => {
   const cases: readonly (readonly [ResizeInput, string, string])[] = [
-    // What is wished; the steps when on; the steps when off.
+    // Body; steps when on; steps when off.
     [{}, "", ""],
     [{ CPU: 2, RAM: 1024, HDD: 10, IsHighPerformance: false }, "", ""],
     [{ HDD: 20 }, "Disk", "Disk"],
@@ -42,12 +42,12 @@ test("only what is needed is done, in order, and nothing is restarted that need 
   }
 });
 
-test("where nobody knows how far the machine can grow, cores and memory need a restart, disk and share do not", () => {
+test("if the reach of the VM is unknown, cores and memory need a restart, disk and share do not", () => {
   assert.equal(stepsOf({ CPU: 3 }, { reach: null }), "Stop Cpu Start");
   assert.equal(stepsOf({ HDD: 11, IsHighPerformance: true }, { reach: null }), "Cpu Disk");
 });
 
-test("a restart that is not allowed is refused, and nothing else is", () => {
+test("only a plan that needs a restart is rejected with AllowRestart false", () => {
   const refusal = (spec: ResizeInput, named: string) =>
     assert.throws(() => planResize({ ...spec, AllowRestart: false }, frame()), {
       code: "restart_needed",
@@ -60,17 +60,17 @@ test("a restart that is not allowed is refused, and nothing else is", () => {
   assert.equal(stepsOf({ CPU: 64, AllowRestart: false }, { isOn: false }), "Cpu");
 });
 
-test("a disk never shrinks, memory never goes below what the image needs", () => {
+test("a disk never shrinks, and memory is never less than the image needs", () => {
   assert.throws(() => planResize({ HDD: 9 }, frame()), {
     code: "disk_cannot_shrink",
     message: /has 10 GB and cannot shrink to 9 GB/,
   });
   assert.throws(() => planResize({ RAM: 256 }, frame({ minRam: 512 })), { code: "validation_failed" });
-  // What it has it may keep, though the image says more by now.
+  // Unchanged memory is accepted, even if the image needs more now.
   assert.equal(stepsOf({ RAM: 1024, HDD: 11 }, { minRam: 2048 }), "Disk");
 });
 
-test("what is accepted counts: sizes after the queue, and the most on the way", () => {
+test("queued resizes count: sizes after the queue, and the largest on the way", () => {
   const queue = [task({ cpu: 8 }), task({ id: 1 }, "server.PowerOff"), task({ cpu: 1, hdd: 20 })];
   assert.deepEqual(sizesAfter(now, queue), { cpu: 1, ram: 1024, hdd: 20, fast: false });
   assert.deepEqual(heldWith(now, queue, { ram: 512 }), { cpu: 8, ram: 1024, hdd: 20 });
@@ -80,6 +80,6 @@ test("what is accepted counts: sizes after the queue, and the most on the way", 
   assert.deepEqual(planResize({ CPU: 2, HDD: 20 }, after).input, { cpu: 2 });
 });
 
-test("a row has its sizes", () => {
+test("sizesOf reads the sizes of a row", () => {
   assert.deepEqual(sizesOf({ cpu: 1, ram: 2, hdd: 3, is_high_performance: 1 }), { cpu: 1, ram: 2, hdd: 3, fast: true });
 });

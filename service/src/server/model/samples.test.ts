@@ -26,19 +26,19 @@ const counters = (at: number, more: Partial<Counters> = {}): Counters => ({
 });
 const start = rowTime * 1000;
 
-test("rates are what was counted from one look to the next", () => {
+test("rates are the increase between two observations", () => {
   const later = counters(10_000, { cpuTime: 15_000, diskRead: 4096, diskWritten: 8192, netIn: 100, netOut: 50 });
   assert.deepEqual(pointOf(counters(0), later, 61), [150, 61, 409.6, 819.2, 10, 5]);
 });
 
-test("a first look, a new start and a card that went give no rates", () => {
+test("a first observation, a new start and a removed NIC give no rates", () => {
   const nothing = [Number.NaN, 7, Number.NaN, Number.NaN, Number.NaN, Number.NaN];
   assert.deepEqual(pointOf(undefined, counters(10_000), 7), nothing);
   assert.deepEqual(pointOf(counters(0), counters(10_000, { since: 5 }), 7), nothing);
   assert.deepEqual(pointOf(counters(0, { netIn: 9 }), counters(10_000), 7), [0, 7, 0, 0, Number.NaN, 0]);
 });
 
-test("what is stored is read back", () => {
+test("encoded rows are decoded unchanged", () => {
   const figures = emptyFigures();
   put(figures, start + 3 * pointTime + 17, [1, 2, 3, 4, 5, 6]);
   const bytes = encode(figures);
@@ -47,14 +47,14 @@ test("what is stored is read back", () => {
   assert.equal(rowStart(start + rowTime - 1), start);
 });
 
-test("what is not measured takes nothing away", () => {
+test("values that were not measured overwrite nothing", () => {
   const figures = emptyFigures();
   put(figures, start, [1, 2, 3, 4, 5, 6]);
   put(figures, start + 1, [Number.NaN, 9, Number.NaN, Number.NaN, Number.NaN, Number.NaN]);
   assert.deepEqual([...figures.subarray(0, 6)], [1, 9, 3, 4, 5, 6]);
 });
 
-test("values are means of the points in their step, and null where there are none", () => {
+test("values are means of the points in their step, or null", () => {
   const figures = emptyFigures();
   for (let index = 0; index < 6; index++) put(figures, start + index * pointTime, [index, 1, 0, 0, 0, 0]);
   const { times, series } = valuesOf([{ start, figures }], start - 60_000, start + 120_000, 60_000);

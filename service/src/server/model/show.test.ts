@@ -23,7 +23,7 @@ const link: ServerLink = {
 const around = { links: [link], keys: [keyRow(7)], password: "k7Rw2mQx9TzB4nLc", isOn: true };
 const keysOf = (schema: TObject) => Object.keys(schema.properties);
 
-test("a server is shown letter by letter as the specification has it, what came later in front of Labels", () => {
+test("a server is shown exactly as in the specification, newer fields before Labels", () => {
   const row = serverRow(17, { labels: '{"env":"prod"}' });
   assert.equal(
     JSON.stringify(showServer(row, around)),
@@ -32,7 +32,7 @@ test("a server is shown letter by letter as the specification has it, what came 
   assert.deepEqual(Object.keys(showServer(row, around)), keysOf(Server));
 });
 
-test("IP is the first address outside can reach, PrimaryNetworkIp the first of all; without links both are empty", () => {
+test("IP is the first non-private address, PrimaryNetworkIp the first of all; both are empty without links", () => {
   const inner: ServerLink = { ...link, LinkID: 30, NetworkType: "PrivateClient", IP: "172.16.0.2" };
   const both = showServer(serverRow(17), { ...around, links: [inner, link] });
   assert.deepEqual([both.IP, both.PrimaryNetworkIp], ["10.63.0.2", "172.16.0.2"]);
@@ -40,12 +40,12 @@ test("IP is the first address outside can reach, PrimaryNetworkIp the first of a
   assert.deepEqual([none.IP, none.PrimaryNetworkIp, none.LinkedNetworks], ["", "", []]);
 });
 
-test("the administrator is called what the family calls it", () => {
+test("the name of the administrator depends on the family", () => {
   const adminOf = (family: "Linux" | "Bsd" | "Windows") => showServer(serverRow(1, { family }), around).AdminUserName;
   assert.deepEqual([adminOf("Linux"), adminOf("Bsd"), adminOf("Windows")], ["root", "root", "Administrator"]);
 });
 
-test("a failure says why, and what the machine said last", () => {
+test("an error shows the reason and the last output of the VM", () => {
   const error = {
     code: "boot_failed",
     title: "The server did not start.",
@@ -64,7 +64,7 @@ test("a failure says why, and what the machine said last", () => {
   });
 });
 
-test("no secret is left for events", () => {
+test("servers in events contain no secret", () => {
   assert.ok(!JSON.stringify(withoutSecrets(showServer(serverRow(17), around))).includes(around.password));
 });
 
@@ -86,7 +86,7 @@ const task = (more: Partial<ActionTask> = {}): ActionTask => ({
   ...more,
 });
 
-test("an action is shown letter by letter as the specification has it", () => {
+test("an action is shown exactly as in the specification", () => {
   assert.equal(
     JSON.stringify(showAction(task())),
     '{"ID":55,"Type":"AddNetwork","State":"InProgress","StartDate":"2026-11-20T09:15:00.120Z","EndDate":null,"ServerID":17,"Progress":50,"Steps":[{"Name":"Reserve","State":"Completed","StartDate":"2026-11-20T09:15:00.120Z","EndDate":"2026-11-20T09:15:00.120Z","Detail":"10.64.0.10 on network 5"},{"Name":"Plug","State":"InProgress","StartDate":"2026-11-20T09:15:00.120Z","EndDate":null,"Detail":""}],"Error":null}',
@@ -95,7 +95,7 @@ test("an action is shown letter by letter as the specification has it", () => {
   assert.equal(showAction(task({ name: "server.snapshot" })), null);
 });
 
-test("troubles are told when they have ended the action; those of a deletion at once", () => {
+test("an error is shown when it has ended the action; that of a deletion at once", () => {
   const error = {
     code: "disk_failed" as const,
     title: "The disk could not be prepared.",
@@ -108,7 +108,7 @@ test("troubles are told when they have ended the action; those of a deletion at 
   for (const state of ["Failed", "Canceled"] as const) assert.equal(codeOf({ state, end: created }), "disk_failed");
 });
 
-test("a group has its servers in their order", () => {
+test("a group has its servers in order", () => {
   const row = { id: 4, project_id: 1, policy: "Atomic", state: "New", errors: "[]", created } as const;
   const servers = [19, 20].map((id) => showServer(serverRow(id, { batch_id: 4 }), around));
   const shown = showBatch(row, servers);

@@ -26,7 +26,7 @@ const table: Readonly<Record<string, string>> = {
 };
 const states = [server("Active"), server("Active", false), server("Blocked"), server("Deleting"), server("Failed")];
 
-test("the table is that of the specification, and every order stands in it", () => {
+test("the state table is that of the specification and contains every request", () => {
   assert.deepEqual(Object.keys(actionVerdicts), Object.keys(table));
   for (const type of requestTypes) assert.ok(type in table, type);
   for (const [ask, row] of Object.entries(table))
@@ -37,7 +37,7 @@ test("the table is that of the specification, and every order stands in it", () 
     }
 });
 
-test("what runs and waits is taken as done", () => {
+test("running and queued actions count as completed", () => {
   const active = server("Active");
   assert.equal(stateAfter(server("New", false), []), "on");
   assert.equal(stateAfter(server("New", false), queue("Create")), "on");
@@ -48,7 +48,7 @@ test("what runs and waits is taken as done", () => {
   assert.equal(stateAfter(server("Active", false), queue("server.snapshot")), "off");
 });
 
-test("an order behind others is judged by what they will have done", () => {
+test("a queued request is validated against the state after the queue", () => {
   assert.equal(requireRequest(server("Active"), queue("PowerOff"), "PowerOn"), "run");
   assert.equal(requireRequest(server("Active", false), queue("PowerOn"), "PowerOn"), "same");
   assert.equal(requireRequest(server("New", false), queue("Create"), "Resize"), "run");
@@ -58,7 +58,7 @@ test("an order behind others is judged by what they will have done", () => {
   });
 });
 
-test("a busy server is told from a free one only to who does not want to wait", () => {
+test("OnBusy Fail rejects a busy server", () => {
   const busy = () => requireRequest(server("Active"), queue("Resize"), "PowerOff", "Fail");
   assert.throws(busy, { code: "server_busy", message: "Action 50 (Resize) of server 17 is running." });
   assert.equal(requireRequest(server("Active"), [], "PowerOff", "Fail"), "run");
@@ -67,7 +67,7 @@ test("a busy server is told from a free one only to who does not want to wait", 
   });
 });
 
-test("twenty may wait behind the one that runs; a deletion waits for nobody", () => {
+test("twenty actions can be queued behind the running one; a deletion is not queued", () => {
   const twenty = queue(...Array.from({ length: 20 }, () => "AddNetwork"));
   assert.equal(requireRequest(server("Active"), twenty, "PowerOff"), "run");
   const more = [...twenty, ...queue("AddNetwork")];
@@ -75,20 +75,20 @@ test("twenty may wait behind the one that runs; a deletion waits for nobody", ()
   assert.equal(requireRequest(server("Active"), more, "Delete", "Fail"), "now");
 });
 
-test("flows have the names of their actions, and what is no action has none", () => {
+test("flows have the names of their actions; other flows have no type", () => {
   for (const type of actionTypes) assert.equal(actionTypeOf(flowName(type)), type);
   assert.equal(actionTypeOf("server.snapshot"), null);
   assert.equal(actionTypeOf("network.edge"), null);
 });
 
-test("PowerOff counts only what runs, and no queue is too full for it", () => {
+test("PowerOff depends only on the running action, and ignores a full queue", () => {
   const busy = Array.from({ length: 30 }, (_, place) => ({ id: place + 1, name: "server.PowerReboot" }));
   requirePowerOff(server("Active"), busy);
   assert.throws(() => requirePowerOff(server("Active"), busy, "Fail"), { code: "server_busy" });
   assert.throws(() => requirePowerOff(server("Blocked"), []), { code: "action_not_allowed" });
 });
 
-test("what waits can be canceled, what runs if it can go back, what is over not", () => {
+test("queued actions can be canceled, running ones if they can be undone, ended ones never", () => {
   const cancel =
     (name: string, state: string, undoing = false) =>
     () =>
