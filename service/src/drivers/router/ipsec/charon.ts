@@ -1,7 +1,7 @@
 /**
- * One charon of strongSwan in one namespace, as long as somebody wants it: found again by its socket after a restart of the service
- * (its tunnels never notice), started where there is none, missed at once when it dies. Its socket file stays after a crash, and a
- * daemon that hangs still takes connections, so only an answer counts.
+ * Manages one charon of strongSwan in one namespace. After a restart of the service it finds a running charon by its socket, so tunnels are
+ * not interrupted; otherwise it starts one. It reports the end of the process at once. The socket file stays after a crash, and a daemon
+ * that hangs still accepts connections, so only a response proves that it runs.
  */
 import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -12,32 +12,35 @@ import { awaitHandshakes } from "./state.ts";
 import { renderDaemon } from "./strongswan.ts";
 import { connectVici, type Vici } from "./vici.ts";
 
+/** Options of `createCharon`. */
 export interface CharonOptions {
   readonly exec: Exec;
-  /** For socket, configuration and output of this one daemon; made with mode 700, removed by `stop`. */
+  /** Folder for socket, configuration and output of this daemon; created with mode 700, removed by `stop`. */
   readonly folder: string;
   readonly namespace: string;
   readonly kernelEsp: boolean;
-  /** Sees each new connection before anybody else, to listen to events. */
+  /** Called with each new connection before it is used, to subscribe to events. */
   readonly onConnect: (vici: Vici) => Promise<void>;
-  /** The daemon, or our connection to it, ended without being asked to. */
+  /** Called when the daemon or the connection to it ended without `stop` or `release`. */
   readonly onLost: () => void;
 }
 
+/** The daemon of one namespace. */
 export interface Charon {
-  /** The connection to the running daemon, which is found or started first. Calls must not overlap. */
+  /** Returns the connection to the daemon, which it finds or starts first. Calls must not overlap. */
   connect(): Promise<Vici>;
-  /** The connection as it is, null while there is none. */
+  /** Returns the current connection, null while there is none. */
   current(): Vici | null;
-  /** Says goodbye to the peers, ends the daemon and removes its files. Nothing to end is fine. */
+  /** Notifies the peers, ends the daemon and removes its files. Resolves also when there is none. */
   stop(): Promise<void>;
-  /** Forgets the daemon, which goes on. */
+  /** Closes the connection; the daemon continues to run. */
   release(): void;
 }
 
 const program = "charon-systemd";
 const startLimit = 5000;
 
+/** Creates the manager; it starts nothing yet. */
 export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, onLost }: CharonOptions): Charon {
   const socket = join(folder, "charon.vici");
   const output = join(folder, "charon.out");
@@ -45,7 +48,7 @@ export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, on
 
   const end = (signal: "SIGTERM" | "SIGKILL"): Promise<void> => stopDaemons(exec, namespace, program, folder, signal);
 
-  /** Null: nobody listens there, or nobody answers. */
+  /** Connects to a running daemon; null if none listens or responds. */
   const find = async (): Promise<Vici | null> => {
     const vici = await connectVici(socket).catch(() => null);
     if (vici === null) return null;
@@ -73,9 +76,9 @@ export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, on
       if (vici !== null) return vici;
       await sleep(20);
     }
-    const said = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
+    const printed = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
     exec.signal(child, "SIGKILL");
-    throw new Error(`charon in ${namespace} does not start: ${said || "it is silent"}`);
+    throw new Error(`charon in ${namespace} did not start: ${printed || "no output"}`);
   };
 
   return {
@@ -99,7 +102,7 @@ export function createCharon({ exec, folder, namespace, kernelEsp, onConnect, on
       vici?.close();
       await end("SIGTERM");
       await rm(folder, { recursive: true, force: true });
-      // Shared with other engines of the namespace; the last one takes it away.
+      // The folder is shared with other engines of the namespace; the last one removes it.
       await rmdir(dirname(folder)).catch(() => {});
     },
     release() {

@@ -98,7 +98,7 @@ test("which blocks this machine refuses is told before that it does, and each at
   const policies = "4 t-7 unable to install IPsec policies (SPD) in kernel";
   const finding = read("4 t-7 establishing CHILD_SA c-7{1}", route, policies);
   assert.deepEqual(finding?.pair, { local: "10.24.1.2/32", peer: "10.24.2.0/24" });
-  assert.equal(finding.reason.detail, `This machine refuses the tunnel: ${route.slice(6)}.`);
+  assert.equal(finding.reason.detail, `The host could not install the tunnel: ${route.slice(6)}.`);
   assert.equal(read(route, "4 t-7 establishing CHILD_SA c-7{2}", policies)?.pair, null);
 });
 

@@ -1,8 +1,8 @@
 /**
- * The IPsec tunnels of all networks: per network that has any, one charon in its namespace, told the whole wish over VICI. What is
- * loaded already stays untouched, which charon itself remembers: each shared key is loaded under a name that carries a digest of
- * its tunnel, so that a service that was restarted, even in the middle of a change, sees what is in force by asking. A tunnel that
- * is down is called again until it is up; a charon that died is started again with all its tunnels.
+ * Manages the IPsec tunnels of all networks: one charon per network with tunnels, in its namespace, configured over VICI. Tunnels that are
+ * loaded already are not touched. charon itself records them: each shared key is loaded under a name with a digest of its tunnel, so that a
+ * restarted service, even after a crash during a change, can read what is in force. A tunnel that is down is initiated again until it is
+ * up; a charon that ended is started again with all its tunnels.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -31,63 +31,65 @@ import { tunnelOf } from "./strongswan.ts";
 import { ensureRoutes, removeRoutes } from "./tunnelroutes.ts";
 import { sections, text, type Vici } from "./vici.ts";
 
-/** What tunnels need to know of their network's edge. Namespace, bridge and addresses are there before tunnels are applied. */
+/** The edge of a network. Its namespace, bridge and addresses exist before tunnels are applied. */
 export interface Edge {
   readonly namespace: string;
-  /** The edge's own address, from where it speaks to peers. */
+  /** IPv4 address of the edge, the source of packets to peers. */
   readonly address: string;
   readonly cidr: string;
   /** The edge's address inside `cidr`. */
   readonly gateway: string;
 }
 
+/** Options of `createIpsec`. */
 export interface IpsecOptions {
   readonly exec: Exec;
-  /** Each namespace gets a folder in it. Short: the path of a socket has at most 107 bytes. */
+  /** Parent folder for the files of each namespace. Its path must be short: the path of a socket has at most 107 bytes. */
   readonly runFolder: string;
-  /** Found at start: the kernel has ESP; else libipsec does the work. */
+  /** Whether the kernel supports ESP; otherwise libipsec is used. */
   readonly kernelEsp: boolean;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly random: (bytes: number) => Uint8Array;
-  /** The IPv4 address of a host name. */
+  /** Resolves a host name to an IPv4 address. */
   readonly lookup: (host: string) => Promise<string>;
-  /** Milliseconds between attempts for a tunnel whose peer refuses it. */
+  /** Milliseconds between attempts for a tunnel that is down, 2000 by default. */
   readonly retryAfter?: number;
   readonly log: Log;
 }
 
+/** The driver of all IPsec tunnels. */
 export interface Ipsec {
   /**
-   * Makes the network's tunnels these, all of them. A tunnel whose fields did not change is not touched. Resolves when charon has
-   * the configuration, not when peers have answered; rejects when charon does not start or refuses a tunnel, and goes on trying.
+   * Brings the network's tunnels to exactly these. Unchanged tunnels are not interrupted. Resolves when charon has the configuration, not
+   * when peers have responded. Rejects when charon does not start or refuses a tunnel, and then retries.
    */
   apply(edge: Edge, tunnels: readonly IpsecTunnel[]): Promise<void>;
-  /** Nothing of IPsec is left of the namespace: peers are told, the daemon ends, its files go. An unknown one is fine. */
+  /** Removes all of IPsec from the namespace: it notifies peers, ends the daemon and removes its files. An unknown namespace is ignored. */
   remove(namespace: string): Promise<void>;
-  /** Of all networks that were applied, or of one, by namespace, within about two seconds. */
+  /** Returns tunnel statuses by namespace, of all applied networks or of one, within about two seconds. */
   observe(namespace?: string): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
-  /** Forgets all; daemons and tunnels go on. */
+  /** Ends the driver; daemons and tunnels stay up. */
   close(): void;
 }
 
-/** The device of libipsec, which is charon's own. */
+/** The device of libipsec, created by charon. */
 export const ipsecDevice = "ipsec0";
-/** The most that fits into libipsec's packets. */
+/** The largest packet in bytes that fits into libipsec's packets. */
 export const ipsecMtu = 1400;
-/** In front of charon's own table 220, whose routes carry no MTU. */
+/** Routing table, consulted before charon's own table 220, whose routes have no MTU. */
 const routingTable = 219;
 
-const silenceAfter = 2000;
-/** A peer that is set up a moment later has its tunnel within three seconds. */
+const responseTimeout = 2000;
+/** Milliseconds between attempts. With it a peer that is configured a moment later is connected within three seconds. */
 export const soon = 2000;
 
 interface Net {
   edge: Edge;
   tunnels: readonly IpsecTunnel[];
-  /** Routes and addresses are to be looked at again. */
+  /** Whether routes and addresses must be checked. */
   unchecked: boolean;
-  /** Why the engine of this network does not work, "" when it does. */
+  /** Why charon of this network does not work, "" when it does. */
   fault: string;
   readonly charon: Charon;
   readonly calls: Calls;
@@ -97,6 +99,7 @@ interface Net {
   readonly queue: SerialQueue;
 }
 
+/** Creates the driver. */
 export function createIpsec(options: IpsecOptions): Ipsec {
   const { exec, runFolder, kernelEsp, now, random, lookup, retryAfter = soon, log } = options;
   const nets = new Map<string, Net>();
@@ -108,7 +111,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     return history;
   };
 
-  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
+  const enqueue = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
 
   const schedule = (net: Net, after: number): void => {
     if (nets.get(net.edge.namespace) !== net || (net.timer !== undefined && net.due <= performance.now() + after))
@@ -117,8 +120,8 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     net.due = performance.now() + after;
     net.timer = setTimeout(() => {
       net.timer = undefined;
-      inTurn(net, () => reconcile(net)).catch((error: unknown) =>
-        log("warn", "IPsec tunnels could not be set up; they are tried again", {
+      enqueue(net, () => reconcile(net)).catch((error: unknown) =>
+        log("warn", "Could not configure IPsec tunnels; will retry", {
           namespace: net.edge.namespace,
           error,
         }),
@@ -126,7 +129,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     }, after).unref();
   };
 
-  /** A caller who was refused before his tunnel was found belongs to those whose peer he may be. */
+  /** Stores a finding with its tunnel. A peer that was refused before its tunnel was known counts for all tunnels whose peer it may be. */
   const noteFinding = (net: Net, finding: Finding): void => {
     const { tunnel, remote, identity } = finding;
     for (const each of enabledOf(net)) {
@@ -184,9 +187,9 @@ export function createIpsec(options: IpsecOptions): Ipsec {
           return onConnect(net, vici);
         },
         onLost: () => {
-          // Should it live on, it can still be asked since when its tunnels are up.
+          // If charon still runs, it reports since when its tunnels are up.
           for (const history of net.histories.values()) Object.assign(history, stateWhileDown);
-          log("warn", "charon ended and is started again", { namespace: edge.namespace });
+          log("warn", "charon ended; starting it again", { namespace: edge.namespace });
           schedule(net, 100);
         },
       }),
@@ -211,7 +214,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     calls.replace([]);
     await charon.stop();
     await removeRoutes(exec, edge.namespace, routingTable);
-    // The namespace itself may be gone.
+    // The namespace may not exist any more.
     await ensureBorrowed(exec, edge.namespace, []).catch(() => {});
   };
 
@@ -245,19 +248,20 @@ export function createIpsec(options: IpsecOptions): Ipsec {
     }
   };
 
-  const silence = (net: Net): Promise<string> =>
+  const timeoutReason = (net: Net): Promise<string> =>
     new Promise((resolve) => {
-      setTimeout(() => resolve(net.fault || "charon does not answer."), silenceAfter).unref();
+      setTimeout(() => resolve(net.fault || "charon does not respond."), responseTimeout).unref();
     });
 
   const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
     const vici = net.charon.current();
     const asked = vici && readAssociations(vici).catch((error: unknown) => (error as Error).message);
-    const known = asked === null ? net.fault || "charon does not run." : await Promise.race([asked, silence(net)]);
+    const known =
+      asked === null ? net.fault || "charon is not running." : await Promise.race([asked, timeoutReason(net)]);
     return net.tunnels.map((tunnel) => {
       const associations = typeof known === "string" ? known : (known.get(tunnel.id) ?? []);
       const status = statusOf(tunnel, associations, historyOf(net, tunnel.id), now());
-      // Rekeying too may narrow a tunnel, and nobody tells.
+      // Rekeying may narrow a tunnel too, and no event reports it.
       if (status.reason?.fault === "selectors_refused" && tunnel.peer !== null) schedule(net, retryAfter);
       return status;
     });
@@ -266,13 +270,13 @@ export function createIpsec(options: IpsecOptions): Ipsec {
   return {
     async apply(edge, tunnels) {
       const { namespace } = edge;
-      // Most networks have no tunnels and never had.
+      // Shortcut: most networks never had tunnels.
       if (tunnels.length === 0 && !nets.has(namespace) && !existsSync(folderOf(namespace))) return;
       const net = nets.get(namespace) ?? createNet(edge);
       nets.set(namespace, net);
-      await inTurn(net, async () => {
+      await enqueue(net, async () => {
         Object.assign(net, { edge, tunnels, unchecked: true });
-        // A peer that refused may have been mended meanwhile.
+        // A peer that refused before may be configured correctly now.
         for (const history of net.histories.values()) Object.assign(history, noRefusals);
         for (const id of net.histories.keys())
           if (!tunnels.some((tunnel) => tunnel.id === id)) net.histories.delete(id);
@@ -287,7 +291,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       const net = nets.get(namespace) ?? createNet({ namespace, address: "", cidr: "", gateway: "" });
       nets.delete(namespace);
       clearTimeout(net.timer);
-      await inTurn(net, () => clear(net));
+      await enqueue(net, () => clear(net));
     },
     async observe(only) {
       const asked = [...nets].filter(([namespace]) => only === undefined || namespace === only);
@@ -300,7 +304,7 @@ export function createIpsec(options: IpsecOptions): Ipsec {
       for (const net of all) {
         clearTimeout(net.timer);
         net.charon.release();
-        // Also the connection of work that is still under way.
+        // Also releases a connection that a running operation opens.
         void net.queue.settle().then(() => net.charon.release());
       }
     },

@@ -1,6 +1,6 @@
 /**
- * Brings a running charon from whatever it has loaded to the wish. What is loaded as it is wished stays untouched; of the rest, the
- * key is loaded last and unloaded first, so that where it is found, everything is, even after a crash in between.
+ * Brings a running charon to the desired tunnels. Tunnels that are loaded unchanged are not touched. For others the key is loaded last and
+ * unloaded first, so that a loaded key proves that the tunnel is complete, even after a crash in between.
  */
 import { isIPv4 } from "node:net";
 import type { IpsecTunnel } from "../interface.ts";
@@ -10,36 +10,37 @@ import { childrenMissing, childrenNarrowed, createTunnelHistory, type TunnelHist
 import { childrenOf, connectionName, renderConnection, renderSecret } from "./strongswan.ts";
 import type { Message, Vici } from "./vici.ts";
 
+/** Options of `loadTunnels`. */
 export interface LoadOptions {
-  /** The IPv4 address of a host name. */
+  /** Resolves a host name to an IPv4 address. */
   readonly lookup: (host: string) => Promise<string>;
   readonly random: (bytes: number) => Uint8Array;
-  /** Of the network's tunnels; a tunnel that is set up anew gets a new one. */
+  /** Histories of the network's tunnels; a changed tunnel gets a new one. */
   readonly histories: Map<number, TunnelHistory>;
   readonly calls: Calls;
-  /** Milliseconds until a peer that refused our networks is asked again, at first. */
+  /** Milliseconds until the first new attempt with a peer that refused our networks. */
   readonly retryAfter: number;
-  /** Milliseconds that only ever grow evenly. */
+  /** A monotonic clock in milliseconds. */
   readonly steady: () => number;
 }
 
-/** Milliseconds after so many refusals: as often as any peer that is down, then half as often each time, to once in 30 times as long. */
+/** Returns the pause in milliseconds after that many refusals: constant for the first five, then doubled each time up to 30 times. */
 export const pauseAfter = (refusals: number, retryAfter: number): number =>
   retryAfter * Math.min(2 ** Math.max(0, refusals - 5), 30);
 
-/** Milliseconds that a peer is given to agree to an end. */
+/** Milliseconds that a peer gets to confirm the end of an association. */
 const terminateTimeout = "500";
 
 /**
- * Ends what the peer agreed to only in part. A peer may keep to the networks that it had when the association began, so all of that
- * ends too, unless a child of it serves its pair of networks as a whole.
+ * Ends children that the peer narrowed. A peer may keep the networks with which the association began, so the association ends too, unless
+ * another child of it covers its networks completely. Returns whether the association ended.
  */
 async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readonly Message[]): Promise<boolean> {
   const narrowed = childrenNarrowed(tunnel, associations);
   const ike = connectionName(tunnel.id);
   const isServed = childrenOf(tunnel).length > narrowed.length + childrenMissing(tunnel, associations).length;
   const targets = isServed ? narrowed.map((child) => ({ ike, child })) : [{ ike }];
-  // What ended meanwhile cannot be ended.
+  // Fails for one that has ended meanwhile.
   for (const target of targets)
     await vici.call("terminate", { ...target, force: "yes", timeout: terminateTimeout }).catch(() => {});
   return !isServed;
@@ -47,7 +48,7 @@ async function endNarrowed(vici: Vici, tunnel: IpsecTunnel, associations: readon
 
 async function unload(vici: Vici, id: number, secrets: readonly string[]): Promise<void> {
   for (const secret of secrets) await vici.call("unload-shared", { id: secret });
-  // Both refuse when there is nothing to end.
+  // Both commands fail when there is nothing to end.
   await vici.call("unload-conn", { name: connectionName(id) }).catch(() => {});
   await vici.call("terminate", { ike: connectionName(id), force: "yes", timeout: "-1" }).catch(() => {});
 }
@@ -58,8 +59,8 @@ async function load(vici: Vici, tunnel: IpsecTunnel, edgeAddress: string, addres
 }
 
 /**
- * Loads the whole wish, all tunnels of which are enabled, and has the peers of those that are down called. Resolves when charon knows
- * everything; rejects, after all others, with what charon says to tunnels that it refuses.
+ * Loads the desired tunnels (all enabled) and queues calls to the peers of those that are down. Resolves when charon has the configuration.
+ * Rejects with charon's error if it refused a tunnel, after all others are loaded.
  */
 export async function loadTunnels(
   vici: Vici,
@@ -103,7 +104,7 @@ export async function loadTunnels(
     const up = associations.get(id) ?? [];
     const narrowed = unchanged ? childrenNarrowed(tunnel, up) : [];
     if (unchanged && childrenMissing(tunnel, up).length + narrowed.length === 0) continue;
-    // Changed tunnels begin anew, as if nobody had known them.
+    // A changed tunnel starts with an empty history.
     if (!unchanged && present.peers !== null) histories.delete(id);
     const history = historyOf(id);
     const isRefused = unchanged && (narrowed.length > 0 || history.reason?.fault === "selectors_refused");
@@ -112,7 +113,7 @@ export async function loadTunnels(
       history.due = steady() + pauseAfter(history.refusals++, retryAfter);
       calls.over(id);
     }
-    // A name is looked up for each new attempt, and only then.
+    // A name is resolved for each new attempt, and only then.
     const address = await resolve(tunnel);
     const isNameless = tunnel.peer !== null && address === null;
     if (!unchanged || (!isNameless && present.peers?.[0] !== (address ?? "%any"))) {

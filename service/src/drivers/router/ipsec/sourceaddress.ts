@@ -1,18 +1,18 @@
 /**
- * libipsec takes a tunnel only if the edge has an address inside each of its local blocks, to put on the route as its source. The
- * gateway is one for a whole network; for a block of servers only, the edge borrows the block's first address without using it:
- * it is on `lo`, but not in the table `local`, so that what is for it goes to its server as before. The kernel accepts it as a
- * source because it stands as local in charon's table, which a rule keeps from ever being asked about it.
+ * Adds source addresses for libipsec, which accepts a tunnel only if the edge has an address inside each of its local blocks. For a
+ * complete network that is the gateway. For a block of servers only, the edge gets the block's first address on `lo`, but not in the table
+ * `local`, so that packets for it still reach its server. The kernel accepts it as a source because charon's table contains it as local; a
+ * rule prevents lookups of it there.
  */
 
 import { formatAddresses, parseAddress, parseAddresses } from "../../../base/address.ts";
 import type { Exec } from "../../exec.ts";
 
-/** charon's own table and rule. */
+/** charon's own table, and the preference of our rule before it. */
 const charonTable = 220;
 const exceptionRule = 218;
 
-/** First address of each block that has no gateway in it. */
+/** Returns the first address of each block that does not contain the gateway. */
 export function borrowedAddresses(gateway: string, localSubnets: readonly string[]): readonly string[] {
   const { value } = parseAddress(gateway);
   const borrowed = localSubnets
@@ -22,7 +22,7 @@ export function borrowedAddresses(gateway: string, localSubnets: readonly string
   return [...new Set(borrowed)];
 }
 
-/** Lines for `ip -batch`; the exception comes before the address and goes after it. */
+/** Renders lines for `ip -batch`. The rule is added before the address and removed after it. */
 export function renderBorrowed(desired: readonly string[], present: readonly string[]): readonly string[] {
   return [
     ...desired
@@ -47,7 +47,7 @@ interface FoundLink {
   readonly addr_info?: readonly { readonly family?: string; readonly local?: string }[];
 }
 
-/** Looks, then changes what differs. Only addresses of ours are on `lo` beside 127.0.0.1. */
+/** Reads the addresses and applies the differences. Addresses on `lo` other than 127.0.0.1 are all ours. */
 export async function ensureBorrowed(exec: Exec, namespace: string, desired: readonly string[]): Promise<void> {
   const text = await exec.run(["ip", "-j", "-n", namespace, "addr", "show", "dev", "lo"]);
   const links = JSON.parse(text || "[]") as readonly FoundLink[];
@@ -56,7 +56,7 @@ export async function ensureBorrowed(exec: Exec, namespace: string, desired: rea
     .filter(({ family, local }) => family === "inet" && local !== "127.0.0.1")
     .map(({ local }) => local ?? "");
   const lines = renderBorrowed(desired, present);
-  // What is half gone already must not keep the rest.
+  // An address that is partly removed must not stop the other lines.
   if (lines.length > 0)
     await exec
       .run(["ip", "-force", "-n", namespace, "-batch", "-"], { stdin: `${lines.join("\n")}\n` })

@@ -1,6 +1,6 @@
 /**
- * What a running charon has loaded and set up, asked of itself. Each tunnel's shared key is loaded under a name with a digest of the
- * whole tunnel, salted, so that the key is in nobody's name: so charon itself remembers what it was told.
+ * Reads what a running charon has loaded and which associations it has. Each tunnel's shared key is loaded under a name with a salted
+ * digest of the tunnel, so that the name does not reveal the key and charon itself records the configuration.
  */
 import { createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,14 +8,15 @@ import type { IpsecTunnel } from "../interface.ts";
 import { tunnelOf } from "./strongswan.ts";
 import { type Message, sections, text, texts, type Vici } from "./vici.ts";
 
+/** What charon has loaded for one tunnel. */
 export interface Loaded {
-  /** Names under which its keys are loaded. */
+  /** Names of its loaded keys. */
   readonly secrets: readonly string[];
-  /** The peer's addresses of its connection; null: there is none. */
+  /** The peer addresses of its connection; null: no connection is loaded. */
   readonly peers: readonly string[] | null;
 }
 
-/** By tunnel. Of others' connections nothing is told. */
+/** Returns what is loaded, by tunnel; foreign connections are ignored. */
 export async function readLoaded(vici: Vici): Promise<ReadonlyMap<number, Loaded>> {
   const loaded = new Map<number, Loaded>();
   for (const name of texts(await vici.call("get-shared"), "keys")) {
@@ -31,7 +32,7 @@ export async function readLoaded(vici: Vici): Promise<ReadonlyMap<number, Loaded
   return loaded;
 }
 
-/** The associations of each tunnel; one that is being replaced stands beside its successor. */
+/** Returns the associations of each tunnel; one that is being replaced is listed with its successor. */
 export async function readAssociations(vici: Vici): Promise<ReadonlyMap<number, readonly Message[]>> {
   const found = new Map<number, Message[]>();
   for (const event of await vici.stream("list-sas", "list-sa"))
@@ -42,7 +43,7 @@ export async function readAssociations(vici: Vici): Promise<ReadonlyMap<number, 
   return found;
 }
 
-/** Is somebody already on the way to bring this tunnel up? */
+/** Returns whether an attempt to bring the tunnel up is in progress. */
 export const isBusy = (associations: readonly Message[]): boolean =>
   associations.some(
     (association) =>
@@ -52,13 +53,13 @@ export const isBusy = (associations: readonly Message[]): boolean =>
       ),
   );
 
-/** Milliseconds that a peer is given for the rest of its handshake. */
+/** Milliseconds that a peer gets for the rest of its handshake. */
 const handshakeLimit = 500;
 const emptySpi = "0000000000000000";
 
 /**
- * Waits, not for long, until no handshake with the peer of such a tunnel is half done: when one is cut whose last answer is under way,
- * the peer has a tunnel that nobody tells it to forget.
+ * Waits at most 500 ms until no handshake of such a tunnel is in progress. If a tunnel is removed while its last message is in flight, the
+ * peer keeps a tunnel that no message ends.
  */
 export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boolean): Promise<void> {
   for (let waited = 0; waited < handshakeLimit; waited += 20) {
@@ -71,13 +72,13 @@ export async function awaitHandshakes(vici: Vici, isMeant: (id: number) => boole
   }
 }
 
-/** What the shared key is loaded under. The MTU is on the route and no reason to end a tunnel. */
+/** Returns the name of a tunnel's key. The MTU is an attribute of the route, so a new one does not interrupt the tunnel. */
 export function secretName(tunnel: IpsecTunnel, edgeAddress: string, salt: string): string {
   const spec = JSON.stringify([edgeAddress, { ...tunnel, mtu: 0 }]);
   return `psk-${tunnel.id}-${salt}-${createHmac("sha256", salt).update(spec).digest("hex").slice(0, 32)}`;
 }
 
-/** Is this tunnel, just as it is wished, what was loaded? */
+/** Returns whether exactly this tunnel is loaded. */
 export const isLoaded = ({ secrets, peers }: Loaded, tunnel: IpsecTunnel, edgeAddress: string): boolean =>
   peers !== null &&
   secrets.length === 1 &&

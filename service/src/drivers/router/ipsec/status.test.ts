@@ -105,7 +105,7 @@ test("a child that the peer made narrower than asked is not up, whichever side i
   const cuts: readonly (readonly [Record<string, string[]>, RegExp])[] = [
     [
       { "local-ts": ["10.24.1.1/32"] },
-      /agrees only to .* and 10\.24\.1\.1\/32 on ours\. Here 10\.24\.1\.0\/24 .* are set/,
+      /agrees only to .* and 10\.24\.1\.1\/32 on ours\. Configured here: 10\.24\.1\.0\/24 on our side/,
     ],
     [{ "remote-ts": ["10.24.2.0/24"] }, /agrees only to 10\.24\.2\.0\/24 on its side .* 10\.24\.3\.0\/24 are set/],
     [{ "remote-ts": ["10.24.2.0/24", "10.24.3.0/25"] }, /10\.24\.3\.0\/25 on its side/],
@@ -124,7 +124,7 @@ test("a child that the peer made narrower than asked is not up, whichever side i
 });
 
 test("a pair of blocks that this machine refuses is the peer's doing where it is narrower than ours", () => {
-  const reason = { fault: "engine_unavailable", detail: "This machine refuses the tunnel." } as const;
+  const reason = { fault: "engine_unavailable", detail: "The host could not install the tunnel." } as const;
   const faultOf = (local: string, peer: string) =>
     reasonOf(tunnel, { remote: "", identity: "", reason, pair: { local, peer } }).fault;
   assert.equal(faultOf("10.24.1.2/32", "10.24.2.0/24"), "selectors_refused");

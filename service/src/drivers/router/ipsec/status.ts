@@ -1,7 +1,7 @@
 /**
- * What charon says of its security associations, as the status of a tunnel. A tunnel is up when every pair of networks that it is
- * to join has a child, and each child all of its pair: a peer may agree to a part of it. Rekeying replaces children: since when the
- * tunnel is up and how much went through it outlive that, and so are kept beside what charon knows.
+ * Derives the status of a tunnel from charon's security associations. A tunnel is up when every desired pair of networks has a child that
+ * covers all of it: a peer may agree to a part only. Rekeying replaces children, so the start time and traffic of the tunnel are kept
+ * separately.
  */
 import { parseAddresses } from "../../../base/address.ts";
 import type { IpsecTunnel, TunnelStatus } from "../interface.ts";
@@ -10,23 +10,24 @@ import type { Finding, Reason } from "./diagnosis.ts";
 import { type Child, childrenOf } from "./strongswan.ts";
 import { type Message, sections, text, texts } from "./vici.ts";
 
-/** What is remembered of one loaded tunnel. */
+/** What is kept about one loaded tunnel. */
 export interface TunnelHistory {
   wasUp: boolean;
   establishedAt: number | null;
   lastSeen: number | null;
-  /** Of children that were replaced. */
+  /** Traffic of children that were replaced. */
   bytesIn: number;
   bytesOut: number;
   reason: Reason | null;
-  /** How often the peer refused our networks, and when it is asked again, by the steady clock. */
+  /** How often the peer refused our networks, and the time of the next attempt by the monotonic clock. */
   refusals: number;
   due: number;
 }
 
-/** From now on a peer that refused is asked again at once. */
+/** Resets the refusals, so that the next attempt is immediate. */
 export const noRefusals = { refusals: 0, due: 0 } as const;
 
+/** Creates the history of a new tunnel. */
 export const createTunnelHistory = (): TunnelHistory => ({
   wasUp: false,
   establishedAt: null,
@@ -37,15 +38,15 @@ export const createTunnelHistory = (): TunnelHistory => ({
   ...noRefusals,
 });
 
-/** What counts from the moment on at which a tunnel came up, once it is down. */
+/** The fields that start again when a tunnel comes up, as reset while it is down. */
 export const stateWhileDown = { establishedAt: null, bytesIn: 0, bytesOut: 0 } as const;
 
-/** A child carries packets also while it is being replaced. */
+/** States in which a child transports packets, also while it is being replaced. */
 const carrying = new Set(["INSTALLED", "REKEYING", "UPDATING"]);
 
 const numberOf = (section: Message, key: string): number => Number(text(section, key)) || 0;
 
-/** Children that carry packets, of all associations of a tunnel. */
+/** Returns the children that transport packets, of all associations of a tunnel. */
 export function childrenUp(associations: readonly Message[]): readonly Message[] {
   return associations
     .filter((association) => text(association, "state") === "ESTABLISHED" || text(association, "state") === "REKEYING")
@@ -53,7 +54,7 @@ export function childrenUp(associations: readonly Message[]): readonly Message[]
     .filter((child) => carrying.has(text(child, "state")));
 }
 
-/** Names of the children that should carry packets and do not. */
+/** Returns the names of desired children that do not transport packets. */
 export function childrenMissing(tunnel: IpsecTunnel, associations: readonly Message[]): readonly string[] {
   const up = new Set(childrenUp(associations).map((child) => text(child, "name")));
   return childrenOf(tunnel)
@@ -61,7 +62,10 @@ export function childrenMissing(tunnel: IpsecTunnel, associations: readonly Mess
     .filter((name) => !up.has(name));
 }
 
-/** Is this block inside one of those agreed to? charon writes what is no whole block as `10.0.0.0..10.0.0.6` or `10.0.0.0/24[tcp]`. */
+/**
+ * Returns whether the block is inside one of the agreed blocks. charon writes a partial block as `10.0.0.0..10.0.0.6` or
+ * `10.0.0.0/24[tcp]`.
+ */
 function isAgreed(block: string, agreed: readonly string[]): boolean {
   const { first, last } = parseAddresses(block);
   return agreed
@@ -75,7 +79,7 @@ const isComplete = (child: Message, { name, local, peer }: Child): boolean =>
   local.every((block) => isAgreed(block, texts(child, "local-ts"))) &&
   peer.every((block) => isAgreed(block, texts(child, "remote-ts")));
 
-/** Names of the children that are up, but none of them for all of its pair of networks. */
+/** Returns the names of children that are up, but only for a part of their networks. */
 export function childrenNarrowed(tunnel: IpsecTunnel, associations: readonly Message[]): readonly string[] {
   const up = childrenUp(associations);
   return childrenOf(tunnel)
@@ -89,7 +93,10 @@ const narrowed = (local: readonly string[], peer: readonly string[]): Reason => 
   detail: `The peer agrees only to ${peer.join(", ")} on its side and ${local.join(", ")} on ours.`,
 });
 
-/** Why a tunnel is down. libipsec has no source address in blocks that only the peer thought of, and so refuses them. */
+/**
+ * Returns the reason why a tunnel is down. libipsec refuses blocks that only the peer proposed, because it has no source address in them;
+ * this counts as narrowed by the peer.
+ */
 export function reasonOf(
   { localSubnets, peerSubnets }: IpsecTunnel,
   { reason, pair }: Omit<Finding, "tunnel">,
@@ -107,13 +114,13 @@ function proposalText(child: Message, association: Message | undefined): string 
   return [cipher, text(child, "integ-alg"), group].filter((part) => part !== "").join("/");
 }
 
-/** The engine's sentence with our own side's values behind it. */
+/** Appends the values of our side to the engine's sentence. */
 function explain({ fault, detail }: Reason, tunnel: IpsecTunnel): Reason {
   const ours = {
-    authentication_failed: `Here we are ${tunnel.localIdentity} and the peer is ${tunnel.peerIdentity}.`,
-    no_proposal_chosen: `Here IKEv${tunnel.ikeVersion} is set to ${ikeProposal(tunnel)}, ESP to ${espProposal(tunnel)}.`,
-    selectors_refused: `Here ${tunnel.localSubnets.join(", ")} and the peer's ${tunnel.peerSubnets.join(", ")} are set.`,
-    peer_unreachable: `It is called at ${tunnel.peer ?? tunnel.peerIdentity} on UDP 500 and 4500.`,
+    authentication_failed: `Configured here: our identity is ${tunnel.localIdentity}, the peer's is ${tunnel.peerIdentity}.`,
+    no_proposal_chosen: `Configured here: IKEv${tunnel.ikeVersion} with ${ikeProposal(tunnel)}, ESP with ${espProposal(tunnel)}.`,
+    selectors_refused: `Configured here: ${tunnel.localSubnets.join(", ")} on our side and ${tunnel.peerSubnets.join(", ")} on the peer's.`,
+    peer_unreachable: `Brume contacts ${tunnel.peer ?? tunnel.peerIdentity} on UDP 500 and 4500.`,
     engine_unavailable: "",
   }[fault];
   return { fault, detail: `${detail} ${ours}`.trim() };
@@ -129,8 +136,8 @@ const idle = {
 } as const;
 
 /**
- * Brings `memory` up to what charon says at `now` (ms) and tells the status. `associations` are the tunnel's sections of `list-sa`,
- * or a sentence that says why charon tells nothing.
+ * Returns the status of a tunnel and updates `history` at time `now` (ms). `associations` are the tunnel's sections of `list-sa`, or a
+ * sentence with the reason why charon reports none.
  */
 export function statusOf(
   tunnel: IpsecTunnel,
@@ -179,7 +186,7 @@ export function statusOf(
   };
 }
 
-/** The event `child-rekey`: what went through the old child is added to the tunnel's own count. */
+/** Handles the event `child-rekey`: adds the traffic of the old child to the history. */
 export function noteRekey(association: Message, history: TunnelHistory): void {
   for (const [, child] of sections(association["child-sas"] as Message | undefined)) {
     const old = child["old"] as Message | undefined;

@@ -1,6 +1,6 @@
 /**
- * What strongSwan is told: the daemon's own configuration as text, each tunnel as VICI messages. Pure, so that the words that
- * make tunnels come up, or not, are read in one place and tested as text. Shared keys go through VICI only, never to the disk.
+ * Renders strongSwan's configuration: the daemon's own as text, each tunnel as VICI messages. Pure functions, so that all parameters are in
+ * one place and can be tested as text. Shared keys go through VICI only, never to the disk.
  */
 import { isIPv4 } from "node:net";
 import type { IpsecTunnel } from "../interface.ts";
@@ -11,22 +11,26 @@ import type { Message } from "./vici.ts";
 const plugins =
   "random nonce openssl aes sha1 sha2 hmac kdf pem x509 revocation constraints pubkey pkcs1 gmp curve25519 gcm aesni";
 
+/** Parameters of `renderDaemon`. */
 export interface DaemonConfig {
   /** Path of the VICI socket, at most 107 bytes. */
   readonly socket: string;
-  /** ESP by the kernel; else by the daemon itself (libipsec) through the device `ipsec0`. */
+  /** ESP in the kernel; otherwise in the daemon (libipsec) with the device `ipsec0`. */
   readonly kernelEsp: boolean;
 }
 
 /**
- * strongswan.conf(5) of a daemon in a network's namespace. With libipsec nine of its threads are always busy, and with eight it
- * takes connections on its socket and never answers. A peer is called every 1.5 seconds, so that it has its tunnel soon after it is there,
- * and given up 12 seconds after the first unanswered message. As many
- * tunnels as a network has by default may call at once from one address: they are asked for cookies, but not dropped. Routes are ours
- * (`tunnelroutes.ts`): with the kernel's ESP charon would send to the peer's networks also what no tunnel covers.
+ * Renders strongswan.conf(5) of a daemon in a network's namespace. With libipsec nine of its threads are always busy; with only eight it
+ * accepts connections on its socket and never responds. A message is repeated every 1.5 seconds, so that a tunnel is up soon after its peer
+ * is available, and the attempt fails 12 seconds after the first. As many tunnels as a network has by default may connect at once from one
+ * address: they get cookie requests, but are not dropped. The driver adds routes itself (`tunnelroutes.ts`): with ESP in the kernel charon
+ * would also route packets to the peer's networks that no tunnel covers.
  */
 export function renderDaemon({ socket, kernelEsp }: DaemonConfig): string {
-  if (/["\\\n]/.test(socket)) throw new Error("the path of a socket holds quotes or backslashes");
+  if (/["\\\n]/.test(socket))
+    throw new Error(
+      `the path of the VICI socket contains quotes, backslashes or line breaks: ${JSON.stringify(socket)}`,
+    );
   return `charon-systemd {
   load = ${plugins} ${kernelEsp ? "" : "kernel-libipsec "}kernel-netlink socket-default vici
   threads = 16
@@ -59,30 +63,35 @@ export function renderDaemon({ socket, kernelEsp }: DaemonConfig): string {
 `;
 }
 
+/** Returns the name of a tunnel's connection. */
 export const connectionName = (id: number): string => `t-${id}`;
 
-/** The tunnel of a connection's name, or null for `(unnamed)` and whatever is not ours. */
+/** Returns the tunnel id in a connection's name, or null for `(unnamed)` and foreign names. */
 export function tunnelOf(connection: string): number | null {
   const found = /^t-(\d+)$/.exec(connection);
   return found === null ? null : Number(found[1]);
 }
 
 /**
- * An IKE identity in strongSwan's spelling, its type said aloud: left to guess, it would take a text with `=` for a
- * distinguished name and `0.0.0.0` for anybody.
+ * Returns an IKE identity in strongSwan's syntax with an explicit type. Without it strongSwan takes a text with `=` for a distinguished
+ * name and `0.0.0.0` for any identity.
  */
 export function identityOf(identity: string): string {
   if (isIPv4(identity)) return identity;
   return identity.includes("@") ? `email:${identity}` : `fqdn:${identity}`;
 }
 
+/** A child SA of a tunnel: its name and its blocks. */
 export interface Child {
   readonly name: string;
   readonly local: readonly string[];
   readonly peer: readonly string[];
 }
 
-/** IKEv2 carries lists of blocks in one child; in IKEv1 each pair of blocks needs its own (RFC 2409 section 5.5). */
+/**
+ * Returns the child SAs of a tunnel. IKEv2 supports lists of blocks in one child; IKEv1 needs a child for each pair of blocks (RFC 2409
+ * section 5.5).
+ */
 export function childrenOf(tunnel: IpsecTunnel): readonly Child[] {
   const { id, localSubnets, peerSubnets } = tunnel;
   if (tunnel.ikeVersion === 2) return [{ name: `c-${id}`, local: localSubnets, peer: peerSubnets }];
@@ -92,14 +101,14 @@ export function childrenOf(tunnel: IpsecTunnel): readonly Child[] {
 }
 
 /**
- * For `load-conn`. `peer` is the address that the tunnel's peer has now; null: anybody may call. Nothing starts by itself: who
- * loads it initiates, and again when the peer has closed it, so that a peer that closes at once is not called in a circle.
+ * Renders the message for `load-conn`. `peer` is the current address of the peer; null: any address may connect. charon starts nothing by
+ * itself: `load.ts` initiates, also after the peer has closed the tunnel, so that a peer that closes at once causes no loop.
  */
 export function renderConnection(tunnel: IpsecTunnel, edgeAddress: string, peer: string | null): Message {
   const children = childrenOf(tunnel).map(({ name, local, peer }): [string, Message] => [
     name,
     {
-      // A key is replaced a little before its end, at a moment that differs from peer to peer.
+      // A key is replaced shortly before its end, at a time that differs between peers.
       local_ts: local,
       remote_ts: peer,
       esp_proposals: [espProposal(tunnel)],
@@ -132,7 +141,7 @@ export function renderConnection(tunnel: IpsecTunnel, edgeAddress: string, peer:
   };
 }
 
-/** For `load-shared`; `id` is how it is found again. */
+/** Renders the message for `load-shared`; `id` identifies the key later. */
 export function renderSecret(tunnel: IpsecTunnel, id: string): Message {
   const owners = [identityOf(tunnel.localIdentity), identityOf(tunnel.peerIdentity)];
   return { id, type: "IKE", data: tunnel.sharedKey, owners };

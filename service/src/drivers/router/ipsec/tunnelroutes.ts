@@ -1,25 +1,27 @@
 /**
- * Routes that lead a network's packets into its tunnels. Each engine has a routing table of its own, asked only for packets from
- * the network's block: the engine's own packets to a peer, which may lie inside the peer's network, keep their way out. The
- * tunnel's MTU stands on the route, from where ICMP and the clamping of TCP take it. That nothing leaves in the clear while a
- * device is gone, and its routes with it, is the firewall's part (`guard.ts`).
+ * Manages the routes that lead a network's packets into its tunnels. Each engine has its own routing table, used only for packets from the
+ * network's block: the engine's own packets to a peer, which may be inside the peer's network, keep their route. The tunnel's MTU is an
+ * attribute of the route, used by ICMP and TCP clamping. While a device is gone, and its routes with it, `guard.ts` drops unencrypted
+ * packets.
  */
 
 import { formatAddresses, parseAddresses } from "../../../base/address.ts";
 import type { Exec } from "../../exec.ts";
 
+/** A route to a peer's network. */
 export interface TunnelRoute {
   readonly subnet: string;
   readonly mtu: number;
 }
 
+/** The desired routes of one engine in one network. */
 export interface Routing {
   readonly namespace: string;
-  /** Number of the table and of the rule that leads there. */
+  /** Number of the table and preference of its rule. */
   readonly table: number;
   /** The network's block. */
   readonly cidr: string;
-  /** Takes packets into the tunnels; null: they leave as always, and the kernel encrypts them. */
+  /** Device of the tunnels; null: packets take the default route, and the kernel encrypts them. */
   readonly device: string | null;
   readonly routes: readonly TunnelRoute[];
 }
@@ -37,7 +39,7 @@ interface FoundRule {
   readonly srclen?: number;
 }
 
-/** Addresses without their `/32`, as iproute2 prints them. */
+/** Returns a block without `/32`, as iproute2 prints it. */
 const bare = (block: string): string => block.replace(/\/32$/, "");
 
 interface Route {
@@ -57,14 +59,15 @@ function desiredRoutes({ device, routes }: Routing, nextHop: string): Map<string
   return desired;
 }
 
+/** The actual routes and rules. */
 export interface Found {
   readonly routes: readonly FoundRoute[];
   readonly rules: readonly FoundRule[];
-  /** The main table's default route without its destination, "" where there is none. */
+  /** The default route of the main table without its destination, "" if there is none. */
   readonly nextHop: string;
 }
 
-/** Lines for `ip -batch` that make the table what it should be; what is right already is not touched. */
+/** Renders lines for `ip -batch` that bring the table to the desired state; correct entries are not touched. */
 export function renderRoutes(routing: Routing, found: Found): readonly string[] {
   const { table, cidr, routes } = routing;
   const desired = desiredRoutes(routing, found.nextHop);
@@ -89,19 +92,19 @@ export function renderRoutes(routing: Routing, found: Found): readonly string[] 
   ];
 }
 
-/** A table that was never used is an error to iproute2, and for us the same as an empty one. */
+/** Reads a table. For a table that was never used, iproute2 reports an error; it counts as empty. */
 async function readRoutes(exec: Exec, namespace: string, table: string): Promise<readonly FoundRoute[]> {
   const text = await exec.run(["ip", "-j", "-n", namespace, "route", "show", "table", table]).catch(() => "[]");
   return JSON.parse(text || "[]") as readonly FoundRoute[];
 }
 
-/** No route of ours is left in the namespace, or no namespace. */
+/** Removes all routes of the table. A missing namespace is ignored. */
 export async function removeRoutes(exec: Exec, namespace: string, table: number): Promise<void> {
   const gone = { namespace, table, cidr: "", device: "", routes: [] };
   await ensureRoutes(exec, gone).catch(() => {});
 }
 
-/** Looks, then changes what differs, in one batch. Resolves to what was changed. */
+/** Reads the routes and applies the differences in one batch. Resolves to the lines that were run. */
 export async function ensureRoutes(exec: Exec, routing: Routing): Promise<readonly string[]> {
   const { namespace, table, device } = routing;
   const [routes, rules, main] = await Promise.all([

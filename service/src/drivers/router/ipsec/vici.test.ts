@@ -148,7 +148,7 @@ test("a refusal is in charon's words, and the connection goes on", async () => {
   );
   const vici = await connectVici(path);
   await assert.rejects(vici.call("bad"), /VICI bad: no such thing/);
-  await assert.rejects(vici.call("huh"), /huh is not known/);
+  await assert.rejects(vici.call("huh"), /charon does not know huh/);
   assert.equal(text(await vici.call("good"), "success"), "yes");
   vici.close();
   close();
@@ -156,7 +156,7 @@ test("a refusal is in charon's words, and the connection goes on", async () => {
 
 test("silence, nonsense and an end give the connection up, once", async () => {
   const endings: readonly (readonly [string, (socket: Socket) => void, RegExp])[] = [
-    ["silence", () => {}, /no answer within 50 ms/],
+    ["silence", () => {}, /no response within 50 ms/],
     ["a packet without end", (socket) => socket.write(Buffer.of(255, 255, 255, 255)), /a packet of/],
     ["an empty packet", (socket) => socket.write(Buffer.alloc(4)), /a packet of 0 bytes/],
     ["a broken message", (socket) => socket.write(framed("\x01\x03")), /ends too early/],

@@ -1,12 +1,12 @@
 /**
- * strongSwan's control protocol VICI (src/libcharon/plugins/vici/README.md of strongSwan) on a Unix socket: a codec for its
- * messages and a connection. Answers carry no number and come in the order of the requests, events between them, so a
- * connection on which one answer is late is given up as a whole: nobody could say which request a later answer belongs to.
+ * strongSwan's control protocol VICI (src/libcharon/plugins/vici/README.md of strongSwan) on a Unix socket: a codec for its messages and a
+ * connection. Responses have no number and arrive in the order of requests, with events between them. If one response is late, the
+ * connection is closed, because later responses could not be assigned to requests.
  */
 import { connect } from "node:net";
 import { createSerialQueue } from "../../../base/serialqueue.ts";
 
-/** A section: text, lists of text, sections. Numbers and booleans are text too (`10s`, `yes`). */
+/** A section with values: text, lists of text, sections. Numbers and booleans are text too (`10s`, `yes`). */
 export interface Message {
   readonly [key: string]: string | readonly string[] | Message | undefined;
 }
@@ -25,7 +25,7 @@ function encodeValue(value: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 0xff), bytes]);
 }
 
-/** Keys that are undefined are left out. Throws RangeError for a name beyond 255 or a value beyond 65535 bytes. */
+/** Encodes a message; undefined keys are omitted. Throws a RangeError for a name over 255 or a value over 65535 bytes. */
 export function encode(message: Message): Buffer {
   const parts: Buffer[] = [];
   for (const [name, value] of Object.entries(message)) {
@@ -45,7 +45,7 @@ const isList = (value: readonly string[] | Message): value is readonly string[] 
 type Section = Record<string, string | string[] | Message>;
 const createSection = (): Section => Object.create(null) as Section;
 
-/** Throws when the bytes are no message. Sections have no prototype: their keys may be any text. */
+/** Decodes a message. Throws for malformed bytes. Sections have no prototype, because their keys may be any text. */
 export function decode(bytes: Buffer): Message {
   let at = 0;
   const take = (length: number): Buffer => {
@@ -78,18 +78,19 @@ export function decode(bytes: Buffer): Message {
   return root;
 }
 
-/** The text at a path of sections; "" where there is none. */
+/** Returns the text of a key, "" if there is none. */
 export function text(message: Message | undefined, key: string): string {
   const found = message?.[key];
   return typeof found === "string" ? found : "";
 }
 
+/** Returns the list of a key, [] if there is none. */
 export function texts(message: Message | undefined, key: string): readonly string[] {
   const found = message?.[key];
   return Array.isArray(found) ? (found as readonly string[]) : [];
 }
 
-/** The sections directly inside, by name. */
+/** Returns the direct subsections with their names. */
 export function sections(message: Message | undefined): readonly (readonly [string, Message])[] {
   return Object.entries(message ?? {}).filter(
     (entry): entry is [string, Message] => typeof entry[1] === "object" && !Array.isArray(entry[1]),
@@ -107,22 +108,26 @@ const packet = {
   event: 7,
 } as const;
 
-/** strongSwan itself refuses more; whoever sends it is no charon. */
+/** Largest packet in bytes; strongSwan refuses larger ones too. */
 const largestPacket = 512 * 1024;
 
+/** A connection to charon. */
 export interface Vici {
-  /** Rejects when charon says no (with its own words), does not know the command, or is silent for `limit` milliseconds. */
+  /**
+   * Sends a command. Rejects when charon reports failure (with its message), does not know the command, or does not respond within `limit`
+   * milliseconds.
+   */
   call(command: string, message?: Message, limit?: number): Promise<Message>;
-  /** For a command that answers by events: all of them until its response. */
+  /** Sends a command that returns events; resolves to all events before its response. */
   stream(command: string, event: string, message?: Message, limit?: number): Promise<readonly Message[]>;
-  /** From now on. The listener must not throw. */
+  /** Subscribes to an event. The listener must not throw. */
   listen(event: string, listener: (message: Message) => void): Promise<void>;
-  /** Called once, also when `close` was. */
+  /** Registers a listener for the end of the connection, also after `close`; called once. */
   onClose(listener: () => void): void;
   close(): void;
 }
 
-/** Connects to `path` within `limit` milliseconds. A socket that nobody listens on any more is refused: ECONNREFUSED. */
+/** Connects to `path` within `limit` milliseconds. Rejects with ECONNREFUSED when no process listens on the socket. */
 export function connectVici(path: string, limit = 3000): Promise<Vici> {
   const socket = connect(path);
   const waiting: { readonly settle: (type: number, body: Buffer) => void; readonly fail: (error: Error) => void }[] =
@@ -135,7 +140,7 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
   const handle = (bytes: Buffer): void => {
     const type = bytes.readUInt8();
     if (type !== packet.event) {
-      // Taken out only afterwards: an answer that cannot be read ends the connection, and with it this request.
+      // Removed only afterwards: a malformed response ends the connection, and rejects this request.
       waiting[0]?.settle(type, bytes.subarray(1));
       waiting.shift();
       return;
@@ -149,7 +154,7 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
     new Promise((resolve, reject) => {
       if (closed) throw new Error(`VICI ${what}: the connection is closed`);
       const timer = setTimeout(
-        () => socket.destroy(new Error(`VICI ${what}: no answer within ${limit} ms`)),
+        () => socket.destroy(new Error(`VICI ${what}: no response within ${limit} ms`)),
         limit,
       ).unref();
       waiting.push({
@@ -157,7 +162,7 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
           clearTimeout(timer);
           if (type === packet.confirm) resolve({});
           else if (type === packet.response) resolve(decode(body));
-          else reject(new Error(`VICI: ${what} is not known`));
+          else reject(new Error(`VICI: charon does not know ${what}`));
         },
         fail(error) {
           clearTimeout(timer);
@@ -170,13 +175,13 @@ export function connectVici(path: string, limit = 3000): Promise<Vici> {
       socket.write(Buffer.concat([length, payload]));
     });
 
-  /** One command at a time: the events of a stream then belong to it. */
+  /** One command at a time, so that the events of a stream belong to it. */
   const { run: inTurn } = createSerialQueue();
 
   const request = async (command: string, message: Message, limit: number): Promise<Message> => {
-    const answer = await send(packet.request, command, encode(message), limit);
-    if (answer["success"] === "no") throw new Error(`VICI ${command}: ${text(answer, "errmsg")}`);
-    return answer;
+    const response = await send(packet.request, command, encode(message), limit);
+    if (response["success"] === "no") throw new Error(`VICI ${command}: ${text(response, "errmsg")}`);
+    return response;
   };
 
   const vici: Vici = {

@@ -1,7 +1,7 @@
 /**
- * Addresses that no server reaches through its edge: those that mean something only to the host itself (loopback, link-local with the
- * metadata service of the host's cloud, groups, broadcast), and the metadata services of clouds at other addresses. The edge drops
- * what is for them, the host drops it once more, and the firewall check returns Deny. An operator opens some by a setting.
+ * Addresses that no server reaches through its edge: those with a meaning only on the host (loopback, link-local with the metadata service
+ * of the host's cloud, multicast, broadcast), and metadata services of clouds at other addresses. The edge drops packets to them, the host
+ * drops them again, and the firewall check returns Deny. A setting of the operator can open some.
  */
 import { isIPv4 } from "node:net";
 import {
@@ -24,7 +24,7 @@ const always = [
   "::/127",
   "fe80::/10",
   "ff00::/8",
-  // Azure, Alibaba, AWS, Google.
+  // Metadata services: Azure, Alibaba, AWS, Google.
   "168.63.129.16",
   "100.100.100.200",
   "fd00:ec2::254",
@@ -33,11 +33,11 @@ const always = [
 
 const families: readonly Family[] = [4, 6];
 
-/** The part of a list of addresses, blocks and ranges that is of one family. */
+/** Returns the parsed entries of one family from a list of addresses, blocks and ranges. */
 export const ofFamily = (list: readonly string[], family: Family) =>
   list.map(parseAddresses).filter((addresses) => addresses.family === family);
 
-/** The list without what is opened, as canonical addresses, blocks and ranges. */
+/** Returns the list without the opened addresses, as canonical addresses, blocks and ranges. */
 export function closedExcept(opened: readonly string[], list: readonly string[] = always): string[] {
   return families.flatMap((family) => {
     const open = [...complement(ofFamily(list, family), everything(family)), ...ofFamily(opened, family)];
@@ -45,19 +45,21 @@ export function closedExcept(opened: readonly string[], list: readonly string[] 
   });
 }
 
-/** Of two addresses, one of them beyond the edge: the one for which the edge drops what is sent between them; null: none is closed. */
+/**
+ * Returns which of two addresses, one of them outside of the network, makes the edge drop packets between them; null: neither is closed.
+ */
 export function closedOf(closed: readonly string[], source: string, destination: string): string | null {
   if (isIn(closed, destination)) return destination;
   return source !== NEXT_HOP && isIn(closed, source) ? source : null;
 }
 
-/** Whether the address is in the list. */
+/** Returns whether the list contains the address. */
 export function isIn(list: readonly string[], address: string): boolean {
   const { family, value } = parseAddress(address);
   return contains(ofFamily(list, family), value);
 }
 
-/** A set of nftables with the part of one family; nothing when that is empty. */
+/** Renders an nftables set of the entries of one family; no line when there are none. */
 export function setLines(name: string, list: readonly string[], family: Family): string[] {
   const elements = ofFamily(list, family).map((range) => formatAddresses(family, range));
   if (elements.length === 0) return [];
@@ -66,13 +68,18 @@ export function setLines(name: string, list: readonly string[], family: Family):
   ];
 }
 
+/** Name servers of the host, split by whether guests reach them. */
 export interface Resolvers {
+  /** Name servers that guests can use. */
   readonly usable: readonly string[];
-  /** Left out, since guests do not reach them. */
+  /** Name servers that guests do not reach. */
   readonly closed: readonly string[];
 }
 
-/** Of the host's own name servers those that guests can use too: IPv4, and not closed to them. `own`: the host's addresses. `opened`: what guests reach all the same. */
+/**
+ * Selects from the host's name servers those that guests can use: IPv4 and not closed. `own`: the host's addresses. `opened`: addresses
+ * that guests reach anyway.
+ */
 export function resolversFor(servers: readonly string[], own: readonly string[], opened: readonly string[]): Resolvers {
   const closed = closedExcept(opened, [...closedExcept([]), ...own]);
   const isClosed = (server: string) => isIn(closed, server);

@@ -1,29 +1,33 @@
 /**
- * What things are called on the machine. Interface names have 15 characters and are the machine's until they are moved, so each
- * carries the tag of the installation and an id in base 36: two installations, or two tests at once, never meet. Inside a
+ * Names of objects on the host. Interface names have at most 15 characters and are shared by the host until a device is moved. So each
+ * contains the tag of the installation and an id in base 36, and two installations, or two tests at once, never conflict. Inside a
  * network's own namespace names are short and always the same.
  */
 import { createHash } from "node:crypto";
 
-/** Inside every namespace. */
+/** Name of the bridge in every namespace. */
 export const BRIDGE = "br0";
+/** Name of the namespace's end of the uplink. */
 export const UPLINK = "up0";
-/** The machine's end of every uplink, the same on all of them, so that there is no transfer network to allocate. */
+/** Address of the host's end of every uplink; all uplinks share it, so that no transfer network must be allocated. */
 export const NEXT_HOP = "169.254.1.1";
+/** The same for IPv6. */
 export const NEXT_HOP6 = "fe80::1";
 
+/** Returns an id in base 36. */
 export const text36 = (id: number): string => id.toString(36);
 
-/** Three characters that tell installations on one machine apart, by their data folder. */
+/** Returns three characters that identify an installation on the host, derived from its data folder. */
 export const tagOf = (folder: string): string =>
   BigInt(`0x${createHash("sha256").update(folder).digest("hex").slice(0, 10)}`)
     .toString(36)
     .padStart(3, "0")
     .slice(-3);
 
+/** Returns the name of a network's namespace. */
 export const namespaceOf = (tag: string, network: number): string => `brume-${tag}-${text36(network)}`;
 
-/** The network of a namespace of this installation, else null. */
+/** Returns the network of a namespace of this installation, else null. */
 export function networkOf(tag: string, namespace: string): number | null {
   const found = namespace.startsWith(`brume-${tag}-`) ? namespace.slice(`brume-${tag}-`.length) : "";
   const id = Number.parseInt(found, 36);
@@ -35,12 +39,18 @@ function fit(name: string): string {
   return name;
 }
 
-/** Start of the names of all our uplinks on the machine. */
+/** Returns the prefix of the names of all uplinks on the host. */
 export const uplinkPrefix = (tag: string): string => `b${tag}u`;
+/** Returns the name of the host's end of a network's uplink. */
 export const uplinkOf = (tag: string, network: number): string => fit(uplinkPrefix(tag) + text36(network));
-/** Unique on the machine, since the folder of WireGuard's sockets is. */
+/**
+ * Returns the name of a network's WireGuard device. It is unique on the host, because all installations share the folder of WireGuard's
+ * sockets.
+ */
 export const wireguardOf = (tag: string, network: number): string => fit(`b${tag}w${text36(network)}`);
+/** Returns the name of a port's device in the namespace. */
 export const portOf = (id: number): string => fit(`p${text36(id)}`);
-/** Carries what a port's server sends, so that it can be slowed down. */
+/** Returns the name of the `ifb` device that limits the packets from a port's server. */
 export const intakeOf = (id: number): string => fit(`i${text36(id)}`);
+/** Returns the name of the installation's nftables table on the host. */
 export const hostTable = (tag: string): string => `brume_${tag}`;

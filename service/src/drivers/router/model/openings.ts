@@ -1,22 +1,23 @@
 /**
- * What an edge takes that is meant for itself, whatever the firewall says. The guard lets in exactly this, and the firewall check
- * answers from it; everything else that is sent to the edge is dropped.
+ * Lists the traffic to the edge itself that is allowed regardless of the firewall. The guard allows exactly this, and the firewall check of
+ * the API uses it; all other packets to the edge are dropped.
  */
 import { parseAddress } from "../../../base/address.ts";
 import type { NetworkSpec, TunnelSpec } from "../interface.ts";
 import { icmpOf, type Packet, TCP, UDP } from "./verdict.ts";
 
+/** A kind of traffic that the edge accepts. */
 export interface Opening {
-  /** What comes in there. */
+  /** The service that receives it. */
   readonly name: "echo" | "DHCP" | "DNS" | "IKE" | "ESP" | "WireGuard";
-  /** Who may come: the network's servers, those beyond the uplink, or both. */
+  /** Who may send it: the network's servers, hosts beyond the uplink, or both. */
   readonly from: "inside" | "outside" | "anywhere";
   readonly protocol: "icmp" | "tcp" | "udp" | "esp";
-  /** Of the edge; null: the protocol has none. */
+  /** Destination port; null if the protocol has none. */
   readonly port: number | null;
 }
 
-/** The parts of an image that say it. */
+/** The fields of a spec that determine the openings. */
 export type Host = Pick<NetworkSpec, "edgeAddress" | "dhcp" | "dnsForwarders" | "wireguard"> & {
   readonly tunnels: readonly Pick<TunnelSpec, "type" | "enabled">[];
 };
@@ -28,6 +29,7 @@ const udp = (name: Opening["name"], from: Opening["from"], port: number): Openin
   port,
 });
 
+/** Returns the openings of an edge. */
 export function openingsOf({ edgeAddress, dhcp, dnsForwarders, wireguard, tunnels }: Host): Opening[] {
   const has = (type: TunnelSpec["type"]) => tunnels.some((tunnel) => tunnel.enabled && tunnel.type === type);
   const dns = udp("DNS", "inside", 53);
@@ -46,11 +48,11 @@ export function openingsOf({ edgeAddress, dhcp, dnsForwarders, wireguard, tunnel
   ];
 }
 
-/** Those at which somebody of that side may knock. */
+/** Returns the openings for traffic from one side. */
 export const openTo = (openings: readonly Opening[], side: "inside" | "outside"): Opening[] =>
   openings.filter(({ from }) => from === side || from === "anywhere");
 
-/** Of a packet that is addressed to the edge: whether one of the openings takes it. */
+/** Returns whether one of the openings accepts a packet to the edge. */
 export function takes(openings: readonly Opening[], { protocol, destination, destinationPort }: Packet): boolean {
   const numbers = { icmp: icmpOf(parseAddress(destination).family), tcp: TCP, udp: UDP, esp: 50 };
   return openings.some(

@@ -1,6 +1,6 @@
 /**
- * Ready configuration for the far end of a tunnel, in the words of the programs and routers that people have there. Pure text, with
- * placeholders in place of secrets. Everything is seen from the far end: its local side is our peer side.
+ * Renders ready configuration for the far end of a tunnel in the syntax of common programs and routers. The text contains placeholders
+ * instead of secrets. Everything is seen from the far end: its local side is our peer side.
  */
 import { isIPv4 } from "node:net";
 import { formatAddresses, parseAddresses } from "../../../base/address.ts";
@@ -9,7 +9,7 @@ import { life, lines, type NearEnd, placeholder } from "./peertext.ts";
 import { cisco, fortigate, mikrotik, mikrotikWireguard } from "./peervendors.ts";
 import { espProposal, ikeProposal } from "./proposals.ts";
 
-/** swanctl.conf(5); goes to a file in /etc/swanctl/conf.d. */
+/** Renders swanctl.conf(5), a file for /etc/swanctl/conf.d. */
 function swanctl(tunnel: IpsecTunnel, near: NearEnd): string {
   const { id, localIdentity, peerIdentity, peer } = tunnel;
   const pairs =
@@ -67,7 +67,7 @@ secrets {
 `;
 }
 
-/** ipsec.conf(5) of Libreswan, with what belongs elsewhere as comments. A host name as identity begins with `@`. */
+/** Renders ipsec.conf(5) of Libreswan; lines for other files are comments. A host name as identity begins with `@`. */
 function libreswan(tunnel: IpsecTunnel, near: NearEnd): string {
   const { id, localIdentity, peerIdentity, encryption, digest, dhGroup } = tunnel;
   const v2 = tunnel.ikeVersion === 2;
@@ -102,7 +102,7 @@ function libreswan(tunnel: IpsecTunnel, near: NearEnd): string {
   );
 }
 
-/** The far end's own addresses: those that are its alone, else the first of its network, as a router there has it. */
+/** Returns the far end's own addresses: its single addresses, else the first of its network, as usual for a router. */
 function ownAddresses({ peerSubnets }: WireguardTunnel): readonly string[] {
   const single = peerSubnets.filter((block) => block.endsWith("/32"));
   if (single.length > 0) return single;
@@ -110,11 +110,11 @@ function ownAddresses({ peerSubnets }: WireguardTunnel): readonly string[] {
   return [`${formatAddresses(4, { first, last: first })}/32`];
 }
 
-/** wg-quick(8), and what imports its files. */
+/** Renders a file for wg-quick(8) and programs that import such files. */
 const wgQuick = (tunnel: WireguardTunnel, near: NearEnd): string =>
   wg(tunnel, near, [`Address = ${ownAddresses(tunnel).join(", ")}`, `MTU = ${Math.min(tunnel.mtu, 1420)}`]);
 
-/** wg(8) `setconf`, which knows nothing of addresses. `device`: lines about the interface itself. */
+/** Renders a file for wg(8) `setconf`, which has no addresses. `device`: lines about the interface itself. */
 function wg(tunnel: WireguardTunnel, near: NearEnd, device: readonly string[] = []): string {
   const port = /:(\d+)$/.exec(tunnel.endpoint ?? "")?.[1];
   const parts = [
@@ -134,7 +134,7 @@ function wg(tunnel: WireguardTunnel, near: NearEnd, device: readonly string[] = 
   return lines(parts);
 }
 
-/** The first of each is the one that is told when nobody asks for another. */
+/** Renderers by dialect. The first of each is the default. */
 export const ipsecDialects = { strongswan: swanctl, libreswan, mikrotik, cisco, fortigate } as const;
 export const wireguardDialects = {
   "wg-quick": wgQuick,
@@ -145,7 +145,7 @@ export const wireguardDialects = {
 export type IpsecDialect = keyof typeof ipsecDialects;
 export type WireguardDialect = keyof typeof wireguardDialects;
 
-/** Null: this kind of tunnel has no such dialect. */
+/** Renders the configuration. Null: tunnels of this type have no such dialect. */
 export function renderPeerConfig(
   tunnel: IpsecTunnel | WireguardTunnel,
   near: NearEnd,

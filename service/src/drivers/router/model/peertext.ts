@@ -1,33 +1,35 @@
-/** What all texts for far ends share: the placeholders, the lives of keys, and what the far end must know of ours. */
+/**
+ * Shared parts of the configurations for far ends: placeholders for secrets, key lifetimes, and the data about our end.
+ */
 
-/** Whatever stands for the secrets. Never a secret itself. */
+/** Placeholders for the secrets in rendered texts. */
 export const placeholder = { sharedKey: "<SharedKey>", privateKey: "<private key>" } as const;
 
-/** What the far end must know of ours beside the tunnel's own fields. */
+/** Data about our end that is not part of the tunnel. */
 export interface NearEnd {
-  /** Where the far end meets it: the edge's own address, or the one that it is translated to on its way there. */
+  /** Address at which the far end reaches us: the edge's own, or the address to which it is translated. */
   readonly address: string;
-  /** Base64 and UDP port; null for IPsec. */
+  /** Public key (base64) and UDP port; null for IPsec. */
   readonly wireguard: { readonly publicKey: string; readonly listenPort: number } | null;
 }
 
-/** What takes the places of the secrets. */
+/** The values for the placeholders. */
 export interface Secrets {
   readonly sharedKey: string | null;
-  /** The far end's own, of WireGuard. */
+  /** WireGuard private key of the far end. */
   readonly privateKey: string | null;
 }
 
-/** Each program takes a quoted text in its own way; those of IPsec for Unix take base64, which needs no quotes. */
+/** Quoting rules by dialect; IPsec programs for Unix accept base64, which needs no quotes. */
 const quoted: Readonly<Record<string, (key: string) => string>> = {
   mikrotik: (key) => `"${key.replace(/[\\"$]/g, "\\$&")}"`,
   fortigate: (key) => `"${key.replace(/[\\"]/g, "\\$&")}"`,
 };
 const encoded = (key: string): string => `0s${Buffer.from(key).toString("base64")}`;
-/** A text that begins so would be taken for an encoded one. */
+/** Whether the key needs no quoting. A text that begins with `0s`, `0x` or `0t` would be decoded. */
 const isPlain = (key: string): boolean => /^[\w+/=.,:-]+$/.test(key) && !/^0[sxt]/i.test(key);
 
-/** The text with the secrets in it, for the far end alone. */
+/** Returns the text with the secrets filled in, for the far end only. */
 export function fillSecrets(text: string, dialect: string, { sharedKey, privateKey }: Secrets): string {
   const key = sharedKey ?? "";
   const inQuotes = isPlain(key) ? `"${key}"` : (quoted[dialect] ?? encoded)(key);
@@ -37,7 +39,8 @@ export function fillSecrets(text: string, dialect: string, { sharedKey, privateK
     .replaceAll(placeholder.privateKey, () => privateKey ?? placeholder.privateKey);
 }
 
-/** Seconds until a key is dead. */
+/** Lifetimes of keys in seconds. */
 export const life = { ike: 28_800, esp: 3600 } as const;
 
+/** Joins lines, each with a line end. */
 export const lines = (...parts: readonly (string | readonly string[])[]): string => `${parts.flat().join("\n")}\n`;

@@ -1,6 +1,6 @@
 /**
- * The far end's configuration in the words of routers: MikroTik RouterOS 7, Cisco IOS XE, Fortinet FortiOS. Where a router lacks
- * what the tunnel asks for, the text says so instead of configuring something weaker.
+ * Renders far-end configuration for routers: MikroTik RouterOS 7, Cisco IOS XE, Fortinet FortiOS. If a router lacks a setting of the
+ * tunnel, the text states it instead of configuring weaker encryption.
  */
 import { isIPv4 } from "node:net";
 import { formatAddresses, parseAddresses, prefixLength } from "../../../base/address.ts";
@@ -16,7 +16,7 @@ const pairsOf = ({ peerSubnets, localSubnets }: IpsecTunnel): readonly (readonly
 const missing = (mark: string, router: string, what: string): string =>
   lines(`${mark} ${router} does not offer ${what}. Choose another setting for this tunnel.`);
 
-/** Netmask of a block, and its opposite, in four numbers. */
+/** Returns the netmask of a block, or its inverse, as dotted text. */
 function maskOf(cidr: string, inverted: boolean): string {
   const wildcard = (1n << BigInt(32 - prefixLength(cidr))) - 1n;
   const value = inverted ? wildcard : 0xffff_ffffn - wildcard;
@@ -28,7 +28,7 @@ const networkOf = (cidr: string): string => {
   return formatAddresses(4, { first, last: first });
 };
 
-/** RouterOS 7, `/ip/ipsec`. Its first phase knows no combined mode, its second no SHA-384. */
+/** Renders RouterOS 7 `/ip/ipsec`. Phase 1 supports no AES-GCM, phase 2 no SHA-384. */
 export function mikrotik(tunnel: IpsecTunnel, near: NearEnd): string {
   const { id, encryption, digest, dhGroup, localIdentity, peerIdentity, perfectForwardSecrecy } = tunnel;
   if (encryption === "aes128gcm") return missing("#", "RouterOS", "AES-GCM for IKE");
@@ -55,7 +55,7 @@ export function mikrotik(tunnel: IpsecTunnel, near: NearEnd): string {
   );
 }
 
-/** RouterOS 7, `/interface/wireguard`. */
+/** Renders RouterOS 7 `/interface/wireguard`. */
 export function mikrotikWireguard(tunnel: WireguardTunnel, near: NearEnd): string {
   const name = `brume-${tunnel.id}`;
   const port = /:(\d+)$/.exec(tunnel.endpoint ?? "")?.[1];
@@ -68,7 +68,7 @@ export function mikrotikWireguard(tunnel: WireguardTunnel, near: NearEnd): strin
   );
 }
 
-/** IOS XE with a crypto map; the last line goes to the interface towards the internet, whose name is not known here. */
+/** Renders IOS XE with a crypto map. The last line belongs to the interface towards the internet, whose name is unknown. */
 export function cisco(tunnel: IpsecTunnel, near: NearEnd): string {
   const { id, encryption, digest, dhGroup, localIdentity, peerIdentity } = tunnel;
   const v2 = tunnel.ikeVersion === 2;
@@ -134,7 +134,7 @@ export function cisco(tunnel: IpsecTunnel, near: NearEnd): string {
   );
 }
 
-/** FortiOS with a tunnel interface; `wan1` stands for the interface towards the internet. */
+/** Renders FortiOS with a tunnel interface; `wan1` is a placeholder for the interface towards the internet. */
 export function fortigate(tunnel: IpsecTunnel, near: NearEnd): string {
   const { id, encryption, digest, dhGroup, localIdentity, peerIdentity, perfectForwardSecrecy } = tunnel;
   const name = `brume-${id}`;

@@ -1,9 +1,10 @@
 /**
- * The one table from the API's encryption words to IKE and ESP proposals in strongSwan's spelling. Exactly one proposal is offered
- * and accepted, so that what runs is what the owner of the network chose. Group numbers are IANA's (IKEv2 transform type 4).
+ * Maps the encryption settings of the API to IKE and ESP proposals in strongSwan's syntax. Exactly one proposal is offered and accepted, so
+ * that the tunnel uses what its owner chose. Group numbers are IANA's (IKEv2 transform type 4).
  */
 import type { Digest, Encryption, IpsecTunnel } from "../interface.ts";
 
+/** The encryption settings of a tunnel. */
 export type Suite = Pick<IpsecTunnel, "encryption" | "digest" | "dhGroup" | "perfectForwardSecrecy">;
 
 const groups: Readonly<Record<number, string>> = {
@@ -17,7 +18,7 @@ const groups: Readonly<Record<number, string>> = {
   31: "curve25519",
 };
 
-/** Throws RangeError for a group that is not offered. */
+/** Returns strongSwan's name of a Diffie-Hellman group. Throws a RangeError for an unsupported group. */
 export function groupOf(dhGroup: number): string {
   const group = groups[dhGroup];
   if (group === undefined) throw new RangeError(`Diffie-Hellman group ${dhGroup} is not offered`);
@@ -32,9 +33,11 @@ const ike: Readonly<Record<Encryption, (digest: Digest) => string>> = {
   aes128gcm: (digest) => `aes128gcm16-prf${digest}`,
 };
 
+/** Returns the IKE proposal. */
 export const ikeProposal = ({ encryption, digest, dhGroup }: Suite): string =>
   `${ike[encryption](digest)}-${groupOf(dhGroup)}`;
 
+/** Returns the ESP proposal; it contains a group only with perfect forward secrecy. */
 export function espProposal({ encryption, digest, dhGroup, perfectForwardSecrecy }: Suite): string {
   const cipher = encryption === "aes128gcm" ? "aes128gcm16" : ike[encryption](digest);
   return perfectForwardSecrecy ? `${cipher}-${groupOf(dhGroup)}` : cipher;

@@ -1,6 +1,6 @@
 /**
- * What a firewall means, as a pure function: which rule decides on the first packet of a connection. The rendered rules must agree
- * with it for every packet (a test sends them), and the firewall check answers from it.
+ * Defines the meaning of a firewall as a pure function: which rule decides on the first packet of a connection. The rendered rules must
+ * agree with it for every packet (a test sends packets), and the firewall check of the API uses it.
  */
 import {
   type Addresses,
@@ -17,10 +17,10 @@ import {
 } from "../../../base/address.ts";
 import type { AddressMatch, Firewall, Ports, Rule } from "../interface.ts";
 
-/** Values of one field of packets: bigints for addresses of IPv6, numbers for all else. */
+/** A range of values of one packet field: bigints for IPv6 addresses, numbers for all other fields. */
 export type Span = Range<Value>;
 
-/** A rule for one family: each field as sorted ranges without overlap; protocols and ports as numbers of IANA. */
+/** A rule for one family: each field as sorted ranges without overlap; protocols and ports as IANA numbers. */
 export interface FlatRule {
   /** Position in the firewall, from 0. */
   readonly index: number;
@@ -32,6 +32,7 @@ export interface FlatRule {
   readonly destinationPort: readonly Span[];
 }
 
+/** The packet fields that a rule tests, in the order of tests. */
 export const fields = ["protocol", "destination", "source", "destinationPort", "sourcePort"] as const;
 export type Field = (typeof fields)[number];
 
@@ -49,7 +50,7 @@ const anyAddress: Record<Family, Span> = {
   6: everything(6),
 };
 
-/** All values that the field can have. */
+/** Returns the range of all values of a field. */
 export function fullRange(field: Field, family: Family): Span {
   if (field === "protocol") return anyByte;
   return field === "source" || field === "destination" ? anyAddress[family] : anyPort;
@@ -57,7 +58,7 @@ export function fullRange(field: Field, family: Family): Span {
 
 const one = (value: number): Span => ({ first: value, last: value });
 
-/** Most rules share these. */
+/** Shared by most rules, to save memory. */
 const allBytes = [anyByte];
 const allPorts = [anyPort];
 const allAddresses: Record<Family, readonly Span[]> = { 4: [anyAddress[4]], 6: [anyAddress[6]] };
@@ -72,12 +73,12 @@ function protocols(rule: Rule, family: Family): readonly Span[] {
   return rule.protocol === "icmp" ? [one(icmpOf(family))] : numbers[rule.protocol];
 }
 
-function places(place: AddressMatch, family: Family, internal: readonly Span[]): readonly Span[] {
-  if (place === "any") return allAddresses[family];
-  if (place === "internal") return internal;
-  if (place === "external") return complement(internal, anyAddress[family]);
+function addressSpans(match: AddressMatch, family: Family, internal: readonly Span[]): readonly Span[] {
+  if (match === "any") return allAddresses[family];
+  if (match === "internal") return internal;
+  if (match === "external") return complement(internal, anyAddress[family]);
   const spans: Span[] = [];
-  for (const text of place) {
+  for (const text of match) {
     const single = readIPv4(text);
     if (single !== null && family === 4) spans.push(one(single));
     else if (single === null) {
@@ -92,11 +93,14 @@ function ports(list: Ports): readonly Span[] {
   if (list === "any") return allPorts;
   for (const { first, last } of list)
     if (!(Number.isInteger(first) && Number.isInteger(last) && 0 <= first && first <= last && last <= 65_535))
-      throw new Error(`${first}-${last} is no range of ports`);
+      throw new Error(`${first}-${last} is not a valid range of ports (0-65535)`);
   return join<Value>(list);
 }
 
-/** The rules that can fit a packet of the family, in order. `internal`: the network's blocks. Throws on what is no address or port. */
+/**
+ * Returns the rules that can match packets of the family, in order. `internal`: the network's blocks. Throws for an invalid address or
+ * port.
+ */
 export function flatten(rules: readonly Rule[], family: Family, internal: readonly string[]): FlatRule[] {
   const inside = internal
     .map(parseAddresses)
@@ -105,13 +109,13 @@ export function flatten(rules: readonly Rule[], family: Family, internal: readon
   const flat = rules.map((rule, index) => {
     const listed = rule.sourcePort !== "any" || rule.destinationPort !== "any";
     if (listed && (rule.protocol === "any" || rule.protocol === "icmp"))
-      throw new Error(`rule ${index + 1} has ports, and a protocol that may have none`);
+      throw new Error(`rule ${index + 1} has ports, but its protocol has none`);
     return {
       index,
       allow: rule.allow,
       protocol: protocols(rule, family),
-      source: places(rule.source, family, inside),
-      destination: places(rule.destination, family, inside),
+      source: addressSpans(rule.source, family, inside),
+      destination: addressSpans(rule.destination, family, inside),
       sourcePort: ports(rule.sourcePort),
       destinationPort: ports(rule.destinationPort),
     };
@@ -119,7 +123,7 @@ export function flatten(rules: readonly Rule[], family: Family, internal: readon
   return flat.filter((rule) => fields.every((field) => rule[field].length > 0));
 }
 
-/** First packet of a connection; ports are 0 where the protocol has none. `protocol` is IANA's number. */
+/** The first packet of a connection; ports are 0 if the protocol has none. `protocol` is the IANA number. */
 export interface Packet {
   readonly protocol: number;
   readonly source: string;
@@ -128,13 +132,16 @@ export interface Packet {
   readonly destinationPort: number;
 }
 
+/** The decision on a packet. */
 export interface PacketVerdict {
   readonly allow: boolean;
-  /** Position of the rule that decided, from 0; null: none fitted, or the firewall is off. */
+  /** Position of the rule that decided, from 0; null: no rule matched, or the firewall is disabled. */
   readonly rule: number | null;
 }
 
-/** Decides for many packets by one firewall. The packet is taken to cross the edge; what does not is never judged. */
+/**
+ * Returns a function that decides on packets. It assumes that the packet crosses the edge; packets inside the network never meet the rules.
+ */
 export function createJudge(firewall: Firewall, internal: readonly string[]): (packet: Packet) => PacketVerdict {
   const rules = { 4: flatten(firewall.rules, 4, internal), 6: flatten(firewall.rules, 6, internal) };
   return (packet) => {
@@ -154,7 +161,7 @@ export function createJudge(firewall: Firewall, internal: readonly string[]): (p
   };
 }
 
-/** Both ends are in the network: such a packet never meets the rules. */
+/** Returns whether both ends are in the network, so that the packet does not meet the rules. */
 export const staysInside = (packet: Packet, internal: readonly string[]): boolean => {
   const blocks: readonly Addresses[] = internal.map(parseAddresses);
   const inside = (text: string) => {

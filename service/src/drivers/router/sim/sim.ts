@@ -1,7 +1,7 @@
 /**
- * Networks without a kernel, for tests and for machines where nothing may be changed: the same images, refusals, generations and
- * counters, and packets that are judged as the real rules would. Whoever holds the object plugs servers in, sends packets and
- * breaks things.
+ * The simulated router driver, for tests and for hosts that must not be changed. It has the same specs, errors, generations and counters as
+ * the Linux driver, and decides on packets with the same rules. Tests add devices, send packets and cause failures through
+ * `SimulatedRouter`.
  */
 
 import type { Count, NetworkSpec, NetworkStatus, Port, Router, RuleCount, TunnelStatus } from "../interface.ts";
@@ -12,30 +12,31 @@ import { openingsOf, openTo, takes } from "../model/openings.ts";
 import { createJudge, type Packet, staysInside } from "../model/verdict.ts";
 import { forwardsOf } from "../nft/nat.ts";
 
+/** A router with methods for tests. */
 export interface SimulatedRouter extends Router {
-  /** A device of that name is on the machine; the next `apply` that wants it takes it in. */
+  /** Adds a device to the host; the next `apply` with a port for it attaches it. */
   plug(device: string): void;
-  /** Whether the packet arrives. `from`: the port whose server sends it, null for somebody outside. */
+  /** Returns whether the packet arrives. `from`: the port whose server sends it, null for a host outside. */
   send(network: number, from: number | null, packet: Packet): boolean;
-  /** From now on something is missing, until the network is applied again. */
+  /** Marks a part as missing until the network is applied again. */
   damage(network: number, what: string): void;
-  /** A connection is refused since there are too many. */
+  /** Counts a connection as refused because of a limit. */
   crowd(network: number): void;
-  /** What a tunnel says of itself, until its network is applied with other tunnels. */
+  /** Sets the status of a tunnel until its network is applied with other tunnels. */
   report(network: number, status: TunnelStatus): void;
-  /** What servers say at every port; null: nothing. */
+  /** First line that servers send at every port; null: none. */
   says: string | null;
-  /** The machine's address, as if it had one. */
+  /** The simulated address of the host. */
   address: string | null;
-  /** UDP ports that a program of the machine has, as if there were one. */
+  /** UDP ports at which a simulated program of the host listens. */
   held: readonly number[];
-  /** While true nothing works, as if the machine refused everything. */
+  /** While true, all changes fail. */
   broken: boolean;
-  /** While true `observe` does not come back; then what was asked meanwhile is answered. */
+  /** While true, `observe` does not resolve; waiting calls resolve when it becomes false. */
   silent: boolean;
-  /** How often it was observed. */
+  /** Number of calls of `observe`. */
   readonly looks: number;
-  /** What `apply` was given last, of each network that is there. */
+  /** Returns the last applied spec of each network. */
   images(): readonly NetworkSpec[];
 }
 
@@ -48,18 +49,18 @@ interface Network {
   overLimit: Count;
   attached: Set<number>;
   tunnels: Map<number, TunnelStatus>;
-  /** Connections that were let in, by their five values. */
+  /** Allowed connections by their five values. */
   flows: Map<string, Packet>;
 }
 
 const nothing: Count = { packets: 0, bytes: 0 };
-/** Every packet counts as one of this length. */
+/** Size of every simulated packet in bytes. */
 const LENGTH = 64;
 const more = (count: Count): Count => ({ packets: count.packets + 1, bytes: count.bytes + LENGTH });
 
 const keyOf = (packet: Packet): string =>
   [packet.protocol, packet.source, packet.sourcePort, packet.destination, packet.destinationPort].join(" ");
-const answerTo = (packet: Packet): Packet => ({
+const replyTo = (packet: Packet): Packet => ({
   protocol: packet.protocol,
   source: packet.destination,
   sourcePort: packet.destinationPort,
@@ -67,14 +68,14 @@ const answerTo = (packet: Packet): Packet => ({
   destinationPort: packet.sourcePort,
 });
 
-/** `now` gives milliseconds since 1970. */
+/** Creates a simulated router. `now` returns milliseconds since 1970. */
 export function createSim(now: () => number): SimulatedRouter {
   const networks = new Map<number, Network>();
   const devices = new Set<string>();
   let looks = 0;
   let isSilent = false;
-  /** Of those who asked during the silence. */
-  let answers: (() => void)[] = [];
+  /** Resolvers of `observe` calls that wait while `silent`. */
+  let waiting: (() => void)[] = [];
 
   const tunnelStatus = (spec: NetworkSpec): Map<number, TunnelStatus> =>
     new Map(
@@ -107,16 +108,16 @@ export function createSim(now: () => number): SimulatedRouter {
     set silent(value) {
       isSilent = value;
       if (value) return;
-      for (const answer of answers) answer();
-      answers = [];
+      for (const resolve of waiting) resolve();
+      waiting = [];
     },
     get looks() {
       return looks;
     },
-    async apply(spec, tell) {
-      if (sim.broken) throw new Error("the simulated machine refuses");
+    async apply(spec, onRepair) {
+      if (sim.broken) throw new Error("the simulated host refuses every change");
       const before = networks.get(spec.id);
-      // What the kernel would refuse is refused here too. Ports that were fit for it are still, and there may be thousands.
+      // Validates what the kernel would refuse. Ports that were validated before are skipped, since there may be thousands.
       const known = new Map(before?.spec.ports.map((port) => [port.id, port]));
       const isKnown = ({ id, mac, bandwidth, addresses }: Port): boolean => {
         const port = known.get(id);
@@ -125,7 +126,7 @@ export function createSim(now: () => number): SimulatedRouter {
       renderTexts({ ...spec, ports: spec.ports.filter((port) => !isKnown(port)) }, false);
       dnsmasqArguments(spec, "/");
       if (before !== undefined && before.spec.generation > spec.generation) return before.spec.generation;
-      if (before?.spec.generation === spec.generation) for (const part of before.missing) tell?.(part);
+      if (before?.spec.generation === spec.generation) for (const part of before.missing) onRepair?.(part);
       const same = (part: (spec: NetworkSpec) => unknown) =>
         before !== undefined && JSON.stringify(part(before.spec)) === JSON.stringify(part(spec));
       const kept = same((one) => [one.firewall, one.v4.cidr, one.v6?.cidr]);
@@ -151,12 +152,12 @@ export function createSim(now: () => number): SimulatedRouter {
       return spec.generation;
     },
     async remove(id) {
-      if (sim.broken) throw new Error("the simulated machine refuses");
+      if (sim.broken) throw new Error("the simulated host refuses every change");
       networks.delete(id);
     },
     async observe() {
       looks += 1;
-      if (isSilent) await new Promise<void>((resolve) => answers.push(resolve));
+      if (isSilent) await new Promise<void>((resolve) => waiting.push(resolve));
       const status = ({
         spec,
         missing,
@@ -211,7 +212,7 @@ export function createSim(now: () => number): SimulatedRouter {
       }
       const blocks = blocksOf(spec);
       const inside = (address: string) => staysInside({ ...packet, source: address, destination: address }, blocks);
-      // Nobody outside poses as somebody inside.
+      // Packets from outside must not have an inside source address.
       if (sender === undefined && inside(packet.source)) return false;
       if (
         [spec.edgeAddress, spec.v4.gateway, spec.v6?.gateway].includes(packet.destination) &&
@@ -224,7 +225,7 @@ export function createSim(now: () => number): SimulatedRouter {
       if (staysInside(packet, blocks)) return arrives;
       if (spec.edgeAddress === null) return false;
       if (closedOf(spec.closed, packet.source, packet.destination) !== null) return false;
-      if (flows.has(keyOf(packet)) || flows.has(keyOf(answerTo(packet)))) return arrives;
+      if (flows.has(keyOf(packet)) || flows.has(keyOf(replyTo(packet)))) return arrives;
       const verdict = createJudge(spec.firewall, blocks)(packet);
       const counted = verdict.rule === null ? undefined : network.rules[verdict.rule];
       if (counted !== undefined && verdict.rule !== null)

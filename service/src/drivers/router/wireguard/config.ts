@@ -1,4 +1,6 @@
-/** What wg(8) is told and says: its configuration for `wg syncconf`, and the lines of `wg show DEVICE dump`. */
+/**
+ * Input and output of wg(8): renders the configuration for `wg syncconf`, and parses the lines of `wg show DEVICE dump`.
+ */
 import type { PeerState, WireguardDevice, WireguardPeer } from "./uapi.ts";
 
 const peerText = ({ publicKey, presharedKey, endpoint, keepAlive, allowed }: WireguardPeer): string =>
@@ -12,13 +14,14 @@ const peerText = ({ publicKey, presharedKey, endpoint, keepAlive, allowed }: Wir
     "",
   ].join("\n");
 
+/** Renders a configuration file; it contains the private key. */
 export const renderConfig = ({ privateKey, listenPort, peers }: WireguardDevice): string =>
   `[Interface]\nPrivateKey = ${privateKey}\nListenPort = ${listenPort}\n\n${peers.map(peerText).join("\n")}`;
 
 const given = (text: string | undefined): string | null =>
   text === undefined || text === "" || text === "(none)" ? null : text;
 
-/** The device's line comes first: private key, public key, port, mark; then one of eight values for each peer. */
+/** Parses a dump. The first line is the device: private key, public key, port, mark; each further line has eight values of a peer. */
 export function parseDump(text: string): WireguardDevice<PeerState> {
   const [own = "", ...others] = text.split("\n").filter((line) => line !== "");
   const [privateKey, , listenPort] = own.split("\t");

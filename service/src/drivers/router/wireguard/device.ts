@@ -1,6 +1,6 @@
 /**
- * The device of a network's WireGuard, by whoever holds it: the kernel where it has WireGuard, told by wg(8), else a wireguard-go in
- * the network's namespace, told over its socket. Both are told and read alike; what a device of the kernel cannot do is die.
+ * Manages the WireGuard device of a network: a device of the kernel, configured with wg(8), or a wireguard-go process in the network's
+ * namespace, configured over its socket. Both have the same interface; only the process can end unexpectedly.
  */
 import { mkdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,35 +10,38 @@ import { stopDaemons } from "../linux/daemon.ts";
 import { parseDump, renderConfig } from "./config.ts";
 import { type PeerState, parseDevice, renderDevice, requestDevice, type WireguardDevice, watchDevice } from "./uapi.ts";
 
-/** Where the device is. */
+/** The namespace and the name of a device. */
 export interface Place {
   readonly namespace: string;
-  /** Unique on the machine, at most 15 characters: the folder of the sockets is everybody's. */
+  /** Unique on the host, because all installations share the folder of sockets; at most 15 characters. */
   readonly device: string;
 }
 
+/** Creates and configures devices of one kind. */
 export interface Holder {
-  /** For the log. */
+  /** Name in log lines. */
   readonly name: string;
-  /** Rejects when there is no device, or it says nothing within `limit` milliseconds. */
+  /** Reads the device. Rejects when it does not exist or does not respond within `limit` milliseconds. */
   read(place: Place, limit?: number): Promise<WireguardDevice<PeerState>>;
+  /** Creates the device. */
   start(place: Place): Promise<void>;
-  /** Makes `present` into `wished`. */
+  /** Changes the device from `present` to `desired`. */
   set(place: Place, desired: WireguardDevice, present: WireguardDevice): Promise<void>;
   /** Ends the sessions of these peers, by public key. */
   forget(place: Place, peers: readonly string[]): Promise<void>;
-  /** Nothing is left. An unknown one is fine. */
+  /** Removes the device and its files. An unknown device is ignored. */
   stop(place: Place): Promise<void>;
-  /** Calls `lost` once when the device is gone. Returns how to stop watching. */
+  /** Calls `lost` once when the device is gone. Returns a function that stops watching. */
   watch(place: Place, lost: () => void): () => void;
 }
 
 const program = "wireguard-go";
 const startLimit = 5000;
 
+/** Returns the path of a device's socket. */
 export const socketOf = (device: string): string => `/var/run/wireguard/${device}.sock`;
 
-/** Each namespace gets a folder in `runFolder`, for what the program says when it fails. */
+/** Creates the driver for wireguard-go. Each namespace gets a folder in `runFolder` for the output of the process. */
 export function createUserspace(exec: Exec, runFolder: string): Holder {
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
   const set = async ({ device }: Place, request: string): Promise<void> => {
@@ -61,9 +64,9 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
         if (await requestDevice(socketOf(device), "get=1\n\n").catch(() => null)) return;
         await sleep(20);
       }
-      const said = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
+      const printed = (await readFile(output, "utf8").catch(() => "")).trim().slice(-1000);
       exec.signal(child, "SIGKILL");
-      throw new Error(`${program} in ${namespace} does not start: ${said || "it is silent"}`);
+      throw new Error(`${program} in ${namespace} did not start: ${printed || "no output"}`);
     },
     set: (place, desired, present) => set(place, renderDevice(desired, present)),
     forget: (place, peers) =>
@@ -72,7 +75,7 @@ export function createUserspace(exec: Exec, runFolder: string): Holder {
       await stopDaemons(exec, namespace, program, device, "SIGTERM");
       await rm(socketOf(device), { force: true });
       await rm(folderOf(namespace), { recursive: true, force: true });
-      // Shared with other engines of the namespace; the last one takes it away.
+      // The folder is shared with other engines of the namespace; the last one removes it.
       await rmdir(join(runFolder, namespace)).catch(() => {});
     },
     watch: ({ device }, lost) => watchDevice(socketOf(device), lost),
@@ -88,28 +91,28 @@ const peerToRemove = (publicKey: string) => ({
   allowed: [],
 });
 
-/** `wg` speaks with the kernel, and with a wireguard-go that was started before the kernel had WireGuard. */
+/** Creates the driver for the kernel. `wg` also configures a wireguard-go that was started before the kernel supported WireGuard. */
 export function createKernel(exec: Exec, runFolder: string): Holder {
   const before = createUserspace(exec, runFolder);
   const folderOf = ({ namespace }: Pick<Place, "namespace">): string => join(runFolder, namespace, "wireguard");
   const wg = ({ namespace }: Place, args: readonly string[], options: { timeout?: number } = {}) =>
     exec.run(["ip", "netns", "exec", namespace, "wg", ...args], options);
   const forget = async (place: Place, peers: readonly string[]): Promise<void> => {
-    const words = peers.flatMap((peer) => ["peer", peer, "remove"]);
-    if (words.length > 0) await wg(place, ["set", place.device, ...words]);
+    const args = peers.flatMap((peer) => ["peer", peer, "remove"]);
+    if (args.length > 0) await wg(place, ["set", place.device, ...args]);
   };
   return {
     name: "WireGuard of the kernel",
     read: async (place, timeout = 2000) => parseDump(await wg(place, ["show", place.device, "dump"], { timeout })),
     async start({ namespace, device }) {
       await exec.run(["ip", "-n", namespace, "link", "add", device, "type", "wireguard"]);
-      // It tells the next service that there is something to remove.
+      // The folder shows the next service that there is a device to remove.
       await mkdir(folderOf({ namespace }), { recursive: true, mode: 0o700 });
     },
     forget,
     async set(place, desired, present) {
       if (renderDevice(desired, present) === "") return;
-      // A session would outlive its preshared key for three minutes.
+      // A session would continue for three minutes with the old preshared key.
       const changed = present.peers.filter(({ publicKey, presharedKey }) =>
         desired.peers.some((peer) => peer.publicKey === publicKey && peer.presharedKey !== presharedKey),
       );
@@ -117,12 +120,12 @@ export function createKernel(exec: Exec, runFolder: string): Holder {
         place,
         changed.map(({ publicKey }) => publicKey),
       );
-      // Keys are in no argument. It opens the file by name, and our standard input is a socket, which has none; /run is in memory.
+      // Keys must not be in arguments. `wg` opens the file by name, and standard input is a socket, which has none; /run is in memory.
       const file = join(folderOf(place), "device.conf");
       try {
         await mkdir(folderOf(place), { recursive: true, mode: 0o700 });
         await writeFile(file, renderConfig(desired), { mode: 0o600 });
-        // Where nothing differs it leaves a peer as it is, so sessions go on.
+        // It leaves unchanged peers alone, so their sessions continue.
         await wg(place, ["syncconf", place.device, file]);
       } finally {
         await rm(file, { force: true });
@@ -139,7 +142,7 @@ export function createKernel(exec: Exec, runFolder: string): Holder {
 
 export type Kind = "kernel" | "userspace";
 
-/** Who holds the devices of this machine; null: nobody can. */
+/** Chooses the kind of devices on this host; null: neither is available. */
 export function chooseHolder(has: {
   readonly kernel: boolean;
   /** Programs that are installed. */

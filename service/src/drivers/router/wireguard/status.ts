@@ -1,33 +1,33 @@
 /**
- * What a WireGuard device says of a peer, as the status of a tunnel. WireGuard never says why a peer is silent, so the reason is a
- * list of what it may be.
+ * Derives the status of a tunnel from the state of its WireGuard peer. WireGuard reports no reason when a peer does not respond, so the
+ * reason lists the possible ones.
  */
 import type { TunnelStatus, WireguardTunnel } from "../interface.ts";
 import type { PeerState } from "./uapi.ts";
 
-/** A session is renewed every two minutes; who is not heard of for three is gone. */
+/** Milliseconds. A session is renewed every two minutes; after three minutes without handshake the peer is gone. */
 const aliveFor = 180_000;
-/** The first handshake to a peer that was not there is repeated after five seconds. */
+/** Milliseconds before a reason is reported. The first handshake to an absent peer is repeated after five seconds. */
 const patience = 15_000;
 
-/** What is remembered of one tunnel: since when (ms of the steady clock) it is set up as it is. */
+/** What is kept about one tunnel: since when (ms of the steady clock) it has its present configuration, and whether it was up. */
 export interface PeerHistory {
   readonly since: number;
   wasUp: boolean;
 }
 
-/** A peer's last handshake. The device tells it by the clock of the machine, which may have been set since. */
+/** The last handshake of a peer. The device reports it by the clock of the host, which may have been set since. */
 export interface Handshake {
-  /** As the device tells it: milliseconds since 1970; null: never. */
+  /** Milliseconds since 1970 as the device reports it; null: never. */
   readonly reported: number | null;
-  /** When it was, and when the device was read last, by the steady clock. */
+  /** Time of the handshake, and of the last reading of the device, by the steady clock. */
   readonly at: number;
   readonly read: number;
 }
 
 /**
- * What is known of a peer's handshake after the device was read at `steady`, when the clock of the machine said `now`. A handshake that is
- * new since the reading before was in between, whatever the clock says; without one before only the clock can say how old it is.
+ * Updates the record of a handshake after the device was read at `steady`, at time `now` of the host's clock. A new handshake was after the
+ * last reading, whatever the clock shows; without a last reading only the clock gives its age.
  */
 export function noteHandshake(
   before: Handshake | undefined,
@@ -41,31 +41,32 @@ export function noteHandshake(
   return { reported, at: steady - age, read: steady };
 }
 
+/** Returns whether the session is alive: its handshake is at most three minutes old. */
 export const isAlive = (handshake: Handshake | undefined, steady: number): boolean =>
   handshake !== undefined && handshake.reported !== null && steady - handshake.at <= aliveFor;
 
-/** The date of the handshake, by the clock as it is now where that was set since. */
+/** Returns the date of the handshake, by the present clock if the clock was set since. */
 function dateOf({ reported, at }: Handshake, now: number, steady: number): number | null {
   const seen = now - (steady - at);
-  // The device tells whole seconds.
+  // The device reports whole seconds.
   return reported === null || Math.abs(seen - reported) < 2000 ? reported : seen;
 }
 
-/** Of `host:port`. */
+/** Splits `host:port`. */
 export function splitEndpoint(endpoint: string): { readonly host: string; readonly port: string } {
   const at = endpoint.lastIndexOf(":");
   return { host: endpoint.slice(0, at), port: endpoint.slice(at + 1) };
 }
 
-/** What the device says of a peer under its present key, and when its handshake was. */
+/** What the device reports about a peer under its present key, and its handshake. */
 export interface PeerReading {
   readonly peer: PeerState;
   readonly handshake: Handshake;
 }
 
 /**
- * `heard` is the device's word on the peer, or a sentence that says why there is none. Brings `memory` up to it. `now` is the time by the
- * clock of the machine, `steady` by the one that nothing sets.
+ * Returns the status of a tunnel and updates `history`. `reading` is the state of the peer, or a sentence with the reason why there is
+ * none. `now` is the time of the host's clock, `steady` of the monotonic clock.
  */
 export function statusOf(
   tunnel: WireguardTunnel,
@@ -98,11 +99,11 @@ export function statusOf(
     const proposal = "CHACHA20_POLY1305/CURVE25519";
     return { ...base, ...seen, state: "up", reason: null, localSubnets, peerSubnets, peerAddress, proposal };
   }
-  // WireGuard does not say why: a wrong key, a closed port and a peer that is off are all silence.
+  // WireGuard reports no reason: a wrong key, a closed port and an absent peer look the same.
   const detail =
     endpoint === null
-      ? "The peer has not called, or with other keys than are set here."
-      : `${endpoint} does not answer, or the keys set there and here differ.`;
+      ? "No handshake from the peer yet: it has not connected, or it uses other keys than configured here."
+      : `No reply from ${endpoint}: the peer is not reachable, or the keys configured there and here differ.`;
   const waiting = handshake.reported === null && (endpoint === null || steady - history.since < patience);
   const reason = waiting ? null : ({ fault: "peer_unreachable", detail } as const);
   return { ...base, ...seen, state: history.wasUp ? "down" : "connecting", reason, peerAddress };

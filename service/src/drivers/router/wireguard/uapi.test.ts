@@ -120,7 +120,7 @@ errno=0
 
 test("what is no key is refused, without telling it", () => {
   for (const key of ["", "short", `${keyOf(1)}x`, keyOf(1).slice(0, -1), `${keyOf(1)}\nremove=true`])
-    assert.throws(() => hexOf(key), { message: "a key is not base64 of 32 bytes" });
+    assert.throws(() => hexOf(key), { message: "a WireGuard key is not base64 of 32 bytes" });
   assert.throws(() => renderDevice({ ...empty, peers: [{ ...peer, allowed: ["10.0.0.0/24\nx=y"] }] }, empty), /is no/);
 });
 
@@ -154,7 +154,7 @@ test("a device answers, refuses, is silent or gone", async () => {
     );
     assert.match(refused, /errno -22/);
     assert.ok(!refused.includes("zz"));
-    await assert.rejects(requestDevice(path, "silence", 50), /no answer within 50 ms/);
+    await assert.rejects(requestDevice(path, "silence", 50), /no response within 50 ms/);
     await assert.rejects(requestDevice(join(folder, "none"), "get=1\n\n"), /ENOENT/);
     await new Promise<void>((resolve) => {
       watchDevice(join(folder, "none"), resolve);

@@ -1,27 +1,30 @@
 /**
- * The configuration protocol of user-space WireGuard (https://www.wireguard.com/xplatform/): lines `key=value` on a Unix socket,
- * an empty line ends a request and its answer. Keys are base64 everywhere but here, where they are hexadecimal. A configuration is
- * told as its difference to what the device has, so that the sessions of unchanged peers go on.
+ * The configuration protocol of user-space WireGuard (https://www.wireguard.com/xplatform/): lines `key=value` on a Unix socket; an empty
+ * line ends a request and its response. Keys are hexadecimal here and base64 everywhere else. Only differences to the device's state are
+ * sent, so that sessions of unchanged peers continue.
  */
 import { connect } from "node:net";
 import { formatAddresses, parseAddresses } from "../../../base/address.ts";
 
+/** The configuration of a peer. */
 export interface WireguardPeer {
   /** Base64 of 32 bytes, like all keys. */
   readonly publicKey: string;
   readonly presharedKey: string | null;
-  /** `address:port`; null: the peer calls. */
+  /** `address:port`; null: the peer initiates the connection. */
   readonly endpoint: string | null;
   readonly keepAlive: number;
   readonly allowed: readonly string[];
 }
 
+/** The configuration of a device; with `PeerState` its actual state. */
 export interface WireguardDevice<P = WireguardPeer> {
   readonly privateKey: string;
   readonly listenPort: number;
   readonly peers: readonly P[];
 }
 
+/** A peer of a running device; `received` and `sent` are bytes. */
 export interface PeerState extends WireguardPeer {
   /** Milliseconds since 1970; null: never. */
   readonly lastHandshake: number | null;
@@ -31,10 +34,11 @@ export interface PeerState extends WireguardPeer {
 
 const noKey = "0".repeat(64);
 
-/** Throws unless the text is base64 of 32 bytes. The key is not in the error. */
+/** Converts a key from base64 to hexadecimal. Throws unless it is base64 of 32 bytes; the error does not contain the key. */
 export function hexOf(key: string): string {
   const bytes = Buffer.from(key, "base64");
-  if (bytes.length !== 32 || bytes.toString("base64") !== key) throw new Error("a key is not base64 of 32 bytes");
+  if (bytes.length !== 32 || bytes.toString("base64") !== key)
+    throw new Error("a WireGuard key is not base64 of 32 bytes");
   return bytes.toString("hex");
 }
 
@@ -60,7 +64,7 @@ function peerLines(desired: WireguardPeer, present: WireguardPeer | undefined): 
   return lines.length > 0 || present === undefined ? [`public_key=${hexOf(desired.publicKey)}`, ...lines] : [];
 }
 
-/** The request that makes `present` into `wished`; "" when it is that already. Throws on a key that is none. */
+/** Renders the request that changes `present` to `desired`; "" if nothing differs. Throws for an invalid key. */
 export function renderDevice(desired: WireguardDevice, present: WireguardDevice): string {
   const lines: string[] = [];
   if (desired.privateKey !== present.privateKey) lines.push(`private_key=${hexOf(desired.privateKey)}`);
@@ -82,7 +86,7 @@ export function renderDevice(desired: WireguardDevice, present: WireguardDevice)
   return lines.length === 0 ? "" : `set=1\n${lines.join("\n")}\n\n`;
 }
 
-/** The answer to `get=1`: the device's own lines stand before the first peer's. */
+/** Parses the response to `get=1`: the lines of the device precede those of the first peer. */
 export function parseDevice(text: string): WireguardDevice<PeerState> {
   const [own = "", ...others] = text.split(/^(?=public_key=)/m);
   const valuesOf = (part: string, key: string): readonly string[] =>
@@ -108,20 +112,23 @@ export function parseDevice(text: string): WireguardDevice<PeerState> {
   };
 }
 
-/** Rejects when nobody listens at `path`, on an errno, and after `limit` milliseconds. Errors never hold the request. */
+/**
+ * Sends a request to the device's socket and resolves to the response. Rejects when no process listens at `path`, on an errno, and after
+ * `limit` milliseconds. Errors never contain the request.
+ */
 export function requestDevice(path: string, request: string, limit = 2000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
-    const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${limit} ms`)), limit);
-    let answer = "";
-    let fault: Error = new Error("the answer ends too early");
+    const timer = setTimeout(() => socket.destroy(new Error(`no response within ${limit} ms`)), limit);
+    let response = "";
+    let fault: Error = new Error("the response ends too early");
     socket.setEncoding("utf8");
     socket.on("connect", () => socket.write(request));
     socket.on("data", (chunk: string) => {
-      answer += chunk;
-      if (!answer.endsWith("\n\n")) return;
-      const errno = /^errno=(-?\d+)$/m.exec(answer)?.[1];
-      if (errno === "0") resolve(answer);
+      response += chunk;
+      if (!response.endsWith("\n\n")) return;
+      const errno = /^errno=(-?\d+)$/m.exec(response)?.[1];
+      if (errno === "0") resolve(response);
       else fault = new Error(`errno ${errno}`);
       socket.destroy();
     });
@@ -135,7 +142,7 @@ export function requestDevice(path: string, request: string, limit = 2000): Prom
   });
 }
 
-/** Calls `lost` once when whoever listens at `path` is gone, or not there. Returns how to stop watching. */
+/** Calls `lost` once when the process that listens at `path` is gone or absent. Returns a function that stops watching. */
 export function watchDevice(path: string, lost: () => void): () => void {
   const socket = connect(path);
   let watching = true;

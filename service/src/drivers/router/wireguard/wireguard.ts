@@ -1,7 +1,7 @@
 /**
- * The WireGuard tunnels of all networks: per network that has any, one device in its namespace (`wireguarddevice.ts`), told what
- * differs from the wish. A device that goes with its process is made again with all its peers. A peer
- * may move: where it was last heard of counts more than where it was said to be, until it falls silent.
+ * Manages the WireGuard tunnels of all networks: one device per network with tunnels (`device.ts`), to which only differences are sent. A
+ * device that ends with its process is created again with all its peers. A peer may change its address: the address of its last packets is
+ * used instead of the configured endpoint, until the peer stops responding.
  */
 import { existsSync } from "node:fs";
 import { isIPv4 } from "node:net";
@@ -15,47 +15,53 @@ import { createKernel, createUserspace, type Kind, type Place } from "./device.t
 import { type Handshake, isAlive, noteHandshake, type PeerHistory, splitEndpoint, statusOf } from "./status.ts";
 import type { PeerState, WireguardDevice, WireguardPeer } from "./uapi.ts";
 
+/** The edge of a network: its device and its IPv4 block. */
 export interface WireguardEdge extends Place {
   readonly cidr: string;
 }
 
-/** The edge's own end. */
+/** Private key (base64) and UDP port of the edge. */
 export interface WireguardEnd {
   readonly privateKey: string;
   readonly listenPort: number;
 }
 
+/** Options of `createWireguard`. */
 export interface WireguardOptions {
   readonly exec: Exec;
-  /** Each namespace gets a folder in it. */
+  /** Parent folder for the files of each namespace. */
   readonly runFolder: string;
-  /** Who holds the devices; a process for each by default. */
+  /** Kind of the devices, `userspace` by default. */
   readonly holder?: Kind;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Milliseconds that only ever grow evenly. */
+  /** A monotonic clock in milliseconds. */
   readonly steady?: () => number;
-  /** The IPv4 address of a host name. */
+  /** Resolves a host name to an IPv4 address. */
   readonly lookup: (host: string) => Promise<string>;
   readonly log: Log;
 }
 
+/** The driver of all WireGuard tunnels. */
 export interface Wireguard {
-  /** Makes the network's tunnels these, all of them; `end` null means none. Unchanged peers keep their sessions. */
+  /**
+   * Brings the network's tunnels to exactly these; `end` null means none. Sessions of unchanged peers continue. Rejects when the device
+   * cannot be configured, and then retries.
+   */
   apply(edge: WireguardEdge, end: WireguardEnd | null, tunnels: readonly WireguardTunnel[]): Promise<void>;
-  /** Nothing of WireGuard is left of the namespace. An unknown one is fine. */
+  /** Removes all of WireGuard from the namespace. An unknown namespace is ignored. */
   remove(edge: Pick<WireguardEdge, "namespace" | "device">): Promise<void>;
-  /** Of all networks that were applied, or of one, by namespace, within about two seconds. */
+  /** Returns tunnel statuses by namespace, of all applied networks or of one, within about two seconds. */
   observe(namespace?: string): Promise<ReadonlyMap<string, readonly TunnelStatus[]>>;
-  /** Forgets all; devices and tunnels go on. */
+  /** Ends the driver; devices and tunnels stay up. */
   close(): void;
 }
 
-/** The most that fits into WireGuard's packets over IPv4 and IPv6. */
+/** The largest packet in bytes that fits into WireGuard's packets over IPv4 and IPv6. */
 export const wireguardMtu = 1420;
 const routingTable = 221;
 const retryAfter = 5000;
-/** WireGuard itself calls again after five seconds. A peer that is set up a moment later has its tunnel within three. */
+/** WireGuard repeats a handshake after five seconds. With this pause a peer that is configured a moment later is connected within three. */
 const callAfter = 2000;
 const silenceAfter = 2000;
 
@@ -65,9 +71,9 @@ interface Net {
   tunnels: readonly WireguardTunnel[];
   fault: string;
   readonly histories: Map<number, PeerHistory>;
-  /** Of the peers that the device had when it was read last, by public key. */
+  /** Handshakes of the peers that the device had when it was last read, by public key. */
   handshakes: ReadonlyMap<string, Handshake>;
-  /** What each tunnel's endpoint was when it was last told to the device. */
+  /** The endpoint of each tunnel when the device was last configured. */
   readonly configured: Map<number, string | null>;
   timer: NodeJS.Timeout | undefined;
   unwatch: () => void;
@@ -77,20 +83,21 @@ interface Net {
 const enabledOf = (net: Net): readonly WireguardTunnel[] =>
   net.end === null ? [] : net.tunnels.filter(({ enabled }) => enabled);
 
+/** Creates the driver. */
 export function createWireguard(options: WireguardOptions): Wireguard {
   const { exec, runFolder, holder, now, steady = () => performance.now(), lookup, log } = options;
   const devices = holder === "kernel" ? createKernel(exec, runFolder) : createUserspace(exec, runFolder);
   const nets = new Map<string, Net>();
   const folderOf = (namespace: string): string => join(runFolder, namespace, "wireguard");
 
-  const inTurn = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
+  const enqueue = <T>(net: Net, work: () => Promise<T>): Promise<T> => net.queue.run(work);
 
   const schedule = (net: Net, after: number): void => {
     clearTimeout(net.timer);
     if (nets.get(net.edge.namespace) !== net) return;
     net.timer = setTimeout(() => {
-      inTurn(net, () => reconcile(net, true)).catch((error: unknown) =>
-        log("warn", "WireGuard tunnels could not be set up; they are tried again", {
+      enqueue(net, () => reconcile(net, true)).catch((error: unknown) =>
+        log("warn", "Could not configure WireGuard tunnels; will retry", {
           namespace: net.edge.namespace,
           error,
         }),
@@ -115,7 +122,10 @@ export function createWireguard(options: WireguardOptions): Wireguard {
   const isAlivePeer = (net: Net, { peerPublicKey }: WireguardTunnel): boolean =>
     isAlive(net.handshakes.get(peerPublicKey), steady());
 
-  /** A name without an address leaves the endpoint as it is; it is looked up again. */
+  /**
+   * Resolves an endpoint to `address:port`. Null when the name has no address: the endpoint then stays, and the name is resolved again
+   * later.
+   */
   const resolve = async (endpoint: string): Promise<string | null> => {
     const { host, port } = splitEndpoint(endpoint);
     if (isIPv4(host)) return endpoint;
@@ -130,8 +140,8 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     tunnel: WireguardTunnel,
     present: PeerState | undefined,
   ): Promise<WireguardPeer> => {
-    const isTold = !net.configured.has(tunnel.id) || net.configured.get(tunnel.id) === tunnel.endpoint;
-    const keep = isTold && present !== undefined && isAlivePeer(net, tunnel);
+    const isUnchanged = !net.configured.has(tunnel.id) || net.configured.get(tunnel.id) === tunnel.endpoint;
+    const keep = isUnchanged && present !== undefined && isAlivePeer(net, tunnel);
     return {
       publicKey: tunnel.peerPublicKey,
       presharedKey: tunnel.presharedKey,
@@ -149,7 +159,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
     return ensureRoutes(exec, { namespace, cidr, table: routingTable, device, routes });
   };
 
-  /** `isAgain`: nothing was wished anew, time has passed. */
+  /** Brings the device to the desired state. `isAgain`: this is a retry, not a new spec. */
   const reconcile = async (net: Net, isAgain: boolean): Promise<void> => {
     const { edge, end } = net;
     if (nets.get(edge.namespace) !== net) return;
@@ -165,10 +175,10 @@ export function createWireguard(options: WireguardOptions): Wireguard {
         await devices.start(edge);
         present = await read(net);
       }
-      // A peer that is called and was never heard of is called anew, as if it were unknown.
+      // A peer that never completed a handshake is removed and added again, so that WireGuard starts a new handshake.
       const isCalled = ({ endpoint, keepAlive, lastHandshake }: PeerState): boolean =>
         endpoint !== null && keepAlive > 0 && lastHandshake === null;
-      // What was agreed under another key of this end is over, though the device still tells its handshakes.
+      // Sessions under another key of this end are over, although the device still reports their handshakes.
       const isRekeyed = present.privateKey !== end.privateKey;
       const silent = present.peers.filter((peer) => isRekeyed || (isAgain && isCalled(peer)));
       if (silent.length > 0)
@@ -192,7 +202,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
       for (const { id, endpoint } of desired) net.configured.set(id, endpoint);
       net.fault = "";
       net.unwatch = devices.watch(edge, () => {
-        log("warn", `${devices.name} ended and is started again`, { namespace: edge.namespace });
+        log("warn", `${devices.name} ended; starting it again`, { namespace: edge.namespace });
         schedule(net, 100);
       });
       const isNamed = (endpoint: string | null): boolean => endpoint !== null && !isIPv4(splitEndpoint(endpoint).host);
@@ -210,13 +220,14 @@ export function createWireguard(options: WireguardOptions): Wireguard {
   };
 
   const observeNet = async (net: Net): Promise<readonly TunnelStatus[]> => {
-    const asked =
+    const device =
       enabledOf(net).length === 0 ? null : await read(net, silenceAfter).catch((error: unknown) => error as Error);
     return net.tunnels.map((tunnel) => {
       const history = net.histories.get(tunnel.id) ?? { since: steady(), wasUp: false };
       net.histories.set(tunnel.id, history);
-      const silence = net.fault || (asked instanceof Error ? asked.message : "The device does not know this peer yet.");
-      const peers = asked === null || asked instanceof Error ? [] : asked.peers;
+      const silence =
+        net.fault || (device instanceof Error ? device.message : "The peer is not configured on the device yet.");
+      const peers = device === null || device instanceof Error ? [] : device.peers;
       const peer = peers.find(({ publicKey }) => publicKey === tunnel.peerPublicKey);
       const handshake = net.handshakes.get(tunnel.peerPublicKey);
       const reading = peer !== undefined && handshake !== undefined ? { peer, handshake } : silence;
@@ -227,7 +238,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
   return {
     async apply(edge, end, tunnels) {
       const { namespace } = edge;
-      // Most networks have no tunnels and never had.
+      // Shortcut: most networks never had tunnels.
       if (tunnels.length === 0 && !nets.has(namespace) && !existsSync(folderOf(namespace))) return;
       const known = nets.get(namespace);
       const net: Net = known ?? {
@@ -243,7 +254,7 @@ export function createWireguard(options: WireguardOptions): Wireguard {
         queue: createSerialQueue(),
       };
       nets.set(namespace, net);
-      await inTurn(net, async () => {
+      await enqueue(net, async () => {
         const before = new Map(net.tunnels.map((tunnel) => [tunnel.id, JSON.stringify(tunnel)]));
         Object.assign(net, { edge, end, tunnels });
         for (const id of [...net.histories.keys(), ...net.configured.keys()])
