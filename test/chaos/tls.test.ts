@@ -135,7 +135,7 @@ test("settings that do not fit stop the start with a sentence that names them", 
     [{ BRUME_TLS_CERT: `${certificate}.old`, BRUME_TLS_KEY: key }, /: BRUME_TLS_CERT: ENOENT: .*certificate\.pem\.old/],
     [{ BRUME_TLS_CERT: certificate, BRUME_TLS_KEY: certificate }, /: BRUME_TLS_CERT and BRUME_TLS_KEY: /],
     [{ BRUME_DATA: key }, /: BRUME_DATA: EEXIST: .*key\.pem/],
-    [{ BRUME_DNS_LISTEN: "203.0.113.1:5353" }, /: BRUME_DNS_LISTEN: 203\.0\.113\.1 is no address of this machine/],
+    [{ BRUME_DNS_LISTEN: "203.0.113.1:5353" }, /: BRUME_DNS_LISTEN: 203\.0\.113\.1 is not an address of this host/],
     [{ BRUME_DATABASE: "postgres://brume:secret@127.0.0.1:1/brume" }, /: BRUME_DATABASE: PostgreSQL: .*ECONNREFUSED/],
   ];
   for (const [settings, expected] of cases) {

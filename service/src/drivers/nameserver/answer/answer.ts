@@ -1,6 +1,6 @@
 /**
- * From a question and the zones to the records of an answer: the algorithm of RFC 1034 section 4.3.2 with its later
- * clarifications (wildcards RFC 4592, negative answers RFC 2308 and 6604, ANY RFC 8482, glue RFC 9471). Pure: no bytes, no sockets.
+ * Finds the records of a response for a question: the algorithm of RFC 1034 section 4.3.2 with later clarifications (wildcards RFC 4592,
+ * negative responses RFC 2308 and 6604, ANY RFC 8482, glue RFC 9471). Pure: no bytes, no sockets.
  */
 
 import { findSet, locate, type NamePosition, spelled, TYPE, u16, type Zone } from "../builtin/zone.ts";
@@ -8,26 +8,27 @@ import type { Zones } from "../builtin/zones.ts";
 import { RCODE, type Records, recordsOf } from "../wire/message.ts";
 import { lowerCase, relativeTo } from "../wire/name.ts";
 
-/** CNAMEs followed for one answer. */
+/** Most CNAMEs that are followed for one response. */
 export const CHAIN_LIMIT = 8;
 
-/** What the answer is about, for whoever limits or counts answers. */
+/** Kinds of responses, for rate limits and counters. */
 export const KINDS = ["data", "wildcard", "negative", "referral", "refused"] as const;
 export type Kind = (typeof KINDS)[number];
 
+/** The records of a response. */
 export interface Answer {
   readonly rcode: number;
   readonly authoritative: boolean;
   readonly kind: Kind;
-  /** The zone that was asked; undefined when none of ours was (REFUSED). */
+  /** The zone of the question; undefined when it is in none of ours (REFUSED). */
   readonly zone: Zone | undefined;
-  /** Whether every record comes from that zone: then the answer holds until it changes. */
+  /** Whether all records come from that zone; the response then is valid until the zone changes. */
   readonly local: boolean;
   readonly answer: readonly Records[];
   readonly authority: readonly Records[];
-  /** Glue without which the referral leads nowhere; it must fit or the answer is truncated. */
+  /** Glue that the referral requires; if it does not fit, the response is truncated. */
   readonly glue: Iterable<Records>;
-  /** Addresses that save the client a question, as far as they fit. Both are looked up as they are taken: a set may have thousands. */
+  /** Addresses that save the client a query, as far as they fit. Both are looked up on demand: a set may have thousands. */
   readonly extra: Iterable<Records>;
 }
 
@@ -38,7 +39,7 @@ interface Draft {
   extra: Iterable<Records>;
 }
 
-/** Answers the question for a name as `name.ts` holds it. */
+/** Returns the records for a question; the name is in the form of `name.ts`. */
 export function resolve(zones: Zones, question: string, type: number): Answer {
   const first = zoneFor(zones, question, type);
   const draft: Draft = { answer: [], authority: [], glue: [], extra: [] };
@@ -52,7 +53,7 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
   let authoritative = true;
   let local = true;
   const followed = new Set<string>();
-  // What lies in a deeper zone of ours has its addresses there, whatever this one says.
+  // Addresses of a name in a deeper zone come from that zone, regardless of this one.
   const isOwn = (target: string): boolean => zones.find(target) === zone;
   for (;;) {
     const relative = relativeTo(name, zone.name) as string;
@@ -93,21 +94,27 @@ export function resolve(zones: Zones, question: string, type: number): Answer {
   return { ...draft, rcode, authoritative, kind, zone: first, local };
 }
 
-/** The SOA of a zone as records. */
+/** Returns the SOA of a zone as records. */
 export function soaOf(zone: Pick<Zone, "name" | "authority">, ttl: number): Records {
   const { rdata } = zone.authority;
   const data = String.fromCharCode(rdata.length >> 8, rdata.length & 0xff) + rdata;
   return { owner: zone.name, type: TYPE.SOA, ttl, data, start: 0, end: data.length };
 }
 
-/** DS belongs to the parent's side of a cut: it is asked there when the parent is ours too (RFC 4035 section 3.1.4.1). */
+/**
+ * Returns the zone for a question. DS belongs to the parent's side of a delegation, so it comes from the parent if that zone is ours too
+ * (RFC 4035 section 3.1.4.1).
+ */
 function zoneFor(zones: Zones, name: string, type: number): Zone | undefined {
   const zone = zones.find(name);
   if (type !== TYPE.DS || zone === undefined || zone.name !== name || name === "") return zone;
   return zones.find(name.substring(1 + name.charCodeAt(0))) ?? zone;
 }
 
-/** The set that answers the question at an existing name, whose own spelling is `owner`: of the type, else a CNAME, for ANY the first there is; null for no data. */
+/**
+ * Returns the set for the question at an existing name with spelling `owner`: the type's, else a CNAME, for ANY the first set; null for no
+ * data.
+ */
 function choose(zone: Zone, owner: string, relative: string, sets: string, type: number): Records | null {
   if (relative === "" && (type === TYPE.SOA || (type === TYPE.ANY && sets === "")))
     return soaOf(zone, zone.authority.ttl);
@@ -127,7 +134,7 @@ function refer(draft: Draft, zone: Zone, cut: string, sets: string, isOwn: (targ
   draft.extra = addresses(zone, servers, (target) => !inDomain(target) && isOwn(target));
 }
 
-/** What the zone has of addresses of those names that NS, MX or SRV records point to and that are wanted. */
+/** Returns the zone's address records for the wanted targets of NS, MX or SRV records. */
 function* addresses(zone: Zone, records: Records, wanted: (target: string) => boolean): Generator<Records, void> {
   const fixed = records.type === TYPE.SRV ? 6 : records.type === TYPE.MX ? 2 : 0;
   const known = new Set<string>();

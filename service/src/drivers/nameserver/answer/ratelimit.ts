@@ -1,24 +1,26 @@
 /**
- * Response rate limiting: a name server that answers forged queries is a cannon in somebody else's hands. Equal answers to one
- * network (/24, /56) share a bucket of tokens; over the rate every second answer is an empty truncated one, so that a real
- * client behind a forged address comes through by TCP, and the rest is silence.
+ * Response rate limiting, so that forged queries cannot use the server to attack others. Equal responses to one network (/24, /56) share a
+ * token bucket. Over the rate every second response is sent empty and truncated, so that a real client at a forged address can retry over
+ * TCP; the others are dropped.
  */
 import { networkOf, plainAddress } from "../../../base/address.ts";
 
 const BUCKETS = 1 << 16;
-/** Every n-th answer over the rate is sent, truncated. */
+/** Every n-th response over the rate is sent, truncated. */
 const SLIP = 2;
 
+/** `slip`: send the response truncated. */
 export type RateVerdict = "send" | "slip" | "drop";
 
+/** A rate limit. */
 export interface Limiter {
-  /** Counts an answer of this `sameness` to an address as `dgram` writes it. */
+  /** Counts a response with this `sameness` to an address as `dgram` writes it, and returns what to do with it. */
   admit(address: string, sameness: number): RateVerdict;
 }
 
 /**
- * `rate` answers a second for each network and sameness, with one second's worth of burst. `now` is in milliseconds, `seed` a
- * random number that keeps outsiders from choosing who shares a bucket.
+ * Creates a limit of `rate` responses per second for each network and sameness, with a burst of one second. `now` returns milliseconds.
+ * `seed` is a random number that prevents clients from choosing who shares a bucket.
  */
 export function createLimiter(rate: number, now: () => number, seed: number): Limiter {
   const tags = new Uint32Array(BUCKETS);
@@ -31,10 +33,10 @@ export function createLimiter(rate: number, now: () => number, seed: number): Li
       const tag = mix(mix(seed, networkOf(address)), sameness) >>> 0;
       const bucket = (tag ^ (tag >>> 16)) & (BUCKETS - 1);
       const time = now();
-      // Whoever shares a bucket with a stranger gets a fresh one: wrong towards answering, and only by chance.
-      const fresh = tags[bucket] !== tag || seen[bucket] === 0;
+      // On a collision the bucket starts full: this allows too many responses, but only by chance.
+      const isNew = tags[bucket] !== tag || seen[bucket] === 0;
       const refilled = (tokens[bucket] as number) + ((time - (seen[bucket] as number)) * rate) / 1000;
-      const left = fresh ? rate : Math.min(rate, refilled);
+      const left = isNew ? rate : Math.min(rate, refilled);
       tags[bucket] = tag;
       seen[bucket] = time;
       if (left >= 1) {
@@ -54,6 +56,7 @@ function mix(hash: number, value: number): number {
   return mixed ^ (mixed >>> 15);
 }
 
+/** Returns whether the address is a loopback address. */
 export function isLoopback(address: string): boolean {
   const plain = plainAddress(address);
   return plain.startsWith("127.") || plain === "::1";

@@ -1,6 +1,6 @@
 /**
- * A packet in, an answer out: the server without its sockets, so that the worker, the simulation and the tests run the
- * very same code. It knows what every kind of message gets (RFC 1035, 6891, 8945, 8906) and never throws for what is in a packet.
+ * Turns a packet into a response: the name server without its sockets, shared by the worker, the simulation and the tests. It implements
+ * the response to every kind of message (RFC 1035, 6891, 8945, 8906) and never throws because of a packet's content.
  */
 
 import { createCache, type Reply } from "../builtin/cache.ts";
@@ -33,32 +33,34 @@ const AA = 0x04;
 const TC = 0x02;
 const RD = 0x01;
 
+/** Options of `createResponder`. */
 export interface ResponderOptions {
   readonly zones: Zones;
   readonly limiter: Limiter | null;
-  /** Count loopback too, whose addresses nobody outside can forge. */
+  /** Whether to limit loopback too, whose addresses cannot be forged from outside. */
   readonly limitLoopback: boolean;
   readonly keys: ReadonlyMap<string, Key>;
-  /** Whether this address needs no key. */
+  /** Returns whether this address may transfer all zones without a key. */
   readonly mayTransfer: (address: string) => boolean;
   readonly catalog?: Catalog | null;
-  /** Who showed that it has the serial of a zone, or asked for it. */
+  /** Called when a client proved that it has the serial of a zone, or queried it. */
   readonly heard?: Notifier["heard"];
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly fault: (fault: unknown) => void;
 }
 
+/** Responds to packets. */
 export interface Responder {
-  /** The answer to a datagram, or null for silence. It is lent: the next call may write into it, unless `keep` comes before. */
+  /** Returns the response to a datagram, or null for none. The next call may overwrite it, unless `keep` is called before. */
   udp(packet: Buffer, address: string): Buffer | null;
-  /** Leaves the last answer of `udp` to its taker for good. */
+  /** Prevents that the last response of `udp` is overwritten. */
   keep(): void;
-  /** The answers to a message that came by TCP: none, one, or the many of a transfer (null: not ready yet). They are the taker's. */
+  /** Returns the responses to a message over TCP: none, one, or the many of a transfer (null: not ready yet). The caller owns them. */
   tcp(packet: Buffer, address: string): Iterable<Buffer | null>;
 }
 
-/** One question and where it came from. */
+/** One query and its source. */
 interface Request {
   readonly packet: Buffer;
   /** Null when the message could not be read. */
@@ -73,6 +75,7 @@ interface Asked extends Request {
 
 type Transfer = Generator<Buffer | null, void>;
 
+/** Creates a responder with its own cache. */
 export function createResponder(options: ResponderOptions): Responder {
   const { zones, limiter, keys, now, catalog = null, heard = () => {} } = options;
   const cache = createCache();
@@ -80,7 +83,10 @@ export function createResponder(options: ResponderOptions): Responder {
   let epoch = zones.epoch;
   let lent: Reply | null = null;
 
-  /** Puts the query's header and question before what was written; `counts` are those of answer, authority and additional. */
+  /**
+   * Composes a message from the query's header and question and the written records; `counts` are those of answer, authority and
+   * additional.
+   */
   const compose = (packet: Buffer, end: number, flags: number, rcode: number, counts: readonly number[]): Buffer => {
     const message = Buffer.allocUnsafe(writer.end);
     packet.copy(message, 0, 0, end);
@@ -92,7 +98,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return message;
   };
 
-  /** An answer without records. */
+  /** Returns a response without records. */
   const plain = ({ packet, query }: Request, rcode: number, flags = 0, zone?: Zone): Reply => {
     const end = query?.end ?? HEADER;
     writer.start(null, end);
@@ -100,7 +106,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return { message: compose(packet, end, flags, rcode, [0, 0, query?.edns ? 1 : 0]), zone, sameness: rcode };
   };
 
-  /** Writes what fits into `limit` bytes; without room for what must be told the answer says so (RFC 2181 section 9). */
+  /** Encodes the records that fit into `limit` bytes. If required records do not fit, the response is truncated (RFC 2181 section 9). */
   const encode = (request: Asked, name: string, found: Answer, limit: number): Reply => {
     const { packet, query, tcp } = request;
     const { rcode, zone } = found;
@@ -128,7 +134,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return { message, zone, sameness: same };
   };
 
-  /** Whether the holder of the key, or whoever is at the address, may have the zone. */
+  /** Returns whether the signer, or any client at the address, may transfer the zone. */
   const mayHave = (zone: Zone, address: string, signer: Signer | null): boolean =>
     options.mayTransfer(address) || (signer !== null && (signer.key.scope === null || inScope(signer.key.scope, zone)));
 
@@ -144,7 +150,10 @@ export function createResponder(options: ResponderOptions): Responder {
     return encode(request, name, { ...none, rcode: RCODE.NOERROR, authoritative: true, zone }, limit);
   };
 
-  /** The catalog, to those who may transfer anything: its SOA and itself, in the part that they may see. Null: not the catalog, to this client. */
+  /**
+   * Responds to queries for the catalog zone from clients that may transfer zones: with its SOA, or with the part that the client may see.
+   * Null: not the catalog, or not for this client.
+   */
   const answerCatalog = (request: Asked, signer: Signer | null): Reply | Transfer | null => {
     const { packet, query, tcp, address } = request;
     if (catalog === null || query.class !== CLASS_IN || questionName(packet, query) !== catalog.name) return null;
@@ -171,7 +180,7 @@ export function createResponder(options: ResponderOptions): Responder {
     );
   };
 
-  /** The messages of a transfer, and that it was taken to its end. */
+  /** Returns the messages of a transfer, and reports when the last was taken. */
   function* start(
     { packet, query, address }: Asked,
     image: Zone | Generator<null, Zone>,
@@ -228,7 +237,7 @@ export function createResponder(options: ResponderOptions): Responder {
   const serve = (request: Asked, signer: Signer | null): Reply | Transfer => {
     const { packet, query, address } = request;
     const wantsZone = isTransfer(query);
-    // Nothing else is asked by secondaries, and what all others ask must not pay for them.
+    // Secondaries send only these queries; all others take the fast path.
     if (!wantsZone && query.type !== TYPE.SOA) return answer(request, signer);
     const hidden = answerCatalog(request, signer);
     if (hidden !== null) return hidden;
@@ -285,7 +294,7 @@ export function createResponder(options: ResponderOptions): Responder {
     return "message" in reply ? finish(request, reply) : reply;
   };
 
-  /** The last line: a fault of ours costs this client its answer and nobody else anything. */
+  /** The last safeguard: an internal error affects only this response. */
   const guarded = (packet: Buffer, tcp: boolean, address: string): Reply | Transfer | null => {
     try {
       return respond(packet, tcp, address);
@@ -313,7 +322,7 @@ export function createResponder(options: ResponderOptions): Responder {
   };
 }
 
-/** Makes a reply the one to this packet, which asks the same question with another id, RD and letter case. */
+/** Adapts a cached response to a packet with the same question but another id, RD and letter case. */
 function readdress(reply: Reply, packet: Buffer, end: number): Reply {
   const { message } = reply;
   message[0] = packet[0] as number;
@@ -323,7 +332,7 @@ function readdress(reply: Reply, packet: Buffer, end: number): Reply {
   return reply;
 }
 
-/** What an OPT record that we cannot go by is answered with, whatever the message wants (RFC 6891 sections 6.1.3 and 7). */
+/** Returns the response code for an invalid OPT record, regardless of the query (RFC 6891 sections 6.1.3 and 7). */
 function ednsFault({ version, ednsBroken }: Query): number {
   if (version > 0) return RCODE.BADVERS;
   return ednsBroken ? RCODE.FORMERR : RCODE.NOERROR;
@@ -338,8 +347,8 @@ function count(zone: Zone, rcode: number): void {
 }
 
 /**
- * What a rate limit takes for one and the same answer. Whoever asks for a new random name each time gets the same "does not
- * exist" or the same wildcard, and must not get around the limit by it.
+ * Returns the number by which a rate limit recognises equal responses. Queries for random names share a number, because they get the same
+ * negative or wildcard response.
  */
 function sameness(found: Answer, query: Query): number {
   if (found.kind === "data") return Math.imul(query.hash ^ query.type, 0x85ebca6b) >>> 0;

@@ -1,7 +1,7 @@
 /**
- * The name server in its own thread, as the port wants it. This side encodes changes, gathers all of one turn of the event loop
- * into one message, and keeps the thread alive: should it die, it is started anew on the same address and the
- * caller is asked to publish again, because here is no second copy of the zones.
+ * The built-in name server, the driver that runs `worker.ts` in its own thread. This side encodes changes, sends all changes of one event
+ * loop turn in one message, and restarts the thread on the same address if it ends. After a restart it requests all zones again, because it
+ * keeps no copy of them.
  */
 import { Worker } from "node:worker_threads";
 import type { Log } from "../../../base/log.ts";
@@ -10,22 +10,23 @@ import { nameOf } from "../wire/name.ts";
 import { createBatch } from "./change.ts";
 import type { FromWorker, Observation, ToWorker, WorkerOptions } from "./worker.ts";
 
+/** Options of `createBuiltin`. */
 export interface BuiltinOptions {
-  /** An address of this machine, IPv4 or IPv6. One, not all: answers must leave from the address that was asked. */
+  /** One address of the host, IPv4 or IPv6, not a wildcard: responses must leave from the address that received the query. */
   readonly host: string;
-  /** 0 takes any free one. */
+  /** Port for UDP and TCP; 0 selects a free one. */
   readonly port: number;
-  /** Equal answers a second to one network (/24, /56); 0 for no limit. */
+  /** Limit of equal responses per second to one network (/24, /56); 0 for no limit. */
   readonly rateLimit: number;
-  /** Limit loopback too. Off unless said: its addresses cannot be forged from outside. */
+  /** Whether to limit loopback too. Off by default, because its addresses cannot be forged from outside. */
   readonly limitLoopback?: boolean;
-  /** Who may take zones: addresses or blocks all, holders of a key (RFC 8945) those that it is for; and who is told of changes. */
+  /** Who may transfer zones (addresses and blocks: all zones; TSIG keys, RFC 8945: those in their scope), and the targets of NOTIFY. */
   readonly transfer: WorkerOptions["transfer"];
   readonly log: Log;
 }
 
 const RESTART_MS = { first: 50, most: 10_000 };
-/** A thread that ran this long had no trouble starting: the next restart is quick again. */
+/** After this time in milliseconds a thread counts as started well: the next restart is fast again. */
 const STEADY_MS = 60_000;
 
 const RCODE_NAMES = [
@@ -47,16 +48,13 @@ interface Waiting {
 }
 
 const startThread = (options: WorkerOptions): Worker =>
-  // A wide young generation would cost up to 48 MB for garbage that lives as long as one query.
+  // A large young generation would cost up to 48 MB for garbage that lives as long as one query.
   new Worker(new URL("./worker.ts", import.meta.url), {
     workerData: options,
     resourceLimits: { maxYoungGenerationSizeMb: 8 },
   });
 
-/**
- * Starts the server; rejects with an Error that says what to do when it cannot listen. `start` makes the thread, and a test
- * that wants to see it die gives its own.
- */
+/** Starts the server. Rejects when it cannot listen, with an error that states what to do. `start` creates the thread; tests replace it. */
 export async function createBuiltin(
   options: BuiltinOptions,
   start: (options: WorkerOptions) => Worker = startThread,
@@ -75,13 +73,13 @@ export async function createBuiltin(
   let gathered: { count: number; resolve(served: readonly number[]): void; reject(reason: Error): void }[] = [];
   let worker: Worker | null = null;
   let untouched = true;
-  let trouble = "starting";
+  let failure = "starting";
   let closed = false;
   let lastId = 0;
   let pause = RESTART_MS.first;
   let timer: NodeJS.Timeout | null = null;
 
-  const stopped = (): Error => new Error(`the name server is not running: ${trouble}`);
+  const stopped = (): Error => new Error(`the name server is not running: ${failure}`);
 
   const send = (make: (id: number) => ToWorker, wait: Waiting, transfer: ArrayBuffer[] = []): void => {
     if (worker === null) return wait.reject(stopped());
@@ -108,7 +106,7 @@ export async function createBuiltin(
 
   const fail = (reason: string): void => {
     worker = null;
-    trouble = reason;
+    failure = reason;
     const fault = stopped();
     flush();
     for (const { reject } of waiting.values()) reject(fault);
@@ -143,7 +141,7 @@ export async function createBuiltin(
           resolve();
         } else if (message.kind === "unable") {
           reason = explain(message.code, message.message, workerOptions);
-          // Whatever it did open goes with it.
+          // Ends the thread with the sockets that it opened.
           void thread.terminate();
         } else {
           receive(message);
@@ -157,7 +155,7 @@ export async function createBuiltin(
         if (closed) return;
         fail(reason);
         if (performance.now() - started > STEADY_MS) pause = RESTART_MS.first;
-        log("error", "the name server's thread ended, it is started again", { reason, pause });
+        log("error", "The name server thread ended; restarting it", { reason, pause });
         restart();
       });
     });
@@ -167,12 +165,12 @@ export async function createBuiltin(
       await launch();
     } catch (fault) {
       if (closed) return;
-      trouble = (fault as Error).message;
-      log("error", "the name server does not start", { reason: trouble, pause });
+      failure = (fault as Error).message;
+      log("error", "Could not start the name server; will retry", { reason: failure, pause });
       restart();
       return;
     }
-    log("info", "the name server runs again", { address: addressOf(workerOptions) });
+    log("info", "The name server runs again", { address: addressOf(workerOptions) });
     for (const listener of listeners) listener();
   };
 
@@ -213,18 +211,18 @@ export async function createBuiltin(
     observe() {
       flush();
       const address = addressOf(workerOptions);
-      const absent = { ready: false, address, detail: trouble, zones: [], secondaries: [], p99: 0 };
+      const absent = { ready: false, address, detail: failure, zones: [], secondaries: [], p99: 0 };
       if (worker === null) return Promise.resolve(absent);
       return new Promise((resolve) => {
         const settle = (message: FromWorker): void => {
           if (message.kind === "observed") resolve(statusOf(message.observation, address));
         };
-        send((id) => ({ kind: "observe", id }), { settle, reject: () => resolve({ ...absent, detail: trouble }) });
+        send((id) => ({ kind: "observe", id }), { settle, reject: () => resolve({ ...absent, detail: failure }) });
       });
     },
     onStart(listener) {
       listeners.push(listener);
-      // Registered after the start it would otherwise miss, as everybody's first one is.
+      // A listener registered after the start would otherwise miss it.
       if (worker !== null && untouched) setImmediate(listener);
     },
     async close() {
@@ -254,7 +252,7 @@ function statusOf(observation: Observation, address: string): NameserverStatus {
   return { ready: true, address, detail: `built in, ${zones.length} zones`, zones, secondaries, p99 };
 }
 
-/** Counters of one zone by the names of RFC 6895 section 2.3; only rcodes that occurred. */
+/** Returns the status of one zone; counters are named as in RFC 6895 section 2.3, only for response codes that occurred. */
 export function zoneStatus(zone: string, serial: number, counts: ArrayLike<number>): ZoneStatus {
   const rcodes: Record<string, number> = {};
   let queries = 0;
@@ -272,9 +270,9 @@ function explain(code: string, message: string, options: WorkerOptions): string 
     return `not allowed to listen on ${address}: ports below 1024 need root or CAP_NET_BIND_SERVICE; give the service that right or choose a port from 1024 up`;
   }
   if (code === "EADDRINUSE") {
-    return `${address} is in use by another program, often a resolver of this machine: stop it (who it is: ss -lntup) or choose another address or port`;
+    return `${address} is in use by another program, often a resolver of the host: stop it (find it with ss -lntup) or choose another address or port`;
   }
   if (code === "EADDRNOTAVAIL")
-    return `${options.host} is no address of this machine: choose one that \`ip address\` shows`;
+    return `${options.host} is not an address of this host: choose one that \`ip address\` shows`;
   return `the name server cannot start on ${address}: ${message}`;
 }

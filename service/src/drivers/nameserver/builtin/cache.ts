@@ -1,7 +1,6 @@
 /**
- * Answers as bytes, ready to send. A table of fixed size where an answer lives in one of a few places given by its hash:
- * nothing to evict, nothing to sweep, and random names cannot make it grow. What a zone's change makes untrue is not searched
- * for: an entry knows the generation of its zone and is worth nothing under another.
+ * A cache of encoded responses: a table of fixed size in which a response is in one of a few slots selected by its hash. It needs no
+ * eviction, and random names cannot make it grow. An entry records the generation of its zone and is invalid for any other.
  */
 import { type Query, sameName, UDP_SIZE } from "../wire/message.ts";
 import type { Zone } from "./zone.ts";
@@ -9,15 +8,15 @@ import type { Zone } from "./zone.ts";
 const SLOTS = 1 << 15;
 const WAYS = 4;
 
-/** A whole message, lent to one question after the other: id, RD and the question's letters are the last asker's. */
+/** A complete message, reused for one query after the other: id, RD and letter case of the question belong to the last query. */
 export interface Reply {
   message: Buffer;
   readonly zone: Zone | undefined;
-  /** What a rate limit counts as the same answer. */
+  /** Number by which a rate limit recognises equal responses. */
   readonly sameness: number;
 }
 
-/** One object with all that a look-up reads: at this rate every pointer followed is a wait for memory. */
+/** One object with all fields of a lookup, because at this rate every pointer followed costs a memory access. */
 interface Entry extends Reply {
   readonly zone: Zone;
   readonly generation: number;
@@ -26,17 +25,19 @@ interface Entry extends Reply {
   readonly variant: number;
 }
 
+/** Cached responses. */
 export interface Cache {
-  /** The reply to the same question in the same variant, unless its zone has changed. */
+  /** Returns the response to the same question in the same variant, unless its zone has changed. */
   get(packet: Uint8Array, query: Query, variant: number): Reply | undefined;
-  /** Keeps a reply that comes from its zone alone, and gives the object that is to be used from now on. */
+  /** Stores a response that depends on its zone alone, and returns the object to use from then on. */
   put(query: Query, variant: number, reply: Reply): Reply;
   clear(): void;
 }
 
+/** Creates an empty cache. */
 export function createCache(): Cache {
   const slots = new Array<Entry | undefined>(SLOTS).fill(undefined);
-  // Most places that a question looks at hold something else: one number says so without touching the entry.
+  // Most slots of a query contain another response; the tag shows that without reading the entry.
   const tags = new Int32Array(SLOTS);
   let used = false;
   let turn = 0;
@@ -56,7 +57,7 @@ export function createCache(): Cache {
     },
     put(query, variant, reply) {
       const { message, zone, sameness } = reply;
-      // Longer messages are rare, come by TCP, and would let the table grow to tens of megabytes.
+      // Longer messages are rare, use TCP, and would let the table grow to tens of megabytes.
       if (zone === undefined || message.length > UDP_SIZE) return reply;
       const tag = query.hash | 0;
       let place = (tag + (turn++ % WAYS)) & (SLOTS - 1);

@@ -1,10 +1,10 @@
 /**
- * Zone changes as bytes between the threads: the main thread writes them once into one growing buffer, the server's thread cuts
- * strings out of it. Copying object trees would cost the main thread ten times as much and the server a second walk.
+ * Encodes zone changes as bytes for the server thread, which cuts strings out of them. Copying object trees would take the main thread ten
+ * times as long and the server a second pass.
  *
- * A change: u8 whole image, name, u32 base, u32 serial, u32 group, u32 identity, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata,
- * u32 count, then sets.
- * A set: u8 + owner relative to the zone, u32 + packed set as `zone.ts` keeps it; packed set of records none: remove.
+ * A change: u8 complete zone, name, u32 base, u32 serial, u32 group, u32 identity, u32 SOA ttl, u32 negative ttl, u16 + SOA rdata, u32
+ * count, then sets.
+ * A set: u8 + owner relative to the zone, u32 + packed set as in `zone.ts`; a packed set without records removes the set.
  */
 
 import type { RecordSet, Soa, ZoneChange } from "../interface.ts";
@@ -15,23 +15,25 @@ import type { Zones } from "./zones.ts";
 
 const TTL_LIMIT = 0x7fffffff;
 const FIRST_SIZE = 1 << 16;
-/** A scratch that one huge zone has blown up is given back after this many bytes. */
+/** A buffer that a huge zone has enlarged beyond this many bytes is released. */
 const KEPT_SIZE = 1 << 20;
-/** Sets of a whole image that are read between two looks at the sockets. */
+/** Sets of a complete zone that are read between two checks of the sockets. */
 const STEP = 256;
 
+/** A buffer of encoded changes. */
 export interface Batch {
-  /** Adds all of these changes, or, when one cannot be encoded, throws and adds none. */
+  /** Adds all changes. Throws a RangeError or TypeError if one cannot be encoded, and then adds none. */
   add(changes: readonly ZoneChange[]): void;
-  /** What was added since the last time, as bytes that belong to the taker. */
+  /** Returns the changes since the last call; the caller owns the bytes. */
   take(): ArrayBuffer;
 }
 
+/** Creates an empty buffer. */
 export function createBatch(): Batch {
   let bytes = Buffer.allocUnsafeSlow(FIRST_SIZE);
   let end = 0;
 
-  const room = (size: number): void => {
+  const reserve = (size: number): void => {
     if (end + size <= bytes.length) return;
     const wider = Buffer.allocUnsafeSlow(Math.max(bytes.length * 2, end + size));
     bytes.copy(wider, 0, 0, end);
@@ -45,7 +47,7 @@ export function createBatch(): Batch {
   };
 
   const addSoa = (soa: Soa, serial: number): void => {
-    room(32 + soa.mname.length + soa.rname.length + 64);
+    reserve(32 + soa.mname.length + soa.rname.length + 64);
     addU32(soa.ttl, "SOA ttl", TTL_LIMIT);
     addU32(Math.min(soa.ttl, soa.minimum), "SOA minimum", TTL_LIMIT);
     const size = end;
@@ -61,7 +63,7 @@ export function createBatch(): Batch {
 
   /** `size`: wire bytes of the zone's name without the final zero. */
   const addSet = (zone: string, size: number, set: RecordSet): void => {
-    room(64 + set.owner.length);
+    reserve(64 + set.owner.length);
     const owner = end;
     end = writeName(bytes, end + 1, ownerIn(zone, set.owner));
     const length = end - owner - 1;
@@ -74,7 +76,7 @@ export function createBatch(): Batch {
     const records = end;
     if (set.type.code === TYPE.CNAME && set.data.length > 1) throw new RangeError("a name can have one CNAME only");
     for (const data of set.data) {
-      room(64 + maxRdataSize(data));
+      reserve(64 + maxRdataSize(data));
       const rdata = end + 2;
       end = writeRdata(bytes, rdata, set.type, data);
       if (end - rdata > RDATA_LIMIT) throw new RangeError(`a record has more than ${RDATA_LIMIT} bytes`);
@@ -85,7 +87,7 @@ export function createBatch(): Batch {
   };
 
   const addChange = (change: ZoneChange): void => {
-    room(64 + change.zone.length);
+    reserve(64 + change.zone.length);
     bytes[end++] = change.base === null ? 1 : 0;
     const name = end++;
     end = writeName(bytes, end, change.zone);
@@ -96,7 +98,7 @@ export function createBatch(): Batch {
     addU32(change.group ?? 0, "group");
     addU32(change.identity ?? 0, "identity");
     addSoa(change.soa, change.serial);
-    room(8);
+    reserve(8);
     addU32(change.sets.length, "count");
     for (const set of change.sets) {
       try {
@@ -136,8 +138,8 @@ function ownerIn(zone: string, owner: string): string {
 }
 
 /**
- * Applies a batch in order and pushes the serial then served for each of its changes. It stops (yields) often, so that
- * its driver can let queries in between, but never inside an amendment; a whole image is built aside and put in when complete.
+ * Applies a batch in order and pushes the serial then served for each change. It yields often, so that queries are served in between, but
+ * never inside an incremental change; a complete zone is built separately and then replaces the old one.
  */
 export function* applyBatch(
   zones: Zones,
@@ -168,7 +170,7 @@ export function* applyBatch(
   };
 
   while (at < bytes.length) {
-    const whole = bytes[at++] === 1;
+    const isComplete = bytes[at++] === 1;
     const name = lowerCase(nextString(bytes[at++] as number));
     const base = nextU32();
     const serial = nextU32();
@@ -178,13 +180,13 @@ export function* applyBatch(
     const authority = { serial, ttl, negativeTtl: nextU32(), rdata: nextString(bytes.readUInt16BE((at += 2) - 2)) };
     const count = nextU32();
     const old = zones.get(name);
-    const fits = whole
+    const fits = isComplete
       ? old === undefined || isNewer(serial, old.authority.serial)
       : old?.authority.serial === base && isNewer(serial, base);
     if (!fits) {
       for (let i = 0; i < count; i++) skipSet();
       served.push(old?.authority.serial ?? 0);
-    } else if (whole || old === undefined) {
+    } else if (isComplete || old === undefined) {
       const zone = createZone(name, authority, old?.counts ?? new Array<number>(16).fill(0), { group, identity });
       for (let i = 0; i < count; i++) {
         nextSet(zone);

@@ -1,25 +1,27 @@
 /**
- * How long answers take: a histogram of the last minute in six slices, so that old answers fall out without being remembered
- * one by one. Reading the clock costs as much as a cached answer, so under load only every sixteenth is measured.
+ * Measures the time from query to response: a histogram of the last minute in six slices, so that old values expire without being stored
+ * individually. Reading the clock costs as much as a cached response, so under load only every sixteenth is measured.
  */
 
 const SLICES = 6;
 const SLICE_MS = 10_000;
-/** Below this many in a slice every answer is measured. */
+/** Below this number in a slice, every response is measured. */
 const FEW = 1000;
 /** Bucket i ends at 1.25^i microseconds: 64 reach beyond a second at an error of a quarter at most. */
 const GROWTH = Math.log(1.25);
 const BUCKETS = 64;
 
+/** The histogram. */
 export interface Latency {
-  /** Whether to measure the answer that comes now. */
+  /** Returns whether to measure the next response. */
   due(): boolean;
-  /** Takes a duration in microseconds that ended at `now` (milliseconds). */
+  /** Adds a duration in microseconds that ended at `now` (milliseconds). */
   add(duration: number, now: number): void;
-  /** The 99th percentile of the minute before `now` in microseconds; 0 without answers. */
+  /** Returns the 99th percentile of the minute before `now` in microseconds; 0 without responses. */
   p99(now: number): number;
 }
 
+/** Creates an empty histogram. */
 export function createLatency(): Latency {
   const slices = Array.from({ length: SLICES }, () => ({ epoch: -1, count: 0, buckets: new Uint32Array(BUCKETS) }));
   let current = slices[0] as (typeof slices)[number];

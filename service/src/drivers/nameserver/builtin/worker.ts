@@ -1,6 +1,6 @@
 /**
- * The thread that answers: sockets, zones and nothing else, so that neither a slow database nor a busy API is ever felt by a query.
- * The main thread sends zone changes as bytes; they are applied in slices between which the sockets are looked at.
+ * The thread of the name server: sockets and zones only, so that a slow database or a busy API never delays a query. The main thread sends
+ * zone changes as bytes; they are applied in slices, between which queries are served.
  */
 import { randomInt } from "node:crypto";
 import type { Socket } from "node:dgram";
@@ -22,6 +22,7 @@ import { applyBatch } from "./change.ts";
 import { createLatency } from "./latency.ts";
 import { createZones } from "./zones.ts";
 
+/** Options of the thread; see `BuiltinOptions`. */
 export interface WorkerOptions {
   readonly host: string;
   readonly port: number;
@@ -31,28 +32,30 @@ export interface WorkerOptions {
     readonly addresses: readonly string[];
     readonly keys: readonly KeyOptions[];
     readonly notify: readonly { readonly host: string; readonly port: number; readonly key?: string }[];
-    /** Name of the catalog of zones; absent: there is none. */
+    /** Name of the catalog zone (RFC 9432); absent: none is served. */
     readonly catalog?: string | null;
   };
 }
 
+/** Requests from the main thread. `id` identifies the response. */
 export type ToWorker =
   | { readonly kind: "apply"; readonly id: number; readonly batch: ArrayBuffer }
   | { readonly kind: "withdraw"; readonly id: number; readonly zone: string; readonly serial: number }
   | { readonly kind: "loaded"; readonly id: number }
   | { readonly kind: "observe"; readonly id: number };
 
-/** All zones in columns: ten thousand objects would take the thread from its sockets for longer than a query may wait. */
+/** The state of all zones in columns: ten thousand objects would block queries for too long. */
 export interface Observation {
   readonly names: string;
   readonly serials: Float64Array;
-  /** 16 rcodes for each zone. */
+  /** 16 response code counters for each zone. */
   readonly counts: Float64Array;
   readonly p99: number;
-  /** Serials of the zones in their order; 0: none confirmed. */
+  /** Serials in the order of the zones; 0: none confirmed. */
   readonly secondaries: readonly (Omit<SecondaryState, "confirmed"> & { readonly serials: Float64Array })[];
 }
 
+/** Responses and reports of the thread. */
 export type FromWorker =
   | { readonly kind: "ready"; readonly port: number }
   | { readonly kind: "unable"; readonly code: string; readonly message: string }
@@ -66,15 +69,15 @@ export type FromWorker =
       readonly detail: object;
     };
 
-/** How long changes may keep queries waiting. */
+/** Milliseconds that changes may delay queries. */
 const SLICE_MS = 4;
-/** Zones that are looked at between two looks at the sockets. */
+/** Zones that are read between two checks of the sockets. */
 const OBSERVE_STEP = 256;
 const FAULTS_LOGGED = 20;
-/** How often another free port is tried when the one that TCP got is taken for UDP. */
+/** Attempts to find a free port that is free for both TCP and UDP. */
 const PORT_TRIES = 10;
 
-/** NOTIFY leaves from the address that we serve on: by it the secondaries know us. */
+/** Opens the sockets for NOTIFY. It is sent from the served address, by which secondaries identify us. */
 async function openNotifier(host: string, targets: readonly Target[], log: Log): Promise<Notifier | null> {
   if (targets.length === 0) return null;
   const sockets = new Map<boolean, Socket>();
@@ -92,13 +95,13 @@ async function openNotifier(host: string, targets: readonly Target[], log: Log):
     log,
   );
   for (const socket of sockets.values()) {
-    socket.on("error", (fault) => log("warn", "NOTIFY socket", { error: fault.message }));
+    socket.on("error", (fault) => log("warn", "NOTIFY socket failed", { error: fault.message }));
     socket.on("message", (packet, { address, port }) => notifier.receive(packet, address, port));
   }
   return notifier;
 }
 
-/** Listens by TCP and UDP on one port; gives the UDP side. A free one for TCP may be taken for UDP: then the next. */
+/** Listens for TCP and UDP on one port and returns the UDP side. If the selected port is taken for UDP, another is tried. */
 async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number): Promise<Served> {
   for (let tries = 1; ; tries++) {
     await new Promise<void>((resolve, reject) => {
@@ -117,7 +120,7 @@ async function listen(tcp: Server, mmsg: Mmsg | null, host: string, port: number
   }
 }
 
-/** Starts the server on the thread's port. Rejects with the system's error when an address cannot be had. */
+/** Starts the server. Rejects with the system's error when it cannot listen on the address. Resolves to the handler of requests. */
 async function serve(
   options: WorkerOptions,
   send: (message: FromWorker) => void,
@@ -125,7 +128,7 @@ async function serve(
   const log: Log = (level, message, detail = {}) => send({ kind: "log", level, message, detail });
   const keys = new Map(options.transfer.keys.map(createKey).map((key) => [key.name, key]));
   const targets: Target[] = options.transfer.notify.map(({ host, port, key }) => ({
-    // As the sockets write it.
+    // In the notation of the sockets.
     host: new SocketAddress({ address: host, family: isIPv6(host) ? "ipv6" : "ipv4" }).address,
     port,
     key: keyOf(keys, key),
@@ -154,19 +157,21 @@ async function serve(
     now: Date.now,
     fault(fault) {
       if (faults++ < FAULTS_LOGGED)
-        log("error", "a query could not be answered", { error: String((fault as Error).stack ?? fault) });
+        log("error", "Could not respond to a query", { error: String((fault as Error).stack ?? fault) });
     },
   });
 
   const tcp = serveTcp(responder.tcp, () => performance.now());
   const mmsg = await loadMmsg().catch((fault: unknown) => {
-    log("info", "DNS by UDP goes one datagram at a time: libc cannot be called", { reason: String(fault) });
+    log("info", "DNS over UDP handles one datagram per system call, because libc cannot be called", {
+      reason: String(fault),
+    });
     return null;
   });
   const udp = await listen(tcp.server, mmsg, options.host, options.port);
   serveUdp(udp, responder, latency);
-  udp.socket.on("error", (fault) => log("warn", "UDP socket", { error: fault.message }));
-  tcp.server.on("error", (fault) => log("warn", "TCP socket", { error: fault.message }));
+  udp.socket.on("error", (fault) => log("warn", "UDP socket of the name server failed", { error: fault.message }));
+  tcp.server.on("error", (fault) => log("warn", "TCP socket of the name server failed", { error: fault.message }));
   notifier = await openNotifier(options.host, targets, log);
 
   const queue: ToWorker[] = [];

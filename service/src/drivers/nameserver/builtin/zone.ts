@@ -1,10 +1,11 @@
 /**
- * Zones in memory, made for two things: finding a name in a few Map look-ups, and replacing one record set without touching
- * the rest. A name's sets stand in one string, one character per byte, because strings cost 16 bytes beside their content and
- * hold no pointers: a million records stay small and the collector has little to walk.
+ * Zones in memory, designed for two operations: finding a name in a few Map lookups, and replacing one record set without touching the
+ * rest. The sets of a name are one string with one character per byte: strings cost 16 bytes beside their content and contain no pointers,
+ * so a million records stay small and garbage collection is fast.
  */
 import { labelStarts, lowerCase, parentOf } from "../wire/name.ts";
 
+/** Numbers of record types that the server treats specially (IANA). */
 export const TYPE = {
   A: 1,
   NS: 2,
@@ -23,10 +24,10 @@ export const TYPE = {
   ANY: 255,
 } as const;
 
-/** A packed set is type u16, ttl u32, size u32, then `size` bytes of records, each u16 length and rdata. */
+/** Size of a packed set's header: type u16, ttl u32, size u32. Then follow `size` bytes of records, each u16 length and rdata. */
 export const SET_HEADER = 10;
 
-/** The start of authority; `rdata` already holds the serial. `negativeTtl` is the one of RFC 2308 section 3. */
+/** The SOA of a zone; `rdata` contains the serial. `negativeTtl` is that of RFC 2308 section 3. */
 export interface Authority {
   readonly serial: number;
   readonly ttl: number;
@@ -34,26 +35,28 @@ export interface Authority {
   readonly rdata: string;
 }
 
+/** One zone. Names are in the form of `wire/name.ts`. */
 export interface Zone {
   readonly name: string;
   authority: Authority;
-  /** Grows with each change, so that a cached answer knows in one comparison whether it still holds. */
+  /** Grows with each change; a cached response is valid only for its generation. */
   generation: number;
   /** Packed sets by owner, relative to the zone; the apex is "". */
   readonly sets: Map<string, string>;
-  /** Spellings of the owners that have upper-case letters, by owner: what is sent where `sets` knows only lower case. */
+  /** Original spelling of owners with upper-case letters, by owner in lower case; responses contain it. */
   readonly spellings: Map<string, string>;
-  /** How many names stand one label below a name: what makes an empty non-terminal exist (RFC 4592 section 2.2.2). */
+  /** Number of names one label below a name; it makes an empty non-terminal exist (RFC 4592 section 2.2.2). */
   readonly below: Map<string, number>;
-  /** Names below the apex that own NS records. Zero for almost every zone, and then nobody looks for them. */
+  /** Number of names below the apex with NS records. While it is zero, lookups skip the search for delegations. */
   cuts: number;
-  /** Whose it is, and which of the zones that had this name one after the other. */
+  /** See `ZoneChange`. */
   readonly group: number;
   readonly identity: number;
-  /** Answers by rcode; an image that replaces a zone takes them over. */
+  /** Responses by response code; a complete zone that replaces this one takes them over. */
   readonly counts: number[];
 }
 
+/** Creates a zone without records. */
 export function createZone(
   name: string,
   authority: Authority,
@@ -74,20 +77,20 @@ export function u32(bytes: string, at: number): number {
   return ((u16(bytes, at) << 16) | u16(bytes, at + 2)) >>> 0;
 }
 
-/** Where the packed set of this type starts in a name's sets, or -1. */
+/** Returns the position of the packed set of this type in a name's sets, or -1. */
 export function findSet(sets: string, type: number): number {
   for (let at = 0; at < sets.length; at += SET_HEADER + u32(sets, at + 6)) if (u16(sets, at) === type) return at;
   return -1;
 }
 
-/** The absolute name of an owner as it was published, letter case included. */
+/** Returns the absolute name of an owner as published, with its letter case. */
 export function spelled(zone: Zone, owner: string): string {
   return (zone.spellings.size === 0 ? owner : (zone.spellings.get(owner) ?? owner)) + zone.name;
 }
 
 /**
- * Replaces the set of this owner and type by a packed set; "" removes it. The spelling of the last set put counts for all of the
- * owner's. Cost grows with the name's own sets only.
+ * Replaces the set of this owner and type by a packed set; "" removes it. The last spelling applies to all sets of the owner. The cost
+ * depends only on the size of the owner's own sets.
  */
 export function putSet(zone: Zone, spelling: string, type: number, packed: string): void {
   const owner = lowerCase(spelling);
@@ -108,7 +111,7 @@ export function putSet(zone: Zone, spelling: string, type: number, packed: strin
   zone.sets.set(owner, rest + packed);
 }
 
-/** Counts a new owner in at its parents, up to the first that existed before. To be called before the owner has sets. */
+/** Counts a new owner at its parents, up to the first that existed before. Must be called before the owner has sets. */
 function enter(zone: Zone, owner: string): void {
   let name = owner;
   let exists = zone.below.has(owner);
@@ -120,7 +123,7 @@ function enter(zone: Zone, owner: string): void {
   }
 }
 
-/** Counts an owner out again, up to the first parent that exists without it. To be called when the owner has no sets left. */
+/** Removes an owner from the counts of its parents, up to the first that still exists. Must be called when the owner has no sets left. */
 function leave(zone: Zone, owner: string): void {
   let name = owner;
   while (name !== "" && !zone.sets.has(name) && !zone.below.has(name)) {
@@ -132,17 +135,17 @@ function leave(zone: Zone, owner: string): void {
   }
 }
 
-/** What a zone has for a name. `sets` is undefined where the name does not exist and "" where it exists without data. */
+/** The result of a lookup. `sets` is undefined if the name does not exist, and "" if it exists without data. */
 export interface NamePosition {
   readonly sets: string | undefined;
-  /** The delegated name at or above the name asked for, relative to the zone. */
+  /** The delegated name at or above the queried name, relative to the zone. */
   readonly cut: string | null;
   readonly wildcard: boolean;
 }
 
 /**
- * Finds a relative name: downwards from the apex, so that a cut hides what is below it and the walk ends at the closest
- * encloser, whose `*` alone may stand in for the name (RFC 1034 section 4.3.2, RFC 4592 section 3.3).
+ * Finds a relative name. It walks down from the apex, so that a delegation hides the names below it, and ends at the closest encloser,
+ * whose `*` is the only applicable wildcard (RFC 1034 section 4.3.2, RFC 4592 section 3.3).
  */
 export function locate(zone: Zone, relative: string): NamePosition {
   if (zone.cuts === 0) {
@@ -166,7 +169,7 @@ export function locate(zone: Zone, relative: string): NamePosition {
   return { sets: sets ?? "", cut: null, wildcard: false };
 }
 
-/** Whether serial `a` comes after `b` (RFC 1982). */
+/** Returns whether serial `a` is newer than `b` (RFC 1982). */
 export function isNewer(a: number, b: number): boolean {
   return a !== b && (a - b) >>> 0 < 0x80000000;
 }

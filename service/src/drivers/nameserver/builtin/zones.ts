@@ -1,30 +1,32 @@
 /**
- * All zones of the server by name. Everything that answers or changes zones goes through here, so that "which zone is this
- * name in" and "what is no longer true" are each decided in one place.
+ * All zones of the server by name. Every lookup and change of zones goes through it, so that finding the zone of a name and invalidating
+ * caches are each in one place.
  */
 import { lowerCase, parentOf } from "../wire/name.ts";
 import { isNewer, type Zone } from "./zone.ts";
 
+/** The zones of the server. */
 export interface Zones {
-  /** The zone by exactly this name. */
+  /** Returns the zone with exactly this name. */
   get(name: string): Zone | undefined;
-  /** The deepest zone that contains the name (RFC 1034 section 4.3.2, step 2). */
+  /** Returns the deepest zone that contains the name (RFC 1034 section 4.3.2, step 2). */
   find(name: string): Zone | undefined;
-  /** Is there a zone at or below the name? Then the name exists, whatever the zone above says of it (RFC 8020). */
+  /** Returns whether there is a zone at or below the name. The name then exists, regardless of the parent zone's data (RFC 8020). */
   reach(name: string): boolean;
-  /** Puts a zone in, in place of the one with its name. */
+  /** Adds a zone or replaces the one with its name. */
   put(zone: Zone): void;
-  /** Takes the zone out unless what it serves is newer than `serial`. */
+  /** Removes the zone unless its served serial is newer than `serial`. */
   withdraw(name: string, serial: number): void;
   all(): Iterable<Zone>;
   readonly size: number;
-  /** Grows when a zone comes, goes or is replaced: nothing known from before can be trusted, also of names in other zones. */
+  /** Grows when a zone is added, removed or replaced; cached responses from before are invalid, also for names in other zones. */
   readonly epoch: number;
 }
 
+/** Creates an empty set of zones. */
 export function createZones(): Zones {
   const zones = new Map<string, Zone>();
-  /** How many zones there are at or below a name. */
+  /** Number of zones at or below a name. */
   const below = new Map<string, number>();
   let epoch = 0;
   let deepest = 0;
@@ -48,7 +50,7 @@ export function createZones(): Zones {
     get: (name) => zones.get(name),
     find(name) {
       let rest = name;
-      // No zone has more labels than the deepest one: a query of 127 labels costs no more look-ups than an honest one.
+      // No zone has more labels than the deepest one, so a query of 127 labels costs no more lookups than a normal one.
       for (let labels = depth(name); labels > deepest; labels--) rest = parentOf(rest);
       for (;;) {
         const zone = zones.get(rest);

@@ -1,6 +1,6 @@
 /**
- * The name server without sockets and thread, for tests and for machines where nothing may listen: the same zones and the same
- * answers, given to whoever holds the object instead of to the network.
+ * The simulated name server: the same zones and responses without sockets and thread, for tests and for hosts where it must not listen.
+ * Tests send queries through `ask`.
  */
 
 import { createResponder } from "../answer/responder.ts";
@@ -10,12 +10,13 @@ import { createZones } from "../builtin/zones.ts";
 import type { Nameserver } from "../interface.ts";
 import { nameOf, textOf } from "../wire/name.ts";
 
+/** A name server with a method for tests. */
 export interface SimulatedNameserver extends Nameserver {
-  /** The answer to a packet as UDP would bring it, or null for silence. The packet itself is not changed. */
+  /** Returns the response to a UDP packet, or null if none is sent. The packet is not changed. */
   ask(packet: Uint8Array): Buffer | null;
 }
 
-/** `now` gives milliseconds since 1970. */
+/** Creates a simulated name server. `now` returns milliseconds since 1970. */
 export function createSim(now: () => number): SimulatedNameserver {
   const zones = createZones();
   const batch = createBatch();
