@@ -123,7 +123,7 @@ test("user data that an image without cloud-init would ignore is rejected", () =
       .errors.map(({ pointer, code, detail }) => `${pointer} ${code} ${detail}`)
       .join();
   const must =
-    "/UserData value_not_allowed UserData must be a script that begins with #!, or #cloud-config of what image brume-tiny does";
+    "/UserData value_not_allowed UserData must be a script that begins with #!, or a #cloud-config that image brume-tiny supports";
   assert.equal(refused(config), `${must} without cloud-init: not users[0].sudo (must be false), packages, timezone.`);
   const packed = gzipSync(config).toString("base64");
   assert.equal(refused(packed), `${must} without cloud-init: not users[0].sudo (must be false), packages, timezone.`);
