@@ -26,7 +26,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
   let on: Server;
   let off: Server;
   let failing: Promise<Action>;
-  let mend: () => void;
+  let restoreKernel: () => void;
   before(async () => {
     host = await createServerHost();
     bare = await until("the shared network is there", async () => {
@@ -41,7 +41,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
       join(host.brume.folder, "servers", String(ID), "disk-1", name),
     ) as [string, string];
     renameSync(kernel, elsewhere);
-    mend = () => renameSync(elsewhere, kernel);
+    restoreKernel = () => renameSync(elsewhere, kernel);
     failing = host.act(ID, { Type: "PowerOn" });
     failing.catch(() => {});
   });
@@ -89,7 +89,7 @@ describe("servers on a failing host", { skip: hindrance ?? false, concurrency: f
     assert.deepEqual([State, error?.code, error?.step], ["Failed", "boot_failed", "Boot"]);
     assert.match(error?.detail ?? "", /QEMU ended: .*kernel/);
     assert.deepEqual([(await host.read(off.ID)).IsPowerOn, host.pidOf(off.ID)], [false, null]);
-    mend();
+    restoreKernel();
   });
 
   test("after a restart of the host, servers have their previous power state", async () => {
