@@ -33,7 +33,7 @@ export function createFollower(last: number): Follower {
       line?.close();
       line = await dial(process.port);
       const head = ["GET /event HTTP/1.1", `Authorization: Bearer ${process.token}`, "Accept: text/event-stream"];
-      line.say(`${[...head, `Last-Event-ID: ${ids.at(-1) ?? last}`].join("\r\n")}\r\n\r\n`);
+      line.send(`${[...head, `Last-Event-ID: ${ids.at(-1) ?? last}`].join("\r\n")}\r\n\r\n`);
       const begun = await line.until("\r\n\r\n");
       if (!begun.startsWith("HTTP/1.1 200")) throw new Error(begun);
       // It ends when the service does.

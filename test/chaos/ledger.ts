@@ -146,8 +146,8 @@ async function repeat(process: Process, load: Load, changes: readonly Change[]):
   try {
     for (const change of changes) {
       const again = `${change.id}-again`;
-      line.say(asRequest(change, process, again));
-      const response = await line.hear();
+      line.send(asRequest(change, process, again));
+      const response = await line.receive();
       assert.equal(response.status, 200, `${change.id} again: ${response.body}`);
       const isReplayed = response.headers.get("idempotency-replayed") === "true";
       assert.equal(isReplayed, change.outcome === "acknowledged", `is ${change.id} known by its key?`);

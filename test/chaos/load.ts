@@ -211,8 +211,8 @@ export function createLoad(random: Random, size: number): Load {
       changes.push(change);
       let response: TestResponse;
       try {
-        line.say(asRequest(change, process));
-        response = await line.hear();
+        line.send(asRequest(change, process));
+        response = await line.receive();
       } catch (error) {
         line.close();
         if (isOver()) return;

@@ -37,8 +37,8 @@ onSqlite("requests", (harness) => {
         `http://anything:99/dns/${domain.ID}`,
         `/dns/000${domain.ID}`,
       ]) {
-        line.say(`GET ${target} HTTP/1.1\r\nAuthorization: Bearer ${harness.token}\r\n\r\n`);
-        const response = await line.hear();
+        line.send(`GET ${target} HTTP/1.1\r\nAuthorization: Bearer ${harness.token}\r\n\r\n`);
+        const response = await line.receive();
         assert.equal(response.status, 200, target);
         assert.equal((JSON.parse(response.body) as Domain).ID, domain.ID, target);
       }
@@ -255,8 +255,8 @@ onSqlite("requests", (harness) => {
       const large = await harness.request("POST /dns", JSON.stringify({ Name: "a".repeat(1024 * 1024) }));
       assert.deepEqual([large.status, large.code], [413, "body_too_large"]);
       const line = await dial(Number(new URL(harness.brume.url).port));
-      line.say(`GET /dns HTTP/1.1\r\nX-Long: ${"a".repeat(16 * 1024)}\r\n\r\n`);
-      assert.equal((await line.hear()).status, 431);
+      line.send(`GET /dns HTTP/1.1\r\nX-Long: ${"a".repeat(16 * 1024)}\r\n\r\n`);
+      assert.equal((await line.receive()).status, 431);
       line.close();
       const long = await harness.request(`GET /dns?x=${"a".repeat(8 * 1024)}`);
       assert.equal(long.code, "path_not_readable");

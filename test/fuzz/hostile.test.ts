@@ -44,12 +44,12 @@ async function prepare({ client, url }: Process): Promise<{ fire: Client; token:
 }
 
 /** The answer itself, whatever was said before it; null when none comes. */
-async function hear(line: Line, { method }: FuzzedRequest): Promise<TestResponse | null> {
+async function receive(line: Line, { method }: FuzzedRequest): Promise<TestResponse | null> {
   const kind = method === "HEAD" ? "head" : undefined;
   const timer = new AbortController();
   try {
     for (;;) {
-      const response = await Promise.race([line.hear(kind), sleep(never, null, { signal: timer.signal })]);
+      const response = await Promise.race([line.receive(kind), sleep(never, null, { signal: timer.signal })]);
       if (response === null || response.status >= 200) return response;
     }
   } finally {
@@ -95,8 +95,8 @@ for (const kind of databases)
             const forged: FuzzedRequest = forge(target);
             try {
               line ??= await dial(brume.port);
-              line.say(forged.bytes);
-              const response = await hear(line, forged);
+              line.send(forged.bytes);
+              const response = await receive(line, forged);
               assert.ok(response !== null, "no answer");
               statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
               check(forged, response);

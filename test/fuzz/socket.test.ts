@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { dial, shout } from "../support/httpsocket.ts";
+import { dial, sendAndClose } from "../support/httpsocket.ts";
 import { type Random, withSeed } from "../support/random.ts";
 import { createTestService, type TestService } from "../support/testservice.ts";
 
@@ -85,7 +85,7 @@ suite("syntax that two readers would read differently", () => {
 
   for (const [name, shape] of Object.entries(shapes))
     test(name, { timeout: 30_000 }, async () => {
-      const statuses = statusesOf(await shout(port, Buffer.from(shape(), "latin1")));
+      const statuses = statusesOf(await sendAndClose(port, Buffer.from(shape(), "latin1")));
       assert.ok(statuses.length <= 1, `${statuses.length} answers to one request`);
       for (const status of statuses) assert.ok(status >= 400 && status < 500, `it was answered ${status}`);
       assert.deepEqual(await brume.client.listDomains({ query: { name: "smuggled*" } }), []);
@@ -107,7 +107,7 @@ suite("garbage", () => {
       };
       for (let turn = 0; turn < 4; turn++) {
         const packets = Array.from({ length: 150 }, () => bend(chance(50) ? read : change));
-        const all = await Promise.all(packets.map((packet) => shout(port, packet)));
+        const all = await Promise.all(packets.map((packet) => sendAndClose(port, packet)));
         all.forEach((text, i) => {
           for (const status of statusesOf(text))
             assert.ok(status < 500, `${status} to ${JSON.stringify(packets[i]?.toString("latin1"))}`);
@@ -125,7 +125,7 @@ suite("garbage", () => {
         const packets = Array.from({ length: 40 }, () =>
           Buffer.from(Array.from({ length: below(2000) }, () => below(256))),
         );
-        for (const text of await Promise.all(packets.map((packet) => shout(port, packet))))
+        for (const text of await Promise.all(packets.map((packet) => sendAndClose(port, packet))))
           for (const status of statusesOf(text)) assert.ok(status >= 400 && status < 500);
       }
       await isWell();
@@ -167,7 +167,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
     });
     const text = `GET /dns HTTP/1.1\r\nX: ${"x".repeat(4000)}`;
     for (let i = 0; i < text.length && isOpen && line.socket.readableLength === 0; i++) {
-      line.say(text.charAt(i));
+      line.send(text.charAt(i));
       await sleep(20);
     }
     assert.match(await line.rest(), /^HTTP\/1\.1 408 /);
@@ -209,11 +209,11 @@ suite("many and slow", { timeout: 60_000 }, () => {
     const ask = `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\n\r\n`;
     const lines = await Promise.all(Array.from({ length: 20 }, () => dial(port)));
     for (const line of lines) {
-      line.say(ask);
+      line.send(ask);
       await line.until("retry: 2000\n\n");
       line.socket.pause();
     }
-    assert.match(await shout(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")), /^HTTP\/1\.1 429 /);
+    assert.match(await sendAndClose(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")), /^HTTP\/1\.1 429 /);
     const { ID } = await brume.client.createDomain({ body: { Name: "events.test" } });
     const Text = "x".repeat(4000);
     for (let from = 0; from < 200; from += 40)
@@ -227,7 +227,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
     // Each of them is told, one after the other, that it is gone.
     for (;;) {
       const line = await dial(port);
-      line.say(ask);
+      line.send(ask);
       const head = await line.until("\r\n\r\n");
       line.close();
       if (head.startsWith("HTTP/1.1 200")) break;
@@ -238,7 +238,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
   test("a stream that begins anywhere begins, or says what is wrong", async () => {
     for (const start of ["0", "1", "999999999999999", "-1", "1e3", "9".repeat(40), "\u0661", " ", "'", "0x1"]) {
       const line = await dial(port);
-      line.say(
+      line.send(
         Buffer.from(
           `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\nLast-Event-ID: ${start}\r\n\r\n`,
           "latin1",

@@ -1,6 +1,6 @@
 /**
- * Changes: committed whole, told once, repeated safely, tried without a trace (docs/spec.md#headers-and-queries-for-changes, #audit), on
- * both databases.
+ * Changes: atomic commits, one event each, idempotency keys and dry runs (docs/spec.md#headers-and-queries-for-changes, #audit), on both
+ * databases.
  */
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -55,7 +55,7 @@ for (const kind of databases)
 
     describe("events and audit", () => {
       test("a change leaves one event and one row of audit, with the same data", async () => {
-        const made = await ask("POST", "/book", { Name: "told" });
+        const made = await ask("POST", "/book", { Name: "created" });
         const events = await ask("GET", `/event?resource=domain:${made.json.ID}`);
         const [event] = events.json;
         assert.equal(events.json.length, 1);
@@ -104,7 +104,7 @@ for (const kind of databases)
         );
       });
 
-      test("an edit that changes nothing makes no event, but was asked for", async () => {
+      test("an update without a change appends no event, but is audited", async () => {
         const made = await ask("POST", "/book", { Name: "same" });
         const before = await countEvents();
         assert.equal((await ask("PUT", `/book/${made.json.ID}`, made.json)).status, 200);
@@ -112,7 +112,7 @@ for (const kind of databases)
         assert.deepEqual(library.audit.at(-1)?.resourceId, made.json.ID);
       });
 
-      test("what fails inside the transaction leaves nothing", async () => {
+      test("an error inside the transaction leaves nothing", async () => {
         const [books, events] = [await library.countBooks(), await countEvents()];
         assert.equal((await ask("POST", "/book", { Name: "explosive" })).status, 500);
         assert.deepEqual([await library.countBooks(), await countEvents()], [books, events]);
@@ -120,7 +120,7 @@ for (const kind of databases)
     });
 
     describe("dry runs", () => {
-      test("answer what would have come and leave no trace", async () => {
+      test("return the response of the request and leave no trace", async () => {
         const [books, events] = [await library.countBooks(), await countEvents()];
         let settled = 0;
         library.settle = async () => {
@@ -150,13 +150,13 @@ for (const kind of databases)
         assert.equal(await library.countBooks(), books + 1);
       });
 
-      test("dryRun is no business of a read", async () => {
+      test("dryRun has no effect on a read", async () => {
         assert.equal((await ask("GET", "/book?dryRun=true")).headers.get("X-Dry-Run"), null);
       });
     });
 
     describe("If-Match", () => {
-      test("a change needs the present tag, or *, or none at all", async () => {
+      test("a change needs the current tag, or *, or no If-Match", async () => {
         const made = await ask("POST", "/book", { Name: "tagged" });
         const path = `/book/${made.json.ID}`;
         const tag = made.headers.get("ETag") ?? "";
@@ -199,7 +199,7 @@ for (const kind of databases)
           assert.equal(edited.headers.get("ETag"), `"book-${made.json.ID}-2"`);
         });
 
-      test("a stored change is answered with 200 even if its effect fails", async () => {
+      test("a committed change gets 200 even if applying it fails", async () => {
         const made = await ask("POST", "/book", { Name: "torn" });
         const before = library.logged.length;
         assert.equal((await ask("POST", `/book/${made.json.ID}/tear`)).status, 200);
@@ -232,7 +232,7 @@ for (const kind of databases)
         assert.equal(await library.countBooks(), books + 1);
       });
 
-      test("an answer that changed while it was held up is the one to be repeated", async () => {
+      test("a response that changed during the wait is the one that is repeated", async () => {
         library.settle = async () => true;
         const first = await ask("POST", "/book", { Name: "settling" }, { "Idempotency-Key": "k2", Prefer: "wait=1" });
         assert.equal(first.json.State, "Settled");
@@ -256,7 +256,7 @@ for (const kind of databases)
         }
       });
 
-      test("keys are valid per project, and a restricted token sees nobody else's answers", async () => {
+      test("keys are valid per project, and a restricted token gets no responses to other tokens", async () => {
         library.callers.set(tokenOf("2"), createCaller({ tokenId: 22, projectId: 2 }));
         const restriction = { domainId: 1, domain: "example.com", pattern: null, types: null };
         library.callers.set(tokenOf("3"), createCaller({ tokenId: 23, restriction }));
@@ -347,7 +347,7 @@ for (const kind of databases)
           assert.equal(json.code, "idempotency_key_invalid");
         });
 
-      test("answers are kept for a day, under seal", async () => {
+      test("responses are stored for a day, encrypted", async () => {
         const key = { "Idempotency-Key": "k9" };
         await ask("POST", "/book", { Name: "a day" }, key);
         const rows = await library.store.read.selectFrom("idempotency").selectAll().where("key", "=", "k9").execute();
@@ -365,7 +365,7 @@ for (const kind of databases)
       });
     });
 
-    test("a database that cannot work is 503, and nothing of the change is there", async () => {
+    test("without a database a change gets 503 and leaves nothing", async () => {
       library.prepare = () => Promise.reject(new StorageError("the disk is full"));
       const refused = await ask("POST", "/book", { Name: "unstored" });
       assert.equal(refused.status, 503);

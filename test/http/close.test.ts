@@ -1,4 +1,4 @@
-/** The end of the service: nothing new, everything begun finished, nothing lost. */
+/** Closing the server: no new requests, running requests finish, and the audit is stored. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,7 +19,7 @@ async function ending(work: (library: Library) => Promise<void>): Promise<void> 
   }
 }
 
-test("a request under way is finished and answered; the connection ends behind it", () =>
+test("a running request finishes and gets its response; then the connection ends", () =>
   ending(async (library) => {
     let go = (): void => {};
     const running = new Promise<void>((begun) => {
@@ -30,7 +30,7 @@ test("a request under way is finished and answered; the connection ends behind i
         });
     });
     const line = await dial(library.port);
-    line.say(post('{"Name":"last"}'));
+    line.send(post('{"Name":"last"}'));
     await running;
     let closed = false;
     const closing = library.http.close(5000).finally(() => {
@@ -40,14 +40,14 @@ test("a request under way is finished and answered; the connection ends behind i
     assert.equal(closed, false);
     await assert.rejects(dial(library.port));
     go();
-    const response = await line.hear();
+    const response = await line.receive();
     assert.equal(response.status, 200);
     assert.equal(response.headers.get("connection"), "close");
     await closing;
     assert.equal(await library.countBooks(), 1);
   }));
 
-test("an answer that only waits for its effect is given at once", () =>
+test("a response that only waits for its effect is sent at once", () =>
   ending(async (library) => {
     let settling = false;
     library.settle = () => {
@@ -55,24 +55,24 @@ test("an answer that only waits for its effect is given at once", () =>
       return new Promise(() => {});
     };
     const line = await dial(library.port);
-    line.say(post('{"Name":"waiting"}', "Prefer: wait=60\r\n"));
+    line.send(post('{"Name":"waiting"}', "Prefer: wait=60\r\n"));
     while (!settling) await sleep(5);
     const closing = library.http.close(30_000);
-    assert.equal((await line.hear()).status, 200);
+    assert.equal((await line.receive()).status, 200);
     await closing;
   }));
 
-test("while it stops, an open connection is told so, and health still answers", () =>
+test("while stopping, requests get 503, and health still responds", () =>
   ending(async (library) => {
     const lines = [await dial(library.port), await dial(library.port), await dial(library.port)] as const;
     // The first bytes of a request keep a connection from being idle.
-    for (const line of lines) line.say("GET ");
+    for (const line of lines) line.send("GET ");
     await sleep(30);
     const closing = library.http.close(5000);
-    lines[0].say(get("/book").slice(4));
-    lines[1].say(get("/readyz").slice(4));
-    lines[2].say(get("/healthz").slice(4));
-    const [refused, ready, health] = [await lines[0].hear(), await lines[1].hear(), await lines[2].hear()];
+    lines[0].send(get("/book").slice(4));
+    lines[1].send(get("/readyz").slice(4));
+    lines[2].send(get("/healthz").slice(4));
+    const [refused, ready, health] = [await lines[0].receive(), await lines[1].receive(), await lines[2].receive()];
     assert.equal(refused.status, 503);
     assert.equal(read(refused.body).code, "not_ready");
     assert.equal(refused.headers.get("connection"), "close");
@@ -82,26 +82,26 @@ test("while it stops, an open connection is told so, and health still answers", 
     await closing;
   }));
 
-test("streams end, idle and silent connections do not hold it up, and refusals are still written", () =>
+test("streams end, idle connections do not delay the end, and rejections are still audited", () =>
   ending(async (library) => {
     const stream = await dial(library.port);
-    stream.say(`GET /event HTTP/1.1\r\n${auth}Accept: text/event-stream\r\n\r\n`);
+    stream.send(`GET /event HTTP/1.1\r\n${auth}Accept: text/event-stream\r\n\r\n`);
     await stream.until("retry: 2000\n\n");
     const silent = await dial(library.port);
     const idle = await dial(library.port);
-    idle.say(post("{}"));
-    assert.equal((await idle.hear()).status, 400);
+    idle.send(post("{}"));
+    assert.equal((await idle.receive()).status, 400);
     await library.http.close(60_000);
     assert.equal(library.audit.length, 1);
     assert.equal(library.audit[0]?.status, 400);
     await Promise.all([stream.rest(), silent.rest(), idle.rest()]);
   }));
 
-test("what does not finish in time is cut off", () =>
+test("a request that does not finish in time is disconnected", () =>
   ending(async (library) => {
     library.prepare = () => new Promise(() => {});
     const line = await dial(library.port);
-    line.say(post('{"Name":"never"}'));
+    line.send(post('{"Name":"never"}'));
     await sleep(50);
     await library.http.close(300);
     assert.equal(await line.rest(), "");

@@ -1,4 +1,4 @@
-/** Events as a stream and as a list (docs/spec.md#event-endpoints): without gap or double, for those who may, and never more than a reader takes. */
+/** Streams and lists of events (docs/spec.md#event-endpoints): no gaps or duplicates, access rights, and slow clients. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -32,18 +32,18 @@ for (const kind of databases)
       lines.push(line);
       const all = { Authorization: `Bearer ${tokenOf(token)}`, Accept: "text/event-stream", ...headers };
       const text = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-      line.say(`GET /event${query} HTTP/1.1\r\n${text.join("")}\r\n`);
+      line.send(`GET /event${query} HTTP/1.1\r\n${text.join("")}\r\n`);
       return line;
     }
 
-    /** Opens and waits until it stands. */
+    /** Opens a stream and waits until it is established. */
     async function listen(...given: Parameters<typeof open>): Promise<Line> {
       const line = await open(...given);
       await line.until("retry: 2000\n\n");
       return line;
     }
 
-    async function hear(line: Line): Promise<{ id: number; event: string; data: Record<string, unknown> }> {
+    async function receive(line: Line): Promise<{ id: number; event: string; data: Record<string, unknown> }> {
       await line.until("id: ");
       const id = Number((await line.until("\n")).trim());
       await line.until("event: ");
@@ -65,7 +65,7 @@ for (const kind of databases)
 
     const newest = (): Promise<number> => library.feed.newest();
 
-    test("a stream begins with its form, goes on with what happens next, and pings", async () => {
+    test("a stream sends its headers, then new events and pings", async () => {
       await say(1);
       const line = await open();
       const head = await line.until("\r\n\r\n");
@@ -76,7 +76,7 @@ for (const kind of databases)
       assert.doesNotMatch(head, /content-length/i);
       await line.until("retry: 2000\n\n");
       await say(2, { text: "two\nlines" });
-      const response = await hear(line);
+      const response = await receive(line);
       assert.equal(response.event, "domain.changed");
       assert.equal(response.id, await newest());
       assert.deepEqual(Object.keys(response.data), [
@@ -96,7 +96,7 @@ for (const kind of databases)
       await line.until("\n: ping\n\n");
     });
 
-    test("Last-Event-ID and after go on without gap or double; the header counts first", async () => {
+    test("Last-Event-ID and after continue without gaps or duplicates; the header takes precedence", async () => {
       for (let i = 10; i < 140; i++) await say(i);
       const start = (await newest()) - 130;
       for (const [query, headers] of [
@@ -106,7 +106,7 @@ for (const kind of databases)
       ] as const) {
         const line = await listen(query, headers);
         const seen: unknown[] = [];
-        for (let i = 0; i < 130; i++) seen.push((await hear(line)).data["ResourceID"]);
+        for (let i = 0; i < 130; i++) seen.push((await receive(line)).data["ResourceID"]);
         assert.deepEqual(
           seen,
           Array.from({ length: 130 }, (_, i) => i + 10),
@@ -122,23 +122,23 @@ for (const kind of databases)
       const later = (async () => {
         for (let i = 60; i < 120; i++) await say(i + 1);
       })();
-      for (let i = 0; i < 120; i++) assert.equal((await hear(line)).data["ResourceID"], i + 1);
+      for (let i = 0; i < 120; i++) assert.equal((await receive(line)).data["ResourceID"], i + 1);
       await later;
     });
 
-    test("a start that is no longer kept, or was never here, is told to read all again", async () => {
+    test("a start that is deleted or unknown gets a reset", async () => {
       await library.store.write(async (tx) => void (await tx.deleteFrom("event").where("id", "<=", 20).execute()));
       const oldest = await library.feed.oldest();
       for (const start of ["1", "999999999"]) {
         const line = await open("", { "Last-Event-ID": start });
         await line.until(`retry: 2000\n\n`);
         await line.until(`event: reset\ndata: {"Oldest":${oldest}}\n\n`);
-        assert.equal((await hear(line)).id, oldest);
+        assert.equal((await receive(line)).id, oldest);
       }
       const fine = await listen("", { "Last-Event-ID": String(oldest - 1) });
-      assert.equal((await hear(fine)).id, oldest);
+      assert.equal((await receive(fine)).id, oldest);
       const bad = await open("", { "Last-Event-ID": "yesterday" });
-      assert.equal((await bad.hear()).status, 400);
+      assert.equal((await bad.receive()).status, 400);
     });
 
     test("filters choose by type and resource, scopes by what may be read, projects always", async () => {
@@ -161,10 +161,10 @@ for (const kind of databases)
       assert.deepEqual(await seen("", "c"), []);
       assert.equal((await list("?resource=domain")).json.code, "query_invalid");
       const line = await listen(`?after=${start}&type=token.*`);
-      assert.equal((await hear(line)).event, "token.created");
+      assert.equal((await receive(line)).event, "token.created");
     });
 
-    test("a restricted token sees through its veil, in stream, list and total", async () => {
+    test("the events of a restricted token are filtered, in stream, list and total", async () => {
       const restriction = { domainId: 3, domain: "example.com", pattern: "www", types: null };
       library.callers.set(tokenOf("d"), createCaller({ tokenId: 4, restriction }));
       const start = await newest();
@@ -178,7 +178,7 @@ for (const kind of databases)
       );
       assert.equal(listed.headers.get("X-Total-Count"), "1");
       const line = await listen(`?after=${start}`, {}, "d");
-      assert.equal((await hear(line)).data["ResourceID"], 15);
+      assert.equal((await receive(line)).data["ResourceID"], 15);
     });
 
     test("a list is at most 100 long, and pages without end lose nothing", async () => {
@@ -211,9 +211,9 @@ for (const kind of databases)
       await expired.rest();
     });
 
-    test("no more than 20 streams of one token, and a closed one makes room", async () => {
+    test("a token has at most 20 streams, and closing one permits another", async () => {
       const many = await Promise.all(Array.from({ length: 20 }, () => listen()));
-      const refused = await (await open()).hear();
+      const refused = await (await open()).receive();
       assert.equal(refused.status, 429);
       assert.equal(read(refused.body).code, "rate_limited");
       assert.ok(Number(refused.headers.get("retry-after")) > 0);
@@ -240,13 +240,13 @@ for (const kind of databases)
       await sleep(100);
       assert.ok(socket.writableLength > 0 && socket.writableLength < 2_000_000, `${socket.writableLength} bytes wait`);
       line.socket.resume();
-      for (let i = 0; i < 100; i++) assert.equal((await hear(line)).data["ResourceID"], i + 1);
+      for (let i = 0; i < 100; i++) assert.equal((await receive(line)).data["ResourceID"], i + 1);
     });
 
     test("HTTP/1.0 gets a stream without chunks", async () => {
       const line = await dial(library.port);
       lines.push(line);
-      line.say(
+      line.send(
         `GET /event?after=0 HTTP/1.0\r\nAuthorization: Bearer ${tokenOf("a")}\r\nAccept: text/event-stream\r\n\r\n`,
       );
       const head = await line.until("\r\n\r\n");

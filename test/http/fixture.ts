@@ -1,6 +1,6 @@
 /**
- * A small library behind the real HTTP rooms: books that know how to be made, edited, listed and burnt, so that every rule of
- * docs/spec.md#conventions can be tried without any feature. Its rows stand in a table of its own, so that a rollback is a real one.
+ * The real HTTP server with a test contract: books that can be created, updated, listed and deleted, so that every rule of
+ * docs/spec.md#conventions can be tested without a feature. The books are rows of a table, so rollbacks are real.
  */
 
 import { id, integer, Labels, list, listQuery, name, nameFilter, optional, text } from "@brume/api/common.ts";
@@ -153,7 +153,7 @@ interface Told extends Problem {
   readonly Type: string;
   readonly ResourceID: number;
 }
-/** Anything that is answered, one or many, book, event or error: a test says what it expects. */
+/** Any body of a response: a book, an event, an error, or a list of them. */
 export type Answered = Told & readonly Told[];
 export const read = (text: string): Answered => JSON.parse(text) as Answered;
 
@@ -164,13 +164,13 @@ export interface Library {
   readonly http: Http;
   readonly url: string;
   readonly port: number;
-  /** Who stands behind which token; tests put in and take out. */
+  /** Callers by token; tests add and remove them. */
   readonly callers: Map<string, Caller>;
   readonly audit: AuditRow[];
   readonly logged: { level: string; message: string; detail: object | undefined }[];
-  /** What a book's settling waits for; resolves to whether the answer changed. */
+  /** Awaited by `refresh` of a book; resolves to true if the response changed. */
   settle: ((ms: number) => Promise<boolean>) | null;
-  /** What making a book waits for before its transaction. */
+  /** Awaited by `prepare` of a creation. */
   prepare: (() => Promise<void>) | null;
   status: "ready" | "starting" | "failing";
   now: number;

@@ -8,10 +8,10 @@ test("the body of a refused request must come in time", { timeout: 10_000 }, asy
   const strict = await openLibrary({ limits: { bodyTime: 300 } });
   try {
     const line = await dial(strict.port);
-    line.say(`POST /book HTTP/1.1\r\nContent-Length: 1000\r\n\r\n`);
-    assert.equal((await line.hear()).status, 401);
+    line.send(`POST /book HTTP/1.1\r\nContent-Length: 1000\r\n\r\n`);
+    assert.equal((await line.receive()).status, 401);
     // Each byte shows that the client is still there, and none of them buys time.
-    const dribble = setInterval(() => line.say("x"), 50);
+    const dribble = setInterval(() => line.send("x"), 50);
     await line.rest().finally(() => clearInterval(dribble));
   } finally {
     await strict.close();
@@ -21,10 +21,10 @@ test("the body of a refused request must come in time", { timeout: 10_000 }, asy
 test("a refused request whose body comes in time keeps its connection", async () => {
   const library = await openLibrary();
   const line = await dial(library.port);
-  line.say(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\n`);
-  assert.equal((await line.hear()).status, 401);
-  line.say("abcdGET /healthz HTTP/1.1\r\n\r\n");
-  assert.equal((await line.hear()).status, 200);
+  line.send(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\n`);
+  assert.equal((await line.receive()).status, 401);
+  line.send("abcdGET /healthz HTTP/1.1\r\n\r\n");
+  assert.equal((await line.receive()).status, 200);
   line.close();
   await library.close();
 });

@@ -1,5 +1,5 @@
 /**
- * The order of checks, and what every answer has (docs/spec.md#order-of-checks, #authentication, #responses, #errors, #lists,
+ * The order of checks, and the headers of every response (docs/spec.md#order-of-checks, #authentication, #responses, #errors, #lists,
  * #limits-on-requests, #browsers).
  */
 import assert from "node:assert/strict";
@@ -103,7 +103,7 @@ describe("the first check that fails decides", () => {
       assert.equal(json.Message, errorCodes[code].message);
     });
 
-  test("an expired token, and its body is never asked for", async () => {
+  test("an expired token is rejected before its body is read", async () => {
     library.callers.set(tokenOf("e"), createCaller({ expiresAt: 1 }));
     const { status, json, headers } = await ask("POST", "/book", { token: tokenOf("e") });
     assert.equal(status, 401);
@@ -111,7 +111,7 @@ describe("the first check that fails decides", () => {
     assert.equal(headers.get("WWW-Authenticate"), 'Bearer realm="brume", error="invalid_token"');
   });
 
-  test("WWW-Authenticate says whether a token was sent; the scheme may be written in any case", async () => {
+  test("WWW-Authenticate shows whether a token was sent; the scheme may have any case", async () => {
     const none = await ask("GET", "/book", { token: null });
     assert.equal(none.headers.get("WWW-Authenticate"), 'Bearer realm="brume"');
     const any = await ask("GET", "/book", { token: null, headers: { Authorization: `bEARER ${tokenOf("a")}` } });
@@ -135,13 +135,13 @@ describe("the first check that fails decides", () => {
     assert.ok(json.ModelState?.["Pages"]?.[0]?.startsWith("Pages must be"));
   });
 
-  test("a blocked project can be read, cleared, and edited where that is said", async () => {
+  test("a blocked project can be read and deleted, and changed by allowed operations", async () => {
     assert.equal((await ask("GET", "/book", { token: blocked })).status, 200);
     assert.equal((await ask("DELETE", "/book/999", { token: blocked })).json.code, "domain_not_found");
     assert.equal((await ask("POST", "/shelf", { token: blocked })).status, 200);
   });
 
-  test("what is one's own needs no scope", async () => {
+  test("the own project needs no scope", async () => {
     assert.deepEqual((await ask("GET", "/shelf/1", { token: weak })).json, { id: 1 });
     assert.equal((await ask("GET", "/shelf/2", { token: weak })).json.code, "scope_missing");
     assert.equal((await ask("GET", "/shelf/x", { token: weak })).json.code, "scope_missing");
@@ -214,7 +214,7 @@ describe("every answer", () => {
     assert.equal((await asked("text/dns;q=0"))?.json.Name, "one");
   });
 
-  test("an unexpected error tells nothing but the request's id, and is logged once", async () => {
+  test("the response to an unexpected error contains only the request id, and the error is logged once", async () => {
     const before = library.logged.length;
     const { status, text, json, headers } = await ask("POST", "/book", { body: '{"Name":"explosive"}' });
     assert.equal(status, 500);
@@ -228,7 +228,7 @@ describe("every answer", () => {
 });
 
 describe("the service about itself", () => {
-  test("health answers always, readiness says how it is", async () => {
+  test("health always responds, readiness returns the state", async () => {
     for (const [state, status] of [
       ["starting", 503],
       ["failing", 503],
@@ -242,7 +242,7 @@ describe("the service about itself", () => {
     }
   });
 
-  test("what fails in part goes on with the rest", async () => {
+  test("a partial failure leaves other operations available", async () => {
     library.status = "failing";
     assert.equal((await ask("GET", "/book/1")).status, 200);
     library.status = "ready";
@@ -297,7 +297,7 @@ describe("rate limits", () => {
   });
   const rate = (headers: Headers) => [headers.get("RateLimit-Policy"), headers.get("RateLimit")];
 
-  test("the bucket empties, refills evenly, and is told on every answer", async () => {
+  test("the bucket empties, refills evenly, and is in every response", async () => {
     const policy = '"token";q=3;w=60';
     assert.deepEqual(rate((await ask("GET", "/book/1", { token: limited })).headers), [policy, '"token";r=2;t=20']);
     assert.deepEqual(rate((await ask("GET", "/book/999", { token: limited })).headers), [policy, '"token";r=1;t=40']);
@@ -314,7 +314,7 @@ describe("rate limits", () => {
     assert.equal((await ask("GET", "/book/1", { token: limited })).status, 429);
   });
 
-  test("asking how work goes on, and events, are never counted", async () => {
+  test("reads of actions and events are not counted", async () => {
     for (let i = 0; i < 5; i++) {
       const action = await ask("GET", "/book/1/action/2", { token: limited });
       assert.deepEqual(rate(action.headers), ['"token";q=3;w=60', '"token";r=3;t=0']);
@@ -323,13 +323,13 @@ describe("rate limits", () => {
     }
   });
 
-  test("tokens without a limit hear of none", async () => {
+  test("tokens without a limit get no rate limit headers", async () => {
     assert.deepEqual(rate((await ask("GET", "/book/1")).headers), [null, null]);
   });
 });
 
 describe("browsers and methods", () => {
-  test("OPTIONS says what may be done, to anybody", async () => {
+  test("OPTIONS returns the methods to every client", async () => {
     const { status, headers } = await ask("OPTIONS", "/Book/7", { token: null });
     assert.equal(status, 200);
     assert.equal(headers.get("Content-Length"), "0");
@@ -343,7 +343,7 @@ describe("browsers and methods", () => {
     assert.equal((await ask("OPTIONS", "/nothing", { token: null })).json.code, "path_not_found");
   });
 
-  test("the event stream takes no HEAD", async () => {
+  test("the event stream does not support HEAD", async () => {
     const { status, headers } = await ask("HEAD", "/event");
     assert.equal(status, 405);
     assert.equal(headers.get("Allow"), "GET, OPTIONS");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { dial, shout, type TestResponse } from "../support/httpsocket.ts";
+import { dial, sendAndClose, type TestResponse } from "../support/httpsocket.ts";
 import { type Library, openLibrary, read, tokenOf } from "./fixture.ts";
 
 const auth = `Authorization: Bearer ${tokenOf("a")}\r\n`;
@@ -19,15 +19,15 @@ after(() => library.close());
 
 async function ask(text: string, head?: "head", at = library): Promise<TestResponse> {
   const line = await dial(at.port);
-  line.say(text);
-  const response = await line.hear(head);
+  line.send(text);
+  const response = await line.receive(head);
   line.close();
   return response;
 }
 
 /** An answer in our form with this status and code, on a connection that then ends. */
 async function isRefused(text: string, status: number, code: string, at = library): Promise<void> {
-  const all = await shout(at.port, text);
+  const all = await sendAndClose(at.port, text);
   const problem = read(all.slice(all.indexOf("\r\n\r\n") + 4));
   assert.equal(problem.code, code, all);
   assert.ok(all.startsWith(`HTTP/1.1 ${status} `), all);
@@ -85,7 +85,7 @@ describe("paths", () => {
       assert.equal(response.status, status);
     });
 
-  test("OPTIONS * asks about the whole service, without a token", async () => {
+  test("OPTIONS * applies to the whole service, without a token", async () => {
     const response = await ask("OPTIONS * HTTP/1.1\r\n\r\n");
     assert.equal(response.status, 200);
     assert.equal(response.headers.get("allow"), "GET, HEAD, POST, PUT, DELETE, OPTIONS");
@@ -93,7 +93,7 @@ describe("paths", () => {
   });
 });
 
-describe("what the parser refuses", () => {
+describe("requests that the parser rejects", () => {
   const cases: [name: string, text: string, status: number, code: string][] = [
     ["no HTTP at all", "hello there\r\n\r\n", 400, "request_not_readable"],
     ["raw bytes in the target", "GET /b\xc3\xb6ok HTTP/1.1\r\n\r\n", 400, "path_not_readable"],
@@ -106,9 +106,9 @@ describe("what the parser refuses", () => {
     ["headers far above", get("/book/1", `X: ${"x".repeat(100 * 1024)}\r\n`), 431, "headers_too_large"],
     ["many small headers", get("/book/1", "a:b\r\n".repeat(5000)), 431, "headers_too_large"],
     ["an endless target", get(`/${"x".repeat(60_000)}`), 400, "path_not_readable"],
-    ["a method nobody knows on a known path", "BREW /book/1 HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
+    ["an unknown method on a known path", "BREW /book/1 HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
     ["a method in lower case", "get /book/1 HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
-    ["a method nobody knows on no path", "BREW /coffee HTTP/1.1\r\n\r\n", 404, "path_not_found"],
+    ["an unknown method on an unknown path", "BREW /coffee HTTP/1.1\r\n\r\n", 404, "path_not_found"],
     ["CONNECT to an authority", "CONNECT host:443 HTTP/1.1\r\n\r\n", 400, "path_not_readable"],
     ["CONNECT to a path", "CONNECT /book HTTP/1.1\r\n\r\n", 405, "method_not_allowed"],
     ["length and chunks at once", post("/book", "{}", "Transfer-Encoding: chunked\r\n"), 400, "request_not_readable"],
@@ -142,18 +142,18 @@ describe("what the parser refuses", () => {
   for (const [name, text, status, code] of cases)
     test(`${name}: ${status} ${code}`, () => isRefused(Buffer.from(text, "latin1") as never, status, code));
 
-  test("405 for an unknown method says what the path takes", async () => {
-    const all = await shout(library.port, "BREW /book HTTP/1.1\r\n\r\n");
+  test("405 for an unknown method contains the methods of the path", async () => {
+    const all = await sendAndClose(library.port, "BREW /book HTTP/1.1\r\n\r\n");
     assert.match(all, /\r\nAllow: GET, HEAD, POST, OPTIONS\r\n/);
   });
 
-  test("a broken request behind good ones waits for their answers", async () => {
-    const all = await shout(library.port, `${get("/book/1")}${get("/book/2")}garbage\r\n\r\n`);
+  test("the error of a malformed request follows the responses before it", async () => {
+    const all = await sendAndClose(library.port, `${get("/book/1")}${get("/book/2")}garbage\r\n\r\n`);
     const statuses = [...all.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     assert.deepEqual(statuses, ["200", "200", "400"]);
   });
 
-  test("headers just within 16 KiB are fine", async () => {
+  test("headers of just under 16 KiB are accepted", async () => {
     const response = await ask(get("/book/1", `X: ${"x".repeat(16 * 1024 - auth.length - 6)}\r\n`));
     assert.equal(response.status, 200);
   });
@@ -166,33 +166,33 @@ describe("a lenient server", () => {
   });
   after(() => lenient.close());
 
-  test("takes header lines that end in a bare LF", async () => {
+  test("accepts header lines that end in a bare LF", async () => {
     const response = await ask(get("/book").replaceAll("\r\n", "\n"), undefined, lenient);
     assert.equal(response.status, 200);
     const mixed = `POST /book HTTP/1.1\n${auth}Content-Length: 12\n\n{"Name":"x"}`;
     assert.equal((await ask(mixed, undefined, lenient)).status, 200);
   });
 
-  test("still refuses two lengths, which a proxy might read otherwise", () =>
+  test("still rejects two lengths, which a proxy could read differently", () =>
     isRefused(post("/book", "0\r\n\r\n", "Transfer-Encoding: chunked\r\n"), 400, "request_not_readable", lenient));
 });
 
 describe("connections", () => {
   test("pipelined requests are answered in order, a read seeing the change before it", async () => {
     const line = await dial(library.port);
-    line.say(post("/book", '{"Name":"pipelined"}') + get("/book?name=pipelined") + get("/book/1") + get("/nothing"));
-    assert.equal(read((await line.hear()).body).Name, "pipelined");
-    assert.equal((await line.hear()).headers.get("x-total-count"), "1");
-    assert.equal(read((await line.hear()).body).ID, 1);
-    assert.equal((await line.hear()).status, 404);
+    line.send(post("/book", '{"Name":"pipelined"}') + get("/book?name=pipelined") + get("/book/1") + get("/nothing"));
+    assert.equal(read((await line.receive()).body).Name, "pipelined");
+    assert.equal((await line.receive()).headers.get("x-total-count"), "1");
+    assert.equal(read((await line.receive()).body).ID, 1);
+    assert.equal((await line.receive()).status, 404);
     line.close();
   });
 
-  test("thousands of pipelined requests are all answered", async () => {
+  test("thousands of pipelined requests all get a response", async () => {
     const line = await dial(library.port);
     const count = 5000;
-    line.say(get("/book/1").repeat(count));
-    for (let i = 0; i < count; i++) assert.equal((await line.hear()).status, 200);
+    line.send(get("/book/1").repeat(count));
+    for (let i = 0; i < count; i++) assert.equal((await line.receive()).status, 200);
     line.close();
   });
 
@@ -200,41 +200,44 @@ describe("connections", () => {
     const line = await dial(library.port);
     line.socket.setNoDelay(true);
     for (const byte of post("/book", '{"Name":"drops"}')) {
-      line.say(byte);
+      line.send(byte);
       await new Promise(setImmediate);
     }
-    assert.equal((await line.hear()).status, 200);
+    assert.equal((await line.receive()).status, 200);
     line.close();
   });
 
   test("blank lines before a request are skipped, as are the answers' order and keep-alive", async () => {
     const line = await dial(library.port);
     for (let i = 0; i < 3; i++) {
-      line.say(`\r\n${get("/book/1")}`);
-      assert.equal((await line.hear()).headers.get("connection"), "keep-alive");
+      line.send(`\r\n${get("/book/1")}`);
+      assert.equal((await line.receive()).headers.get("connection"), "keep-alive");
     }
     line.close();
   });
 
-  test("HTTP/1.0 is answered and closed, whatever it asks", async () => {
+  test("HTTP/1.0 gets a response and is closed, with any headers", async () => {
     for (const more of ["", "Connection: keep-alive\r\n"]) {
-      const all = await shout(library.port, `GET /book/1 HTTP/1.0\r\n${auth}${more}\r\n`);
+      const all = await sendAndClose(library.port, `GET /book/1 HTTP/1.0\r\n${auth}${more}\r\n`);
       assert.match(all, /^HTTP\/1\.1 200 OK\r\n/);
       assert.match(all, /\r\nConnection: close\r\n/);
       assert.match(all, /"Name":"one"/);
     }
   });
 
-  test("Connection: close closes, and what comes behind is not looked at", async () => {
+  test("Connection: close closes, and later input is ignored", async () => {
     const before = await library.countBooks();
-    const all = await shout(library.port, get("/book/1", "Connection: close\r\n") + post("/book", '{"Name":"late"}'));
+    const all = await sendAndClose(
+      library.port,
+      get("/book/1", "Connection: close\r\n") + post("/book", '{"Name":"late"}'),
+    );
     assert.equal(all.match(/HTTP\/1\.1/g)?.length, 1);
     assert.equal(await library.countBooks(), before);
   });
 
-  test("an upgrade that is asked for is not given, and the connection ends with the answer", async () => {
+  test("an upgrade is not granted, and the connection ends after the response", async () => {
     for (const upgrade of ["Upgrade: websocket\r\nConnection: Upgrade\r\n", "Upgrade: h2c\r\n"]) {
-      const all = await shout(library.port, get("/book/2", upgrade));
+      const all = await sendAndClose(library.port, get("/book/2", upgrade));
       assert.match(all, /^HTTP\/1\.1 200 /);
       assert.match(all, /\r\nConnection: close\r\n/);
     }
@@ -253,12 +256,12 @@ describe("connections", () => {
   test("HEAD has the headers of GET and no body", async () => {
     const line = await dial(library.port);
     const full = await ask(get("/book/1"));
-    line.say(get("/book/1").replace("GET", "HEAD") + get("/book/1"));
-    const head = await line.hear("head");
+    line.send(get("/book/1").replace("GET", "HEAD") + get("/book/1"));
+    const head = await line.receive("head");
     assert.equal(head.status, 200);
     for (const name of ["content-length", "content-type", "etag"])
       assert.equal(head.headers.get(name), full.headers.get(name));
-    assert.equal((await line.hear()).body, full.body);
+    assert.equal((await line.receive()).body, full.body);
     const missing = await ask(get("/book/999").replace("GET", "HEAD"), "head");
     assert.equal(missing.status, 404);
     assert.ok(Number(missing.headers.get("content-length")) > 100);
@@ -282,12 +285,12 @@ describe("bodies", () => {
 
   test("an announced length above the limit is refused at once, and the answer arrives although the client goes on", async () => {
     const line = await dial(library.port);
-    line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n`);
-    const response = await line.hear();
+    line.send(`POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n`);
+    const response = await line.receive();
     assert.equal(response.status, 413);
     assert.equal(response.headers.get("connection"), "close");
     line.close();
-    const all = await shout(
+    const all = await sendAndClose(
       library.port,
       `POST /book HTTP/1.1\r\n${auth}Content-Length: 5000000\r\n\r\n${"x".repeat(5_000_000)}`,
     );
@@ -306,31 +309,31 @@ describe("bodies", () => {
   test("GET, HEAD, OPTIONS and DELETE read a body and throw it away", async () => {
     const line = await dial(library.port);
     for (const method of ["GET", "HEAD", "OPTIONS"]) {
-      line.say(`${method} /book/1 HTTP/1.1\r\n${auth}Content-Length: 9\r\nContent-Type: image/png\r\n\r\n{"broken"`);
-      assert.equal((await line.hear(method === "HEAD" ? "head" : undefined)).status, 200);
+      line.send(`${method} /book/1 HTTP/1.1\r\n${auth}Content-Length: 9\r\nContent-Type: image/png\r\n\r\n{"broken"`);
+      assert.equal((await line.receive(method === "HEAD" ? "head" : undefined)).status, 200);
     }
     const made = await ask(post("/book", '{"Name":"short lived"}'));
-    line.say(
+    line.send(
       `DELETE /book/${read(made.body).ID} HTTP/1.1\r\n${auth}Transfer-Encoding: chunked\r\n\r\n3\r\n???\r\n0\r\n\r\n`,
     );
-    assert.equal((await line.hear()).status, 200);
-    line.say(get("/book/1"));
-    assert.equal((await line.hear()).status, 200);
-    line.say(`GET /book/1 HTTP/1.1\r\n${auth}Content-Length: 2000000\r\n\r\n`);
-    assert.equal((await line.hear()).status, 413);
+    assert.equal((await line.receive()).status, 200);
+    line.send(get("/book/1"));
+    assert.equal((await line.receive()).status, 200);
+    line.send(`GET /book/1 HTTP/1.1\r\n${auth}Content-Length: 2000000\r\n\r\n`);
+    assert.equal((await line.receive()).status, 413);
     line.close();
   });
 
-  test("Expect: 100-continue is told to go on only when all else is well", async () => {
+  test("100 Continue is sent only after all other checks", async () => {
     const body = '{"Name":"expected"}';
     const asking = `Content-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
     const line = await dial(library.port);
-    line.say(`POST /book HTTP/1.1\r\n${auth}${asking}`);
-    assert.equal((await line.hear()).status, 100);
-    line.say(body);
-    assert.equal((await line.hear()).status, 200);
-    line.say(`POST /book HTTP/1.1\r\n${asking}`);
-    const refused = await line.hear();
+    line.send(`POST /book HTTP/1.1\r\n${auth}${asking}`);
+    assert.equal((await line.receive()).status, 100);
+    line.send(body);
+    assert.equal((await line.receive()).status, 200);
+    line.send(`POST /book HTTP/1.1\r\n${asking}`);
+    const refused = await line.receive();
     assert.equal(refused.status, 401);
     assert.equal(refused.headers.get("connection"), "close");
     assert.equal(await line.rest(), "");
@@ -338,18 +341,18 @@ describe("bodies", () => {
     assert.equal(odd.status, 200);
   });
 
-  test("a refused request with a body leaves the connection in order", async () => {
+  test("a rejected request with a body leaves the connection usable", async () => {
     const line = await dial(library.port);
-    line.say(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET ${get("/book/1")}`);
-    assert.equal((await line.hear()).status, 401);
-    assert.equal((await line.hear()).status, 200);
+    line.send(`POST /book HTTP/1.1\r\nContent-Length: 4\r\n\r\nGET ${get("/book/1")}`);
+    assert.equal((await line.receive()).status, 401);
+    assert.equal((await line.receive()).status, 200);
     line.close();
   });
 
-  test("a client that leaves in the middle of a body is nobody's trouble", async () => {
+  test("a client that disconnects in the middle of a body causes no error", async () => {
     const before = library.logged.length;
     const line = await dial(library.port);
-    line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`);
+    line.send(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`);
     await sleep(20);
     line.socket.resetAndDestroy();
     await sleep(20);
@@ -374,17 +377,17 @@ describe("slow clients", () => {
   after(() => slow.close());
 
   test("a head that never ends: 408", () => isRefused("GET /book/1 HTTP/1.1\r\nX: ", 408, "request_timeout", slow));
-  test("a connection that says nothing: 408", () => isRefused("", 408, "request_timeout", slow));
+  test("a connection without a request: 408", () => isRefused("", 408, "request_timeout", slow));
   test("a body that never ends: 408", () =>
     isRefused(`POST /book HTTP/1.1\r\n${auth}Content-Length: 100\r\n\r\n{`, 408, "request_timeout", slow));
   test("an ignored body that never ends is answered, and the connection ended", async () => {
-    const all = await shout(slow.port, "POST /book HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
+    const all = await sendAndClose(slow.port, "POST /book HTTP/1.1\r\nContent-Length: 100\r\n\r\n{");
     assert.match(all, /^HTTP\/1\.1 401 /);
   });
-  test("an idle connection is closed without a word", async () => {
+  test("an idle connection is closed without a response", async () => {
     const line = await dial(slow.port);
-    line.say(get("/book"));
-    assert.equal((await line.hear()).status, 200);
+    line.send(get("/book"));
+    assert.equal((await line.receive()).status, 200);
     assert.equal(await line.rest(), "");
   });
 });

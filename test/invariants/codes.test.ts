@@ -93,8 +93,8 @@ const says =
   (text: string): Produce =>
   async ({ harness }) => {
     const line = await dial(Number(new URL(harness.brume.url).port));
-    line.say(text.replace(":token", harness.token));
-    const { status, body } = await line.hear();
+    line.send(text.replace(":token", harness.token));
+    const { status, body } = await line.receive();
     line.close();
     return { status, code: (JSON.parse(body) as { code: ErrorCode }).code, text: body };
   };
@@ -184,11 +184,11 @@ async function withoutStorage({ harness }: CodeFixture): Promise<Seen> {
 async function whileStopping({ harness }: CodeFixture): Promise<Seen> {
   const line = await dial(Number(new URL(harness.brume.url).port));
   const rest = `/dns HTTP/1.1\r\nAuthorization: Bearer ${harness.token}\r\n\r\n`;
-  line.say(`GET ${rest}GET `);
-  assert.equal((await line.hear()).status, 200);
+  line.send(`GET ${rest}GET `);
+  assert.equal((await line.receive()).status, 200);
   const closed = harness.brume.service.close(1000);
-  line.say(rest);
-  const { status, body } = await line.hear();
+  line.send(rest);
+  const { status, body } = await line.receive();
   line.close();
   await closed;
   return { status, code: (JSON.parse(body) as { code: ErrorCode }).code, text: body };

@@ -1,7 +1,8 @@
-/** Speaks HTTP by hand: bytes onto a socket, and what comes back taken apart without any client's help. */
+/** A raw HTTP client for tests: it writes bytes to a socket and parses the responses itself. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
+/** A parsed response. */
 export interface TestResponse {
   readonly status: number;
   /** Names in lower case. */
@@ -10,19 +11,20 @@ export interface TestResponse {
   readonly version: string;
 }
 
+/** A connection to the server under test. */
 export interface Line {
   readonly socket: Socket;
-  say(text: string | Uint8Array): void;
-  /** The next whole answer; `head`: one to a HEAD request, which has no body. Rejects if the connection ends before. */
-  hear(head?: "head"): Promise<TestResponse>;
-  /** Everything up to the end of the connection, as text. */
+  send(text: string | Uint8Array): void;
+  /** Resolves to the next complete response; with `head` to one without body. Rejects if the connection ends before. */
+  receive(head?: "head"): Promise<TestResponse>;
+  /** Resolves to all further input until the connection ends. */
   rest(): Promise<string>;
-  /** Waits for a piece of text anywhere in what has come and has not been heard yet. */
+  /** Resolves to the unread input up to and including `text`, when it has arrived. */
   until(text: string): Promise<string>;
   close(): void;
 }
 
-/** `localAddress`: where the connection comes from. */
+/** Connects to a port of this host, from `localAddress`. */
 export async function dial(port: number, localAddress = "127.0.0.1"): Promise<Line> {
   const socket = connect({ port, host: "127.0.0.1", localAddress, allowHalfOpen: true });
   let buffer = Buffer.alloc(0);
@@ -52,9 +54,9 @@ export async function dial(port: number, localAddress = "127.0.0.1"): Promise<Li
 
   return {
     socket,
-    say: (text) => void socket.write(text),
+    send: (text) => void socket.write(text),
     close: () => socket.destroy(),
-    hear: (kind) =>
+    receive: (kind) =>
       when(() => {
         const end = buffer.indexOf("\r\n\r\n");
         if (end < 0) return null;
@@ -93,9 +95,9 @@ export async function dial(port: number, localAddress = "127.0.0.1"): Promise<Li
   };
 }
 
-/** One request on a connection of its own: everything that comes back until the server closes it. */
-export async function shout(port: number, text: string | Uint8Array): Promise<string> {
+/** Sends `text` on a new connection. Resolves to all input until the server closes it. */
+export async function sendAndClose(port: number, text: string | Uint8Array): Promise<string> {
   const line = await dial(port);
-  line.say(text);
+  line.send(text);
   return line.rest();
 }

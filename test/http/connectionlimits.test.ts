@@ -22,7 +22,7 @@ async function flood(sources: readonly string[], closed: number): Promise<Line[]
   for (const [index, source] of sources.entries()) {
     const line = await dial(library.port, source);
     // Half of them send the beginning of a request.
-    if (index % 2 === 0) line.say("GET /book HTTP/1.1\r\nAuth");
+    if (index % 2 === 0) line.send("GET /book HTTP/1.1\r\nAuth");
     lines.push(line);
   }
   const victims = await Promise.all(lines.slice(0, closed).map((line) => line.rest()));
@@ -35,24 +35,24 @@ const part = (lines: readonly Line[]): void => {
 
 async function answers(source: string): Promise<void> {
   const line = await dial(library.port, source);
-  line.say(get("/book"));
-  assert.equal((await line.hear()).status, 200);
+  line.send(get("/book"));
+  assert.equal((await line.receive()).status, 200);
   line.close();
 }
 
-test("one network has its share, and the idlest of it leave for newcomers", async () => {
+test("a network has a limit, and its longest idle connections are closed for new ones", async () => {
   const other = await dial(library.port, "127.5.5.5");
   const sources = Array.from({ length: 50 }, (_, index) => `127.0.9.${index + 1}`);
   const lines = await flood(sources, 30);
   assert.equal(openOf(lines), 20);
   await answers("127.0.9.200");
   await answers("127.6.6.6");
-  other.say(get("/book"));
-  assert.equal((await other.hear()).status, 200, "a connection of another network stays");
+  other.send(get("/book"));
+  assert.equal((await other.receive()).status, 200, "a connection of another network stays");
   part([...lines, other]);
 });
 
-test("when many networks fill it, each newcomer is answered", async () => {
+test("with connections of many networks, each new connection gets a response", async () => {
   const first = await dial(library.port, "127.5.5.5");
   const sources = Array.from({ length: 70 }, (_, index) => `127.1.${index + 1}.1`);
   const lines = await flood(sources, 30);
@@ -62,9 +62,9 @@ test("when many networks fill it, each newcomer is answered", async () => {
   part([...lines, first]);
 });
 
-test("an event stream, and a request that runs, do not leave for idle connections", async () => {
+test("event streams and running requests are not closed for idle connections", async () => {
   const stream = await dial(library.port, "127.1.1.1");
-  stream.say(get("/event", "Accept: text/event-stream\r\n"));
+  stream.send(get("/event", "Accept: text/event-stream\r\n"));
   await stream.until("retry: 2000\n\n");
   let finish = (): void => {};
   const begun = new Promise<void>((resolve) => {
@@ -76,7 +76,7 @@ test("an event stream, and a request that runs, do not leave for idle connection
   });
   const change = await dial(library.port, "127.1.1.1");
   const body = '{"Name":"slow"}';
-  change.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`);
+  change.send(`POST /book HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`);
   await begun;
   library.prepare = null;
   const lines = await flood(
@@ -86,19 +86,19 @@ test("an event stream, and a request that runs, do not leave for idle connection
   await library.append("domain.changed", "domain", 7, { n: 7 });
   await stream.until('"n":7');
   finish();
-  assert.equal((await change.hear()).status, 200);
+  assert.equal((await change.receive()).status, 200);
   // Now it waits as the others do, and is the last of them to leave.
   await answers("127.1.1.1");
-  change.say(get("/book"));
-  assert.equal((await change.hear()).status, 200);
+  change.send(get("/book"));
+  assert.equal((await change.receive()).status, 200);
   part([...lines, stream, change]);
 });
 
-test("streams have their share too", async () => {
+test("streams have a limit too", async () => {
   const streams: Line[] = [];
   for (let index = 0; index < 6; index++) {
     const line = await dial(library.port, "127.2.2.2");
-    line.say(get("/event", "Accept: text/event-stream\r\n"));
+    line.send(get("/event", "Accept: text/event-stream\r\n"));
     await line.until("retry: 2000\n\n");
     streams.push(line);
   }

@@ -8,7 +8,7 @@ const get = (token: string): string => `GET /book HTTP/1.1\r\nAuthorization: Bea
 const unknown = "0".repeat(64);
 const hour = 3_600_000;
 
-test("beyond the burst a refusal waits, a good token does not, and the end of the service lets it go", async () => {
+test("beyond the burst a rejection is delayed, a valid token is not, and stopping ends the delay", async () => {
   const library = await openLibrary({ limits: { guesses: { burst: 2, pace: hour, longest: hour } } });
   const lines: Line[] = [];
   const open = async (source?: string): Promise<Line> => {
@@ -18,25 +18,25 @@ test("beyond the burst a refusal waits, a good token does not, and the end of th
   };
   const first = await open();
   for (let i = 0; i < 2; i++) {
-    first.say(get(unknown));
-    assert.equal((await first.hear()).status, 401);
+    first.send(get(unknown));
+    assert.equal((await first.receive()).status, 401);
   }
   const held = await open("127.0.0.7");
   const response: string[] = [];
-  held.say(get(unknown));
-  const refused = held.hear().then((answer) => {
+  held.send(get(unknown));
+  const refused = held.receive().then((answer) => {
     response.push("held");
     return answer;
   });
   // Its row is stored before it waits.
   while (!library.audit.some(({ address }) => address === "127.0.0.7")) await new Promise(setImmediate);
   for (let i = 0; i < 10; i++) {
-    first.say(get(tokenOf("a")));
-    assert.equal((await first.hear()).status, 200);
+    first.send(get(tokenOf("a")));
+    assert.equal((await first.receive()).status, 200);
   }
   const other = await open("127.9.9.9");
-  other.say(get(unknown));
-  assert.equal((await other.hear()).status, 401, "another network has a pace of its own");
+  other.send(get(unknown));
+  assert.equal((await other.receive()).status, 401, "another network has a pace of its own");
   assert.deepEqual(response, []);
   const closed = library.http.close(5000);
   assert.equal((await refused).status, 401);

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { dial, shout, type TestResponse } from "../support/httpsocket.ts";
+import { dial, sendAndClose, type TestResponse } from "../support/httpsocket.ts";
 import { createCaller, type Library, openLibrary, read, tokenOf } from "./fixture.ts";
 
 const authOf = (letter: string): string => `Authorization: Bearer ${tokenOf(letter)}\r\n`;
@@ -23,8 +23,8 @@ after(() => library.close());
 
 async function ask(text: string): Promise<TestResponse> {
   const line = await dial(library.port);
-  line.say(text);
-  const response = await line.hear();
+  line.send(text);
+  const response = await line.receive();
   line.close();
   return response;
 }
@@ -40,12 +40,12 @@ let count = 0;
 beforeEach(async () => {
   const line = await dial(library.port);
   const body = `{"Name":"book ${++count}"}`;
-  line.say(`POST /book HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`);
-  assert.equal((await line.hear()).status, 200);
+  line.send(`POST /book HTTP/1.1\r\n${auth}Content-Length: ${body.length}\r\n\r\n${body}`);
+  assert.equal((await line.receive()).status, 200);
   line.close();
 });
 
-describe("an answer that is remembered", () => {
+describe("a cached response", () => {
   test("is the same to the byte, under a request id of its own", async () => {
     const first = await look();
     assert.deepEqual(await look(), first);
@@ -54,7 +54,7 @@ describe("an answer that is remembered", () => {
     assert.equal((await ask(get("/book/1", `${auth}X-Request-Id: mine\r\n`))).headers.get("x-request-id"), "mine");
   });
 
-  test("is forgotten with the next commit", async () => {
+  test("is removed by the next commit", async () => {
     await look();
     await look();
     await ask(put("/book/1", '{"Name":"another"}'));
@@ -71,7 +71,7 @@ describe("an answer that is remembered", () => {
     }
   });
 
-  test("is for the token that got it, as long as it is good", async () => {
+  test("is only for its token, while the token is valid", async () => {
     library.callers.set(tokenOf("b"), createCaller({ tokenId: 2, projectId: 2 }));
     library.callers.set(tokenOf("c"), createCaller({ tokenId: 3 }));
     for (let i = 0; i < 2; i++) {
@@ -93,11 +93,11 @@ describe("an answer that is remembered", () => {
     assert.deepEqual(statuses, [200, 200, 200, 429]);
   });
 
-  test("does not answer a HEAD, another query or a preference", async () => {
+  test("is not used for HEAD, another query or a preference", async () => {
     await look();
     const line = await dial(library.port);
-    line.say(`HEAD /book/1 HTTP/1.1\r\n${auth}\r\n`);
-    assert.ok(Number((await line.hear("head")).headers.get("content-length")) > 0);
+    line.send(`HEAD /book/1 HTTP/1.1\r\n${auth}\r\n`);
+    assert.ok(Number((await line.receive("head")).headers.get("content-length")) > 0);
     line.close();
     await look(auth, "/book");
     assert.equal(read((await ask(get("/book?limit=1"))).body).length, 1);
@@ -106,17 +106,17 @@ describe("an answer that is remembered", () => {
   });
 });
 
-describe("many that are asked for ahead", () => {
-  test("are answered in order, a read seeing the change before it", async () => {
+describe("pipelined requests", () => {
+  test("are processed in order, so a read sees the change before it", async () => {
     await look();
     const line = await dial(library.port);
     const rounds = 20;
     for (let i = 0; i < rounds; i++)
-      line.say(get("/book/1") + get("/book/1") + put("/book/1", `{"Name":"round ${i}"}`) + get("/book/1"));
+      line.send(get("/book/1") + get("/book/1") + put("/book/1", `{"Name":"round ${i}"}`) + get("/book/1"));
     let name = read((await ask(get("/book/1"))).body).Name;
     for (let i = 0; i < rounds; i++) {
       const response: string[] = [];
-      for (let j = 0; j < 4; j++) response.push(read((await line.hear()).body).Name);
+      for (let j = 0; j < 4; j++) response.push(read((await line.receive()).body).Name);
       if (i === 0) name = response[0] as string;
       assert.deepEqual(response, [name, name, `round ${i}`, `round ${i}`]);
       name = `round ${i}`;
@@ -124,9 +124,9 @@ describe("many that are asked for ahead", () => {
     line.close();
   });
 
-  test("are all answered before a refusal of what comes behind them", async () => {
+  test("all get responses before the error of the input after them", async () => {
     await look();
-    const all = await shout(library.port, `${get("/book/1").repeat(50)}nonsense\r\n\r\n`);
+    const all = await sendAndClose(library.port, `${get("/book/1").repeat(50)}nonsense\r\n\r\n`);
     const statuses = [...all.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status);
     assert.deepEqual(statuses, [...Array.from({ length: 50 }, () => "200"), "400"]);
     assert.match(all, /request_not_readable[^]*$/);
@@ -135,7 +135,7 @@ describe("many that are asked for ahead", () => {
   test("end with the one that closes", async () => {
     await look();
     const closing = get("/book/1", `${auth}Connection: close\r\n`);
-    const all = await shout(library.port, get("/book/1") + closing + get("/book/1").repeat(3));
+    const all = await sendAndClose(library.port, get("/book/1") + closing + get("/book/1").repeat(3));
     assert.equal(all.split("HTTP/1.1 200 ").length - 1, 2);
   });
 
@@ -147,7 +147,7 @@ describe("many that are asked for ahead", () => {
     const [socket] = (await accepted) as [Socket];
     line.socket.pause();
     // More than the buffers of both kernels hold.
-    line.say(get("/book").repeat(3000));
+    line.send(get("/book").repeat(3000));
     while (socket.writableLength === 0) await new Promise((resolve) => setTimeout(resolve, 2));
     await once(socket, "close");
     line.close();
