@@ -1,4 +1,4 @@
-/** A PostgreSQL that does not respond, or that another service takes: requests fail and say so, and the service heals by itself. */
+/** A PostgreSQL that does not respond, or that another service takes over: requests fail with an error, and the service recovers. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -62,7 +62,7 @@ async function untilWell(brume: Process, name: string): Promise<void> {
   while ((await fetch(`${brume.url}/readyz`)).status !== 200) await sleep(100);
 }
 
-test("a PostgreSQL that is paused: requests fail, and all goes on when it does", patience, async () => {
+test("a paused PostgreSQL: requests fail, and work when it resumes", patience, async () => {
   const server = await startOwnServer();
   const brume = await createProcess("sqlite", { environment: { BRUME_DATABASE: server.url } });
   try {
@@ -82,7 +82,7 @@ test("a PostgreSQL that is paused: requests fail, and all goes on when it does",
   }
 });
 
-test("a network that swallows: connections that are lost in silence are replaced", patience, async () => {
+test("a network that drops traffic: lost connections are replaced", patience, async () => {
   const server = await startOwnServer();
   const proxy = await startProxy(server.socket);
   const url = `postgresql://postgres@127.0.0.1:${proxy.port}/postgres`;
@@ -101,7 +101,7 @@ test("a network that swallows: connections that are lost in silence are replaced
 });
 
 test(
-  "a second service on one PostgreSQL is refused and told who has it; the end of the first frees it",
+  "a second service on one PostgreSQL is rejected with the name of the first, and can start after its end",
   patience,
   async () => {
     const first = await createProcess("postgres");
@@ -132,7 +132,7 @@ test(
   },
 );
 
-test("a lock that is lost is taken again; as long as another has it, nothing is written", patience, async () => {
+test("a lost lock is acquired again, and nothing is written while another service has it", patience, async () => {
   const database = await startDatabase("postgres");
   await database.store.close();
   const store = await openPostgres(database.address, { ...quiet, exclusive: true });

@@ -1,4 +1,4 @@
-/** A database file that is damaged, or on a disk without room: the service starts, serves what it can, and says what is wrong. */
+/** A damaged database file, or a full disk: the service starts, serves what it can, and reports the problem. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
@@ -94,7 +94,7 @@ test("thousands of damaged rows in a row: all other zones are served", { timeout
 });
 
 for (const table of ["event", "domain"])
-  test(`a damaged page of ${table}: what can be read is served`, { timeout: 120_000 }, async () => {
+  test(`a damaged page of ${table}: all readable data is served`, { timeout: 120_000 }, async () => {
     const brume = await createProcess("sqlite");
     const file = join(brume.folder, databaseName);
     try {
@@ -127,7 +127,7 @@ for (const table of ["event", "domain"])
     }
   });
 
-test("a start on a disk without room: reads and DNS go on, and it says so", { timeout: 120_000 }, async (context) => {
+test("a start on a full disk: reads and DNS work, and the log reports it", { timeout: 120_000 }, async (context) => {
   if (process.getuid?.() !== 0) return context.skip("only root may mount a small file system");
   const folder = mkdtempSync(join(tmpdir(), "brume-full-"));
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=6m,mode=700", "brume-test", folder]);

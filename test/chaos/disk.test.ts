@@ -1,6 +1,6 @@
 /**
- * docs/spec.md#acknowledged-changes-survive on a full disk: changes are refused and say so, reads and DNS go on, and with room again
- * everything does, with nothing lost.
+ * docs/spec.md#acknowledged-changes-survive on a full disk: changes are rejected with an error, reads and DNS work, and with free space
+ * changes work again with nothing lost.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,13 +1,13 @@
-/** A reader of the event stream that loses its connection with the service and goes on where it was, by `Last-Event-ID`. */
+/** A reader of the event stream that reconnects after a loss and continues with `Last-Event-ID`. */
 import { dial, type Line } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 
 export interface Follower {
-  /** Ids in the order in which they came. */
+  /** Ids in the order of arrival. */
   readonly ids: number[];
-  /** Opens a stream; resolves when the service has begun to answer. */
+  /** Opens a stream; resolves at the start of the response. */
   follow(process: Process): Promise<void>;
-  /** Resolves when the event with this id has come. */
+  /** Resolves when the event with this id has arrived. */
   until(id: number): Promise<void>;
 }
 

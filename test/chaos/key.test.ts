@@ -1,4 +1,4 @@
-/** A service that starts with a missing, wrong or open key says so and changes nothing; with the right one it goes on. */
+/** A start with a missing, wrong or readable-by-others key fails and changes nothing; with the right key it works. */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { databases } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
 
 for (const kind of databases)
-  test(`${kind}: the key of a database is asked for and checked`, { timeout: 120_000 }, async () => {
+  test(`${kind}: the key of a database is required and checked`, { timeout: 120_000 }, async () => {
     const brume = await createProcess(kind);
     try {
       const refused = async (reason: RegExp): Promise<void> => {

@@ -1,7 +1,7 @@
 /**
- * Holds a service that came back against the books of its clients (docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive,
- * #serials-grow-with-changes-only): every acknowledged change is there exactly once, every other one wholly or not at all, and API, events,
- * audit, history, idempotency keys and name server all tell the same story.
+ * Compares a restarted service with the ledger of its clients (docs/spec.md#acknowledged-changes-survive, #idempotency-keys-survive,
+ * #serials-grow-with-changes-only): every confirmed change exists exactly once, every other one completely or not at all, and API, events,
+ * audit, history, idempotency keys and name server agree.
  */
 import assert from "node:assert/strict";
 import { openAsker } from "../support/dnsclient.ts";
@@ -10,7 +10,7 @@ import type { Process } from "../support/process.ts";
 import type { Random } from "../support/random.ts";
 import { asRequest, type Change, type Load, lookUp, lookUpSerial, type Thing, type Writer } from "./load.ts";
 
-/** How far the books have been closed already: ids. */
+/** Last ids that earlier checks have covered. */
 export interface LedgerResult {
   event: number;
   audit: number;
@@ -139,7 +139,7 @@ async function checkNames(process: Process, load: Load, there: There, zones: Rea
   }
 }
 
-/** Asks again, each under its key: what happened is answered as it was, what did not happen happens now. */
+/** Repeats each request with its key: a stored change returns its response, another one is done now. */
 async function repeat(process: Process, load: Load, changes: readonly Change[]): Promise<Change[]> {
   const line = await dial(process.port);
   const late: Change[] = [];
@@ -167,7 +167,7 @@ async function repeat(process: Process, load: Load, changes: readonly Change[]):
   return late;
 }
 
-/** Throws what does not agree, and opens new books. Resolves to how many changes were acknowledged, and how many in doubt. */
+/** Throws on any difference, and starts a new ledger. Resolves to the numbers of confirmed and of unconfirmed changes. */
 export async function checkLedger(process: Process, load: Load, closed: LedgerResult, random: Random) {
   const [fault] = load.faults;
   if (fault !== undefined) throw fault;

@@ -1,6 +1,6 @@
 /**
- * Many clients that change records and domains at once and keep books: of every change what it would make of the world, and whether
- * it was acknowledged, refused, or never answered. Each writer owns its names, so that of each at most one change is in doubt.
+ * Clients that change records and domains concurrently and keep a ledger: the expected effect of each change, and whether it was confirmed,
+ * rejected or unanswered. Each writer owns its names, so at most one change per name is uncertain.
  */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { dial, type Line, type TestResponse } from "../support/httpsocket.ts";
 import type { Process } from "../support/process.ts";
 import type { Random } from "../support/random.ts";
 
-/** One request that changes something. */
+/** One changing request. */
 export interface Change {
   /** `X-Request-Id`, by which events, audit and history name it. */
   readonly id: string;
@@ -41,7 +41,7 @@ export interface Writer {
 
 export interface Load {
   readonly writers: readonly Writer[];
-  /** Changes since the books were last closed. */
+  /** Changes since the last check. */
   readonly changes: Change[];
   /** The highest serial that anybody was shown, of every zone. */
   readonly serials: Map<string, number>;

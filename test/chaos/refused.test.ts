@@ -1,11 +1,11 @@
-/** What was refused is in the audit, also when the service is killed as soon as the refusal has left. */
+/** Rejected requests are in the audit, also if the service is killed right after the response. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { databases } from "../support/databases.ts";
 import { createProcess } from "../support/process.ts";
 
 for (const kind of databases)
-  test(`${kind}: refused requests are in the audit after a kill right behind the answer`, {
+  test(`${kind}: rejected requests are in the audit after a kill right after the response`, {
     timeout: 120_000,
   }, async () => {
     const brume = await createProcess(kind);

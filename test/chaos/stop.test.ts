@@ -1,4 +1,4 @@
-/** An end that is asked for loses nothing either: what was begun is finished, what was not begun is refused, and the exit is a clean one. */
+/** A graceful stop under load: running requests finish, new ones are rejected, and the exit code is 0. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,7 @@ const ends: Record<string, readonly NodeJS.Signals[]> = {
 };
 
 for (const kind of databases)
-  test(`${kind}: an end that is asked for under load loses nothing`, { timeout: 120_000 }, (context) =>
+  test(`${kind}: a graceful stop under load loses nothing`, { timeout: 120_000 }, (context) =>
     withSeed(async (random) => {
       const brume = await createProcess(kind);
       try {

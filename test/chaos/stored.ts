@@ -1,7 +1,7 @@
 /**
- * Looks at what is really stored, whatever the API shows of it: the database is whole, its rows agree with each other, no stored set of
- * records breaks DNS (docs/spec.md#stored-records-are-valid-dns), and the name server holds exactly those zones
- * (docs/spec.md#host-equals-database), each as a transfer of it says.
+ * Checks the stored data, independent of the API: the database is intact, rows are consistent, record sets are valid DNS
+ * (docs/spec.md#stored-records-are-valid-dns), and the name server serves exactly these zones (docs/spec.md#host-equals-database), by
+ * zone transfer.
  */
 import assert from "node:assert/strict";
 import { sql } from "kysely";
@@ -22,7 +22,7 @@ const nameServers = ["ns1.brume.internal"];
 /** A whole Brume, or what one left behind: `pid` is 0 then. */
 type Standing = Pick<Process, "kind" | "dns" | "pid" | "snapshot">;
 
-/** Throws what is wrong. With the service running, also holds the name server against the database. */
+/** Throws on any error. If the service runs, also compares the name server with the database. */
 export async function checkStored(process: Standing): Promise<void> {
   const { read, close } = await process.snapshot();
   try {

@@ -1,4 +1,4 @@
-/** The API over TLS, spoken by the process itself: the certificate is shown, old protocols and plain HTTP are turned away, and settings that do not fit stop the start. */
+/** The API over TLS: the certificate is sent, old protocols and plain HTTP are rejected, and invalid settings prevent the start. */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -56,7 +56,7 @@ describe("TLS", () => {
     assert.match((await ask("/dns")).text, /"Name":"tls\.example"/);
   });
 
-  test("only TLS 1.2 and newer is spoken", async () => {
+  test("only TLS 1.2 and newer is accepted", async () => {
     const dial = async (version: "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): Promise<string> => {
       const socket: TLSSocket = connectTls({
         host: "127.0.0.1",
@@ -80,7 +80,7 @@ describe("TLS", () => {
     assert.match(await dial("TLSv1.1"), /^(ERR_SSL|ECONNRESET)/);
   });
 
-  test("plain HTTP is not answered, and the service goes on", async () => {
+  test("plain HTTP gets no response, and the service continues", async () => {
     const socket = connect(port, "127.0.0.1");
     socket.on("error", () => {});
     socket.write("GET /healthz HTTP/1.1\r\n\r\n");
@@ -93,7 +93,7 @@ describe("TLS", () => {
     assert.equal((await ask("/healthz")).status, 200);
   });
 
-  test("a service that runs is not taken down", async () => {
+  test("a second start does not disturb a running service", async () => {
     const data = mkdtempSync(join(tmpdir(), "brume-tls-"));
     const down = spawn(process.execPath, [resolve(import.meta.dirname, "../../scripts/down.ts")], {
       env: {
@@ -127,7 +127,7 @@ function startWith(settings: Readonly<Record<string, string>>) {
   return { status, stderr };
 }
 
-test("settings that do not fit stop the start with a sentence that names them", () => {
+test("invalid settings prevent the start with an error that names them", () => {
   const certificate = join(folder, "certificate.pem");
   const key = join(folder, "key.pem");
   const cases: [Readonly<Record<string, string>>, RegExp][] = [

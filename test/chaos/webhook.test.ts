@@ -1,6 +1,6 @@
 /**
- * A webhook while the service is killed again and again: its endpoint gets every event at least once and those of each resource in their
- * order, where one that comes again is the one that came last.
+ * A webhook while the service is killed repeatedly: its endpoint gets every event at least once, in order per resource, and a repeated
+ * event is the last one.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
 /**
- * Many at once want what only one can have: docs/spec.md#stored-records-are-valid-dns, #quotas-hold-under-concurrency, and `If-Match`,
- * under real concurrency on both databases.
+ * Concurrent requests of which only some can succeed: docs/spec.md#stored-records-are-valid-dns, #quotas-hold-under-concurrency and
+ * `If-Match`, on both databases.
  */
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
@@ -40,7 +40,7 @@ for (const kind of databases)
     });
     after(() => brume.close());
 
-    test("of equal records, one", async () => {
+    test("one of equal records is created", async () => {
       const body = { DomainId: domain, Name: "same", IP: "192.0.2.1" };
       const counts = await tally(times(crowd, () => client.createRecordA({ body })));
       assert.deepEqual(counts, { ok: 1, record_exists: crowd - 1 });
@@ -49,7 +49,7 @@ for (const kind of databases)
       assert.deepEqual(await brume.resolver.resolve4("same.crowd.test"), ["192.0.2.1"]);
     });
 
-    test("an alias and an address at one name: aliases, or addresses, never both", async () => {
+    test("a name gets aliases or addresses, never both", async () => {
       const counts = await tally(
         times(crowd, (index) =>
           index % 2 === 0
@@ -67,7 +67,7 @@ for (const kind of databases)
       assert.deepEqual(counts, { ok: there.length, cname_conflict: crowd - there.length });
     });
 
-    test("under one idempotency key, one, and everybody is told of it or to come again", async () => {
+    test("with one idempotency key one change is done, and the others repeat it or are busy", async () => {
       const { LinkedRecords: former } = await client.readDomain({ path: { id: domain } });
       const body = { DomainId: domain, Name: "keyed", IP: "192.0.2.7" };
       const counts = await tally(times(crowd, () => client.createRecordA({ body }, { idempotencyKey: "once" })));
@@ -77,7 +77,7 @@ for (const kind of databases)
       assert.equal(LinkedRecords.length, former.length + 1);
     });
 
-    test("a quota of ten domains is ten domains", async () => {
+    test("a quota of ten domains allows ten domains", async () => {
       const project = await client.createProject({ body: { Name: "ten", Quotas: { Domains: 10 } } });
       const ten = await brume.as(["dns:write"], { ProjectID: project.ID });
       const counts = await tally(times(crowd, (index) => ten.createDomain({ body: { Name: `ten${index}.test` } })));
@@ -85,7 +85,7 @@ for (const kind of databases)
       assert.equal((await ten.listDomains()).length, 10);
     });
 
-    test("a quota of ten records is ten records, however they are asked for", async () => {
+    test("a quota of ten records allows ten records, single or in changesets", async () => {
       const project = await client.createProject({ body: { Name: "few", Quotas: { RecordsPerDomain: 10 } } });
       const few = await brume.as(["dns:write"], { ProjectID: project.ID });
       const { ID } = await few.createDomain({ body: { Name: "few.test" } });
@@ -101,7 +101,7 @@ for (const kind of databases)
       assert.equal((await few.readDomain({ path: { id: ID } })).LinkedRecords.length, 10);
     });
 
-    test("a quota of ten tokens is ten tokens", async () => {
+    test("a quota of ten tokens allows ten tokens", async () => {
       const project = await client.createProject({ body: { Name: "tokens", Quotas: { Tokens: 10 } } });
       const body = { Name: "one of ten", Scopes: ["dns:read"] as const, ProjectID: project.ID };
       const counts = await tally(
@@ -123,7 +123,7 @@ for (const kind of databases)
       });
     });
 
-    test("names above and below each other never end up in two projects", async () => {
+    test("parents and subdomains never belong to two projects", async () => {
       const names = ["x.deep.test", "deep.test", "a.x.deep.test", "b.a.x.deep.test"];
       const both = [client, neighbour];
       await Promise.allSettled(
@@ -138,7 +138,7 @@ for (const kind of databases)
       );
     });
 
-    test("of edits that expect the same state, one", async () => {
+    test("one of the edits that expect the same version succeeds", async () => {
       const made = await client.raw.createRecordA({ body: { DomainId: domain, Name: "edited", IP: "10.1.0.0" } });
       assert.ok(made.etag !== null);
       const ifMatch = made.etag;
@@ -147,7 +147,7 @@ for (const kind of databases)
       assert.deepEqual(await tally(times(crowd, edit)), { ok: 1, etag_mismatch: crowd - 1 });
     });
 
-    test("of deletions, one", async () => {
+    test("one of concurrent deletions succeeds", async () => {
       const { ID } = await client.createRecordA({ body: { DomainId: domain, Name: "gone", IP: "10.2.0.0" } });
       const path = { domainid: domain, recordId: ID };
       assert.deepEqual(await tally(times(crowd, () => client.deleteRecord({ path }))), {
@@ -156,7 +156,7 @@ for (const kind of databases)
       });
     });
 
-    test("a domain that is deleted while records are made in it keeps none", async () => {
+    test("a domain that is deleted while records are created leaves none", async () => {
       const { ID } = await client.createDomain({ body: { Name: "short.test" } });
       const calls = times(crowd, (index) =>
         index === crowd / 2
@@ -171,7 +171,7 @@ for (const kind of databases)
       await assert.rejects(brume.resolver.resolve4("r0.short.test"), { code: "EREFUSED" });
     });
 
-    test("the serial has counted every one of them", async () => {
+    test("the serial counts every change", async () => {
       const { Serial } = await client.readDomain({ path: { id: domain } });
       const versions = [];
       for await (const page of client.pages("listVersions", { path: { id: domain } })) versions.push(...page);

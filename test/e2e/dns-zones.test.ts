@@ -69,7 +69,6 @@ onEveryDatabase("zones", (harness) => {
         ],
       );
     });
-
     test("is validated against the resulting zone, not step by step", async () => {
       const domain = await harness.domain();
       const made = await change(domain, [
@@ -100,7 +99,6 @@ onEveryDatabase("zones", (harness) => {
         `x.${domain.Name}. 3600 IN NS ns.x.`,
       ]);
     });
-
     test("reports all errors at once, each by its element, and changes nothing", async () => {
       const domain = await harness.domain();
       const other = await harness.domain({ Ip: "192.0.2.1" });
@@ -153,7 +151,6 @@ onEveryDatabase("zones", (harness) => {
       assert.equal(await serialOf(domain), made.Serial);
       assert.ok(made.Serial > before.Serial);
     });
-
     test("that breaks a rule is rejected with the element", async () => {
       const domain = await harness.domain();
       const alias: ChangeInput = { Op: "Create", TypeRecord: "CNAME", MnemonicName: "w", Name: "a.b" };
@@ -172,7 +169,6 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual(await lines(domain), []);
       assert.equal(await serialOf(domain), domain.Serial);
     });
-
     test("has 1 to 10,000 changes", async () => {
       const domain = await harness.domain();
       await refused(change(domain, []), "validation_failed", { "/Changes": "too_short" });
@@ -189,7 +185,6 @@ onEveryDatabase("zones", (harness) => {
       assert.deepEqual(counts(swap), [1, 0, 1]);
       await harness.client.deleteDomain({ path: { id: domain.ID } });
     });
-
     test("that changes nothing creates no version", async () => {
       const domain = await harness.domain({ Ip: "192.0.2.1" });
       const record = domain.LinkedRecords[0];

@@ -44,7 +44,6 @@ onSqlite("requests", (harness) => {
       }
       line.close();
     });
-
     test("with an invalid id match nothing", async () => {
       for (const id of ["0", "-1", "2147483648", "99999999999", "1.0", "x", "1e3", "%20", "１"]) {
         assert.equal((await harness.request(`GET /dns/${id}`)).code, "domain_not_found", id);
@@ -54,7 +53,6 @@ onSqlite("requests", (harness) => {
         assert.equal((await harness.request(`DELETE /dns/${domain.ID}/${id}`)).code, "record_not_found", id);
       }
     });
-
     test("prefer a literal segment, and allow only its methods", async () => {
       const response = await harness.request("DELETE /dns/record/5");
       assert.equal(response.code, "method_not_allowed");
@@ -64,7 +62,6 @@ onSqlite("requests", (harness) => {
       for (const path of ["/domains", "/dns/1/2/3", "/servers"])
         assert.equal((await harness.request(`GET ${path}`)).code, "path_not_found");
     });
-
     test("of reads accept HEAD, and all accept OPTIONS without a token", async () => {
       const get = await harness.request(`GET /dns/${domain.ID}`);
       const head = await harness.request(`HEAD /dns/${domain.ID}`);
@@ -81,7 +78,6 @@ onSqlite("requests", (harness) => {
       );
       assert.equal(options.headers.get("access-control-max-age"), "86400");
     });
-
     test("return the request id of the client", async () => {
       const own = await harness.request("GET /dns", undefined, { "X-Request-Id": "Mine.1_2-3" });
       assert.equal(own.headers.get("x-request-id"), "Mine.1_2-3");
@@ -92,7 +88,6 @@ onSqlite("requests", (harness) => {
         );
     });
   });
-
   describe("the first check that fails decides", () => {
     let weak: Caller;
     let blocked: Caller;
@@ -135,7 +130,6 @@ onSqlite("requests", (harness) => {
       ],
     ];
     for (const [what, ask, code] of cases) test(what, async () => assert.equal((await ask()).code, code));
-
     test("but errors of fields are reported together, in the order of the contract", async () => {
       const response = await harness.request("POST /token", {
         Scopes: "all",
@@ -160,7 +154,6 @@ onSqlite("requests", (harness) => {
       assert.equal(detail, "5 fields are not valid.");
     });
   });
-
   describe("bodies", () => {
     const post = (body: string, type?: string) =>
       harness.request("POST /dns/recorda?dryRun=1", body, type === undefined ? {} : { "Content-Type": type });
@@ -199,7 +192,6 @@ onSqlite("requests", (harness) => {
         assert.equal((response.json as DnsRecord).IP, "192.0.2.9");
         assert.equal((response.json as DnsRecord).HostName, what.includes("Python") ? `its.${domain.Name}.` : "@");
       });
-
     const bad: [string, string, string, string?][] = [
       ["broken JSON", '{"IP":', "body_not_readable"],
       ["what is neither JSON nor a form", "hello", "body_not_readable"],
@@ -211,7 +203,6 @@ onSqlite("requests", (harness) => {
     ];
     for (const [what, body, code, type] of bad)
       test(`${what} is rejected`, async () => assert.equal((await post(body, type)).code, code));
-
     test("that are compressed are rejected", async () => {
       const pack = (encoding: string) =>
         harness.request("POST /dns?dryRun=1", '{"Name":"packed.example"}', { "Content-Encoding": encoding });

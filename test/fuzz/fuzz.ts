@@ -1,6 +1,6 @@
 /**
- * Makes requests that nobody should send, a good part of them nearly right: only what passes the first check meets the second. They are
- * derived from the contract, so that a new operation is under fire the day it is written.
+ * Generates invalid requests. Many are nearly valid, because only what passes the first check reaches the next one. They are derived from
+ * the contract, so new operations are included.
  */
 import { contract, type OperationName, operationNames } from "@brume/api/contract.ts";
 import { type RecordType, recordTypes } from "@brume/api/dns.ts";
@@ -16,7 +16,7 @@ export interface FuzzedRequest {
   readonly bytes: Buffer;
 }
 
-/** What is there to be aimed at. */
+/** Existing objects that requests can use. */
 export interface Target {
   readonly token: string;
   readonly domains: readonly Aim[];
@@ -162,7 +162,7 @@ export function createFuzzer(random: Random) {
   }
 
   function pathOf(op: Operation, name: OperationName, aim: Aim): string {
-    // What would take the tokens of the fire itself away is left alone.
+    // Requests that would delete the tokens of the test itself are left out.
     const isDeadly = ["updateProject", "deleteProject", "deleteToken"].includes(name);
     return op.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
       if (isDeadly) return String(20 + below(20));

@@ -1,6 +1,6 @@
-/** Values that have broken something somewhere, and values that are good or look as if. A table; `forge.ts` chooses. */
+/** Values that have caused failures, and values that are valid or nearly valid. `fuzz.ts` chooses among them. */
 
-/** Text that has broken something somewhere. */
+/** Texts that have caused failures. */
 export const nasty: readonly string[] = [
   "",
   " ",
@@ -148,7 +148,7 @@ export const plausible: Readonly<Record<string, readonly string[]>> = {
   name: ["forge*", "*", "FORGE0.test", "**", "*o*", "\\"],
 };
 
-/** In place of an id in a path. */
+/** Values in place of an id in a path. */
 export const bentIds = [
   "0",
   "00001",

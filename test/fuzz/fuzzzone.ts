@@ -1,6 +1,6 @@
 /**
- * What fire puts into zones: records that are good each by itself, at so few names that they get in each other's way, and zone files as
- * nobody writes them, with lines that are good, nearly good, or were never meant to be read.
+ * Records and zone files for fuzzing: records that are valid alone, at few names so that they conflict, and zone files with valid, nearly
+ * valid and invalid lines.
  */
 import type { RecordType } from "@brume/api/dns.ts";
 import type { Random } from "../support/random.ts";

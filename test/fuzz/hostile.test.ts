@@ -1,6 +1,6 @@
 /**
- * Hostile requests by the thousand: whatever comes, the service answers what its contract allows, never with a 5xx, never late, never
- * at the cost of its memory; and what it stored on the way is still a set of zones that DNS can serve (docs/spec.md#stored-records-are-valid-dns).
+ * Thousands of hostile requests: every response matches the contract, none is a 5xx or late, memory stays bounded, and the stored zones
+ * are valid DNS (docs/spec.md#stored-records-are-valid-dns).
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -33,14 +33,14 @@ const good = [
   "",
 ].join("\n");
 
-/** A project of its own for the fire, with domains and records worth aiming at. */
-async function prepare({ client, url }: Process): Promise<{ fire: Client; token: string }> {
-  const project = await client.createProject({ body: { Name: "under fire" } });
+/** Creates a project with domains and records for the fuzzer. */
+async function prepare({ client, url }: Process): Promise<{ fuzzer: Client; token: string }> {
+  const project = await client.createProject({ body: { Name: "fuzzing" } });
   assert.equal(project.ID, 2);
   const token = await client.createToken({ body: { Name: "fire", Scopes: [...scopes], ProjectID: 2 } });
-  const fire = createClient({ url, token: token.Token, retries: 0 });
-  for (let i = 0; i < 5; i++) await fire.createDomain({ body: { Name: `forge${i}.test`, ZoneFile: good } });
-  return { fire, token: token.Token };
+  const fuzzer = createClient({ url, token: token.Token, retries: 0 });
+  for (let i = 0; i < 5; i++) await fuzzer.createDomain({ body: { Name: `forge${i}.test`, ZoneFile: good } });
+  return { fuzzer, token: token.Token };
 }
 
 /** The answer itself, whatever was said before it; null when none comes. */
@@ -71,12 +71,12 @@ function check(forged: FuzzedRequest, response: TestResponse): void {
 }
 
 for (const kind of databases)
-  test(`${kind}: hostile requests by the thousand`, { timeout: 180_000 }, (context) =>
+  test(`${kind}: thousands of hostile requests get correct responses`, { timeout: 180_000 }, (context) =>
     withSeed(async (random) => {
       const brume = await createProcess(kind, heap);
       try {
         const forge = createFuzzer(random);
-        const { fire, token } = await prepare(brume);
+        const { fuzzer, token } = await prepare(brume);
         const statuses = new Map<number, number>();
         let left = requests[kind];
         let target: Target = { token, domains: [] };
@@ -84,7 +84,7 @@ for (const kind of databases)
 
         /** What can be aimed at changes all the time. */
         async function aim(): Promise<void> {
-          target = { token, domains: await fire.listDomains() };
+          target = { token, domains: await fuzzer.listDomains() };
           most = Math.max(most, brume.memory());
         }
 

@@ -1,6 +1,6 @@
 /**
- * Sockets in bad hands: syntax that two readers would read differently, clients that are slow, silent, gone, or too many. Each gets a
- * refusal or a closed connection, nobody's request is ever run out of another one's body, and everybody else is served meanwhile.
+ * Hostile sockets: ambiguous syntax, and clients that are slow, silent, gone or too many. Each gets an error or a closed connection, no
+ * body is parsed as another request, and other clients are served.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -152,14 +152,14 @@ suite("many and slow", { timeout: 60_000 }, () => {
     "that stop in the middle of a chunk": `PUT /dns/1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{`,
   };
   for (const [name, text] of Object.entries(halves))
-    test(`hundreds of connections ${name} are served past, and closed in the end`, async () => {
+    test(`hundreds of connections ${name} do not block others, and are closed in the end`, async () => {
       const sockets = await crowd(400, text.replace("\r\n", `\r\n${auth}\r\n`));
       await isWell();
       await gone(sockets);
       await isWell();
     });
 
-  test("a header that comes byte by byte is too slow however steadily it comes", async () => {
+  test("a header that arrives byte by byte is rejected as too slow", async () => {
     const line = await dial(port);
     let isOpen = true;
     line.socket.on("close", () => {
@@ -174,7 +174,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
   });
 
   test(
-    "clients that hang up in the middle of changes leave nothing half done",
+    "clients that disconnect during changes leave no incomplete change",
     random(async ({ below }) => {
       const made = await brume.client.createDomain({ body: { Name: "hangup.test" } });
       const count = 300;
@@ -205,7 +205,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
     }),
   );
 
-  test("streams that nobody reads hold nothing up, and one too many is refused", async () => {
+  test("unread streams block nothing, and one over the limit is rejected", async () => {
     const ask = `GET /event HTTP/1.1\r\n${auth}\r\nAccept: text/event-stream\r\n\r\n`;
     const lines = await Promise.all(Array.from({ length: 20 }, () => dial(port)));
     for (const line of lines) {
@@ -235,7 +235,7 @@ suite("many and slow", { timeout: 60_000 }, () => {
     }
   });
 
-  test("a stream that begins anywhere begins, or says what is wrong", async () => {
+  test("a stream starts at any valid id, or returns an error", async () => {
     for (const start of ["0", "1", "999999999999999", "-1", "1e3", "9".repeat(40), "\u0661", " ", "'", "0x1"]) {
       const line = await dial(port);
       line.send(

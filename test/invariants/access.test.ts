@@ -1,7 +1,6 @@
 /**
- * docs/spec.md#projects-are-isolated, #every-operation-checks-the-token, #restricted-tokens-stay-restricted over every operation of the
- * contract: nothing without a token, nothing with an unknown, expired or weak one, nothing of another project, and never a 500 for a body
- * that is broken. A new operation is held to them before anybody writes its first case.
+ * docs/spec.md#projects-are-isolated, #every-operation-checks-the-token, #restricted-tokens-stay-restricted for every operation of the
+ * contract: no access without a valid token and scope or to another project, and no 500 for an invalid body. New operations are included.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -19,7 +18,7 @@ const pathOf = (name: OperationName, id: number): string => operation(name).path
 for (const kind of ["sqlite"] as const)
   describe(`access on ${kind}`, () => {
     let brume: TestService;
-    /** Ids of things of the first project, by the first parameter's fault. */
+    /** Ids of objects of the first project, by the error code of the first parameter. */
     const own: Record<string, number> = {};
 
     before(async () => {
@@ -75,7 +74,7 @@ for (const kind of ["sqlite"] as const)
       (await brume.client.createToken({ body: { Name: "weak", Scopes: [...wanted], ...extra } })).Token;
 
     for (const name of guarded) {
-      test(`${name} needs a token that is known`, async () => {
+      test(`${name} needs a valid token`, async () => {
         const without = await ask(name, 1, null);
         assert.deepEqual([without.status, without.code], [401, "token_missing"]);
         assert.equal(without.headers.get("www-authenticate"), 'Bearer realm="brume"');
@@ -102,7 +101,7 @@ for (const kind of ["sqlite"] as const)
         const fault = Object.values(operation(name).params ?? {})[0] ?? "";
         const id = own[fault];
         if (id === undefined) {
-          // Administrators see all projects, their tokens, and what is of no project.
+          // Administrators see all projects, their tokens, and objects without a project.
           assert.match(fault, /^(project|token|reservation|orphan)_not_found$/);
           return;
         }
@@ -119,7 +118,7 @@ for (const kind of ["sqlite"] as const)
     }
 
     for (const name of guarded.filter((each) => operation(each).body)) {
-      test(`${name} refuses a body that is broken`, async () => {
+      test(`${name} rejects an invalid body`, async () => {
         for (const body of ["{", "[]", '"text"', "{]", "a", "\u0000", '{"a":'.repeat(40), "[[[[", "%zz=%", "\ud800"]) {
           const answer = await ask(
             name,
@@ -150,7 +149,7 @@ for (const kind of ["sqlite"] as const)
     });
   });
 
-/** A body that passes the fields, so that the object of the path decides. */
+/** Returns a body with valid fields, so that the object of the path decides. */
 function sampleBody(name: OperationName): string {
   const samples: Partial<Record<OperationName, object>> = {
     changeRecords: { Changes: [{ Op: "Create", TypeRecord: "A", Name: "x", IP: "192.0.2.9" }] },

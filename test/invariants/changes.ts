@@ -1,4 +1,4 @@
-/** One request for nearly every operation that changes something, in an order in which all of them work. */
+/** One request for nearly every changing operation, in an order in which all succeed. */
 import type { OperationName } from "@brume/api/contract.ts";
 import { type ChangeInput, recordTypes } from "@brume/api/dns.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
@@ -18,7 +18,7 @@ const fields = {
 } as const;
 const others = { CNAME: { MnemonicName: "alias2" }, NS: { HostName: "cut2" }, MX: { HostName: "mail2" } } as const;
 
-/** Makes what they are about. */
+/** Creates the objects and returns the requests. */
 export async function changesOf(brume: TestService): Promise<ChangeRequest[]> {
   const { client } = brume;
   const ofMachines = await prepareRequests({ client, brume });

@@ -1,4 +1,4 @@
-/** The clock of the machine is set back or forward: intervals stay as long as they were, and nothing sleeps until the old time. */
+/** The clock of the host is set back or forward: intervals keep their length, and no timer waits for the old time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,7 +25,7 @@ import { createTestService } from "../support/testservice.ts";
 const minute = 60_000;
 const days = 24 * 60 * minute;
 
-/** A clock that can be set, over one that cannot. */
+/** A wall clock that can be set, over a monotonic clock. */
 function createSettable() {
   const inner = createTestAlarm();
   let offset = 0;
@@ -43,7 +43,7 @@ function createSettable() {
 for (const by of [-10 * days, 10 * days]) {
   const way = by < 0 ? "back" : "forward";
 
-  invariant(`a reconciler goes on at its pace when the clock is set ${way}`, async (store) => {
+  invariant(`a reconciler keeps its period when the clock is set ${way}`, async (store) => {
     const alarm = createSettable();
     let runs = 0;
     const counting = defineReconciler({
@@ -66,7 +66,7 @@ for (const by of [-10 * days, 10 * days]) {
     await engine.drain();
   });
 
-  invariant(`a step that runs while the clock is set ${way} keeps its time`, async (store) => {
+  invariant(`a step that runs while the clock is set ${way} keeps its timeout`, async (store) => {
     const alarm = createSettable();
     const gate = createGate();
     let tries = 0;
@@ -104,7 +104,7 @@ for (const by of [-10 * days, 10 * days]) {
   });
 }
 
-invariant("what is due beyond any interval at a start is brought back", async (store) => {
+invariant("a due time beyond the longest interval is corrected at a start", async (store) => {
   const alarm = createSettable();
   let runs = 0;
   const counting = defineReconciler({
@@ -121,7 +121,7 @@ invariant("what is due beyond any interval at a start is brought back", async (s
   await engine.drain();
 });
 
-invariant("a backup that lies in the future does not keep the next one from being made", async (store) => {
+invariant("a backup with a future date does not prevent the next one", async (store) => {
   const now = Date.UTC(2026, 10, 20);
   const fixture = await openServerFixture(store, () => now);
   const server = await fixture.makeServer();
@@ -144,14 +144,14 @@ invariant("a backup that lies in the future does not keep the next one from bein
   }
 });
 
-test("work that ended or began in the future counts for nothing", () => {
+test("tasks with future dates are not counted", () => {
   const now = Date.UTC(2026, 10, 20);
   assert.equal(since(now - minute, now), minute);
   assert.equal(since(now + 1000, now, minute), -1000);
   assert.equal(since(now + 10 * days, now, minute), Infinity);
 });
 
-test("a delivery that is due beyond any pause is sent now", () => {
+test("a delivery that is due beyond the longest pause is sent now", () => {
   const now = Date.UTC(2026, 10, 20);
   const queue = createQueue();
   const row = { id: 1, is_resend: 0, resource: "sample", resource_id: 1, attempts: 1, due: now + minute };
@@ -165,7 +165,7 @@ test("a delivery that is due beyond any pause is sent now", () => {
   assert.equal(find(now + 10 * days), 1);
 });
 
-invariant("an endpoint that has failed since a time in the future fails for a day from now", async (store) => {
+invariant("an endpoint with a failure date in the future gets a day from now", async (store) => {
   const now = Date.UTC(2026, 10, 20);
   await ensureFirst(store, { now: () => now }, "0".repeat(64));
   const webhook = await store.write((tx) =>
@@ -213,7 +213,7 @@ invariant("an endpoint that has failed since a time in the future fails for a da
   assert.equal((await findWebhook(store.read, 1, webhook.id))?.failing_since, now);
 });
 
-test("a ticket is good for its minute, however the clock is set", () => {
+test("a ticket is valid for a minute, also if the clock is set", () => {
   const clock = createSettable();
   const tickets = createTickets(clock, (bytes) => new Uint8Array(bytes).fill(clock.steady() % 251));
   const open = () => Promise.reject(new Error("not asked"));
@@ -225,7 +225,7 @@ test("a ticket is good for its minute, however the clock is set", () => {
   assert.ok(!tickets.has(early.path));
 });
 
-test("an unconfirmed firewall falls back in its time though the clock was set back", { timeout: 60_000 }, async () => {
+test("an unconfirmed firewall is reverted in time although the clock was set back", { timeout: 60_000 }, async () => {
   let offset = 0;
   const clock = { now: () => Date.now() + offset, steady: () => performance.now() };
   const brume = await createTestService("sqlite", { clock });

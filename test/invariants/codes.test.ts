@@ -1,6 +1,6 @@
 /**
- * docs/spec.md#responses-match-the-contract, its second half: every code of the table of faults, and every code of a field, is produced by
- * a request. The tables below are total by their types, so a new code does not compile before somebody says how to get it.
+ * docs/spec.md#responses-match-the-contract: a request produces every error code and every code of a field. The types of the tables below
+ * require an entry for each code, so a new code does not compile without one.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -17,14 +17,14 @@ import { type Caller, type Harness, onSqlite, type TestResponse } from "../suppo
 import { dial } from "../support/httpsocket.ts";
 import { openServerErrorFixture, type ServerCode, type ServerErrorFixture, serverCodes } from "./servererrors.ts";
 
-/** What the requests are about. */
+/** Objects and callers of the requests. */
 interface CodeFixture {
   readonly harness: Harness;
-  /** Of a domain with an A record at `www`, a CNAME at `alias` and a delegation at `cut`. */
+  /** Id of a domain with an A record at `www`, a CNAME at `alias` and a delegation at `cut`. */
   readonly domain: number;
   readonly record: number;
   readonly otherDomain: number;
-  /** In a project that may have one domain, has it, and is free to change. */
+  /** Caller in a project whose quota of one domain is used up. */
   readonly neighbour: Caller & { readonly project: number };
   readonly blocked: Caller;
   readonly weak: Caller;
@@ -88,7 +88,7 @@ async function whileDeleting({ harness }: CodeFixture): Promise<Seen> {
   return response;
 }
 
-/** Bytes onto a socket, since no client would send them. */
+/** Sends raw bytes, which no HTTP client would send. */
 const says =
   (text: string): Produce =>
   async ({ harness }) => {
@@ -140,7 +140,7 @@ async function withBusyKey({ harness, shutGate }: CodeFixture): Promise<Seen> {
   return second;
 }
 
-/** A row that no migration and no request could write. */
+/** Stores an invalid row, which no migration and no request can write. */
 async function onBrokenRow({ harness, neighbour }: CodeFixture): Promise<Seen> {
   const setLabels = (labels: string) =>
     harness.brume.store.write((tx) =>
@@ -152,7 +152,7 @@ async function onBrokenRow({ harness, neighbour }: CodeFixture): Promise<Seen> {
   return response;
 }
 
-/** The database goes away in the middle of a change: on SQLite it takes none any more, on PostgreSQL the connection is cut. */
+/** The database fails during a change: SQLite rejects the write, PostgreSQL closes the connection. */
 async function withoutStorage({ harness }: CodeFixture): Promise<Seen> {
   const { kind, store, database } = harness.brume;
   const post = () => harness.request("POST /dns", { Name: "unstored.example" });
@@ -180,7 +180,7 @@ async function withoutStorage({ harness }: CodeFixture): Promise<Seen> {
   return response;
 }
 
-/** The service is told to stop while a request is on its way, of which it has only the first bytes. */
+/** The service stops while it has received only the first bytes of a request. */
 async function whileStopping({ harness }: CodeFixture): Promise<Seen> {
   const line = await dial(Number(new URL(harness.brume.url).port));
   const rest = `/dns HTTP/1.1\r\nAuthorization: Bearer ${harness.token}\r\n\r\n`;
@@ -271,7 +271,7 @@ const wholes: Record<Exclude<ErrorCode, ServerCode>, Produce> = {
     PeerEndpoint: "",
     PeerPublicKey: Buffer.alloc(32, 1).toString("base64"),
   }),
-  // The last two, for nothing is as before after them.
+  // The last two, because they stop the service.
   storage_unavailable: withoutStorage,
   not_ready: whileStopping,
 };
@@ -374,7 +374,7 @@ onSqlite(
         });
     });
 
-    describe("of answers", () => {
+    describe("of responses", () => {
       const ofServers = Object.entries(serverCodes).map(
         ([code, produce]) => [code, ({ servers }: CodeFixture) => produce(servers)] as [ErrorCode, Produce],
       );

@@ -1,4 +1,4 @@
-/** A SQLite file of an earlier release learns to give back space: at a start when it is small, by a command otherwise, and through any kill. */
+/** A SQLite file of an earlier release gets incremental vacuum: at a start if it is small, else by a command, and safely if killed. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const script = fileURLToPath(new URL("../../scripts/compact.ts", import.meta.url
 const former = 10;
 const kept = 4000;
 
-/** A file as the earlier release left it: most of it is free pages. */
+/** Creates a file of the earlier release that consists mostly of free pages. */
 async function makeFormer(folder: string): Promise<string> {
   const file = join(folder, databaseName);
   const connection = connect(file, { readOnly: false });
@@ -92,7 +92,7 @@ test("a start converts a small file of an earlier release", { timeout: 120_000 }
   }),
 );
 
-test("a kill in the middle of it loses nothing", { timeout: 300_000 }, () =>
+test("a kill during the conversion loses nothing", { timeout: 300_000 }, () =>
   inFolder(async (folder) => {
     const file = await makeFormer(folder);
     const sizeOfLog = (): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
@@ -119,7 +119,7 @@ test("a kill in the middle of it loses nothing", { timeout: 300_000 }, () =>
   }),
 );
 
-test("a file that is too large is left as it is, and the log names the command", () =>
+test("a file that is too large is not converted, and the log names the command", () =>
   inFolder(async (folder) => {
     const file = await makeFormer(folder);
     const lines: string[] = [];
@@ -134,7 +134,7 @@ test("a file that is too large is left as it is, and the log names the command",
     assert.equal(inspect(file).mode, 0);
   }));
 
-test("npm run compact converts it, and refuses while a service has it", { timeout: 120_000 }, () =>
+test("npm run compact converts the file, unless a service uses it", { timeout: 120_000 }, () =>
   inFolder(async (folder) => {
     const file = await makeFormer(folder);
     const env = { ...process.env, BRUME_DATA: folder };

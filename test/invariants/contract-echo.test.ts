@@ -1,7 +1,6 @@
 /**
- * docs/spec.md#put-what-get-shows-changes-nothing for every edit of the contract: what was read can be sent back as it is, to a service
- * that mends requests and to one that takes them as written, and changes nothing. An edit that is added tomorrow does not compile until it
- * stands in the table.
+ * docs/spec.md#put-what-get-shows-changes-nothing for every edit of the contract: an object that is sent back as read does not change, in
+ * lenient and in strict mode. A new edit does not compile without an entry in the table.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +10,7 @@ import { onEveryDatabase } from "../support/harness.ts";
 
 type EditName = { [N in OperationName]: Contract[N]["method"] extends "PUT" ? N : never }[OperationName];
 
-/** Where it is read and what of it is sent to where, as clients write it: `PUT /dns/3`. */
+/** Path of the read, request line of the edit (`PUT /dns/3`) and its body. */
 interface Echo {
   readonly read: string;
   readonly put: string;
@@ -28,7 +27,7 @@ const records: Readonly<Record<RecordType, RecordFields>> = {
   TXT: { Name: "привет", Text: 'a "quoted" text' },
 };
 
-onEveryDatabase("what was read", (harness) => {
+onEveryDatabase("an object that was read", (harness) => {
   const wait = { wait: 20 };
 
   async function recordEcho(type: RecordType): Promise<Echo> {
@@ -103,12 +102,12 @@ onEveryDatabase("what was read", (harness) => {
     },
   };
 
-  test("stands here for every edit", () => {
+  test("every edit has an entry", () => {
     const edits = Object.entries(contract).filter(([, { method }]) => method === "PUT");
     assert.deepEqual(Object.keys(echoes).sort(), edits.map(([name]) => name).sort());
   });
 
-  test("names its image by number or by text", async () => {
+  test("names its image by id or by name", async () => {
     for (const ImageID of [1, "1", "brume-tiny"]) {
       const body = { Name: "web", ImageID };
       const response = await harness.request("POST /server?dryRun=true", body, { Prefer: "handling=strict" });

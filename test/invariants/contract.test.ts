@@ -1,6 +1,6 @@
 /**
- * What holds for every operation because clients, documents and the service are derived from these values: each law loops over the
- * contract, so an operation that is added tomorrow is held by them at once.
+ * Invariants of the contract, from which clients, documents and service are derived. Each test loops over all operations, so new
+ * operations are included.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -16,7 +16,7 @@ const operations = Object.entries(contract) as [OperationName, Operation][];
 type Json = Readonly<Record<string, unknown>>;
 const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null;
 
-/** Every schema inside a schema, itself first. */
+/** Returns a schema and all schemas inside it. */
 function* within(schema: unknown): Generator<Json> {
   if (!isJson(schema)) return;
   yield schema;
@@ -27,7 +27,7 @@ const objectsOf = (schema: unknown) =>
   [...within(schema)].flatMap((one) => (one["type"] === "object" && isJson(one["properties"]) ? [one] : []));
 const keysOf = (schema: Json) => Object.keys(schema["properties"] as Json);
 
-test("method and path name one operation, whatever the letter case and the names of parameters", () => {
+test("method and path identify one operation, regardless of letter case and parameter names", () => {
   const seen = new Map<string, string>();
   for (const [name, { method, path }] of operations) {
     const key = `${method} ${path.replaceAll(/\{\w+\}/g, "{}").toLowerCase()}`;
@@ -45,7 +45,7 @@ test("each parameter of a path has the 404 of its kind, and nothing else has", (
   }
 });
 
-test("a read has no body; a list answers an array and takes pages; a tagged answer is one object", () => {
+test("a read has no body, a list returns an array with pages, and a response with ETag is one object", () => {
   for (const [name, op] of operations) {
     if (op.method === "GET") assert.equal(op.body, undefined, name);
     if (op.readOnlyPost) assert.ok(op.method === "POST" && op.body !== undefined, name);
@@ -57,7 +57,7 @@ test("a read has no body; a list answers an array and takes pages; a tagged answ
   }
 });
 
-test("what an operation points to exists", () => {
+test("references of an operation exist", () => {
   for (const [name, op] of operations) {
     assert.ok(["any", "open", ...scopes].includes(op.access), name);
     if (op.resultOperation !== undefined) {
@@ -72,14 +72,14 @@ test("what an operation points to exists", () => {
   }
 });
 
-test("a write scope is needed for every change, and never for a read", () => {
+test("every change needs a write scope, and no read does", () => {
   for (const [name, op] of operations) {
     if (isChange(op)) assert.ok(/:write$|^account:admin$/.test(op.access), name);
     else assert.doesNotMatch(op.access, /:write$/, name);
   }
 });
 
-test("every code of the table can be answered by some operation", () => {
+test("every error code is returned by some operation", () => {
   const answered = new Set<ErrorCode>([...pathErrors, ...operations.flatMap(([, op]) => errorsOf(op))]);
   assert.deepEqual(
     Object.keys(errorCodes).filter((code) => !answered.has(code as ErrorCode)),
@@ -99,7 +99,7 @@ test("no object has two keys that differ only in letter case, other names of fie
   }
 });
 
-test("all keys of an answer are always there, Labels last", () => {
+test("all keys of a response are required, Labels last", () => {
   for (const [name, op] of operations) {
     for (const schema of objectsOf(op.answer)) {
       const keys = keysOf(schema);
@@ -134,7 +134,7 @@ type Same<A, B> = IsAny<A> extends true ? false : [A, B] extends [B, A] ? true :
 type Flat<T> = { [K in keyof T]: T[K] };
 const same = <A, B>(holds: Same<A, B>) => assert.ok(holds);
 
-test("the types of input and answer are those of the schemas", () => {
+test("the types of input and response match the schemas", () => {
   same<Answer<Contract["readDomain"]>, Domain>(true);
   same<Answer<Contract["listDomains"]>, Domain[]>(true);
   same<Answer<Contract["deleteDomain"]>, undefined>(true);

@@ -1,4 +1,4 @@
-/** The laws of backup, export and import: whole or not at all, and nothing lost on the way between the databases. */
+/** Invariants of backup, export and import: complete or not at all, and lossless between the databases. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -93,7 +93,7 @@ const readAll = ({ store }: Database, sql: string): Promise<Row[]> => sessionOf(
 
 for (const from of databases) {
   for (const to of databases) {
-    test(`${from} to ${to}: an import has the same rows, and gives no id twice`, async () => {
+    test(`${from} to ${to}: an import has the same rows, and no id is used again`, async () => {
       const source = await start(from);
       const target = await start(to);
       try {
@@ -108,7 +108,7 @@ for (const from of databases) {
         await run(target.store, "INSERT INTO child (note) VALUES (?)", [["next"]]);
         await run(target.store, "INSERT INTO empty (id) SELECT 1 WHERE ? = 0", [[1]]);
         assert.deepEqual(await readAll(target, "SELECT id FROM child WHERE note = 'next'"), [{ id: 1204 }]);
-        // References are held again.
+        // Foreign keys are enforced again.
         await assert.rejects(
           run(target.store, "INSERT INTO link (name, part, child_id) VALUES ('x', 1, ?)", [[9999]]),
           /foreign key/i,
@@ -122,7 +122,7 @@ for (const from of databases) {
 }
 
 for (const kind of databases) {
-  test(`${kind}: a file that is not what an export left is refused, and nothing stored`, async () => {
+  test(`${kind}: a damaged export file is rejected, and nothing is stored`, async () => {
     const source = await start("sqlite");
     const target = await start(kind);
     try {
@@ -164,7 +164,7 @@ for (const kind of databases) {
     }
   });
 
-  test(`${kind}: an export is of one moment, while others write`, async () => {
+  test(`${kind}: an export is a consistent snapshot during writes`, async () => {
     const database = await startDatabase(kind);
     try {
       await database.store.write((tx) => insertEvent(tx, 1));
@@ -196,7 +196,7 @@ const countEvents = (file: string): unknown => {
   }
 };
 
-test("a backup under steady writes ends, is whole, and takes over nothing unasked", async () => {
+test("a backup under steady writes ends, is complete, and overwrites no file", async () => {
   const database = await startDatabase("sqlite");
   const { store, address } = database;
   try {
@@ -234,7 +234,7 @@ test("a backup under steady writes ends, is whole, and takes over nothing unaske
   }
 });
 
-test("a damaged database gives no backup", async () => {
+test("a damaged database creates no backup", async () => {
   const database = await startDatabase("sqlite");
   const target = newFile();
   try {

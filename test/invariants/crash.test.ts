@@ -1,4 +1,4 @@
-/** docs/spec.md#acknowledged-changes-survive for the store: what was acknowledged survives a killed service and a full disk, on both databases. */
+/** docs/spec.md#acknowledged-changes-survive for the store: a confirmed write survives a killed service and a full disk, on both databases. */
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { execFileSync, spawn } from "node:child_process";
@@ -17,7 +17,7 @@ import { insertEvent } from "../support/writer.ts";
 
 const writers = 32;
 
-/** Each test waits for something another process does; none may wait for ever. */
+/** Time limit, because each test waits for another process. */
 const patience = { timeout: 60_000 };
 const program = fileURLToPath(new URL("../support/writer.ts", import.meta.url));
 
@@ -31,7 +31,7 @@ interface Writing {
   kill(): Promise<void>;
 }
 
-/** Starts the program that writes; `prefix` is shell text before it. */
+/** Starts `writer.ts`; `prefix` is shell code before the command. */
 function startWriting({ kind, address }: Database, prefix = ""): Writing {
   const line = `${prefix} exec "$0" "$@"`;
   const child = spawn("sh", ["-c", line, process.execPath, program, kind, address, String(writers)], {
@@ -71,7 +71,7 @@ const readIds = async (db: Reader): Promise<Set<number>> =>
   new Set((await db.selectFrom("event").select("id").execute()).map((row) => row.id));
 
 for (const kind of databases) {
-  test(`${kind}: what was acknowledged is there after kill -9, whatever else is`, patience, async () => {
+  test(`${kind}: confirmed rows exist after kill -9`, patience, async () => {
     const database = await startDatabase(kind);
     try {
       await database.store.close();
@@ -125,7 +125,7 @@ test("sqlite: a full disk refuses writes, and the store works again once there i
   }
 });
 
-test("sqlite: a database that is full takes the whole group with it, and only that", patience, async () => {
+test("sqlite: a full database fails the whole group of writes, and only that group", patience, async () => {
   const database = await startDatabase("sqlite");
   const { store } = database;
   try {
@@ -147,7 +147,7 @@ test("sqlite: a database that is full takes the whole group with it, and only th
   }
 });
 
-test("sqlite: a second service on one database is refused, also from another process", patience, async () => {
+test("sqlite: a second service cannot open the database, also from another process", patience, async () => {
   const database = await startDatabase("sqlite");
   try {
     await assert.rejects(

@@ -1,4 +1,4 @@
-/** Requests that change servers and networks, each of which would work: what the law of dry runs tries them with. */
+/** Requests that change servers and networks and would succeed, for the invariant of dry runs. */
 import type { OperationName } from "@brume/api/contract.ts";
 import { deleteServer } from "../../service/src/server/table.ts";
 import type { Harness } from "../support/harness.ts";
@@ -9,7 +9,7 @@ type Request = readonly [target: string, body?: object];
 const key = (byte: number) =>
   Buffer.concat([Buffer.from("\0\0\0\x0bssh-ed25519\0\0\0 "), Buffer.alloc(32, byte)]).toString("base64");
 
-/** Makes what they are about. */
+/** Creates the objects and returns the requests by operation. */
 export async function prepareRequests({
   client,
   brume,
@@ -27,7 +27,7 @@ export async function prepareRequests({
   const { Vpn } = await client.configureVpn({ path: { id: roaming }, body: { Tunnels: [phone] } }, wait);
   const inner = async (Name: string) => (await client.createNetwork({ body: { Name } }, wait)).ID;
   const [lan, doomedLan] = [await inner("kept"), await inner("doomed")];
-  // A claim that is pending would be checked, and written, again and again.
+  // A pending claim would be checked and written repeatedly.
   await client.createReservation({ body: { Name: "claims.example", ProjectID: 1 } });
   const claim = await client.createClaim({ body: { Name: "doomed.claims.example" } }, wait);
   const reserved = await client.createReservation({ body: { Name: "doomed-name.example" } });
@@ -45,7 +45,7 @@ export async function prepareRequests({
       .values({ ...withdrawn, reason: "", zone_file: "", labels: "{}" })
       .execute();
   });
-  // On the host and in no row, as after a restore.
+  // Orphans: on the host, but not in the database, as after a restore.
   const lost = [await server("adopted"), await server("removed")];
   await brume.store.write(async (tx) => {
     for (const id of lost) {
@@ -55,7 +55,7 @@ export async function prepareRequests({
     }
   });
   const orphans = await client.waitFor("listOrphans", {}, { until: (all) => all.length === 2, timeout: 30_000 });
-  // Of a type that does not happen here, so that deliveries change no rows.
+  // Of a type that is not emitted here, so that deliveries change no rows.
   const endpoint = await openEndpoint();
   const hook = async () => (await client.createWebhook({ body: { Url: endpoint.url, Types: ["disk.low"] } })).ID;
   const [ended, doomedHook] = [await hook(), await hook()];

@@ -36,7 +36,7 @@ invariant("a commit wakes the engine of its process at once", async (store) => {
   await engine.drain();
 });
 
-invariant("many engines share the work, one worker a task", async (store, database) => {
+invariant("several engines share the work, one worker per task", async (store, database) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const toy = createFixtureFlow(fixture);
@@ -62,7 +62,7 @@ invariant("many engines share the work, one worker a task", async (store, databa
 });
 
 invariant(
-  "a reconciler works on no more subjects side by side than it has lanes, and keeps nobody else from working",
+  "a reconciler works on at most as many subjects at once as it has lanes, and does not block other work",
   async (store) => {
     const alarm = createTestAlarm();
     const gate = createGate();
@@ -103,7 +103,7 @@ invariant(
   },
 );
 
-invariant("a stalled worker is not heard", async (store) => {
+invariant("a result of a stalled worker is ignored", async (store) => {
   const stalled = createTestAlarm();
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
@@ -155,7 +155,7 @@ invariant("a long step keeps its lease", async (store) => {
   await Promise.all([engine.drain(), other.drain()]);
 });
 
-test("a start that meets an end finds its turn (postgres)", async () => {
+test("a start during the end of another flow is not lost (postgres)", async () => {
   const database = await startDatabase("postgres");
   try {
     const alarm = createTestAlarm();
@@ -194,7 +194,7 @@ test("a start that meets an end finds its turn (postgres)", async () => {
   }
 });
 
-invariant("draining finishes the step and gives the lease back", async (store) => {
+invariant("draining finishes the step and releases the lease", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
@@ -217,7 +217,7 @@ invariant("draining finishes the step and gives the lease back", async (store) =
   await second.drain();
 });
 
-invariant("draining interrupts what does not end, without counting a try", async (store) => {
+invariant("draining interrupts a long step without counting an attempt", async (store) => {
   const alarm = createTestAlarm();
   const begun = Promise.withResolvers<void>();
   const stubborn = flow({
@@ -284,7 +284,7 @@ for (const alone of [false, true]) {
   });
 }
 
-invariant("what went wrong inside is told to the log only", async (store) => {
+invariant("internal errors are written to the log only", async (store) => {
   const alarm = createTestAlarm();
   const log: string[] = [];
   const secretive = flow({
@@ -310,7 +310,7 @@ invariant("what went wrong inside is told to the log only", async (store) => {
   await engine.drain();
 });
 
-invariant("an engine that is alone goes on at once after a crash", async (store) => {
+invariant("a single engine continues at once after a crash", async (store) => {
   const alarm = createTestAlarm();
   const toy = createFixtureFlow(createEngineFixture());
   const process = createCrashableStore(store);
@@ -327,7 +327,7 @@ invariant("an engine that is alone goes on at once after a crash", async (store)
   await second.drain();
 });
 
-invariant("rows that this program does not know are left alone", async (store) => {
+invariant("tasks of unknown flows are not changed", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const toy = createFixtureFlow(fixture);
@@ -363,7 +363,7 @@ invariant("an idle engine writes nothing", async (store) => {
   await engine.drain();
 });
 
-invariant("those who wait are told, also of another engine's work, or stop waiting", async (store) => {
+invariant("waiters are notified, also of another engine's work, or stop waiting", async (store) => {
   const alarm = createTestAlarm();
   const toy = createFixtureFlow(createEngineFixture());
   const idle = createFixtureEngine(store, alarm, { flows: [] });

@@ -60,7 +60,7 @@ invariant("events are stored with their change or not at all, in order", async (
   feed.close();
 });
 
-invariant("whoever has seen an id never finds a smaller one later", async (store, database) => {
+invariant("after an id has been read, no smaller id appears", async (store, database) => {
   const stores = [store];
   while (stores.length < 3) stores.push(database.kind === "sqlite" ? store : observeCommits(await database.open()));
   const feed = open(store);
@@ -99,7 +99,7 @@ invariant("whoever has seen an id never finds a smaller one later", async (store
   feed.close();
 });
 
-invariant("appending first and changing rows later blocks nobody", async (store) => {
+invariant("appending an event before other writes blocks no other transaction", async (store) => {
   const project = (name: string) => ({ name, is_blocked: 0, quotas: "{}", created: 0, labels: "{}", version: 1 });
   const { id } = await store.write((tx) =>
     tx.insertInto("project").values(project("one")).returning("id").executeTakeFirstOrThrow(),
@@ -120,7 +120,7 @@ invariant("appending first and changing rows later blocks nobody", async (store)
   assert.equal(runs, 20, "no transaction had to be run again");
 });
 
-invariant("filters say what is wanted and what may be read", async (store) => {
+invariant("filters select events by type and by permission", async (store) => {
   await add(
     store,
     event({ type: "server.created", id: 1 }),
@@ -158,7 +158,7 @@ invariant("filters say what is wanted and what may be read", async (store) => {
   feed.close();
 });
 
-invariant("listeners are called once for several commits, and not for nothing", async (store) => {
+invariant("listeners are called once for several commits, and only for new events", async (store) => {
   const feed = open(store);
   let calls = 0;
   const stop = feed.subscribe(() => calls++);
@@ -183,7 +183,7 @@ invariant("listeners are called once for several commits, and not for nothing", 
   feed.close();
 });
 
-invariant("events of another process are found by looking", async (store) => {
+invariant("events of another process are found by polling", async (store) => {
   const alarm = createTestAlarm();
   const feed = createFeed({ store, clock: alarm, alarm, log: () => {}, poll: 1_000 });
   const response = Promise.withResolvers<void>();
@@ -199,7 +199,7 @@ function rowOf({ type, date, project, resource, id }: NewEvent) {
   return { type, date, project_id: project, resource, resource_id: id };
 }
 
-invariant("old events go, by age and by number, and ids are never given again", async (store) => {
+invariant("old events are deleted by age and by number, and ids are never used again", async (store) => {
   const now = 100 * day;
   const feed = open(store, { count: 50 });
   const dates = [...Array(30).keys()].map((n) => event({ date: n * day, id: n }));
@@ -220,7 +220,7 @@ invariant("old events go, by age and by number, and ids are never given again", 
   feed.close();
 });
 
-invariant("many old events go in small transactions, by a reconciler", async (store) => {
+invariant("a reconciler deletes many old events in small transactions", async (store) => {
   const alarm = createTestAlarm();
   let writes = 0;
   const counting: ObservedStore = {
@@ -243,7 +243,7 @@ invariant("many old events go in small transactions, by a reconciler", async (st
   feed.close();
 });
 
-invariant("events that are still wanted are kept, up to twice as many", async (store) => {
+invariant("events that are still needed are kept, up to twice the number", async (store) => {
   await add(store, ...Array.from({ length: 30 }, (_, id) => event({ id })));
   const ids = (await store.read.selectFrom("event").select("id").orderBy("id").execute()).map(({ id }) => id);
   let taken: number | null = ids[14] ?? 0;

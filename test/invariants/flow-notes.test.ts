@@ -10,7 +10,7 @@ import {
   mustFind,
 } from "../support/enginefixture.ts";
 
-invariant("a step says how far it is while it works", async (store) => {
+invariant("a step reports its progress while it runs", async (store) => {
   const alarm = createTestAlarm();
   const gate = createGate();
   const told: string[] = [];

@@ -1,10 +1,10 @@
-/** The ends of flows that cannot be undone, and whose turn it is when one is urgent. */
+/** Flows whose undo fails, and the order of urgent flows. */
 import assert from "node:assert/strict";
 import { flow } from "../../service/src/engine/flow.ts";
 import { queue, start } from "../../service/src/engine/task.ts";
 import { createFixtureEngine, createGate, createTestAlarm, invariant, mustFind } from "../support/enginefixture.ts";
 
-invariant("an undo that never works ends, and those before it follow", async (store) => {
+invariant("an undo that always fails ends, and earlier steps are undone", async (store) => {
   const alarm = createTestAlarm();
   const undone: string[] = [];
   const stuck = flow({
@@ -47,7 +47,7 @@ invariant("an undo that never works ends, and those before it follow", async (st
   await engine.drain();
 });
 
-invariant("an urgent flow has its turn before those that wait, and after the one that runs", async (store) => {
+invariant("an urgent flow runs before waiting flows, and after the running one", async (store) => {
   const alarm = createTestAlarm();
   const order: number[] = [];
   const gate = createGate();

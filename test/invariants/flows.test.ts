@@ -63,7 +63,6 @@ testFlow("sample.delete", async () => {
     observe: async () => fixture.resources.size,
   };
 });
-
 test("step names are frozen", () => {
   const fixture = createEngineFixture();
   assert.deepEqual(stepNames([createFixtureFlow(fixture), createFixtureDelete(fixture)]), {
@@ -77,7 +76,7 @@ test("step names are frozen", () => {
   );
 });
 
-invariant("what was not committed never starts", async (store) => {
+invariant("a task that is not committed never starts", async (store) => {
   const alarm = createTestAlarm();
   const toy = createFixtureFlow(createEngineFixture());
   const refused = store.write(async (tx) => {
@@ -88,7 +87,7 @@ invariant("what was not committed never starts", async (store) => {
   assert.deepEqual(await list(store.read, { kind: "sample", id: 1 }, 10), []);
 });
 
-invariant("one flow at a time works on a subject, the others wait in order", async (store) => {
+invariant("one flow at a time runs per subject, and the others wait in order", async (store) => {
   const alarm = createTestAlarm();
   const ends: string[] = [];
   const make = (name: string, fails: boolean) =>
@@ -138,7 +137,7 @@ invariant("one flow at a time works on a subject, the others wait in order", asy
   await engine.drain();
 });
 
-invariant("a waiting flow's time begins with its turn", async (store) => {
+invariant("the timeout of a waiting flow begins when it runs", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
@@ -181,7 +180,7 @@ invariant("a waiting flow's time begins with its turn", async (store) => {
   await engine.drain();
 });
 
-invariant("any number of starts at once find their turn", async (store, database) => {
+invariant("concurrent starts are all run", async (store, database) => {
   const alarm = createTestAlarm();
   const order: number[] = [];
   const quick = flow({
@@ -212,7 +211,7 @@ invariant("any number of starts at once find their turn", async (store, database
   await engine.drain();
 });
 
-invariant("waiting flows are canceled at once, the running one is undone", async (store) => {
+invariant("waiting flows are canceled at once, and the running one is undone", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
@@ -250,7 +249,7 @@ invariant("waiting flows are canceled at once, the running one is undone", async
   await engine.drain();
 });
 
-invariant("one flow is canceled, or those that wait, and the others keep their turn", async (store) => {
+invariant("canceling one flow or all waiting ones does not affect the others", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const gate = createGate();
@@ -275,7 +274,7 @@ invariant("one flow is canceled, or those that wait, and the others keep their t
   await engine.drain();
 });
 
-invariant("a failure tells what the thing itself said last", async (store) => {
+invariant("an error contains the last output of the object", async (store) => {
   const alarm = createTestAlarm();
   const trouble = new StepError("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
   const failing = flow({
@@ -292,7 +291,7 @@ invariant("a failure tells what the thing itself said last", async (store) => {
   await engine.drain();
 });
 
-invariant("a flow may begin half done, or need some of its steps only", async (store) => {
+invariant("a flow can start with completed steps, or use only some steps", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
   const toy = createFixtureFlow(fixture);
@@ -318,7 +317,7 @@ invariant("a flow may begin half done, or need some of its steps only", async (s
   await engine.drain();
 });
 
-invariant("a step waits without counting tries, and is woken", async (store) => {
+invariant("a waiting step counts no attempts, and can be woken", async (store) => {
   const alarm = createTestAlarm();
   let looks = 0;
   let ready = false;
@@ -355,7 +354,7 @@ invariant("a step waits without counting tries, and is woken", async (store) => 
   await engine.drain();
 });
 
-invariant("the time of a step begins with its turn, and looks that bring nothing are not told", async (store) => {
+invariant("the timeout of a step begins when it runs, and polls without change emit nothing", async (store) => {
   const alarm = createTestAlarm();
   const begun = alarm.now();
   const seconds = () => (alarm.now() - begun) / 1000;
@@ -386,7 +385,7 @@ invariant("the time of a step begins with its turn, and looks that bring nothing
   await engine.drain();
 });
 
-invariant("a flow tells of its beginning, of changes once a second, and of its end", async (store) => {
+invariant("a flow emits its start, its changes once a second, and its end", async (store) => {
   const alarm = createTestAlarm();
   const told: string[] = [];
   const steps = ["One", "Two", "Three", "Four", "Five", "Six"].map((name) => ({

@@ -1,6 +1,6 @@
 /**
- * The laws of the machine port, held by every driver alike: what may be repeated, what an order to start means, whose disk is whose,
- * and that nothing is left. The real driver runs real guests; the laws do not know which.
+ * Conformance suite of the machine driver interface: repeated calls, starts, ownership of disks, and complete removal. Every driver runs
+ * it; the real driver runs real guests.
  */
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
@@ -43,7 +43,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
     afterEach(clear);
     after(() => subject.close());
 
-    test("a disk is made once, and what is on it stays", async () => {
+    test("a disk is created once and keeps its content", async () => {
       const one = await made({ disk: { version: 1, gb: 2 } });
       const before = await status(1);
       assert.deepEqual([before?.power, before?.boot, before?.since, before?.exit], ["off", 0, null, null]);
@@ -59,7 +59,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual([await subject.read(1), (await status(1))?.disks[0]?.gb], ["a", 3]);
     });
 
-    test("what cannot be made leaves nothing that counts", async () => {
+    test("a failed creation leaves no disk", async () => {
       await assert.rejects(machines.ensureDisk(spec(), { image: "no-such-image" }));
       await assert.rejects(machines.ensureDisk(spec(), { server: 4711 }));
       await assert.rejects(machines.ensureRunning(spec()), /disk is missing/);
@@ -67,7 +67,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal(told.length, 0);
     });
 
-    test("a folder is of one server, also when its number is given to another", async () => {
+    test("a folder belongs to one server, even if its id is used again", async () => {
       await made();
       await subject.write(1, "a");
       const other = spec({ uuid: uuidOf(9) });
@@ -84,7 +84,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal(await subject.read(1), "a");
     });
 
-    test("a server whose disk is missing is refused at once, and nothing runs", async () => {
+    test("a server without its disk fails to start at once", async () => {
       const one = await made();
       subject.lose(1);
       await assert.rejects(
@@ -95,7 +95,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal((await status(1))?.power, "off");
     });
 
-    test("a process that does not answer is shown, found again when it does, and cut whatever waits for it", async () => {
+    test("a VM that does not respond is reported, recovers, and can be stopped while calls wait", async () => {
       const one = await made();
       await machines.ensureRunning(one);
       subject.freeze(1);
@@ -116,7 +116,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal((await status(1))?.power, "off");
     });
 
-    test("a copy is as its source was at that moment, and neither feels the other", async () => {
+    test("a copy has the content of its source at that moment, and both are independent", async () => {
       const one = await made();
       await subject.write(1, "a");
       const two = spec({ id: 2, disk: { version: 1, gb: 2 } });
@@ -152,7 +152,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureIdentityRemoved(2, 1), /server 2 is running/);
     });
 
-    test("a rebuild stands beside what was, and either may be kept", async () => {
+    test("a rebuild is stored beside the old disk, and either can be kept", async () => {
       await made();
       await subject.write(1, "a");
       await made({ disk: { version: 2, gb: 1 } });
@@ -173,7 +173,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureOnlyDisk(1, 1), /no disk/);
     });
 
-    test("an image of a server stands alone", async () => {
+    test("an image of a server is independent", async () => {
       await made({ disk: { version: 1, gb: 2 } });
       await subject.write(1, "a");
       await assert.rejects(machines.ensureImage(1, "mine", { title: "Mine" }));
@@ -198,7 +198,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       );
     });
 
-    test("a snapshot outlives the service, a rebuild and the server, and goes with its image", async () => {
+    test("a snapshot survives the service, a rebuild and the server, and is removed with its image", async () => {
       await made();
       await subject.write(1, "a");
       for (const name of ["kept", "dropped"]) await machines.ensureSnapshot(1, name);
@@ -219,7 +219,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       );
     });
 
-    test("one life: started, changed, copied, asked to stop, started again", async () => {
+    test("a life cycle: start, change, copy, stop, start", async () => {
       const nic = (id: number) => ({ id, mac: `02:42:00:00:00:0${id}` });
       const one = await made({ memory: 256, nics: [nic(1)] });
       const devices = new Set<string>();
@@ -292,7 +292,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await machines.removeImage("live");
     });
 
-    test("an order to reset is carried out once", async () => {
+    test("a reset is done once", async () => {
       const one = await made();
       await machines.ensureRunning(one);
       await machines.ensureRunning({ ...one, boot: 2 });
@@ -310,7 +310,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       await assert.rejects(machines.ensureOnlyDisk(1, 2));
     });
 
-    test("an end that nobody ordered is told within seconds, and it can be started again", async () => {
+    test("an unexpected exit is reported within seconds, and the server can be started again", async () => {
       const one = await made();
       await machines.ensureRunning(one);
       subject.kill(1);
@@ -323,7 +323,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal((await status(1))?.exit?.reason, "order");
     });
 
-    test("removing is complete, whatever it does, and fine twice", async () => {
+    test("removing is complete in any state, and can be repeated", async () => {
       const one = await made({ nics: [{ id: 7, mac: "02:42:00:00:00:07" }] });
       await machines.ensureRunning(one);
       await machines.remove(1);

@@ -1,6 +1,6 @@
 /**
- * The laws of the nameserver port, held by every driver alike: what comes back from `publish`, what is served then, and what
- * is not. The real server is asked by UDP, the simulated one directly; the laws do not know which.
+ * Conformance suite of the name server driver interface: results of `publish` and what is served. Every driver runs it; the real server is
+ * queried by UDP, the simulated one directly.
  */
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -63,7 +63,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.notEqual(bytes, null, `no answer to ${name}`);
       return decode(bytes as Buffer);
     };
-    /** Rcode and data of the answer, as one line. */
+    /** Returns rcode and data of the response as one line. */
     const look = async (name: string, type = A): Promise<string> => {
       const { rcode, answers } = await answer(name, type);
       return [rcode, ...answers.map(({ data }) => String(data))].join(" ");
@@ -136,7 +136,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.equal((await answer("www.example.com")).answers[0]?.name, "www.example.com");
     });
 
-    test("a name may hold any byte", async () => {
+    test("a name can contain any byte", async () => {
       await server.publish([
         image("0/25.2.0.192.in-addr.arpa", 1, [
           set("1.0/25.2.0.192.in-addr.arpa", "CNAME", "a\\046b\\032c\\092.example.com"),
@@ -148,7 +148,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.equal((await server.observe()).zones[0]?.zone, "0/25.2.0.192.in-addr.arpa");
     });
 
-    test("removing what is not there changes nothing but the serial", async () => {
+    test("removing an absent set changes only the serial", async () => {
       await server.publish([image("example.com", 1, [set("a.example.com", "A", "192.0.2.1")])]);
       const sets = [set("b.example.com", "A"), set("a.example.com", "TXT")];
       assert.deepEqual(await server.publish([step("example.com", 1, 2, sets)]), [2]);
@@ -163,7 +163,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.equal(await look("new.example.com"), "NOERROR 192.0.2.2");
     });
 
-    test("a change on another base, or not newer, is not applied and says what is served", async () => {
+    test("a change on another base, or not newer, is not applied, and the served serial is returned", async () => {
       const other = [set("a.example.com", "A", "192.0.2.99")];
       assert.deepEqual(await server.publish([step("example.com", 1, 2, other)]), [0], "no zone to amend");
       assert.equal(await look("a.example.com"), "REFUSED");
@@ -182,7 +182,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.equal(await serialOf("example.com"), 10);
     });
 
-    test("serials are compared around the end of their circle (RFC 1982)", async () => {
+    test("serials are compared in serial arithmetic (RFC 1982)", async () => {
       await server.publish([image("example.com", 0xfffffffe, [set("a.example.com", "A", "192.0.2.1")])]);
       assert.deepEqual(
         await server.publish([step("example.com", 0xfffffffe, 3, [set("a.example.com", "A", "192.0.2.2")])]),
@@ -218,7 +218,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       }
     });
 
-    test("answers come from one serial, whatever changes meanwhile", async () => {
+    test("a response comes from one serial, also during changes", async () => {
       const pair = (n: number): RecordSet[] => [
         set("a.example.com", "CNAME", `b${n % 2}.example.com`),
         set(`b${n % 2}.example.com`, "TXT", `v${n}`),
@@ -265,7 +265,7 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.equal(await look("a.example.com"), "NOERROR 192.0.2.2");
     });
 
-    test("a set that cannot be encoded rejects the call, and the calls around it go through", async () => {
+    test("a set that cannot be encoded rejects its call, and other calls succeed", async () => {
       const broken: RecordSet[] = [
         set("a.example.com", "A", "192.0.2.256"),
         set("a.example.com", "A", "::1"),
@@ -372,11 +372,11 @@ for (const [driver, open] of Object.entries(drivers)) {
       assert.deepEqual(replaced, { zone: "example.com", serial: 4, queries: 5, rcodes: { NOERROR: 3, NXDOMAIN: 2 } });
     });
 
-    test("onStart calls for everything when nothing has been published", async () => {
+    test("onStart requests all zones if none has been published", async () => {
       await new Promise<void>((resolve) => server.onStart(resolve));
     });
 
-    test("after close nothing is accepted and observe says so", async () => {
+    test("after close nothing is accepted, and observe reports it", async () => {
       await server.publish([image("example.com", 1, [])]);
       await server.close();
       await assert.rejects(server.publish([image("example.com", 2, [])]), /not running/);
@@ -388,6 +388,6 @@ for (const [driver, open] of Object.entries(drivers)) {
   });
 }
 
-test("the simulated server says that it is one", async () => {
+test("the simulated server reports that it is simulated", async () => {
   assert.equal((await createSim(Date.now).observe()).detail, "simulated");
 });

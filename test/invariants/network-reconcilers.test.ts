@@ -1,4 +1,4 @@
-/** The laws of reconcilers over those of networks: applying one, taking it away, and taking back a firewall that nobody confirmed. */
+/** Reconciler invariants for the reconcilers of networks: apply, removal, and revert of an unconfirmed firewall. */
 import { randomBytes } from "node:crypto";
 import { parseAddresses } from "../../service/src/base/address.ts";
 import { createSealer } from "../../service/src/base/secret.ts";
@@ -32,10 +32,10 @@ const render = (whole: NetworkAggregate): NetworkSpec =>
   });
 const locate = async () => null;
 
-/** Later than anything that the laws' own clock comes to. */
+/** Later than the simulated clock ever gets, in ms since 1970. */
 const clock = { now: () => Date.UTC(2030, 0, 1) };
 
-/** A router that knows how often it was made to do something. */
+/** A router that counts its changes. */
 function createCounted(): { readonly router: SimulatedRouter; changes(): number } {
   const router = createSim(clock.now);
   let changes = 0;
@@ -84,7 +84,7 @@ const networkOf = (store: Store, more: Partial<NetworkRow> = {}): Promise<Networ
     }),
   );
 
-/** The row and what is on the machine of it, without ids. */
+/** Returns the row and the state of the router, without ids. */
 async function observe(store: Store, { images }: SimulatedRouter, subject: number): Promise<unknown> {
   const row = await findNetwork(store.read, subject);
   const image = images().find(({ id }) => id === subject);

@@ -1,6 +1,6 @@
 /**
- * The document that is published about the API is a valid OpenAPI 3.1 document, says everything the contract says, and its examples
- * are true. The page of documentation is made from it and must lead where it says.
+ * The published document is valid OpenAPI 3.1, contains the whole contract, and its examples are valid. The documentation page is
+ * generated from it, and its links resolve.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -48,13 +48,13 @@ function find(reference: string): unknown {
   return value;
 }
 
-test("it has the structure of OpenAPI 3.1", () => {
+test("the document has the structure of OpenAPI 3.1", () => {
   const ajv = new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true });
   const validate = ajv.compile(openapiSchema);
   assert.deepEqual(validate(published) ? [] : validate.errors, []);
 });
 
-test("its structure is really checked", () => {
+test("an invalid structure is found", () => {
   const validate = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(openapiSchema);
   const isValidWith = (pointer: string, value: unknown) => {
     const copy: unknown = structuredClone(published);
@@ -75,7 +75,7 @@ test("its structure is really checked", () => {
   assert.equal(isValidWith("components schemas Domain", 3), false);
 });
 
-test("every operation of the contract stands in it under its path and method, with its scope", () => {
+test("every operation of the contract is listed by path and method, with its scope", () => {
   assert.equal(described.size, operations.length);
   for (const [name, op] of operations) {
     const one = api.paths[op.path]?.[op.method.toLowerCase()];
@@ -85,7 +85,7 @@ test("every operation of the contract stands in it under its path and method, wi
   }
 });
 
-test("every reference leads somewhere, and nothing in the components is there for nothing", () => {
+test("every reference resolves, and every component is used", () => {
   const used = new Set<string>();
   for (const [pointer, { $ref }] of within(published)) {
     if (typeof $ref !== "string") continue;
@@ -144,7 +144,7 @@ test("examples of paths name every parameter", () => {
   }
 });
 
-/** Lines of the specification, letter by letter: the order of keys is part of the promise. */
+/** Lines of the specification, byte for byte: the order of keys is guaranteed. */
 const lines: Partial<Record<OperationName, string>> = {
   listDomains: String.raw`[{"ID":3,"Name":"example.com","NamePunyCode":"example.com","TechName":"example_com","State":"Active","DateCreate":"2026-11-20T09:15:00.120Z","IsDelegate":false,"LinkedRecords":[{"ID":14,"TypeRecord":"TXT","IP":"","HostName":"_acme-challenge.example.com.","Priority":"","Text":"\"abc\" ","MnemonicName":"","ExtHostName":"","State":"Active","DateCreate":"2026-11-20T09:15:00.120Z","Service":"","Proto":"","Weight":"","TTL":60,"Port":"","Target":"","CanonicalDescription":"_acme-challenge.example.com. 60 IN TXT \"abc\"","PunyName":"_acme-challenge.example.com.","DomainID":3,"Labels":{}}],"NameServers":["ns1.brume.internal"],"Serial":1795166100,"Import":null,"Delegation":"Unknown","Labels":{}}]`,
   createRecordMX: String.raw`{"ID":11,"TypeRecord":"MX","IP":"","HostName":"@","Priority":"10","Text":"","MnemonicName":"","ExtHostName":"mail.example.com.","State":"Active","DateCreate":"2026-11-20T09:15:00.120Z","Service":"","Proto":"","Weight":"","TTL":3600,"Port":"","Target":"","CanonicalDescription":"@ 3600 MX 10 mail.example.com.","PunyName":"@","DomainID":3,"Labels":{}}`,
@@ -155,14 +155,14 @@ const lines: Partial<Record<OperationName, string>> = {
   listEvents: String.raw`[{"ID":991,"Type":"record.created","Date":"2026-11-20T09:15:00.120Z","ProjectID":1,"Resource":"record","ResourceID":14,"ParentID":3,"TokenID":2,"RequestID":"01JD4QK7Z8S3","Data":{"ID":14,"TypeRecord":"TXT","IP":"","HostName":"_acme-challenge.example.com.","Priority":"","Text":"\"abc\" ","MnemonicName":"","ExtHostName":"","State":"Active","DateCreate":"2026-11-20T09:15:00.120Z","Service":"","Proto":"","Weight":"","TTL":60,"Port":"","Target":"","CanonicalDescription":"_acme-challenge.example.com. 60 IN TXT \"abc\"","PunyName":"_acme-challenge.example.com.","DomainID":3,"Labels":{}}}]`,
 };
 
-test("keys stand in the order of the specification", () => {
+test("keys are in the order of the specification", () => {
   for (const [name, line] of Object.entries(lines) as [OperationName, string][]) {
     assert.equal(JSON.stringify(examples[name]?.answer), line, name);
     checkResponse(name, JSON.parse(line));
   }
 });
 
-test("an answer with a missing, unknown, misplaced or wrong key is refused", () => {
+test("a response with a missing, unknown, misplaced or invalid key is rejected", () => {
   const domain = examples.createDomain?.answer;
   assert.ok(domain);
   const { Labels, ...rest } = domain;
@@ -180,7 +180,7 @@ test("an answer with a missing, unknown, misplaced or wrong key is refused", () 
   assert.throws(() => checkProblem(problem, "deleteDomain"), /does not list/);
 });
 
-test("the page has one anchor for every operation, type and code, and no link of it leads nowhere", () => {
+test("the page has one anchor for every operation, type and code, and its links resolve", () => {
   const anchors = [...page.matchAll(/ id="([^"]*)"/g)].map((match) => match[1] ?? "");
   assert.equal(new Set(anchors).size, anchors.length);
   const wanted = [...Object.keys(contract), ...Object.keys(errorCodes), ...Object.keys(api.components.schemas)];
@@ -188,7 +188,7 @@ test("the page has one anchor for every operation, type and code, and no link of
   for (const [, target = ""] of page.matchAll(/href="#([^"]*)"/g)) assert.ok(anchors.includes(target), target);
 });
 
-test("the page is whole, runs nothing and fetches nothing", () => {
+test("the page is complete, runs no script and loads nothing", () => {
   assert.doesNotMatch(page, /<script|<link|<img|<iframe|@import|url\(| on\w+=|undefined|\[object/);
   for (const [, target = ""] of page.matchAll(/(?:href|src)="([^"]*)"/g)) assert.match(target, /^(?:#|\/)/);
   const open: string[] = [];

@@ -1,4 +1,4 @@
-/** What grows with use is bounded by number and by age, in small transactions, and a wrong clock makes nothing old. */
+/** Tables that grow with use are limited by number and age, in small transactions, and a wrong clock makes no row old. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,7 +39,7 @@ const countOf = async (store: Store, { table, where = "1 = 1" }: Pick<Prunable, 
 
 const [granted, refused] = auditRows;
 
-invariant("the oldest rows go, by age and by number, in small transactions", async (store) => {
+invariant("the oldest rows are deleted by age and by number, in small transactions", async (store) => {
   let writes = 0;
   const counting: Store = {
     ...store,
@@ -85,7 +85,7 @@ invariant("rows are counted in short reads, and exactly", async (store) => {
   assert.equal(await prune(store, granted, { days: 365, count: 11_999 }, now), 1);
 });
 
-invariant("every rule is good SQL on each database", async (store) => {
+invariant("every rule is valid SQL on each database", async (store) => {
   const rules = [...auditRows, storedKeys, endedTasks, retiredZones, ...pastClaims, endedDeliveries, retiredRows];
   assert.deepEqual(
     new Set([...rules.map(({ name }) => name), "event", "version"]),
@@ -110,7 +110,7 @@ invariant("every rule is good SQL on each database", async (store) => {
   assert.equal(await countOf(store, retiredRows), 1);
 });
 
-invariant("ended work goes, and what runs or keeps stays", async (store) => {
+invariant("ended tasks are deleted, and running ones and reconcilers stay", async (store) => {
   const row = { subject: "sample", steps: "[]", input: "null", facts: "{}", start_date: 0, announced_at: 0, tries: 0 };
   const more = { ...row, wake: 0, served: 0, name: "sample" };
   await store.write(async (tx) => {
@@ -136,7 +136,7 @@ invariant("ended work goes, and what runs or keeps stays", async (store) => {
   );
 });
 
-invariant("a domain has at most so many versions, however young", async (store) => {
+invariant("a domain has a limited number of versions of any age", async (store) => {
   await store.write(async (tx) => {
     const common = { project_id: 1, record_count: 0, is_delegate: 0, created: 0, labels: "{}", version: 1 };
     await tx
@@ -179,7 +179,7 @@ invariant("a steady clock with fractions of a millisecond gives whole dates", as
   assert.ok(Number.isInteger(await createPruneTime(store, { now: () => now + day, steady: () => steady }).read()));
 });
 
-invariant("a clock that is years ahead makes no row old, also after a restart", async (store) => {
+invariant("a clock that is years ahead expires no row, also after a restart", async (store) => {
   let offset = 0;
   let passed = 0;
   const clock = { now: () => now + offset + passed, steady: () => passed };
@@ -208,7 +208,7 @@ invariant("a clock that is years ahead makes no row old, also after a restart", 
   assert.equal(await read(next), now + 56 * hour, "after a rest it catches up with the clock");
 });
 
-test("rows and file stay small, however much is made and deleted", { timeout: 300_000 }, async (context) => {
+test("the file stays small over many creations and deletions", { timeout: 300_000 }, async (context) => {
   const small = { days: 30, count: 100 };
   const caps = Object.fromEntries(Object.keys(defaultKeep).map((name) => [name, small])) as typeof defaultKeep;
   const brume = await createTestService("sqlite", { keep: { caps, period: 200 } });

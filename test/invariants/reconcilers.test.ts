@@ -55,7 +55,7 @@ async function rows(store: ObservedStore) {
   return store.read.selectFrom("task").selectAll().orderBy("id").execute();
 }
 
-invariant("a nudge wakes the reconciler at once, and several are one run", async (store) => {
+invariant("a request wakes the reconciler at once, and several requests are one run", async (store) => {
   const alarm = createTestAlarm();
   const { counting, runs } = createCounter();
   const engine = createFixtureEngine(store, alarm, { reconcilers: [counting] });
@@ -74,7 +74,7 @@ invariant("a nudge wakes the reconciler at once, and several are one run", async
   await engine.drain();
 });
 
-invariant("a run counts as a commit only if it stores what answers show", async (store) => {
+invariant("a run counts as a commit only if it changes data that responses show", async (store) => {
   const alarm = createTestAlarm();
   let result: ReconcileResult = {};
   const { counting, runs } = createCounter(async () => result);
@@ -94,7 +94,7 @@ invariant("a run counts as a commit only if it stores what answers show", async 
   await engine.drain();
 });
 
-invariant("a nudge during a run is not lost", async (store) => {
+invariant("a request during a run is not lost", async (store) => {
   const alarm = createTestAlarm();
   const gates = [createGate(), createGate()] as const;
   const { counting, runs } = createCounter(async () => gates[runs.length - 1]?.pass());
@@ -121,7 +121,7 @@ invariant("a nudge during a run is not lost", async (store) => {
   await engine.drain();
 });
 
-invariant("a nudge for later waits, one for now does not", async (store) => {
+invariant("a request for later waits, a request for now does not", async (store) => {
   const alarm = createTestAlarm();
   const { counting, runs } = createCounter();
   const engine = createFixtureEngine(store, alarm, { reconcilers: [counting] });
@@ -168,7 +168,7 @@ invariant("a reconciler runs by itself once a period, or when it wants to", asyn
   await engine.drain();
 });
 
-invariant("a reconciler that fails is tried again with growing pauses, and at once when nudged", async (store) => {
+invariant("a failed reconciler is retried with growing pauses, and at once on request", async (store) => {
   const alarm = createTestAlarm();
   const times: number[] = [];
   const { counting } = createCounter(async () => {
@@ -202,7 +202,7 @@ invariant("a reconciler that fails is tried again with growing pauses, and at on
   await engine.drain();
 });
 
-invariant("a subject that is gone is forgotten, unless it was nudged meanwhile", async (store) => {
+invariant("the task of a gone subject is deleted, unless a request came meanwhile", async (store) => {
   const alarm = createTestAlarm();
   const gate = createGate();
   let gone = true;
@@ -252,7 +252,7 @@ invariant("only the lease holder writes", async (store) => {
   await Promise.all([first.drain(), second.drain()]);
 });
 
-invariant("one of its kind is kept from the start on, by one engine at a time", async (store, database) => {
+invariant("a singleton reconciler runs from the start, in one engine at a time", async (store, database) => {
   const alarm = createTestAlarm();
   let running = 0;
   let most = 0;
@@ -280,7 +280,7 @@ invariant("one of its kind is kept from the start on, by one engine at a time", 
   await Promise.all(engines.map((engine) => engine.drain()));
 });
 
-invariant("draining interrupts a reconciler without counting a try", async (store) => {
+invariant("draining interrupts a reconciler without counting an attempt", async (store) => {
   const alarm = createTestAlarm();
   const begun = Promise.withResolvers<void>();
   const { counting } = createCounter(

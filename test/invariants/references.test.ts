@@ -111,7 +111,7 @@ function numberedIn(file: string, text: string): string[] {
 
 const read = (file: string): string => readFileSync(join(root, file), "utf8");
 
-test("references lead to a document and a heading that exist", () => {
+test("references name an existing document and heading", () => {
   const texts = listFiles().map((file) => ({ file, text: read(file) }));
   assert.ok(texts.length > 300, "the repository was listed");
   assert.ok(

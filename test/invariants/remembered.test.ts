@@ -1,6 +1,6 @@
 /**
- * Answers that are remembered until the next commit: after every kind of change, and all that follows of it, each is what a read that
- * is not remembered answers. And what is committed without being counted is nothing that such an answer shows.
+ * Cached responses to reads: after every kind of change and its background work, each equals an uncached response. A commit that does not
+ * invalidate the cache changes nothing that a cached response shows.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -107,7 +107,7 @@ describe("an answer that is remembered", () => {
     return inner.flat();
   }
 
-  /** By target. */
+  /** Responses by request target. */
   const seen = new Map<string, { readonly name: OperationName; readonly bodies: Set<string> }>();
 
   /** What is stored may change while it is looked at, so what is remembered is one of those read before and after it. */

@@ -1,6 +1,6 @@
 /**
- * The laws of the router port, held by every driver alike: generations, refusals, what passes, what is counted, and that nothing
- * is left. The real driver is asked with packets between namespaces, the simulated one directly; the laws do not know which.
+ * Conformance suite of the router driver interface: generations, errors, verdicts of packets, counters, and complete removal. Every driver
+ * runs it; the real one gets packets between namespaces, the simulated one function calls.
  */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -12,9 +12,9 @@ import { firewall, image, open, port, rule } from "../support/networkspec.ts";
 
 interface Subject {
   readonly router: Router;
-  /** Makes the port's device and what is behind it. */
+  /** Creates the port's device and its server. */
   plug(image: NetworkSpec, port: Port): Promise<void>;
-  /** Which of the packets arrive; `from` is a port, or null for somebody outside. */
+  /** Returns the packets that arrive; `from` is a port, or null for a sender outside. */
   send(network: number, from: Port | null, packets: readonly Packet[], to: Port | null): Promise<boolean[]>;
   /** The port's server takes an address that is not its own. */
   pose(port: Port, address: string): Promise<void>;
@@ -61,7 +61,7 @@ const two = port(2, "10.64.0.11");
 const ports = [one, two];
 let sourcePort = 20_000;
 
-/** Every packet begins a connection of its own. */
+/** Each packet starts a new connection. */
 const packet = (spec: Partial<Packet>): Packet => ({
   protocol: 17,
   source: OUTSIDE,
@@ -94,7 +94,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
     });
     after(() => subject.close());
 
-    test("apply resolves to the generation in force, which observe tells", async () => {
+    test("apply resolves to the applied generation, which observe returns", async () => {
       assert.equal(await apply(), generation);
       const seen = await status();
       assert.equal(seen?.generation, generation);
@@ -108,7 +108,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual(await subject.send(7, null, [packet({}), http()], one), [false, true]);
     });
 
-    test("a device is taken in when it is there", async () => {
+    test("a device is connected when it appears", async () => {
       const late = port(3, "10.64.0.12");
       await apply({ ports: [...ports, late] });
       const attached = async () => (await status())?.ports.find(({ id }) => id === 3)?.attached;
@@ -121,7 +121,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual(await subject.send(7, null, [packet({ destination: "10.64.0.12" })], late), [false]);
     });
 
-    test("without a firewall everything passes, both ways", async () => {
+    test("without a firewall all packets pass in both directions", async () => {
       await apply({ firewall: { ...firewall(rule({ allow: false })), enabled: false } });
       assert.deepEqual(await subject.send(7, null, [packet({}), http()], one), [true, true]);
       const out = { source: "10.64.0.10", destination: OUTSIDE };
@@ -129,7 +129,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual((await status())?.rules, []);
     });
 
-    test("the first rule that fits decides, then the default action", async () => {
+    test("the first rule that matches decides, else the default action", async () => {
       const rules = [
         rule({ allow: false, source: ["198.51.100.5-198.51.100.7"] }),
         rule({ source: ["198.51.100.0/24"], protocol: "udp" }),
@@ -142,7 +142,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual(await subject.send(7, null, again, one), [false, true, true]);
     });
 
-    test("internal and external say direction", async () => {
+    test("internal and external select the direction", async () => {
       const out = { source: "10.64.0.10", destination: OUTSIDE };
       await apply({ firewall: firewall(rule({ source: "internal", destination: "external" })) });
       assert.deepEqual(await subject.send(7, one, [packet(out)], null), [true]);
@@ -158,7 +158,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.deepEqual(await subject.send(7, one, [inside], two), [true]);
     });
 
-    test("hits are counted, since the rules came into force", async () => {
+    test("hits are counted since the rules were applied", async () => {
       await apply({ firewall: firewall(web, rule({ protocol: "udp", allow: false })) });
       await router.observe();
       await subject.send(7, null, [http(), http(), packet({}), http({ destinationPort: 81 })], one);
@@ -180,7 +180,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       );
     });
 
-    test("a wrong rule refuses the whole image, and what was there goes on", async () => {
+    test("an invalid rule rejects the whole spec, and the old one stays applied", async () => {
       await apply({ firewall: firewall(web) });
       const before = generation;
       for (const wrong of [
@@ -231,7 +231,7 @@ for (const [driver, { start, hindrance }] of Object.entries(drivers)) {
       assert.equal(await status(9), undefined);
     });
 
-    test("removing is complete, and fine twice", async () => {
+    test("removing is complete, and can be repeated", async () => {
       await router.remove(7);
       assert.equal(await status(), undefined);
       await router.remove(7);

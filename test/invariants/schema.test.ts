@@ -1,4 +1,4 @@
-/** The laws of the schema: types, migrations and both databases say the same, and migrating is safe however it is done. */
+/** Invariants of the schema: types, migrations and both databases agree, and migrations are safe. */
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -115,7 +115,7 @@ test("postgres: every text is compared byte by byte, as in SQLite", async () => 
   await database.close();
 });
 
-test("a placeholder that does not exist is refused", () => {
+test("an unknown placeholder is rejected", () => {
   assert.throws(() => render("CREATE TABLE a (b {{bool}})", "sqlite"), /unknown placeholder \{\{bool\}\}/);
 });
 
@@ -148,7 +148,7 @@ for (const kind of databases) {
       assert.deepEqual(await migrate(store, [one, two]), []);
     }));
 
-  test(`${kind}: a changed migration and a newer database are refused`, () =>
+  test(`${kind}: a changed migration and a newer database are rejected`, () =>
     withEmpty(kind, async ({ store }) => {
       await migrate(store, [one, two]);
       const changed = { ...one, checksum: "other" };
@@ -156,14 +156,14 @@ for (const kind of databases) {
       await assert.rejects(migrate(store, [one]), /has schema 2, this release supports 1/);
     }));
 
-  test(`${kind}: a migration that fails leaves nothing, and those before it stay`, () =>
+  test(`${kind}: a failed migration leaves nothing, and earlier ones stay`, () =>
     withEmpty(kind, async (database) => {
       await assert.rejects(migrate(database.store, [one, broken]), /migration broken failed: .*nowhere/);
       assert.deepEqual(await readTables(database), ["a"]);
       assert.deepEqual(await migrate(database.store, [one, two]), ["two"]);
     }));
 
-  test(`${kind}: many may migrate at once`, () =>
+  test(`${kind}: concurrent migrations are safe`, () =>
     withEmpty(kind, async (database) => {
       const { store } = database;
       const stores = kind === "sqlite" ? [store, store, store] : [store, await database.open(), await database.open()];

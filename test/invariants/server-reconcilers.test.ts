@@ -1,4 +1,4 @@
-/** What watches over servers keeps the laws of reconcilers. Their world is work: what they find wanting is ordered, once. */
+/** Reconciler invariants for the reconcilers of servers, whose effect is a queued flow, queued once. */
 import assert from "node:assert/strict";
 import { list } from "../../service/src/engine/task.ts";
 import { updateServer } from "../../service/src/server/table.ts";
@@ -7,7 +7,7 @@ import { testReconciler } from "./reconciler-invariants.ts";
 
 const time = Date.UTC(2026, 10, 20);
 
-/** `work`: the flow that a reconciler orders when the row is as in `wish`. */
+/** `work`: the flow that a reconciler queues for such a row. */
 function prove(name: string, work: string, spec: Parameters<typeof updateServer>[2]): void {
   testReconciler(name, async (store) => {
     const fixture = await openServerFixture(store, () => time);

@@ -1,13 +1,13 @@
-/** How to get each code that has to do with servers: the part of the table of `codes.test.ts` that needs some of them. */
+/** Requests that produce the error codes of servers, for `codes.test.ts`. */
 import type { ErrorCode } from "@brume/api/errors.ts";
 import type { Harness, TestResponse } from "../support/harness.ts";
 
-/** A server that is on, with 10 GB and 512 MB, and an image of its disk. */
+/** A running server with 10 GB and 512 MB, and an image of its disk. */
 export interface ServerErrorFixture {
   readonly harness: Harness;
   readonly server: number;
   readonly image: number;
-  /** The network that it is in, and its address there. */
+  /** Network of the server. */
   readonly shared: number;
   readonly address: string;
 }
@@ -56,10 +56,10 @@ const creates =
   (fixture) =>
     fixture.harness.request("POST /server", { Name: "refused", ...more(fixture) });
 
-/** Milliseconds: longer than all that is asked meanwhile, and nobody waits for it. */
+/** Delay in ms: longer than the requests that follow; the test does not wait for it. */
 const long = 5000;
 
-/** While a server is being made. */
+/** Sends a request while a server is being created. */
 async function whileBusy(
   { harness }: ServerErrorFixture,
   work: (server: number) => Promise<TestResponse>,

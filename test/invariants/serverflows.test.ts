@@ -1,4 +1,4 @@
-/** Every step of every flow of servers fails, repeats, hangs, is canceled and killed, and then the world is as it should be. */
+/** Flow invariants for every flow of servers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { listImages } from "../../service/src/catalog/table.ts";
@@ -16,14 +16,14 @@ import { testFlow } from "./flow-invariants.ts";
 type Begin = (tx: Tx, fixture: ServerFixture, server: ServerRow) => Promise<Task>;
 
 interface Options {
-  /** What is there before, if not one server that is on. */
+  /** Prepares the state before the flow; default one running server. */
   readonly before?: (fixture: ServerFixture, server: ServerRow, store: Store) => Promise<unknown>;
   readonly empty?: boolean;
   readonly sizes?: boolean;
   readonly forgets?: boolean;
-  /** Flows that say nothing new to the database are tried on one: the other is slow. */
+  /** Databases to test; flows without new SQL are tested on the faster one. */
   readonly kinds?: readonly Kind[];
-  /** What goes on beside the flow, if not networks that are applied. */
+  /** Runs beside the flow; default applies the networks. */
   readonly beside?: (fixture: ServerFixture, server: ServerRow, store: Store) => Promise<unknown>;
   readonly oneWay?: boolean;
 }

@@ -1,4 +1,4 @@
-/** What servers come from and what comes of them: copies, groups, rebuilds, images and backups. */
+/** Creation of servers and images: copies, groups, rebuilds, images and backups. */
 import assert from "node:assert/strict";
 import { findImage, insertImage, listBackups } from "../../service/src/catalog/table.ts";
 import type { ObservedStore } from "../../service/src/engine/commit.ts";
@@ -20,7 +20,7 @@ import {
 
 const lost = imageRow(99, { name: "lost" });
 
-/** Guests that never come. Whoever asks is kept waiting: else the time of a step would be a thousand looks. */
+/** Guests that never become ready. The check waits, so that the timeout of a step takes few polls. */
 function keepSilent({ fixture, alarm }: ServerEngineFixture): void {
   fixture.sendsBanner = () => {
     alarm.pass(4_000);
@@ -53,9 +53,8 @@ async function makeGroup(
   await until(async () => (await group())?.state !== "New");
   return { ...made, group };
 }
-
 serverInvariant(
-  "a copy waits for its turn at the source, and holds it only for the snapshot",
+  "a copy waits for its source, and blocks it only for the snapshot",
   async ({ fixture, make, write, end, server, isOn }, store) => {
     const { servers, machines, spec } = fixture;
     const source = await make();
@@ -82,53 +81,48 @@ serverInvariant(
     assert.equal(row.state, "Active");
   },
 );
+serverInvariant("a copy loses the guest identity of its source", async ({ fixture, make, write, end }, store) => {
+  const copyOf = async (more: Partial<ServerSpec>) => {
+    const source = await make(more);
+    const spec = fixture.spec({ name: "web-2", ...more });
+    return end((await write((tx) => fixture.servers.commands.copy(tx, { source, spec, by }))).task);
+  };
+  const detailOf = (task: Awaited<ReturnType<typeof copyOf>>, step = "Identity") => {
+    assert.equal(task.state, "Completed");
+    return task.steps.find(({ name }) => name === step)?.detail ?? "";
+  };
+  const foreign = imageRow(2);
+  const removed = "host keys, machine id, password hashes, authorized keys and logs removed";
+  assert.equal(detailOf(await copyOf({})), "the guest creates a new identity at its first start");
+  assert.equal(detailOf(await copyOf({ image: foreign })), removed);
+  assert.equal(
+    detailOf(await copyOf({ image: { ...foreign, family: "Windows" } })),
+    "identity of the source's guest not removed: not supported for Windows guests",
+  );
+  fixture.machines.closeDisks("the disk (XFS) cannot be opened");
+  assert.equal(
+    detailOf(await copyOf({ image: foreign })),
+    "identity of the source's guest not removed: the disk (XFS) cannot be opened",
+  );
+  fixture.machines.closeDisks(null);
 
+  // A backup holds all that identifies its server's guest: in a new server it is another's.
+  const owner = await make({ image: foreign });
+  const { id: _, ...backup } = imageRow(0, { project_id: 1, type: "Backup", guest: null, server_id: owner.id });
+  const image = await store.write((tx) => insertImage(tx, { ...backup, folder: "image-2" }));
+  const spec = { project: 1, batch: null, spec: fixture.spec({ image }), by };
+  const restored = await end((await write((tx) => fixture.servers.commands.create(tx, spec))).task);
+  assert.ok(detailOf(restored, "Disk").endsWith(`; ${removed}`));
+  const plan = { image, keys: null, userData: undefined };
+  const rebuild = async (id: number) => {
+    const server = (await findAnyServer(store.read, id)) ?? assert.fail();
+    return end((await write((tx) => fixture.servers.commands.rebuild(tx, server, plan, "Power", by))).task);
+  };
+  assert.ok(!detailOf(await rebuild(owner.id), "Disk").includes("removed"), "its own it gets back as it was");
+  assert.ok(detailOf(await rebuild((await make()).id), "Disk").endsWith(`; ${removed}`));
+});
 serverInvariant(
-  "a guest that does not renew itself loses the identity of its source",
-  async ({ fixture, make, write, end }, store) => {
-    const copyOf = async (more: Partial<ServerSpec>) => {
-      const source = await make(more);
-      const spec = fixture.spec({ name: "web-2", ...more });
-      return end((await write((tx) => fixture.servers.commands.copy(tx, { source, spec, by }))).task);
-    };
-    const detailOf = (task: Awaited<ReturnType<typeof copyOf>>, step = "Identity") => {
-      assert.equal(task.state, "Completed");
-      return task.steps.find(({ name }) => name === step)?.detail ?? "";
-    };
-    const foreign = imageRow(2);
-    const removed = "host keys, machine id, password hashes, authorized keys and logs removed";
-    assert.equal(detailOf(await copyOf({})), "the guest creates a new identity at its first start");
-    assert.equal(detailOf(await copyOf({ image: foreign })), removed);
-    assert.equal(
-      detailOf(await copyOf({ image: { ...foreign, family: "Windows" } })),
-      "identity of the source's guest not removed: not supported for Windows guests",
-    );
-    fixture.machines.closeDisks("the disk (XFS) cannot be opened");
-    assert.equal(
-      detailOf(await copyOf({ image: foreign })),
-      "identity of the source's guest not removed: the disk (XFS) cannot be opened",
-    );
-    fixture.machines.closeDisks(null);
-
-    // A backup holds all that identifies its server's guest: in a new server it is another's.
-    const owner = await make({ image: foreign });
-    const { id: _, ...backup } = imageRow(0, { project_id: 1, type: "Backup", guest: null, server_id: owner.id });
-    const image = await store.write((tx) => insertImage(tx, { ...backup, folder: "image-2" }));
-    const spec = { project: 1, batch: null, spec: fixture.spec({ image }), by };
-    const restored = await end((await write((tx) => fixture.servers.commands.create(tx, spec))).task);
-    assert.ok(detailOf(restored, "Disk").endsWith(`; ${removed}`));
-    const plan = { image, keys: null, userData: undefined };
-    const rebuild = async (id: number) => {
-      const server = (await findAnyServer(store.read, id)) ?? assert.fail();
-      return end((await write((tx) => fixture.servers.commands.rebuild(tx, server, plan, "Power", by))).task);
-    };
-    assert.ok(!detailOf(await rebuild(owner.id), "Disk").includes("removed"), "its own it gets back as it was");
-    assert.ok(detailOf(await rebuild((await make()).id), "Disk").endsWith(`; ${removed}`));
-  },
-);
-
-serverInvariant(
-  "a copy whose source goes is not made, and nothing is left of it",
+  "a copy whose source is deleted fails and leaves nothing",
   async ({ fixture, make, write, end, server, machines, until }, store) => {
     const { servers, spec } = fixture;
     const source = await make();
@@ -146,8 +140,7 @@ serverInvariant(
     assert.deepEqual(await listLinksOfServer(store.read, copy.server.id), []);
   },
 );
-
-serverInvariant("of an atomic group that fails nothing is left", async (it, store) => {
+serverInvariant("a failed atomic group leaves nothing", async (it, store) => {
   const { machines, server, fixture, until } = it;
   const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { image: lost }, {}]);
   assert.equal((await group())?.state, "Failed");
@@ -163,8 +156,7 @@ serverInvariant("of an atomic group that fails nothing is left", async (it, stor
   );
   assert.deepEqual(await listLinks(store.read, fixture.networks[0]?.id ?? 0), []);
 });
-
-serverInvariant("a member that stands does not stay when another is not ready in time", async (it, store) => {
+serverInvariant("a created member of an atomic group is removed if another is not ready in time", async (it, store) => {
   keepSilent(it);
   const { tasks, group } = await makeGroup(it, store, "Atomic", [{}, { waitFor: "Ssh" }]);
   assert.equal((await group())?.state, "Failed");
@@ -177,7 +169,7 @@ serverInvariant("a member that stands does not stay when another is not ready in
 });
 
 serverInvariant(
-  "a group of the best effort stands with what could be made, and goes with its last server",
+  "a BestEffort group contains the created servers, and is deleted with the last one",
   async (it, store) => {
     const { fixture, write, until, machines, server } = it;
     const { batch, tasks, group } = await makeGroup(it, store, "BestEffort", [{}, { image: lost }]);
@@ -196,7 +188,7 @@ serverInvariant(
   },
 );
 
-serverInvariant("a server that is not ready in time stays as it is, and says what it said last", async (it) => {
+serverInvariant("a server that is not ready in time stays, and the error contains its last output", async (it) => {
   const { fixture, write, end, server, isOn } = it;
   keepSilent(it);
   const spec = fixture.spec({ waitFor: "Ssh" });
@@ -211,7 +203,7 @@ serverInvariant("a server that is not ready in time stays as it is, and says wha
 });
 
 serverInvariant(
-  "a rebuild wipes the old disk; of those that fail nothing is seen",
+  "a rebuild deletes the old disk, and a failed one changes nothing",
   async ({ fixture, make, write, end, until, server, isOn }) => {
     const { commands } = fixture.servers;
     const { id } = await make();
@@ -245,7 +237,7 @@ serverInvariant(
   },
 );
 
-serverInvariant("of rebuilds that wait each does what it was ordered", async ({ fixture, make, write, end }, store) => {
+serverInvariant("queued rebuilds each use their own input", async ({ fixture, make, write, end }, store) => {
   const { commands } = fixture.servers;
   const { id } = await make();
   const before = await fixture.row(id);
@@ -284,7 +276,7 @@ serverInvariant("of rebuilds that wait each does what it was ordered", async ({ 
 });
 
 serverInvariant(
-  "a backup is made every day, and goes when it is too old",
+  "a backup is created daily and deleted by age",
   async ({ fixture, make, until, pass, alarm }, store) => {
     const { id } = await make({ isBackupActive: true });
     fixture.machines.write(id, "precious");
@@ -304,7 +296,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "an image of a server is made, or says why not, and goes",
+  "an image of a server is created, or shows its error, and can be deleted",
   async ({ fixture, make, write, end }, store) => {
     const { commands } = fixture.servers;
     const row = await make();
@@ -324,7 +316,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "an image holds its server only for the snapshot",
+  "an image blocks its server only for the snapshot",
   async ({ fixture, make, write, end, until, machines }, store) => {
     const { commands } = fixture.servers;
     const row = await make();
@@ -362,7 +354,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "an image that cannot be written says so, and its snapshot goes",
+  "an image that cannot be written shows the error, and its snapshot is removed",
   async ({ fixture, make, write, end }, store) => {
     const row = await make();
     fixture.machines.fail("ensureImage", 9);
@@ -375,7 +367,7 @@ serverInvariant(
   },
 );
 
-serverInvariant("a copy that is deleted while it waits lets its source go on", async (it, store) => {
+serverInvariant("a copy that is deleted while it waits unblocks its source", async (it, store) => {
   const { fixture, make, write, end, until, machines } = it;
   const { commands } = fixture.servers;
   const source = await make();
@@ -389,22 +381,19 @@ serverInvariant("a copy that is deleted while it waits lets its source go on", a
   assert.deepEqual(await machines(), [source.id]);
 });
 
-serverInvariant(
-  "a member that is deleted before it is made does not keep its group from standing",
-  async (it, store) => {
-    const { fixture, write, until } = it;
-    const { commands } = fixture.servers;
-    fixture.router.broken = true;
-    const { batch, members } = await write(async (tx) => {
-      const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
-      const spec = { project: 1, batch: batch.id, spec: fixture.spec(), by };
-      return { batch, members: [await commands.create(tx, spec), await commands.create(tx, spec)] };
-    });
-    const [first, second] = members;
-    await write((tx) => commands.delete(tx, first?.server ?? assert.fail(), by));
-    fixture.router.broken = false;
-    await until(async () => (await findBatch(store.read, 1, batch.id))?.state === "Active");
-    await until(async () => (await findAnyServer(store.read, first?.server.id ?? 0)) === undefined);
-    assert.equal((await it.server(second?.server.id ?? 0)).state, "Active");
-  },
-);
+serverInvariant("a member that is deleted before its creation does not fail its group", async (it, store) => {
+  const { fixture, write, until } = it;
+  const { commands } = fixture.servers;
+  fixture.router.broken = true;
+  const { batch, members } = await write(async (tx) => {
+    const batch = await insertBatch(tx, { project_id: 1, policy: "Atomic", state: "New", errors: "[]", created: 0 });
+    const spec = { project: 1, batch: batch.id, spec: fixture.spec(), by };
+    return { batch, members: [await commands.create(tx, spec), await commands.create(tx, spec)] };
+  });
+  const [first, second] = members;
+  await write((tx) => commands.delete(tx, first?.server ?? assert.fail(), by));
+  fixture.router.broken = false;
+  await until(async () => (await findBatch(store.read, 1, batch.id))?.state === "Active");
+  await until(async () => (await findAnyServer(store.read, first?.server.id ?? 0)) === undefined);
+  assert.equal((await it.server(second?.server.id ?? 0)).state, "Active");
+});

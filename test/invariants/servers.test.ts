@@ -1,4 +1,4 @@
-/** What servers do in time, with their reconcilers and their queues: crashes, power, deletion, blocks, and what is left behind. */
+/** Servers over time, with their reconcilers and queues: crashes, power, deletion, blocked projects, and leftovers. */
 import assert from "node:assert/strict";
 import { findProject, updateProject } from "../../service/src/account/table.ts";
 import { find, list } from "../../service/src/engine/task.ts";
@@ -10,7 +10,7 @@ import { imageRow } from "../support/rows.ts";
 import { by, eventsOf, minute, readJson, serverInvariant } from "../support/serverenginefixture.ts";
 
 serverInvariant(
-  "a machine that dies is started again three times in ten minutes",
+  "a crashed VM is restarted up to three times in ten minutes",
   async ({ fixture, make, until, isOn, server, pass, end, write, alarm }, store) => {
     const { id } = await make();
     for (let crashes = 1; crashes <= 3; crashes++) {
@@ -36,7 +36,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a guest that switches itself off stays off, and everybody hears of it",
+  "a guest that powers itself off stays off, with an event",
   async ({ fixture, make, until, isOn, server, pass }, store) => {
     const { id } = await make();
     const before = (await eventsOf(store, "server", id)).length;
@@ -53,7 +53,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "what was on comes back with the host, what was off stays off",
+  "after a host reboot servers that were on are started, others stay off",
   async ({ fixture, make, until, isOn, pass, write, end }) => {
     const on = await make();
     const off = await make({ name: "web-2" });
@@ -69,7 +69,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a restart of the host is no crash, however often it and crashes come",
+  "a host reboot does not count as a crash",
   async ({ fixture, make, until, isOn, pass, alarm }, store) => {
     const { id } = await make();
     for (const reason of ["died", "host", "died", "host", "died", "host", "host"] as const) {
@@ -82,7 +82,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a server that has failed holds nothing, also while it is being deleted",
+  "a failed server uses no quota, also during its deletion",
   async ({ fixture, make, write, end, until, pass }, store) => {
     await make();
     const before = await sumProject(store.read, 1);
@@ -103,7 +103,7 @@ serverInvariant(
   },
 );
 
-serverInvariant("nothing of a secret is in tasks and events", async ({ fixture, write, end }, store) => {
+serverInvariant("tasks and events contain no secret", async ({ fixture, write, end }, store) => {
   const spec = fixture.spec({ userData: "#!/bin/sh\necho very-hidden\n", waitFor: "Guest" });
   const { server, task } = await write((tx) =>
     fixture.servers.commands.create(tx, { project: 1, batch: null, spec, by }),
@@ -119,7 +119,7 @@ serverInvariant("nothing of a secret is in tasks and events", async ({ fixture, 
   assert.doesNotMatch(JSON.stringify([tasks, events]), /hidden/);
 });
 
-serverInvariant("events name who asked, from the order to its end", async ({ fixture, make }, store) => {
+serverInvariant("events name the token from the request to the end", async ({ fixture, make }, store) => {
   const server = await make();
   const [task] = await list(store.read, { kind: "server", id: server.id }, 1);
   const told = await eventsOf(store, "action", task?.id ?? 0);
@@ -134,7 +134,7 @@ serverInvariant("events name who asked, from the order to its end", async ({ fix
 });
 
 serverInvariant(
-  "a deletion jumps the queue and leaves nothing",
+  "a deletion runs before waiting actions and leaves nothing",
   async ({ fixture, write, until, machines, alarm }, store) => {
     const { servers, router, spec } = fixture;
     router.broken = true;
@@ -175,7 +175,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a blocked project's servers are off, and come back as they were",
+  "blocking a project powers its servers off, and unblocking restores them",
   async ({ fixture, make, write, until, isOn, server, end }, store) => {
     const { commands } = fixture.servers;
     const on = await make();
@@ -206,7 +206,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "what was taken for a waiting action is given back when it is canceled",
+  "resources of a waiting action are released when it is canceled",
   async ({ fixture, make, write, end, server }, store) => {
     const { commands } = fixture.servers;
     const row = await make();
@@ -245,7 +245,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a card comes and goes with the guest's consent, on and off",
+  "a NIC is attached and detached while the server is on and off",
   async ({ fixture, make, write, end, until, server }, store) => {
     const { commands } = fixture.servers;
     const row = await make();
@@ -270,7 +270,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a guest that does not answer keeps the power, unless it is forced",
+  "a guest that ignores the power button stays on unless forced",
   async ({ fixture, make, write, end, isOn }) => {
     const row = await make();
     const shutDown = async (Force: boolean) =>
@@ -286,7 +286,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "a machine that no row owns is kept and switched off, and links of no server go",
+  "an orphaned server is kept and powered off, and links without a server are removed",
   async ({ fixture, make, until, machines }, store) => {
     const row = await make();
     const machine = {

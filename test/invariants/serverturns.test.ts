@@ -1,4 +1,4 @@
-/** Servers that want to boot when others do: they wait for their turn as long as it takes, and whoever goes away leaves no gap. */
+/** The boot queue: servers wait for their slot, and one that is canceled or deleted frees its place. */
 import assert from "node:assert/strict";
 import { cancel, find } from "../../service/src/engine/task.ts";
 import { findBatch, insertBatch } from "../../service/src/server/table.ts";
@@ -24,7 +24,7 @@ const orderMany = ({ fixture, write }: ServerEngineFixture, count: number) =>
   });
 
 serverInvariant(
-  "a group comes up two at a time, however long that takes, and says who waits for how many",
+  "a group boots two servers at a time, and waiting ones show their position",
   async (it, store) => {
     const { batch, made } = await orderMany(it, 8);
     const begun = it.alarm.now();
@@ -49,7 +49,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "the time of a start begins with its turn",
+  "the timeout of a start begins when it gets its slot",
   async (it) => {
     const { made } = await orderMany(it, 7);
     const last = made.at(-1) ?? assert.fail();
@@ -62,7 +62,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "who is canceled or deleted while it waits goes at once, and the next one has its turn",
+  "a waiting server that is canceled or deleted leaves the queue at once",
   async (it, store) => {
     const one = await it.make();
     const two = await it.make({ name: "web-2" });
@@ -98,7 +98,7 @@ serverInvariant(
 );
 
 serverInvariant(
-  "servers that were on come back with the host in their turn, however many",
+  "after a host reboot all servers that were on boot through the queue",
   async (it) => {
     const { made } = await orderMany(it, 8);
     for (const { task } of made) assert.equal((await it.end(task)).state, "Completed");

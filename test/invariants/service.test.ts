@@ -1,4 +1,4 @@
-/** The reconcilers that the service runs, held to the laws of reconcilers, and their names, which rows remember. */
+/** Reconciler invariants for the reconcilers of the running service, and their names, which are stored in rows. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { recordSpecs } from "@brume/api/record/types.ts";
@@ -22,7 +22,7 @@ const long = clock.now() - 400 * day;
 const nameServers = ["ns1.brume.internal"];
 let names = 0;
 
-/** Counts the runs that wrote something. */
+/** Counts the runs that wrote a row. */
 function counted(reconciler: Reconciler, count: () => void): Reconciler {
   return {
     ...reconciler,

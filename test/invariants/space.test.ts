@@ -1,4 +1,4 @@
-/** A SQLite file gives back the room of what was deleted, in slices, while others write. */
+/** A SQLite file returns the space of deleted rows to the disk, in slices, during writes. */
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { test } from "node:test";
@@ -7,7 +7,7 @@ import { sql } from "kysely";
 import { startDatabase } from "../support/databases.ts";
 import { insertEvent } from "../support/writer.ts";
 
-test("a SQLite file gives back the room of what was deleted", { timeout: 60_000 }, async () => {
+test("a SQLite file returns the space of deleted rows", { timeout: 60_000 }, async () => {
   const database = await startDatabase("sqlite");
   const { store, address } = database;
   try {

@@ -1,4 +1,4 @@
-/** The laws of the store: what features may rely on, held on both databases alike. */
+/** Invariants of the store that features rely on, on both databases. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,7 +1,7 @@
 /**
  * docs/spec.md#dry-run-changes-nothing, #put-what-get-shows-changes-nothing, #acknowledged-records-are-served,
- * #serials-grow-with-changes-only, #records-round-trip as loops: what is sent back as it was read changes nothing, a dry run is told from
- * the real call by its ids only and leaves no row changed, and whatever happens, the name server and the API say the same.
+ * #serials-grow-with-changes-only, #records-round-trip as loops: sending back an object as read changes nothing, a dry run returns the
+ * response of the real call and changes no row, and the name server and the API agree after every change.
  */
 import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
@@ -16,7 +16,7 @@ import { type Harness, onEveryDatabase } from "../support/harness.ts";
 import { prepareRequests } from "./dryrun.ts";
 import { openWalk } from "./walk.ts";
 
-/** Every type, with all that is odd about it. */
+/** Fields of every type, with special cases. */
 const odd: readonly ChangeInput[] = (
   [
     ["A", { IP: "192.0.2.1" }],
@@ -41,7 +41,7 @@ const odd: readonly ChangeInput[] = (
 ).map(([TypeRecord, fields]) => ({ Op: "Create", TypeRecord, ...fields }));
 
 onEveryDatabase("truth", (harness) => {
-  describe("what is read and sent back", () => {
+  describe("an object that is sent back as read", () => {
     let domain: Domain;
     const state = async () => [
       await harness.client.readDomain({ path: { id: domain.ID } }),
@@ -202,7 +202,7 @@ onEveryDatabase("truth", (harness) => {
     const untried: readonly OperationName[] = ["cancelAction"];
     const tried = operationNames.filter((each) => isChange(contract[each] as Operation) && !untried.includes(each));
     for (const name of tried)
-      test(`of ${name} changes no row, and answers what comes`, async () => {
+      test(`of ${name} changes no row, and returns the real response`, async () => {
         const [oldest] = (await harness.client.listVersions({ path: { id: ids.domain } })).slice(-3);
         restoreTo = oldest?.Serial ?? 0;
         const [target, body] = requestOf(name);
@@ -235,7 +235,7 @@ onEveryDatabase("truth", (harness) => {
       for (let i = 0; i < steps; i++) {
         const step = await walk.step();
         if (step.taken) taken.set(step.kind, (taken.get(step.kind) ?? 0) + 1);
-        if (i % 100 === 99) await walk.holdAll();
+        if (i % 100 === 99) await walk.checkAll();
       }
     } finally {
       walk.close();
@@ -245,7 +245,7 @@ onEveryDatabase("truth", (harness) => {
     assert.ok(all > steps * 0.4 && all < steps * 0.9, `${all} of ${steps} were taken`);
   });
 
-  test("nobody sees half a change", async () => {
+  test("no reader sees an incomplete change", async () => {
     const domain = await harness.domain();
     const address = (i: number, generation: number) => `10.${generation}.0.${i + 1}`;
     const made = await harness.client.changeRecords({
@@ -336,7 +336,7 @@ function timeless(table: string, row: object): object | null {
   return { name, subject_id, wake: Number(wake) };
 }
 
-/** Every row of every table. */
+/** Returns every row of every table. */
 async function dump({ kind, brume }: Harness): Promise<Record<string, unknown[]>> {
   const list =
     kind === "sqlite"

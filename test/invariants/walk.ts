@@ -1,6 +1,6 @@
 /**
- * A random walk through the changes of one domain, and the truth held against it after every step: what the API shows, what was answered,
- * what the name server says by UDP and TCP, and what the serial says, are one thing. The walk is the same for the same seed.
+ * Random changes of one domain. After every step the API, the responses, the serial and the name server (UDP and TCP) must agree. The same
+ * seed gives the same walk.
  */
 import assert from "node:assert/strict";
 import { ApiError, type Client } from "@brume/api/client.ts";
@@ -16,14 +16,14 @@ import { type Asker, type Decoded, decode, openAsker, query } from "../support/d
 import { openStream, type Stream } from "../support/dnstools.ts";
 
 export interface Walk {
-  /** One random change; resolves to what it was and whether it was taken. */
+  /** Makes one random change; resolves to its kind and whether it was accepted. */
   step(): Promise<{ readonly kind: string; readonly taken: boolean }>;
-  /** Holds everything the domain has against the name server. */
-  holdAll(): Promise<void>;
+  /** Asserts that the name server serves exactly the records of the domain. */
+  checkAll(): Promise<void>;
   close(): void;
 }
 
-/** Numbers in [0, 1) by mulberry32. */
+/** Creates a generator of numbers in [0, 1) (Mulberry32). */
 function createDice(seed: number): () => number {
   let state = seed;
   return () => {
@@ -58,7 +58,7 @@ function servedName(record: DnsRecord, zone: string): string {
 const plain = (name: string, zone: string): string =>
   name === "@" ? zone : name === "." ? "." : name.replace(/\.$/, "");
 
-/** What a record says on the wire. */
+/** Data of a record in a DNS response. */
 const served: Readonly<Record<RecordType, (record: DnsRecord, zone: string) => string>> = {
   A: ({ IP }) => IP,
   AAAA: ({ IP }) => IP,
@@ -70,7 +70,7 @@ const served: Readonly<Record<RecordType, (record: DnsRecord, zone: string) => s
 };
 const servedData = (record: DnsRecord, zone: string): string => served[record.TypeRecord](record, zone);
 
-function heardData({ type, data }: Decoded): string {
+function receivedData({ type, data }: Decoded): string {
   if (type === "MX")
     return Object.values(data as object)
       .slice(0, 2)
@@ -223,7 +223,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
     for (const packet of response.filter(({ flag_tc }) => !flag_tc)) {
       const section = isCut ? packet.authorities : packet.answers;
       const found = section.filter((one) => one.type === type && one.name.toLowerCase() === name);
-      assert.deepEqual(found.map((one) => `${one.ttl} ${heardData(one)}`).sort(), wanted, `${name} ${type}`);
+      assert.deepEqual(found.map((one) => `${one.ttl} ${receivedData(one)}`).sort(), wanted, `${name} ${type}`);
     }
   }
 
@@ -231,7 +231,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
     const name = servedName(record, zone);
     for (const packet of await hear(name, record.TypeRecord)) {
       const found = packet.answers.filter((one) => one.type === record.TypeRecord && one.name.toLowerCase() === name);
-      const data = found.map(heardData);
+      const data = found.map(receivedData);
       // A wildcard may say the same for the name that is gone.
       const said = now.LinkedRecords.map((one) => servedData(one, zone));
       if (data.includes(servedData(record, zone)))
@@ -296,7 +296,7 @@ export async function openWalk(client: Client, dns: string, domain: Domain, seed
       for (const record of gone) await holdGone(record);
       return { kind, taken };
     },
-    async holdAll() {
+    async checkAll() {
       for (const record of now.LinkedRecords) {
         assert.equal(record.State, "Active");
         await holdSet(servedName(record, zone), record.TypeRecord);

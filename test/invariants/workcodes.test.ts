@@ -1,6 +1,6 @@
 /**
- * Every code of work comes of something. Those of servers that fail by waiting in vain are made here; for the others the file is named
- * in which a test expects the code. A new code needs a line here.
+ * Every error code of background work is produced by a test: here for servers that time out, else in the named file. A new code needs an
+ * entry.
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import type { ServerFixtureOptions } from "../support/serverfixture.ts";
 
 interface Scene {
   readonly options?: ServerFixtureOptions;
-  /** The id of the task that fails with the code. */
+  /** Returns the id of the task that fails with the code. */
   play(play: ServerEngineFixture): Promise<number>;
 }
 
