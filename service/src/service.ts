@@ -218,7 +218,7 @@ export function createService(options: ServiceOptions): Service {
     disk = await diskWatch.look();
     // A failed write is tried again at the next check.
     await diskEvents.report(disk, clock.now()).catch(() => {});
-    await metrics.look();
+    await metrics.refresh();
     machineState = await machine;
     orphans = await countOrphans(store.read).catch(() => orphans);
   }

@@ -1,37 +1,39 @@
 /**
- * Does the public tree lead here? The name servers of the parent zone are asked themselves, without recursion: a resolver may remember
- * what was, and asks servers of the domain, which may say anything. A resolver only finds the closest zone above and its servers.
- * What cannot be learnt now is "Unknown", and changes nothing that is known from before.
+ * Finds out whether the parent zone delegates a domain to this installation. It queries the name servers of the parent directly, without
+ * recursion: a resolver may return cached data, or data of the domain's own servers, which are not trusted. The resolver is used only to
+ * find the closest parent zone and its servers. A failed look-up is "Unknown", and does not change the stored state.
  */
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
-import { ask, type Server } from "./exchange.ts";
+import { type Server, sendQuery } from "./exchange.ts";
 import { decodeData } from "./model/data.ts";
 import type { Message, WireRecord } from "./model/wire.ts";
 
 export interface DelegationOptions {
   readonly nameServers: readonly string[];
-  /** Addresses of resolvers; empty: there is none, so nothing is known; null: the machine's own. */
+  /** Addresses of resolvers; empty: none, so the result is "Unknown"; null: those of the host. */
   readonly resolvers: readonly string[] | null;
   readonly signal: AbortSignal;
-  /** Of the parent's name servers, 53 but in tests. */
+  /** Port of the parent's name servers; default 53, other only in tests. */
   readonly port?: number;
 }
 
-/** Whether the parent names our servers only, some of ours beside others, or none of ours. */
+/** Whether the parent delegates to our servers only, to ours and others, or to none of ours. */
 export type Delegation = "Delegated" | "Partial" | "NotDelegated" | "Unknown";
 
 const NS = 2;
 const A = 1;
 const AAAA = 28;
-/** Servers of a parent that are asked, and zones between the one that the resolver knows and the domain. */
-const mostServers = 8;
-const mostCuts = 4;
+/** Maximum number of queried servers per zone, and of delegations between the zone from the resolver and the domain. */
+const maxServers = 8;
+const maxCuts = 4;
+/** Timeout of a query in ms. */
 const waitMs = 2000;
 
 type NameResolver = Pick<Resolver, "resolveNs" | "resolve4" | "resolve6">;
 
+/** Returns how the parent zone delegates the domain (ASCII). Never rejects for a failed look-up. */
 export async function findDelegation(domain: string, options: DelegationOptions): Promise<Delegation> {
   const { resolvers, signal } = options;
   if (resolvers?.length === 0) return "Unknown";
@@ -41,7 +43,7 @@ export async function findDelegation(domain: string, options: DelegationOptions)
   signal.addEventListener("abort", stop, { once: true });
   try {
     const parent = await findParent(domain, resolver);
-    return parent === null ? "Unknown" : await askParent(domain, parent, resolver, options);
+    return parent === null ? "Unknown" : await queryParent(domain, parent, resolver, options);
   } finally {
     signal.removeEventListener("abort", stop);
   }
@@ -52,7 +54,7 @@ interface Zone {
   readonly servers: readonly string[];
 }
 
-/** The closest zone above the domain: the first name upwards that has name servers. */
+/** Returns the closest zone above the domain: the first parent name that has name servers. */
 async function findParent(domain: string, resolver: NameResolver): Promise<Zone | null> {
   for (let name = domain; name !== ""; ) {
     const dot = name.indexOf(".");
@@ -63,52 +65,54 @@ async function findParent(domain: string, resolver: NameResolver): Promise<Zone 
   return null;
 }
 
-async function askParent(
+/** Queries the servers of the zone, and of zones between it and the domain. */
+async function queryParent(
   domain: string,
   first: Zone,
   resolver: NameResolver,
   { nameServers, resolvers, signal, port = 53 }: DelegationOptions,
 ): Promise<Delegation> {
   let zone = first;
-  for (let cuts = 0; cuts < mostCuts; cuts++) {
+  for (let cuts = 0; cuts < maxCuts; cuts++) {
     const servers = await addressesOf(zone.servers, resolver, port, resolvers !== null);
     const replies = await Promise.all(
-      servers.map((server) => ask(server, { id: randomInt(65_536), name: domain, type: NS }, waitMs, signal)),
+      servers.map((server) => sendQuery(server, { id: randomInt(65_536), name: domain, type: NS }, waitMs, signal)),
     );
-    const said: Named[] = [];
+    const results: DelegationReply[] = [];
     let deeper: Zone | null = null;
     for (const reply of replies) {
       const read = reply === null ? null : readReply(reply, domain, zone.name);
       if (read !== null && "servers" in read) deeper = read;
-      else if (read !== null) said.push(read);
+      else if (read !== null) results.push(read);
     }
-    if (deeper === null) return judge(said, nameServers);
+    if (deeper === null) return combine(results, nameServers);
     zone = deeper;
   }
   return "Unknown";
 }
 
-/** What each server of the parent says, against what it should say. */
-function judge(said: readonly Named[], nameServers: readonly string[]): Delegation {
-  if (said.length === 0) return "Unknown";
+/** Combines the replies of all servers of the parent: the weakest determines the result. */
+function combine(replies: readonly DelegationReply[], nameServers: readonly string[]): Delegation {
+  if (replies.length === 0) return "Unknown";
   const isOurs = (names: ReadonlySet<string>) => [...names].some((name) => nameServers.includes(name));
-  if (!said.some(({ reachable }) => isOurs(reachable))) return "NotDelegated";
-  const isWhole = said.every(
+  if (!replies.some(({ reachable }) => isOurs(reachable))) return "NotDelegated";
+  const isComplete = replies.every(
     ({ names, reachable }) =>
       names.size > 0 && [...names].every((name) => reachable.has(name) && nameServers.includes(name)),
   );
-  return isWhole ? "Delegated" : "Partial";
+  return isComplete ? "Delegated" : "Partial";
 }
 
-interface Named {
-  /** The name servers that the parent names. */
+/** The delegation in the reply of one server. */
+interface DelegationReply {
+  /** The name servers of the domain. */
   readonly names: ReadonlySet<string>;
-  /** Those of them that are found: one inside of the domain needs its address beside it (glue, RFC 9471). */
+  /** Those that can be resolved: a server inside the domain requires a glue address in the reply (RFC 9471). */
   readonly reachable: ReadonlySet<string>;
 }
 
-/** What one server says: the domain's name servers, those of a zone between, or nothing that counts (null). */
-function readReply(reply: Message, domain: string, parent: string): Named | Zone | null {
+/** Reads one reply: the name servers of the domain, those of a zone between, or null if it is neither. */
+function readReply(reply: Message, domain: string, parent: string): DelegationReply | Zone | null {
   const targets = (records: readonly WireRecord[]): Set<string> => {
     const data = records.map(({ start, end }) => decodeData("NS", reply.bytes, start, end));
     return new Set(data.filter((name) => typeof name === "string").map((name) => name.toLowerCase()));
@@ -116,7 +120,7 @@ function readReply(reply: Message, domain: string, parent: string): Named | Zone
   const of = (records: readonly WireRecord[], type: number) =>
     records.filter((record) => record.type === type && record.class === 1);
   const at = (name: string) => (record: WireRecord) => record.name.toLowerCase() === name;
-  // A server that serves the domain too answers for it, and needs no glue.
+  // A server that also serves the domain returns its NS set as an answer, without glue.
   const own = of(reply.answers, NS).filter(at(domain));
   if (reply.isAuthoritative && own.length > 0) {
     const names = targets(own);
@@ -143,8 +147,8 @@ function readReply(reply: Message, domain: string, parent: string): Named | Zone
 const isWithin = (name: string, zone: string): boolean => zone === "" || name === zone || name.endsWith(`.${zone}`);
 
 /**
- * Whoever names servers of a parent must not make us look around inside our own network, unless the operator has named resolvers of its
- * own, which may know an inner tree.
+ * Resolves the addresses of the servers. Private addresses are excluded, so that a parent zone cannot direct queries into the operator's
+ * network, unless the operator has configured resolvers, which may serve an internal tree.
  */
 async function addressesOf(
   names: readonly string[],
@@ -154,13 +158,13 @@ async function addressesOf(
 ): Promise<Server[]> {
   const none = (): string[] => [];
   const found = await Promise.all(
-    names.slice(0, mostServers).map(async (name) => {
+    names.slice(0, maxServers).map(async (name) => {
       const [v4, v6] = await Promise.all([resolver.resolve4(name).catch(none), resolver.resolve6(name).catch(none)]);
-      const open = [...v4.slice(0, 2), ...v6.slice(0, 1)].filter(
+      const allowed = [...v4.slice(0, 2), ...v6.slice(0, 1)].filter(
         (address) => isInner || ipaddr.process(address).range() === "unicast",
       );
-      return open.map((address) => ({ name, address, port }));
+      return allowed.map((address) => ({ name, address, port }));
     }),
   );
-  return found.flat().slice(0, mostServers);
+  return found.flat().slice(0, maxServers);
 }

@@ -1,13 +1,13 @@
 /**
- * Questions to other name servers, by UDP and TCP (RFC 1035 section 4.2, RFC 5936). The other side is a stranger: every wait and
- * every size has an end, an answer counts only if it is to our question, and trouble is a result, never an exception.
+ * DNS client for other name servers, by UDP and TCP (RFC 1035 section 4.2, RFC 5936). The servers are not trusted: every wait and size is
+ * limited, a response must match the query, and failures are results, never exceptions.
  */
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { type Message, readMessage, writeQuery } from "./model/wire.ts";
 
 export interface Server {
-  /** As people know it, for sentences. */
+  /** Host name, for messages. */
   readonly name: string;
   /** IPv4 or IPv6. */
   readonly address: string;
@@ -21,9 +21,17 @@ export interface Query {
   readonly type: number;
 }
 
-/** The answer by UDP from a fresh port, by TCP if that was cut short; null if none comes within `waitMs` each or before `signal`. */
-export async function ask(server: Server, query: Query, waitMs: number, signal: AbortSignal): Promise<Message | null> {
-  const short = await askByUdp(server, query, waitMs, signal);
+/**
+ * Sends a query by UDP from a new port, and by TCP if the response is truncated. Resolves to null if there is no response within `waitMs`
+ * each, or before `signal` aborts.
+ */
+export async function sendQuery(
+  server: Server,
+  query: Query,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<Message | null> {
+  const short = await sendByUdp(server, query, waitMs, signal);
   if (!short?.isTruncated) return short;
   let full: Message | null = null;
   await exchange(server, query, waitMs, signal, (message) => {
@@ -33,38 +41,38 @@ export async function ask(server: Server, query: Query, waitMs: number, signal: 
   return full;
 }
 
-function askByUdp(server: Server, query: Query, waitMs: number, signal: AbortSignal): Promise<Message | null> {
+function sendByUdp(server: Server, query: Query, waitMs: number, signal: AbortSignal): Promise<Message | null> {
   if (signal.aborted) return Promise.resolve(null);
   return new Promise((resolve) => {
     const socket = createSocket(server.address.includes(":") ? "udp6" : "udp4");
     const end = (answer: Message | null): void => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", giveUp);
-      // Closing twice throws: an error may follow the answer.
+      signal.removeEventListener("abort", abort);
+      // An error may follow the response, and closing twice throws.
       socket.removeAllListeners().on("error", () => {});
       socket.close();
       resolve(answer);
     };
-    const giveUp = () => end(null);
-    const timer = setTimeout(giveUp, waitMs);
-    signal.addEventListener("abort", giveUp);
-    socket.on("error", giveUp);
+    const abort = () => end(null);
+    const timer = setTimeout(abort, waitMs);
+    signal.addEventListener("abort", abort);
+    socket.on("error", abort);
     socket.on("message", (bytes) => {
       const message = readMessage(bytes);
       if (message !== null && isAnswerTo(message, query)) end(message);
     });
     socket.on("connect", () => socket.send(writeQuery(query.id, query.name, query.type)));
-    // A connected socket hears its peer only.
+    // A connected socket receives only from its peer.
     socket.connect(server.port, server.address);
   });
 }
 
-/** What is wrong with a conversation; null: it was ended by who took the messages. */
+/** Why an exchange failed; null: `take` ended it. */
 export type ExchangeError = "unreachable" | "silent" | "broken" | null;
 
 /**
- * Asks by TCP and hands over message after message until `take` says that it has enough (false). `idleMs` without a byte ends it.
- * A message that is not to the question, or cannot be read, breaks it.
+ * Sends a query by TCP and passes each response message to `take` until it returns false. Ends with `silent` after `idleMs` without data,
+ * and with `broken` at an invalid message or one that does not match the query.
  */
 export function exchange(
   server: Server,
@@ -78,16 +86,16 @@ export function exchange(
     const socket = connect({ host: server.address, port: server.port });
     let pending = Buffer.alloc(0);
     let isOver = false;
-    const end = (trouble: ExchangeError): void => {
+    const end = (error: ExchangeError): void => {
       if (isOver) return;
       isOver = true;
-      signal.removeEventListener("abort", giveUp);
+      signal.removeEventListener("abort", abort);
       socket.destroy();
-      resolve(trouble);
+      resolve(error);
     };
-    const giveUp = () => end("silent");
-    signal.addEventListener("abort", giveUp);
-    socket.setTimeout(idleMs, giveUp);
+    const abort = () => end("silent");
+    signal.addEventListener("abort", abort);
+    socket.setTimeout(idleMs, abort);
     socket.on("error", () => end("unreachable"));
     socket.on("close", () => end("broken"));
     socket.on("connect", () => {

@@ -1,38 +1,41 @@
-/** The name server's own figures for Prometheus, looked at once in a while and shown as last seen. */
+/** Prometheus metrics of the name server. The caller refreshes them periodically; a scrape returns the last values. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, Registry } from "prom-client";
 import type { Nameserver, NameserverStatus } from "../drivers/nameserver/interface.ts";
 
-/** Milliseconds. */
-const patience = 1000;
+/** Timeout of a read in ms. */
+const timeout = 1000;
 
 export interface DnsMetrics {
   readonly registry: Registry;
+  /** Returns the last status. */
   last(): NameserverStatus;
-  look(): Promise<void>;
+  /** Reads the status from the name server; not ready if it does not respond in time. */
+  refresh(): Promise<void>;
 }
 
-const unseen: NameserverStatus = {
+const initial: NameserverStatus = {
   ready: false,
   address: "",
-  detail: "not looked at yet",
+  detail: "not checked yet",
   zones: [],
   secondaries: [],
   p99: 0,
 };
 
+/** Creates the metrics. */
 export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
   const registry = new Registry();
-  let seen = unseen;
-  /** Whoever asks while somebody looks sees the same. */
-  let looking: Promise<NameserverStatus> | null = null;
+  let status = initial;
+  /** The read in progress, shared by concurrent calls. */
+  let reading: Promise<NameserverStatus> | null = null;
   const figures = [
     new Gauge({
       name: "brume_dns_zones",
       help: "Zones served.",
       registers: [],
       collect() {
-        this.set(seen.zones.length);
+        this.set(status.zones.length);
       },
     }),
     new Gauge({
@@ -40,7 +43,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       help: "From packet to answer, 99th percentile of the last minute.",
       registers: [],
       collect() {
-        this.set(seen.p99 / 1e6);
+        this.set(status.p99 / 1e6);
       },
     }),
     new Gauge({
@@ -50,7 +53,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       registers: [],
       collect() {
         this.reset();
-        for (const { zone, serial } of seen.zones) this.set({ zone }, serial);
+        for (const { zone, serial } of status.zones) this.set({ zone }, serial);
       },
     }),
     new Counter({
@@ -60,7 +63,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       registers: [],
       collect() {
         this.reset();
-        for (const { zone, queries } of seen.zones) this.inc({ zone }, queries);
+        for (const { zone, queries } of status.zones) this.inc({ zone }, queries);
       },
     }),
     new Counter({
@@ -70,7 +73,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       registers: [],
       collect() {
         this.reset();
-        for (const { zone, rcodes } of seen.zones)
+        for (const { zone, rcodes } of status.zones)
           for (const [rcode, count] of Object.entries(rcodes)) this.inc({ zone, rcode }, count);
       },
     }),
@@ -78,12 +81,12 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
   const secondaries = [
     new Gauge<"secondary" | "zone">({
       name: "brume_dns_secondary_reachable",
-      help: "1: the secondary answered last; 0: it did not; absent: it was not asked yet.",
+      help: "1: the secondary answered last; 0: it did not; absent: it was not queried yet.",
       labelNames: ["secondary"],
       registers: [],
       collect() {
         this.reset();
-        for (const { address, reachable } of seen.secondaries)
+        for (const { address, reachable } of status.secondaries)
           if (reachable !== null) this.set({ secondary: address }, Number(reachable));
       },
     }),
@@ -94,7 +97,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       registers: [],
       collect() {
         this.reset();
-        for (const { address, behind } of seen.secondaries) this.set({ secondary: address }, behind);
+        for (const { address, behind } of status.secondaries) this.set({ secondary: address }, behind);
       },
     }),
     new Gauge<"secondary" | "zone">({
@@ -104,7 +107,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       registers: [],
       collect() {
         this.reset();
-        for (const { address, lag } of seen.secondaries) this.set({ secondary: address }, lag);
+        for (const { address, lag } of status.secondaries) this.set({ secondary: address }, lag);
       },
     }),
     new Gauge<"secondary" | "zone">({
@@ -114,7 +117,7 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
       registers: [],
       collect() {
         this.reset();
-        for (const { address, serials } of seen.secondaries)
+        for (const { address, serials } of status.secondaries)
           for (const [zone, serial] of serials) this.set({ secondary: address, zone }, serial);
       },
     }),
@@ -123,16 +126,16 @@ export function dnsMetrics(nameserver: Nameserver): DnsMetrics {
   for (const figure of secondaries) registry.registerMetric(figure);
   return {
     registry,
-    last: () => seen,
-    async look() {
-      looking ??= nameserver.observe().finally(() => {
-        looking = null;
+    last: () => status,
+    async refresh() {
+      reading ??= nameserver.observe().finally(() => {
+        reading = null;
       });
-      const silence = new AbortController();
-      const silent = sleep(patience, null, { signal: silence.signal }).catch(() => null);
-      const answer = await Promise.race([looking, silent]);
-      silence.abort();
-      seen = answer ?? { ...seen, ready: false, detail: `no answer within ${patience} ms` };
+      const timer = new AbortController();
+      const expired = sleep(timeout, null, { signal: timer.signal }).catch(() => null);
+      const current = await Promise.race([reading, expired]);
+      timer.abort();
+      status = current ?? { ...status, ready: false, detail: `no response within ${timeout} ms` };
     },
   };
 }

@@ -163,7 +163,7 @@ const found = [
 test("where the zone is refused, the top and a few names are asked for", async () => {
   const { state, records, detail } = await fetchFrom({ answer: names });
   assert.equal(state, "Completed");
-  assert.equal(detail, "No name server gave the whole zone: the top and 8 common names were asked for.");
+  assert.equal(detail, "No name server allowed a zone transfer: the top and 8 common names were queried.");
   assert.deepEqual(records.map(({ type, owner, ttl, value }) => `${owner} ${ttl} ${type} ${value}`).sort(), found);
 });
 
@@ -215,10 +215,13 @@ test("a transfer of more records than fit is given up", async () => {
 test("failure is a result", async () => {
   const refused = await fetchFrom({ answer: () => ({ rcode: 5 }) });
   assert.deepEqual([refused.state, refused.records.length], ["Failed", 0]);
-  assert.equal(refused.detail, "None of the name servers of example.com answers for it.");
+  assert.equal(refused.detail, "No name server of example.com responded for it.");
   assert.equal((await fetchFrom({ answer: () => null }, 100)).state, "Failed");
   const half = await fetchFrom({ answer: (_, type) => (type === "SOA" ? { answers: [soa] } : null) }, 300);
-  assert.equal(half.detail, "The name servers of example.com refused the zone and answered nothing in time.");
+  assert.equal(
+    half.detail,
+    "The name servers of example.com refused the transfer and did not respond to queries in time.",
+  );
   const silent = new Promise<never>(() => {});
   const fails = () => Promise.reject(new Error("ENOTFOUND"));
   for (const resolver of [

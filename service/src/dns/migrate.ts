@@ -1,14 +1,14 @@
 /**
- * Fetches a domain from the name servers that serve it at present: the whole zone where they give it (AXFR, RFC 5936), else what
- * they answer for its top and a few names that most domains have. It is a courtesy with a deadline: whatever goes wrong is said in the
- * result, and what comes can stand beside each other here, or is left out and listed.
+ * Fetches the records of a domain from its present name servers: the complete zone if they allow a transfer (AXFR, RFC 5936), else the
+ * records at the top and at a few common names. It is best effort within a deadline: failures are part of the result. Records that conflict
+ * or that Brume does not support are left out and listed.
  */
 import { randomInt } from "node:crypto";
 import { Resolver } from "node:dns/promises";
 import { limits, type RecordType, recordTypes } from "@brume/api/dns.ts";
 import { recordSpecs } from "@brume/api/record/types.ts";
 import ipaddr from "ipaddr.js";
-import { ask, exchange, type Server } from "./exchange.ts";
+import { exchange, type Server, sendQuery } from "./exchange.ts";
 import { decodeData } from "./model/data.ts";
 import { asciiName } from "./model/name.ts";
 import { recordKey, type StoredRecord } from "./model/record.ts";
@@ -16,7 +16,7 @@ import { checkZone } from "./model/rules.ts";
 import { fromServed } from "./model/served.ts";
 import { type Message, typeName, typeOf, type WireRecord } from "./model/wire.ts";
 
-/** Names asked for beside the top (docs/spec.md#domain). */
+/** Names that are queried in addition to the top (docs/spec.md#domain). */
 const names = ["www", "mail", "ftp", "smtp", "imap", "pop", "autodiscover", "_dmarc"];
 
 const maxServers = 8;
@@ -25,35 +25,35 @@ const maxBytes = 64 * 1024 * 1024;
 const maxSkipped = 1000;
 const atOnce = 16;
 
-/** Of `node:dns/promises`, or of a test. */
+/** The resolver of `node:dns/promises`, or a substitute in tests. */
 export type NameResolver = Pick<Resolver, "resolveNs" | "resolve4" | "resolve6">;
 
 export interface FetchOptions {
   /** Milliseconds, at most 5000. */
   readonly deadlineMs: number;
   readonly resolver?: NameResolver;
-  /** Servers that the resolver asks: addresses; empty for nobody, null for the machine's own. */
+  /** Addresses of resolvers; empty: none; null: those of the host. */
   readonly resolvers?: readonly string[] | null;
-  /** Instead of those that the resolver finds. */
+  /** Name servers to use instead of those that the resolver finds. */
   readonly servers?: readonly Server[];
-  /** For the ids of queries: 0 to 65535. */
+  /** Returns ids of queries: 0 to 65535. */
   readonly random?: () => number;
 }
 
 export interface Fetched {
   readonly state: "Completed" | "Failed";
-  /** Can stand beside each other, and have no NS at the top. */
+  /** Records without conflicts and without NS at the top. */
   readonly records: readonly StoredRecord[];
-  /** What was left out: `www.example.com. CAA`. */
+  /** Records that were left out: `www.example.com. CAA`. */
   readonly skipped: readonly string[];
   /** One sentence or two for people. */
   readonly detail: string;
 }
 
-/** `fetchZone` with everything but the domain said. */
+/** `fetchZone` with its options bound. */
 export type FetchZone = (domain: string) => Promise<Fetched>;
 
-/** Fetches the domain (ASCII). Never rejects, never takes longer than the deadline. */
+/** Fetches the records of a domain (ASCII). Never rejects, and ends within the deadline. */
 export async function fetchZone(domain: string, options: FetchOptions): Promise<Fetched> {
   const allMs = Math.max(1, Math.min(options.deadlineMs, limits.importSeconds * 1000));
   const deadline = new AbortController();
@@ -77,26 +77,27 @@ async function fetchWithin(
   const servers = options.servers ?? (await findServers(domain, options.resolver ?? resolverOf(options), signal));
   if (servers.length === 0) return failed(`No name servers were found for ${domain}.`);
   const alive = await findAlive(domain, servers, allMs / 4, signal, random);
-  if (alive.length === 0) return failed(`None of the name servers of ${domain} answers for it.`);
+  if (alive.length === 0) return failed(`No name server of ${domain} responded for it.`);
 
-  // The rest of the time is for the single questions, should nobody give the zone.
+  // 40 % of the time remain for single queries, in case no server allows a transfer.
   const transferSignal = AbortSignal.any([signal, AbortSignal.timeout(allMs * 0.6)]);
   for (const server of alive) {
-    const basket = createBasket(domain);
-    if (await transfer(domain, server, basket, allMs / 5, transferSignal, random()))
-      return basket.finish(`The zone was transferred from ${server.name} (${server.address}).`);
+    const collector = createCollector(domain);
+    if (await transfer(domain, server, collector, allMs / 5, transferSignal, random()))
+      return collector.finish(`The zone was transferred from ${server.name} (${server.address}).`);
   }
 
-  const basket = createBasket(domain);
+  const collector = createCollector(domain);
   const questions = ["", ...names.map((name) => `${name}.`)]
     .map((prefix) => prefix + domain)
     .filter((name) => typeof asciiName(name) === "string")
     .flatMap((name) => recordTypes.map((type) => ({ name, type })));
-  const answered = await askAll(questions, alive, basket, allMs / 8, signal, random);
-  if (answered === 0) return failed(`The name servers of ${domain} refused the zone and answered nothing in time.`);
-  const missing = answered < questions.length ? ` ${questions.length - answered} questions were not answered.` : "";
-  return basket.finish(
-    `No name server gave the whole zone: the top and ${names.length} common names were asked for.${missing}`,
+  const answered = await queryAll(questions, alive, collector, allMs / 8, signal, random);
+  if (answered === 0)
+    return failed(`The name servers of ${domain} refused the transfer and did not respond to queries in time.`);
+  const missing = answered < questions.length ? ` ${questions.length - answered} queries got no response.` : "";
+  return collector.finish(
+    `No name server allowed a zone transfer: the top and ${names.length} common names were queried.${missing}`,
   );
 }
 
@@ -116,17 +117,17 @@ async function findServers(domain: string, resolver: NameResolver | null, signal
   const found = await Promise.all(
     hosts.map(async (name) => {
       const [v4, v6] = await Promise.all([within(resolver.resolve4(name)), within(resolver.resolve6(name))]);
-      // Whoever names servers of a domain must not make us look around inside our own network.
-      const open = [...v4.slice(0, 2), ...v6.slice(0, 1)].filter(
+      // Private addresses are excluded, so that a domain cannot direct queries into the operator's network.
+      const allowed = [...v4.slice(0, 2), ...v6.slice(0, 1)].filter(
         (address) => ipaddr.process(address).range() === "unicast",
       );
-      return open.map((address) => ({ name, address, port: 53 }));
+      return allowed.map((address) => ({ name, address, port: 53 }));
     }),
   );
   return found.flat().slice(0, maxServers);
 }
 
-/** Servers that know the domain, those that answer first before the others. */
+/** Returns the servers that serve the domain, the fastest first. */
 async function findAlive(
   domain: string,
   servers: readonly Server[],
@@ -137,7 +138,7 @@ async function findAlive(
   const alive: Server[] = [];
   await Promise.all(
     servers.slice(0, maxServers).map(async (server) => {
-      const answer = await ask(server, { id: random(), name: domain, type: soaType }, waitMs, signal);
+      const answer = await sendQuery(server, { id: random(), name: domain, type: soaType }, waitMs, signal);
       if (answer?.rcode === 0) alive.push(server);
     }),
   );
@@ -147,36 +148,36 @@ async function findAlive(
 const soaType = 6;
 const axfrType = 252;
 
-/** Whether the server gave the whole zone: from SOA to SOA. */
+/** Transfers the zone into the collector. Resolves to whether it was complete (from SOA to SOA). */
 async function transfer(
   domain: string,
   server: Server,
-  basket: Basket,
+  collector: Collector,
   idleMs: number,
   signal: AbortSignal,
   id: number,
 ): Promise<boolean> {
   let soas = 0;
   let bytes = 0;
-  const trouble = await exchange(server, { id, name: domain, type: axfrType }, idleMs, signal, (message) => {
+  const error = await exchange(server, { id, name: domain, type: axfrType }, idleMs, signal, (message) => {
     bytes += message.bytes.length;
     if (message.rcode !== 0 || bytes > maxBytes) return false;
     for (const record of message.answers) {
       const isSoa = record.type === soaType && record.name.toLowerCase() === domain;
       if (isSoa) soas++;
-      if (soas === 0 || !basket.put(message, record)) return false;
+      if (soas === 0 || !collector.add(message, record)) return false;
       if (soas === 2) return false;
     }
     return true;
   });
-  return trouble === null && soas === 2;
+  return error === null && soas === 2;
 }
 
-/** Asks all questions, a few at a time, each of up to three servers in turn; how many were answered. */
-async function askAll(
+/** Sends all queries, `atOnce` at a time, each to up to three servers in turn. Resolves to the number of answered queries. */
+async function queryAll(
   questions: readonly { readonly name: string; readonly type: RecordType }[],
   servers: readonly Server[],
-  basket: Basket,
+  collector: Collector,
   waitMs: number,
   signal: AbortSignal,
   random: () => number,
@@ -187,12 +188,13 @@ async function askAll(
     for (const { name, type } of waiting) {
       for (let attempt = 0; attempt < 3 && !signal.aborted; attempt++) {
         const server = servers[attempt % servers.length] as Server;
-        const answer = await ask(server, { id: random(), name, type: recordSpecs[type].code }, waitMs, signal);
-        // No such name is an answer too.
+        const answer = await sendQuery(server, { id: random(), name, type: recordSpecs[type].code }, waitMs, signal);
+        // NXDOMAIN (rcode 3) is an answer too.
         if (answer === null || (answer.rcode !== 0 && answer.rcode !== 3)) continue;
         answered++;
         for (const record of answer.answers)
-          if (record.type === recordSpecs[type].code && record.name.toLowerCase() === name) basket.put(answer, record);
+          if (record.type === recordSpecs[type].code && record.name.toLowerCase() === name)
+            collector.add(answer, record);
         break;
       }
     }
@@ -201,13 +203,13 @@ async function askAll(
   return answered;
 }
 
-interface Basket {
-  /** Takes a record or leaves it out; false: there is no room for more. */
-  put(message: Message, record: WireRecord): boolean;
+interface Collector {
+  /** Adds or skips a record. Returns false if the limit of records is exceeded. */
+  add(message: Message, record: WireRecord): boolean;
   finish(detail: string): Fetched;
 }
 
-function createBasket(domain: string): Basket {
+function createCollector(domain: string): Collector {
   const records = new Map<string, StoredRecord>();
   const skipped: string[] = [];
   let left = 0;
@@ -216,7 +218,7 @@ function createBasket(domain: string): Basket {
     else left++;
   };
   return {
-    put(message, { name, type: number, class: klass, ttl, start, end }) {
+    add(message, { name, type: number, class: klass, ttl, start, end }) {
       const type = typeOf(number);
       if (number === soaType || (type === "NS" && name.toLowerCase() === domain)) return true;
       const line = `${name}. ${typeName(number)}`;
@@ -237,15 +239,15 @@ function createBasket(domain: string): Basket {
       return records.size <= maxRecords && left <= maxRecords;
     },
     finish(detail) {
-      // What hides other records goes first, so that the hidden ones are left out.
+      // Delegations are validated first, so that the records they hide are left out.
       const all = [...records.values()].sort((a, b) => Number(b.type === "NS") - Number(a.type === "NS"));
-      const guilty = new Map(checkZone(all).map(({ index, code }) => [index, code]));
-      for (const [index, code] of guilty) {
+      const conflicting = new Map(checkZone(all).map(({ index, code }) => [index, code]));
+      for (const [index, code] of conflicting) {
         const { type, owner } = all[index] as StoredRecord;
         skip(`${owner === "@" ? "" : `${owner}.`}${domain}. ${type}: ${code}`);
       }
       if (left > 0) skipped.push(`and ${left} more`);
-      return { state: "Completed", records: all.filter((_, index) => !guilty.has(index)), skipped, detail };
+      return { state: "Completed", records: all.filter((_, index) => !conflicting.has(index)), skipped, detail };
     },
   };
 }

@@ -1,4 +1,4 @@
-/** Domains, records and versions in SQL. Whoever changes records of a domain holds `lockDomain` first, so that one change sees the other. */
+/** SQL of domains, records and versions. Callers that change records of a domain hold `lockDomain`, so that changes are serialised. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { DomainTable, DomainVersionTable, RecordTable } from "../store/schema.ts";
@@ -8,9 +8,9 @@ export type RecordRow = Selectable<RecordTable>;
 export type VersionRow = Selectable<DomainVersionTable>;
 export type NewRecord = Omit<RecordRow, "id">;
 
-/** Orders all changes of one domain. */
+/** Locks one domain against other changes until commit. */
 export const lockDomain = (tx: Tx, id: number): Promise<void> => lock(tx, `domain:${id}`);
-/** Orders all that decide which names are free. */
+/** Locks the decisions about free names until commit. */
 export const lockNames = (tx: Tx): Promise<void> => lock(tx, "domain-names");
 
 /** A domain of a project together with the project's quotas. */
@@ -26,7 +26,7 @@ export const findDomain = prepare<{ id: number; project: number }>()((db, p) =>
 
 export type OwnedDomain = DomainRow & { readonly quotas: string };
 
-/** A domain whosever it is. */
+/** Finds a domain of any project. */
 export const findAnyDomain = prepare<{ id: number }>()((db, p) =>
   db.selectFrom("domain").selectAll().where("id", "=", p("id")),
 );
@@ -39,10 +39,10 @@ export const listAllDomains = prepare<{ after: number; limit: number }>()((db, p
   db.selectFrom("domain").selectAll().where("id", ">", p("after")).orderBy("id").limit(p("limit")),
 );
 
-/** Indexes that hold the id of every domain, each in pages of its own. */
+/** Columns with an index that contains the id of every domain. */
 export const indexedBy = ["ascii", "subtree", "project_id"] as const;
 
-/** Every id in order, out of one index: pages of the table that cannot be read hide none. */
+/** Lists all ids in order, from one index, so that damaged pages of the table hide none. */
 export async function listDomainIds(db: Reader, index: (typeof indexedBy)[number]): Promise<number[]> {
   const rows = await db.selectFrom("domain").select("id").orderBy(index).execute();
   return rows.map(({ id }) => id).sort((a, b) => a - b);
@@ -53,7 +53,7 @@ export const listDomainRange = prepare<{ first: number; last: number }>()((db, p
   db.selectFrom("domain").selectAll().where("id", ">=", p("first")).where("id", "<=", p("last")).orderBy("id"),
 );
 
-/** Id, name and serial of every domain: what should be served. */
+/** Lists id, name and serial of every domain: the desired state of the name server. */
 export const listSerials = (db: Reader): Promise<{ id: number; ascii: string; serial: number }[]> =>
   db.selectFrom("domain").select(["id", "ascii", "serial"]).execute();
 
@@ -63,12 +63,12 @@ export async function listSerialsOf(
   ids: readonly number[],
 ): Promise<{ id: number; ascii: string; serial: number }[]> {
   const rows: { id: number; ascii: string; serial: number }[] = [];
-  for (let from = 0; from < ids.length; from += mostKeys)
+  for (let from = 0; from < ids.length; from += maxKeys)
     rows.push(
       ...(await db
         .selectFrom("domain")
         .select(["id", "ascii", "serial"])
-        .where("id", "in", ids.slice(from, from + mostKeys))
+        .where("id", "in", ids.slice(from, from + maxKeys))
         .execute()),
     );
   return rows;
@@ -109,7 +109,7 @@ export async function updateDomain(tx: Tx, id: number, change: Updateable<Domain
   await tx.updateTable("domain").set(change).where("id", "=", id).execute();
 }
 
-/** The step that every change of records takes. */
+/** Updates the counters of a domain after a change of its records. */
 export const stepDomain = prepare<{ id: number; serial: number; version: number; record_count: number }>()((db, p) =>
   db
     .updateTable("domain")
@@ -117,7 +117,7 @@ export const stepDomain = prepare<{ id: number; serial: number; version: number;
     .where("id", "=", p("id")),
 );
 
-/** Removes the domain with its records and versions, and keeps its serial for a domain of the same name to come. */
+/** Deletes the domain with its records and versions, and stores its serial for a later domain of the same name. */
 export async function deleteDomain(tx: Tx, domain: DomainRow): Promise<void> {
   await tx.deleteFrom("domain").where("id", "=", domain.id).execute();
   await tx
@@ -132,7 +132,7 @@ export async function findRetiredSerial(db: Reader, ascii: string): Promise<numb
   return row?.serial ?? 0;
 }
 
-/** A record with the domain it is in, if that is the project's. */
+/** A record with the names of its domain, if the project owns the domain. */
 export const findRecord = prepare<{ id: number; project: number }>()((db, p) =>
   db
     .selectFrom("record")
@@ -146,20 +146,20 @@ export const findRecord = prepare<{ id: number; project: number }>()((db, p) =>
 /** Records of one domain by id. */
 export async function listByIds(db: Reader, domain: number, ids: readonly number[]): Promise<RecordRow[]> {
   const rows: RecordRow[] = [];
-  for (let from = 0; from < ids.length; from += mostKeys)
+  for (let from = 0; from < ids.length; from += maxKeys)
     rows.push(
       ...(await db
         .selectFrom("record")
         .selectAll()
         .where("domain_id", "=", domain)
-        .where("id", "in", ids.slice(from, from + mostKeys))
+        .where("id", "in", ids.slice(from, from + maxKeys))
         .execute()),
     );
   return rows;
 }
 
-/** Values in one list of a query: far below the limits of both databases. */
-const mostKeys = 500;
+/** Maximum number of values in one list of a query, below the limits of both databases. */
+const maxKeys = 500;
 
 /** All records of a domain in order of id. */
 export async function listRecords(db: Reader, domain: number): Promise<RecordRow[]> {
@@ -171,10 +171,10 @@ const listDomainRecords = prepare<{ domain: number }>()((db, p) =>
   db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")),
 );
 
-/** What the name server shows of a record. */
+/** The columns of a record that the name server serves. */
 export type ServedRow = Pick<RecordRow, "type" | "owner" | "ttl" | "value">;
 
-/** Records of several domains as they are served, in order of domain and id. A start reads them all: no column more. */
+/** Lists the records of a range of domain ids, by domain and id. A start reads all records, so no other columns are selected. */
 export async function listServedOf(
   db: Reader,
   first: number,
@@ -196,7 +196,7 @@ const listAtNode = prepare<{ domain: number; node: string }>()((db, p) =>
   db.selectFrom("record").selectAll().where("domain_id", "=", p("domain")).where("node", "=", p("node")),
 );
 
-/** Records served at these names. */
+/** Lists the records at these nodes (sort keys of served owners). */
 export function listAtNodes(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
   const [node = ""] = nodes;
   return nodes.length === 1 ? listAtNode.all(db, { domain, node }) : listAtMany(db, domain, nodes);
@@ -204,19 +204,19 @@ export function listAtNodes(db: Reader, domain: number, nodes: readonly string[]
 
 async function listAtMany(db: Reader, domain: number, nodes: readonly string[]): Promise<RecordRow[]> {
   const rows: RecordRow[] = [];
-  for (let from = 0; from < nodes.length; from += mostKeys)
+  for (let from = 0; from < nodes.length; from += maxKeys)
     rows.push(
       ...(await db
         .selectFrom("record")
         .selectAll()
         .where("domain_id", "=", domain)
-        .where("node", "in", nodes.slice(from, from + mostKeys))
+        .where("node", "in", nodes.slice(from, from + maxKeys))
         .execute()),
     );
   return rows;
 }
 
-/** At most `limit` records of these types at names between two, both left out. */
+/** Lists at most `limit` records of these types at nodes between two, both excluded. */
 export const listBetween = (
   db: Reader,
   domain: number,
@@ -266,7 +266,7 @@ export const updateRecord = prepare<Omit<RecordRow, "domain_id" | "type" | "crea
 
 export const deleteRecord = prepare<{ id: number }>()((db, p) => db.deleteFrom("record").where("id", "=", p("id")));
 
-/** Seen inside a write only after `flushJournals`. */
+/** Queues a version row. The transaction can read it only after `flushJournals`. */
 export const putVersion = journal("domain_version", [
   "domain_id",
   "serial",
@@ -276,7 +276,7 @@ export const putVersion = journal("domain_version", [
   "changes",
 ]);
 
-/** How much is kept of versions, in bytes: newest first, below serial `before`. */
+/** Lists the sizes of versions in bytes, the newest first, below serial `before`. */
 export const listVersionSizes = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
   db
     .selectFrom("domain_version")
@@ -287,7 +287,7 @@ export const listVersionSizes = prepare<{ domain: number; before: number; limit:
     .limit(p("limit")),
 );
 
-/** Newest first, below serial `before`. */
+/** Lists versions, the newest first, below serial `before`. */
 export const listVersions = prepare<{ domain: number; before: number; limit: number }>()((db, p) =>
   db
     .selectFrom("domain_version")
@@ -318,7 +318,7 @@ export async function listDomainsWithOldVersions(db: Reader, before: number): Pr
   return rows.map((row) => row.domain_id);
 }
 
-/** Serials of deleted domains as what grows with use: one in the past is below what a new domain begins with anyway. */
+/** Pruning rule of the serials of deleted domains: new domains begin with a higher serial than an old one in any case. */
 export const retiredZones = {
   name: "zone",
   table: "retired_zone",
@@ -338,7 +338,7 @@ export async function listDomainsWithManyVersions(db: Reader, count: number): Pr
   return rows.map((row) => row.domain_id);
 }
 
-/** The `place`th newest version of a domain; undefined: there are not that many. */
+/** Finds the `place`th newest version of a domain; undefined: there are fewer. */
 export const findNewest = (db: Reader, domain: number, place: number): Promise<{ serial: number } | undefined> =>
   db
     .selectFrom("domain_version")
@@ -349,7 +349,7 @@ export const findNewest = (db: Reader, domain: number, place: number): Promise<{
     .limit(1)
     .executeTakeFirst();
 
-/** Deletes at most `limit` versions below a serial, those older than `before` only. Resolves to how many they were. */
+/** Deletes at most `limit` versions below a serial that are older than `before` (ms). Resolves to their number. */
 export async function pruneVersions(
   tx: Tx,
   domain: number,

@@ -1,4 +1,4 @@
-/** What each serial of a domain changed: kept with the change, shown as history, and walked backwards to restore an earlier state. */
+/** History of a domain: a version per serial contains its changes. It is shown in the API, and read backwards to restore a state. */
 import { formatDate } from "@brume/api/common.ts";
 import type { DnsRecord, Version } from "@brume/api/dns.ts";
 import { countFitting } from "../http/list.ts";
@@ -6,14 +6,14 @@ import type { Reader, Tx } from "../store/db.ts";
 import { showRow } from "./model/show.ts";
 import * as table from "./table.ts";
 
-/** One record before and after; null: it was not there. */
+/** One record before and after a change; null: it did not exist. */
 export interface VersionChange {
   readonly op: "Create" | "Update" | "Delete";
   readonly before: table.RecordRow | null;
   readonly after: table.RecordRow | null;
 }
 
-/** What of a record is kept for later: what it said, and what it is known by. */
+/** The columns of a record that a version stores. */
 export type PastRecord = Pick<table.RecordRow, "id" | "type" | "owner" | "ttl" | "value" | "created" | "labels">;
 
 interface PastChange {
@@ -28,6 +28,7 @@ const pastOf = (row: table.RecordRow | null): PastRecord | null => {
   return { id, type, owner, ttl, value, created, labels };
 };
 
+/** Stores the version of the present serial in the transaction of its changes. */
 export function appendVersion(
   tx: Tx,
   domain: Pick<table.DomainRow, "id" | "serial">,
@@ -49,21 +50,21 @@ export function appendVersion(
   });
 }
 
-/** A version as it is kept. */
+/** A stored version. */
 export interface PastVersion extends Omit<table.VersionRow, "changes"> {
   readonly changes: readonly PastChange[];
 }
 
-/** A version may be of any size, so rows are read at once only as far as they are small: in bytes, and in number. */
+/** Limits per query in bytes and rows, since a version may have any size. */
 const pieceBytes = 1_000_000;
 const pieceRows = 100;
 
-/** Below serial `top`, newest first. `sees` hides what a restricted token may not see: for it, that has not happened. */
+/** Yields versions below serial `top`, the newest first. With `canSee`, hidden changes and versions without visible changes are left out. */
 export async function* readVersions(
   db: Reader,
   domain: number,
   top = Number.MAX_SAFE_INTEGER,
-  sees?: (record: PastRecord) => boolean,
+  canSee?: (record: PastRecord) => boolean,
 ): AsyncGenerator<PastVersion, void> {
   for (let before = top; ; ) {
     const sizes = await table.listVersionSizes.all(db, { domain, before, limit: pieceRows });
@@ -72,14 +73,14 @@ export async function* readVersions(
     for (const row of await table.listVersions.all(db, { domain, before, limit })) {
       before = row.serial;
       const all = JSON.parse(row.changes) as PastChange[];
-      const changes = sees ? all.filter((change) => isSeen(change, sees)) : all;
-      if (changes.length > 0 || sees === undefined) yield { ...row, changes };
+      const changes = canSee ? all.filter((change) => isVisible(change, canSee)) : all;
+      if (changes.length > 0 || canSee === undefined) yield { ...row, changes };
     }
   }
 }
 
-const isSeen = ({ before, after }: PastChange, sees: (record: PastRecord) => boolean): boolean =>
-  (before === null || sees(before)) && (after === null || sees(after));
+const isVisible = ({ before, after }: PastChange, canSee: (record: PastRecord) => boolean): boolean =>
+  (before === null || canSee(before)) && (after === null || canSee(after));
 
 export function showVersion(row: PastVersion, domain: table.DomainRow): Version {
   const show = (record: PastRecord | null): DnsRecord | null =>
@@ -94,8 +95,8 @@ export function showVersion(row: PastVersion, domain: table.DomainRow): Version 
 }
 
 /**
- * How the records that were changed after `serial` stood at it: by id, null for those that were not there yet. Undefined when that
- * serial is not kept (any more).
+ * Returns the state at `serial` of the records that were changed after it, by id; null: the record did not exist. Returns undefined if there
+ * is no version with that serial.
  */
 export async function stateAt(
   db: Reader,

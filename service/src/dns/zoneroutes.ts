@@ -1,4 +1,4 @@
-/** Many records of a domain at once: changesets, zone files, history and restore (docs/spec.md#changesets-zone-files-and-history). */
+/** Route handlers for changesets, zone files, history and restore (docs/spec.md#changesets-zone-files-and-history). */
 import type { ChangeInput as ChangeField, ChangesetResult, Version } from "@brume/api/dns.ts";
 import type { FieldError } from "@brume/api/errors.ts";
 import { mergeQuotas, type Quotas, requireQuota } from "../account/model/rules.ts";
@@ -20,7 +20,7 @@ import { type PastRecord, readVersions, showVersion, stateAt } from "./version.t
 
 type Names = "changeRecords" | "importZone" | "listVersions" | "restoreVersion";
 
-/** What an element needs to say which record is meant. */
+/** Returns the error of an element that does not identify its record. */
 function missingIn({ Op, ID, TypeRecord }: Partial<ChangeField>, at: string): FieldError | null {
   if (Op === "Create" && TypeRecord === undefined)
     return fieldError(`${at}/TypeRecord`, "field_required", "TypeRecord is required to create a record.");
@@ -29,7 +29,7 @@ function missingIn({ Op, ID, TypeRecord }: Partial<ChangeField>, at: string): Fi
   return null;
 }
 
-/** What an element of a changeset cannot be, whatever there is already. */
+/** Returns the errors of an element of a changeset that do not depend on stored data. */
 function checkChange(change: ChangeField, at: string): FieldError[] {
   const missing = missingIn(change, at);
   const { Op, TypeRecord } = change;
@@ -38,7 +38,7 @@ function checkChange(change: ChangeField, at: string): FieldError[] {
   return missing === null ? [...fields] : [missing, ...fields];
 }
 
-/** Reads the elements of a changeset; every fault of every element is told. */
+/** Parses the elements of a changeset. Throws one error that lists all invalid fields of all elements. */
 async function readChanges(
   tx: Tx,
   request: Request,
@@ -51,7 +51,7 @@ async function readChanges(
   const errors: FieldError[] = [];
   const restricted: ApiError[] = [];
   const used = new Set<number>();
-  const wantedChanges: RecordChange[] = [];
+  const requested: RecordChange[] = [];
 
   const readOne = (change: ChangeField, at: string): RecordChange | FieldError => {
     const { Op, ID, TypeRecord, DomainId } = change;
@@ -70,7 +70,7 @@ async function readChanges(
     const row = ID === undefined ? undefined : rows.get(ID);
     if (ID === undefined || row === undefined || !canSeeRecord(caller, row))
       return fault("ID", "unknown_reference", `There is no record ${ID} in domain ${domain.id}.`);
-    if (used.has(ID)) return fault("ID", "fields_conflict", `Record ${ID} may occur once in a changeset.`);
+    if (used.has(ID)) return fault("ID", "fields_conflict", `Record ${ID} occurs more than once in the changeset.`);
     used.add(ID);
     const { type } = storedOf(row);
     if (TypeRecord !== undefined && TypeRecord !== type)
@@ -86,7 +86,7 @@ async function readChanges(
     try {
       const wanted = readOne(change, `/Changes/${index}`);
       if ("code" in wanted) errors.push(wanted);
-      else wantedChanges.push(wanted);
+      else requested.push(wanted);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.code === "token_restricted") restricted.push(error);
@@ -95,26 +95,26 @@ async function readChanges(
   });
   if (errors.length > 0) throw invalidFields(errors);
   if (restricted[0] !== undefined) throw restricted[0];
-  return wantedChanges;
+  return requested;
 }
 
-/** Wishes from a difference; `place` says where in the request the record `index` stands. */
+/** Converts differences to changes at one position of the request. */
 const changesOf = (differences: readonly Difference[], place: { at: string; pointer: string }): RecordChange[] =>
   differences.map((difference) => ({ ...difference, ...place }));
 
-/** A file whose records cannot stand beside each other, or beside those that stay, is refused by its lines. */
-function holdLines(
+/** Throws `zone_file_invalid`, with the lines, if records of the file conflict with each other or with remaining records. */
+function requireNoConflict(
   domain: table.DomainRow,
   present: readonly table.RecordRow[],
   differences: readonly Difference[],
   lines: readonly number[],
 ): void {
-  const going = new Set(differences.flatMap((one) => (one.op === "Create" ? [] : [one.row.id])));
-  const standing = present.filter((row) => !going.has(row.id)).map(storedOf);
-  const coming = differences.filter((one) => one.op !== "Delete");
-  const records: StoredRecord[] = [...standing, ...coming.map(({ record }) => record)];
-  const faults = checkZone(records, standing.length).map(({ index, code, other }) => {
-    const one = coming[index - standing.length] as (typeof coming)[number];
+  const removed = new Set(differences.flatMap((one) => (one.op === "Create" ? [] : [one.row.id])));
+  const remaining = present.filter((row) => !removed.has(row.id)).map(storedOf);
+  const written = differences.filter((one) => one.op !== "Delete");
+  const records: StoredRecord[] = [...remaining, ...written.map(({ record }) => record)];
+  const faults = checkZone(records, remaining.length).map(({ index, code, other }) => {
+    const one = written[index - remaining.length] as (typeof written)[number];
     const conflict = { code, other: other === null ? null : (records[other] ?? null) };
     const { message } = describeConflict(one.record, conflict, domain);
     return { line: lines[one.index] ?? 0, reason: message.replace(/\.$/, "") };
@@ -123,14 +123,15 @@ function holdLines(
 }
 
 export function zoneRoutes(tools: DnsContext): Handlers<Names> {
-  async function carryOut(
+  /** Applies the changes and returns the result with its events. */
+  async function apply(
     request: Request,
     tx: Tx,
     domain: table.OwnedDomain,
-    wantedChanges: readonly RecordChange[],
+    requested: readonly RecordChange[],
   ): Promise<ChangeResult<ChangesetResult>> {
-    const made = await applyChanges(tx, domain, wantedChanges, authorOf(request, tools.clock), tools.nameServers);
-    const applied = { ...made, changes: hideNewIds(made.changes, request.dryRun) };
+    const result = await applyChanges(tx, domain, requested, authorOf(request, tools.clock), tools.nameServers);
+    const applied = { ...result, changes: hideNewIds(result.changes, request.dryRun) };
     const count = (op: string) => applied.changes.filter((change) => change.op === op).length;
     const answer: ChangesetResult = {
       Serial: applied.domain.serial,
@@ -169,8 +170,8 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
       alsoCheck: ({ Changes = [] }) => Changes.flatMap((change, index) => checkChange(change, `/Changes/${index}`)),
       async change(request, tx) {
         const domain = await open(request, tx, request.params.id);
-        const wantedChanges = await readChanges(tx, request, domain, request.body.Changes);
-        return carryOut(request, tx, domain, wantedChanges);
+        const requested = await readChanges(tx, request, domain, request.body.Changes);
+        return apply(request, tx, domain, requested);
       },
     },
     importZone: {
@@ -179,16 +180,16 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
         requireFullDomainAccess(request.caller, "import zone files");
         const keep = request.body.Mode !== "Replace";
         const present = await table.listRecords(tx, domain.id);
-        const most = mergeQuotas(JSON.parse(domain.quotas) as Partial<Quotas>).RecordsPerDomain;
-        const zone = parseZone(request.body.ZoneFile, domain.ascii, most);
-        // The parser stops behind as many as there may be: what it gave up on must not pass for the whole file.
-        if (zone.records.length > most) requireQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
-        // Unless the file marks the NS set at the top, what stands there stays.
+        const max = mergeQuotas(JSON.parse(domain.quotas) as Partial<Quotas>).RecordsPerDomain;
+        const zone = parseZone(request.body.ZoneFile, domain.ascii, max);
+        // The parser stops after `max + 1` records: an incomplete result must not be imported.
+        if (zone.records.length > max) requireQuota(domain.quotas, "RecordsPerDomain", 0, zone.records.length);
+        // Unless the file marks the NS set at the top, the stored NS records there are kept.
         const compared = zone.definesTop ? present : present.filter((row) => !(row.type === "NS" && row.owner === "@"));
         const wanted = zone.records.map((record) => ({ record, labels: zone.labels.get(record) ?? null }));
         const differences = compareRecords(compared, wanted, { keep });
-        holdLines(domain, present, differences, zone.lines);
-        return carryOut(request, tx, domain, changesOf(differences, { at: "/ZoneFile", pointer: "" }));
+        requireNoConflict(domain, present, differences, zone.lines);
+        return apply(request, tx, domain, changesOf(differences, { at: "/ZoneFile", pointer: "" }));
       },
     },
     restoreVersion: {
@@ -207,7 +208,7 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
           .filter((row) => row !== null)
           .map((row) => ({ record: storedOf(row), labels: row.labels }));
         const differences = compareRecords(present, wanted);
-        return carryOut(request, tx, domain, changesOf(differences, { at: "", pointer: "/Serial" }));
+        return apply(request, tx, domain, changesOf(differences, { at: "", pointer: "/Serial" }));
       },
     },
     listVersions: {
@@ -215,13 +216,13 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
         const domain = await getDomain(db, caller, params.id);
         const limit = query.limit ?? (query.cursor === undefined ? Infinity : defaultLimit);
         const before = query.cursor === undefined ? undefined : decodeCursor(query.cursor).id;
-        const seen = sightOf(caller);
+        const canSee = visibilityOf(caller);
         const items: Version[] = [];
         let parts = 0;
         let next: string | null = null;
-        for await (const version of readVersions(db, domain.id, before, seen)) {
+        for await (const version of readVersions(db, domain.id, before, canSee)) {
           const last = items.at(-1);
-          // Each change shows a record before and after.
+          // Each change contains a record before and after.
           parts += 2 * version.changes.length;
           if (last !== undefined && (items.length === limit || parts > mostParts)) {
             next = encodeCursor({ id: last.Serial });
@@ -229,22 +230,22 @@ export function zoneRoutes(tools: DnsContext): Handlers<Names> {
           }
           items.push(showVersion(version, domain));
         }
-        return { items, total: await countSeen(db, domain.id, seen), next };
+        return { items, total: await countVisible(db, domain.id, canSee), next };
       },
     },
   };
 }
 
-type Sight = (record: PastRecord) => boolean;
+type Visibility = (record: PastRecord) => boolean;
 
-/** Undefined: it sees everything. */
-const sightOf = (caller: Caller): Sight | undefined =>
+/** Returns the filter of a restricted token; undefined for others. */
+const visibilityOf = (caller: Caller): Visibility | undefined =>
   caller.restriction === null ? undefined : (record) => canSeeRecord(caller, record);
 
-/** What a restricted token may not see has not happened for it, so all must be looked at to count. */
-async function countSeen(db: Reader, domain: number, seen: Sight | undefined): Promise<number> {
-  if (seen === undefined) return table.countVersions(db, domain);
+/** Counts the visible versions. For a restricted token all versions must be read. */
+async function countVisible(db: Reader, domain: number, canSee: Visibility | undefined): Promise<number> {
+  if (canSee === undefined) return table.countVersions(db, domain);
   let count = 0;
-  for await (const _ of readVersions(db, domain, undefined, seen)) count++;
+  for await (const _ of readVersions(db, domain, undefined, canSee)) count++;
   return count;
 }
