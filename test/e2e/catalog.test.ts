@@ -75,7 +75,10 @@ onSqlite("the catalog", (harness) => {
         errors.map(({ pointer, code }) => `${pointer} ${code}`),
         ["/Title field_required", "/PublicKey format_invalid"],
       );
-      assert.match(errors[1]?.detail ?? "", /^PublicKey must be of the type it says: inside it is ssh-ed25519\.$/);
+      assert.match(
+        errors[1]?.detail ?? "",
+        /^PublicKey must have the type that it states: the encoded type is ssh-ed25519\.$/,
+      );
     });
 
     test("the title of a deleted key can be used again", async () => {

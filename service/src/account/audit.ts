@@ -1,4 +1,4 @@
-/** Rows of the audit between http, which hands them over, the table and the answers of `GET /audit`. */
+/** Converts audit rows between the HTTP layer, the table and the responses of `GET /audit`. */
 import type { AuditEntry } from "@brume/api/account.ts";
 import { formatDate } from "@brume/api/common.ts";
 import type { AuditRow } from "../http/handler.ts";

@@ -1,11 +1,11 @@
-/** What `GET /audit` is asked about: kinds of things and names of operations, of which an unknown one is refused instead of matching nothing. */
+/** Parses the filters of `GET /audit`. Unknown resource kinds and operations are rejected, instead of matching nothing. */
 import { contract, operationNames } from "@brume/api/contract.ts";
 import { errorCodes } from "@brume/api/errors.ts";
 import { eventResourceNames } from "@brume/api/event.ts";
 import type { Operation } from "@brume/api/operation.ts";
 import { errorAt } from "../base/error.ts";
 
-/** Kinds that rows name: those of events, and what the paths of operations name. */
+/** Resource kinds of audit rows: those of events, and those in the paths of operations. */
 const kinds = [
   ...new Set([
     ...eventResourceNames,
@@ -17,7 +17,7 @@ const kinds = [
   ]),
 ];
 
-/** `domain` or `domain:3`. Throws `query_invalid`. */
+/** Parses `domain` or `domain:3`. Throws `query_invalid`. */
 export function readAuditSubject(text: string | undefined): {
   readonly resource: string | undefined;
   readonly resourceId: number | undefined;
@@ -35,7 +35,7 @@ export function readAuditSubject(text: string | undefined): {
   return { resource, resourceId: digits === undefined ? undefined : Number(digits) };
 }
 
-/** A name, or the beginning of one with `*`. Throws `query_invalid`. */
+/** Parses the name of an operation, or a prefix with `*`. Throws `query_invalid`. */
 export function readAuditOperation(
   text: string | undefined,
 ): { readonly text: string; readonly prefix: boolean } | undefined {

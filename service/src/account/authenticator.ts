@@ -1,6 +1,6 @@
 /**
- * From a token's text to who asks. Only hashes are stored; on a database that only this process writes the answer is kept
- * in memory until an account changes, so that a request costs a look-up.
+ * Authenticates requests: returns the caller of a token. Only hashes are stored. If this process is the only writer of the database, callers
+ * are cached in memory until a token or project changes.
  */
 import type { RateLimit } from "@brume/api/account.ts";
 import type { Scope } from "@brume/api/operation.ts";
@@ -15,29 +15,30 @@ import { findTokenByHash, touchToken } from "./table.ts";
 export interface Authenticator {
   /** Throws `token_invalid`, `token_expired`, or `scope_missing` when the token may not be used from `address`. */
   authenticate(value: string, address: string): Caller | Promise<Caller>;
-  /** A token or project changed: nothing that was known counts any more. */
+  /** Clears the cache, after a change of a token or project. */
   forget(): void;
-  /** Writes down when tokens were last used; exact to a minute. */
+  /** Stores when tokens were last used, exact to a minute. */
   flush(): Promise<void>;
 }
 
 interface Known {
   readonly caller: Caller;
   readonly allowedFrom: readonly Block[] | null;
-  /** When its use was last noted. */
+  /** Time (ms) of the last recorded use. */
   notedAt: number;
 }
 
-/** Milliseconds between two notes of when a token was used: with the beat of `flush` it is exact to a minute. */
+/** Ms between two recorded uses of a token. With the period of `flush`, `LastUsedAt` is exact to a minute. */
 const resolution = 30_000;
-/** More tokens than this are not kept at once: guesses must not fill the memory. */
+/** Maximum number of cached tokens, which limits the memory. */
 const mostKnown = 10_000;
 
+/** Creates the authenticator. */
 export function createAuthenticator(store: Store, clock: Clock): Authenticator {
-  const keeps = store.processes === "one";
+  const isCached = store.processes === "one";
   const known = new Map<string, Known>();
   const used = new Map<number, number>();
-  /** A row read before the last `forget` must not be kept after it. */
+  /** Number of `forget` calls: a row read before one must not be cached after it. */
   let generation = 0;
 
   const admit = (found: Known, address: string): Caller => {
@@ -88,7 +89,7 @@ export function createAuthenticator(store: Store, clock: Clock): Authenticator {
         expiresAt: row.expires_at,
       },
     };
-    if (keeps && before === generation) {
+    if (isCached && before === generation) {
       if (known.size >= mostKnown) known.clear();
       known.set(value, found);
     }

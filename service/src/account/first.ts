@@ -1,4 +1,4 @@
-/** The first project and the first token, so that a fresh installation has an owner. */
+/** Creates the first project and token, so that a new installation has an administrator. */
 import { scopes } from "@brume/api/operation.ts";
 import type { Clock } from "../base/clock.ts";
 import { hashToken } from "../base/secret.ts";
@@ -7,8 +7,8 @@ import { lock } from "../store/db.ts";
 import { findToken, insertProject, insertToken, listProjects } from "./table.ts";
 
 /**
- * Project 1 `default` and token 1 with all scopes and the value given. A later start with another value changes token 1 to it:
- * whoever may set the value owns the machine. A token 1 that was deleted stays deleted. Resolves to whether `value` is in force.
+ * Creates project 1 `default` and token 1 with all scopes and the given value. At later starts it updates token 1 to the value: an operator
+ * who may set it has full control of the host. A deleted token 1 is not restored. Resolves to whether `value` is valid.
  */
 export async function ensureFirst(store: Store, clock: Clock, value: string): Promise<boolean> {
   const hash = hashToken(value);

@@ -1,6 +1,6 @@
 /**
- * Whether the key of this start is the one that sealed what the database holds. The database keeps a known text under the key; one
- * from before it did is asked for any other sealed value.
+ * Checks that the key of this start is the one that sealed the secrets in the database. The database contains a known text sealed with the
+ * key (the probe). For an older database without a probe, any other sealed value is used.
  */
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
@@ -11,7 +11,7 @@ import { lock, StorageError } from "../store/db.ts";
 
 const text = "the key of this database";
 
-/** Any value that was sealed, the probe first. */
+/** Returns a sealed value, preferably the probe; undefined: there is none. */
 async function findSealed(db: Reader): Promise<Uint8Array | undefined> {
   const probe = await db.selectFrom("probe").select("sealed").limit(1).executeTakeFirst();
   if (probe !== undefined) return probe.sealed;
@@ -34,7 +34,7 @@ async function findSealed(db: Reader): Promise<Uint8Array | undefined> {
   return (await db.selectFrom("idempotency").select("sealed").limit(1).executeTakeFirst())?.sealed;
 }
 
-/** Whether anything in the database needs the key that sealed it. What cannot be read may need it. */
+/** Returns whether the database contains sealed values. An unreadable database may. */
 const hasSecrets = async (store: Store): Promise<boolean> => {
   try {
     return (await findSealed(store.read)) !== undefined;
@@ -44,7 +44,7 @@ const hasSecrets = async (store: Store): Promise<boolean> => {
   }
 };
 
-/** False: it is another key. A database without a probe gets one; a full or damaged disk does not keep the service from its start. */
+/** Resolves to false for a wrong key. Adds a missing probe. A full or damaged disk is logged and does not prevent the start. */
 async function checkKey(store: Store, sealer: Sealer, log: Log): Promise<boolean> {
   try {
     const sealed = await findSealed(store.read);
@@ -52,8 +52,8 @@ async function checkKey(store: Store, sealer: Sealer, log: Log): Promise<boolean
     if ((await store.read.selectFrom("probe").select("id").executeTakeFirst()) !== undefined) return true;
     await store.write(async (tx) => {
       await lock(tx, "probe");
-      const there = await tx.selectFrom("probe").select("id").executeTakeFirst();
-      if (there === undefined)
+      const probe = await tx.selectFrom("probe").select("id").executeTakeFirst();
+      if (probe === undefined)
         await tx
           .insertInto("probe")
           .values({ sealed: sealer.seal(text) })
@@ -67,8 +67,8 @@ async function checkKey(store: Store, sealer: Sealer, log: Log): Promise<boolean
 }
 
 /**
- * With the key that is given, or the one in the data folder, which is made for a new database. Throws, with nothing made, when the key is
- * missing or another one.
+ * Creates the sealer with the given key (hex), or with the key file in the data folder, which is created for a new database. Throws if the
+ * key is missing or wrong; then no file is created.
  */
 export async function openSealer(store: Store, given: string | null, folder: string, log: Log): Promise<Sealer> {
   const file = join(folder, "key");

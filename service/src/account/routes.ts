@@ -1,4 +1,4 @@
-/** Account, projects, tokens and audit as answers. */
+/** Route handlers for the account, projects, tokens and the audit log. */
 import { type Account, type Project, type RateLimit, type Token, usageNames } from "@brume/api/account.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import { grants, type Scope, scopes } from "@brume/api/operation.ts";
@@ -52,7 +52,8 @@ function showToken(row: table.TokenRow, value = ""): Token {
 
 const projectTag = (row: table.ProjectRow): string => `project-${row.id}-${row.version}`;
 const tokenTag = (row: table.TokenRow): string => `token-${row.id}-${row.version}`;
-const happened = (
+/** Returns the event and audit entry of a project or token. */
+const changeOf = (
   type: ResourceChange["type"],
   id: number,
   project: number,
@@ -80,16 +81,16 @@ async function getToken(db: Reader, id: number): Promise<table.TokenRow> {
   return row;
 }
 
-/** Names are unique: taken by another project than `id`? */
+/** Throws `title_taken` if a project other than `id` has the name. Holds the lock of names until commit. */
 async function requireName(tx: Tx, name: string, id: number | null): Promise<void> {
   await lock(tx, "project-names");
   const other = await table.findProjectByName(tx, name);
   if (other !== undefined && other.id !== id)
-    throw errorAt("title_taken", "/Name", `Project ${other.id} has the name "${name}" already.`);
+    throw errorAt("title_taken", "/Name", `Project ${other.id} already has the name "${name}".`);
 }
 
-/** In the order of the contract, each once. */
-const tidyScopes = (wanted: readonly string[]): Scope[] => scopes.filter((scope) => wanted.includes(scope));
+/** Returns the scopes without duplicates, in the order of the contract. */
+const normalizeScopes = (wanted: readonly string[]): Scope[] => scopes.filter((scope) => wanted.includes(scope));
 
 type Names =
   | "readAccount"
@@ -105,17 +106,17 @@ type Names =
   | "deleteToken"
   | "listAudit";
 
-/** What other features do about a project that is blocked or free again, in the transaction that makes it so. */
-export type NoteBlocked = (tx: Tx, project: number, isBlocked: boolean, by: Blame) => Promise<void>;
+/** Callback of other features when a project is blocked or unblocked. Runs in the transaction of the change. */
+export type NoteBlocked = (tx: Tx, project: number, isBlocked: boolean, by: Author) => Promise<void>;
 
-/** Who asked for it. */
-interface Blame {
+/** The author of the change. */
+interface Author {
   readonly token: number;
   readonly request: string;
 }
 
 export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBlocked: NoteBlocked): Handlers<Names> {
-  /** After the commit nothing that was known of tokens and projects counts any more. */
+  /** Clears the cache of the authenticator after the commit. */
   const forgetting = <A>(outcome: ChangeResult<A>): ChangeResult<A> => ({
     ...outcome,
     refresh: async () => {
@@ -177,7 +178,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         return {
           answer,
           tag: projectTag(row),
-          changes: [happened("project.created", row.id, row.id, null, answer)],
+          changes: [changeOf("project.created", row.id, row.id, null, answer)],
         };
       },
     },
@@ -204,7 +205,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         return forgetting({
           answer: after,
           tag: projectTag(changed),
-          changes: [happened("project.changed", row.id, row.id, before, after)],
+          changes: [changeOf("project.changed", row.id, row.id, before, after)],
         });
       },
     },
@@ -214,7 +215,10 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         const row = await getProject(tx, params.id);
         expect(projectTag(row));
         if (row.id === caller.projectId)
-          throw new ApiError("project_in_use", `Project ${row.id} is the project of the asking token.`);
+          throw new ApiError(
+            "project_in_use",
+            `Project ${row.id} is the project of your token. Delete it with a token of another project.`,
+          );
         const before = await showProject(tx, row);
         const owned = Object.entries(await table.countOwned(tx, row.id)).filter(([, count]) => count > 0);
         if (owned.length > 0)
@@ -222,14 +226,14 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
             "project_in_use",
             `Project ${row.id} owns ${owned.map(([kind, count]) => `${count} ${kind}`).join(", ")}.`,
           );
-        // The asking token may have gone with its own project since it was let in.
+        // The token of this request may have been deleted with its project since it was authenticated.
         await table.lockAdmins(tx);
         if (!(await table.hasOtherAdmin(tx, { project: row.id }, clock.now())))
           throw new ApiError("project_in_use", `Project ${row.id} has the only tokens with account:admin.`);
         await table.deleteProject(tx, row.id);
         return forgetting({
           answer: undefined,
-          changes: [happened("project.deleted", row.id, caller.projectId, before, null)],
+          changes: [changeOf("project.deleted", row.id, caller.projectId, before, null)],
         });
       },
     },
@@ -269,7 +273,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
           ]);
         requireQuota(project.quotas, "Tokens", await table.countTokens(tx, projectId), 1);
         const value = dryRun ? "" : createTokenValue();
-        const granted = tidyScopes(body.Scopes);
+        const granted = normalizeScopes(body.Scopes);
         const list = (items: readonly string[] | undefined) => (items === undefined ? null : JSON.stringify(items));
         const row = await table.insertToken(tx, {
           project_id: projectId,
@@ -293,7 +297,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         return {
           answer,
           tag: tokenTag(row),
-          changes: [happened("token.created", row.id, projectId, null, { ...answer, Token: "" })],
+          changes: [changeOf("token.created", row.id, projectId, null, { ...answer, Token: "" })],
         };
       },
     },
@@ -307,7 +311,7 @@ export function accountRoutes(clock: Clock, authenticator: Authenticator, noteBl
         await table.deleteToken(tx, row.id);
         return forgetting({
           answer: undefined,
-          changes: [happened("token.deleted", row.id, row.project_id, showToken(row), null)],
+          changes: [changeOf("token.deleted", row.id, row.project_id, showToken(row), null)],
         });
       },
     },

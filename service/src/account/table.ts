@@ -1,4 +1,4 @@
-/** Projects, tokens and the audit in SQL. Rows as they are stored; what they mean is in `rules`, what they look like in `routes`. */
+/** SQL of projects, tokens and the audit log. `model/rules.ts` interprets the rows, `routes.ts` converts them to the API form. */
 import type { Quota } from "@brume/api/account.ts";
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { flushJournals, journal, lock, prepare, type Reader, type Tx } from "../store/db.ts";
@@ -8,10 +8,10 @@ export type ProjectRow = Selectable<ProjectTable>;
 export type TokenRow = Selectable<TokenTable>;
 export type AuditRow = Selectable<AuditTable>;
 
-/** Holds the project's counts still until commit: taken before whatever a quota bounds is counted and added. */
+/** Locks the usage of a project until commit. Callers hold it while they check a quota and add a row. */
 export const lockProject = (tx: Tx, id: number): Promise<void> => lock(tx, `project:${id}`);
 
-/** Orders all that take administrators away, so that one always stays. */
+/** Locks the removal of administrator tokens until commit, so that one always remains. */
 export const lockAdmins = (tx: Tx): Promise<void> => lock(tx, "admin-tokens");
 
 export const findProject = prepare<{ id: number }>()((db, p) =>
@@ -30,7 +30,7 @@ export const insertProject = (tx: Tx, row: Insertable<ProjectTable>): Promise<Pr
 export const updateProject = (tx: Tx, id: number, change: Updateable<ProjectTable>): Promise<ProjectRow> =>
   tx.updateTable("project").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 
-/** Its tokens go with it. */
+/** Deletes the project and its tokens. */
 export async function deleteProject(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("token").where("project_id", "=", id).execute();
   await tx.deleteFrom("project").where("id", "=", id).execute();
@@ -64,7 +64,7 @@ export async function deleteToken(tx: Tx, id: number): Promise<void> {
 export const touchToken = (tx: Tx, id: number, at: number): Promise<unknown> =>
   tx.updateTable("token").set({ last_used: at }).where("id", "=", id).execute();
 
-/** Is there an administrator's token besides these (one, or all of a project) that has not expired? Whoever asks holds `lockAdmins`. */
+/** Returns whether there is another valid administrator token, except one token or those of a project. Callers hold `lockAdmins`. */
 export async function hasOtherAdmin(
   db: Reader,
   besides: { readonly token: number } | { readonly project: number },
@@ -90,7 +90,7 @@ export async function countTokens(db: Reader, project: number): Promise<number> 
   return row.count;
 }
 
-/** What the project owns, counted; kinds that are not there yet are absent. */
+/** Counts the resources of a project per quota, without failed servers and images. */
 export async function countUsage(db: Reader, project: number): Promise<Partial<Record<Quota, number>>> {
   const row = await db
     .selectFrom("domain")
@@ -147,7 +147,7 @@ export async function countUsage(db: Reader, project: number): Promise<Partial<R
   };
 }
 
-/** All that a project has beside its tokens; unlike its usage also what has failed and counts in no quota. */
+/** Counts all objects of a project except tokens, including failed ones that count in no quota. */
 export async function countOwned(db: Reader, project: number): Promise<Readonly<Record<string, number>>> {
   const count = async (table: "server" | "server_batch" | "network" | "domain" | "sshkey" | "image" | "webhook") => {
     const row = await db
@@ -195,7 +195,7 @@ export const putAudit = journal("audit", [
   "last_date",
 ]);
 
-/** Writes a row of the audit at once. Its id is the highest there is, since all rows are written under one lock. */
+/** Inserts an audit row and returns its id: the highest, since all rows are written under one lock. */
 export async function insertAudit(tx: Tx, row: Omit<AuditRow, "id">): Promise<number> {
   putAudit(tx, row);
   await flushJournals(tx);
@@ -215,7 +215,7 @@ export interface AuditFilter {
   readonly token?: number | undefined;
   readonly resource?: string | undefined;
   readonly resourceId?: number | undefined;
-  /** Exact, or a beginning. */
+  /** An exact name, or a prefix. */
   readonly operation?: { readonly text: string; readonly prefix: boolean } | undefined;
   readonly from?: number | undefined;
   readonly to?: number | undefined;
@@ -235,10 +235,10 @@ function filterAudit(db: Reader, filter: AuditFilter, project: number) {
   return query;
 }
 
-/** The project's rows, and those of unknown tokens. Two queries, since each of them walks along the index. */
+/** Project ids of the visible rows: the project, and 0 for unknown tokens. Two queries, so that each uses the index. */
 const projectsOf = (filter: AuditFilter): readonly number[] => [filter.project, 0];
 
-/** Newest first; `before` is the id where the page begins. */
+/** Lists rows with ids below `before`, the newest first. */
 export async function listAudit(
   db: Reader,
   filter: AuditFilter,
@@ -267,7 +267,7 @@ export async function countAudit(db: Reader, filter: AuditFilter): Promise<numbe
 
 const audit = { table: "audit", key: ["id"], date: "date" } as const;
 
-/** The audit as what grows with use: refusals apart, so that a flood of them pushes no change out. */
+/** Pruning rules of the audit log. Refused requests have a separate limit, so that many of them remove no changes. */
 export const auditRows = [
   { ...audit, name: "audit", where: "status < 400" },
   { ...audit, name: "refusal", where: "status >= 400" },

@@ -1,4 +1,4 @@
-/** SSH keys: list, read, add, delete. */
+/** Route handlers for SSH keys: list, read, create, delete. */
 import type { FieldError } from "@brume/api/errors.ts";
 import { requireQuota } from "../account/model/rules.ts";
 import { findProject, lockProject } from "../account/table.ts";
@@ -58,10 +58,10 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
           throw errorAt(
             "title_taken",
             "/Title",
-            `SSH key ${same.id} has the title "${same.title}" and is another key.`,
+            `SSH key ${same.id} already has the title "${same.title}", with another key.`,
           );
         requireQuota(project.quotas, "SshKeys", await table.countSshKeys(tx, caller.projectId), 1);
-        const made = await table.insertSshKey(tx, {
+        const inserted = await table.insertSshKey(tx, {
           ...key,
           project_id: caller.projectId,
           title: body.Title,
@@ -69,7 +69,7 @@ export function keyRoutes(clock: Clock): Handlers<Names> {
           labels: JSON.stringify(body.Labels ?? {}),
           version: 1,
         });
-        const row = dryRun ? { ...made, id: 0 } : made;
+        const row = dryRun ? { ...inserted, id: 0 } : inserted;
         const answer = showSshKey(row);
         return {
           answer,

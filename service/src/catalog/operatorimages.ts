@@ -1,12 +1,12 @@
 /**
- * The stock: images that the operator of the host puts in, brought into the table when the service starts. They are known by their
- * names, so one that is taken away and comes back has the id it had, and image 1 stays image 1.
+ * Synchronises the images that the operator installs on the host with the table, when the service starts. Images are identified by name, so
+ * an image that is removed and installed again keeps its id.
  */
 import type { OperatorImage } from "../drivers/machine/interface.ts";
 import type { Store } from "../store/db.ts";
 import { insertImage, listOperatorImages, lockOperatorImages, updateImage } from "./table.ts";
 
-/** Makes the table say what there is. On a fresh database the first image gets id 1. */
+/** Inserts and updates the rows of these images, and marks missing ones as `Withdrawn`. On a new database the first image gets id 1. */
 export async function syncOperatorImages(store: Store, images: readonly OperatorImage[], now: number): Promise<void> {
   await store.write(async (tx) => {
     await lockOperatorImages(tx);
@@ -14,7 +14,7 @@ export async function syncOperatorImages(store: Store, images: readonly Operator
     for (const { name, title, family, os, minRam, hdd, folder, guest } of images) {
       const row = known.get(name);
       known.delete(name);
-      // The step that fetches one shows it as `New` again, if there is still such a step.
+      // If a step is still fetching the image, it sets the state to `New` again.
       const state = folder !== null ? "Active" : "Available";
       const spec = {
         display_name: title,

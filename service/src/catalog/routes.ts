@@ -1,4 +1,4 @@
-/** What servers are made from, as answers: images and locations here, keys in a room of their own. */
+/** Route handlers for images and locations; those for SSH keys are in `keyroutes.ts`. */
 import type { Location } from "@brume/api/catalog.ts";
 import type { Clock } from "../base/clock.ts";
 import { ApiError } from "../base/error.ts";
@@ -10,28 +10,29 @@ import { findLocation } from "./model/rules.ts";
 import { imageTag, type Site, showImage, showLocation } from "./model/show.ts";
 import * as table from "./table.ts";
 
-export interface CatalogTools extends Site {
+/** Dependencies of the catalog route handlers. */
+export interface CatalogContext extends Site {
   readonly clock: Clock;
-  /** Titles in the operator's order; the first is the default, and the place in the list, from 1, is the id. */
+  /** Titles in the operator's order. The first is the default; the position, from 1, is the id. */
   readonly locations: readonly string[];
-  /** Cores, MB and GB of a location after over-commitment, and what of them is free. */
+  /** Returns total and free vCPUs, MB of memory and GB of disk of a location, after overcommitment. */
   capacity(db: Reader, location: string): Promise<Location["Capacity"]>;
 }
 
 type Names = "listImages" | "readImage" | "listLocations";
 
-export function catalogRoutes(tools: CatalogTools): Handlers<Names> & ReturnType<typeof keyRoutes> {
+export function catalogRoutes(tools: CatalogContext): Handlers<Names> & ReturnType<typeof keyRoutes> {
   return {
     ...keyRoutes(tools.clock),
     listImages: {
       async list({ query, caller }, db) {
         const wanted = query.location?.split(",").map((title) => findLocation(tools.locations, title.trim()));
         const images = await table.listImages(db, caller.projectId);
-        // An image without a location can be used in every one there is.
-        const there = images.filter(
+        // An image without a location is available in all of them.
+        const matching = images.filter(
           ({ location }) => wanted?.some((one) => one !== undefined && one === (location ?? one)) ?? true,
         );
-        const page = takePage(there, query, {
+        const page = takePage(matching, query, {
           id: (row) => row.id,
           name: (row) => row.name,
           state: (row) => row.state,
@@ -47,7 +48,7 @@ export function catalogRoutes(tools: CatalogTools): Handlers<Names> & ReturnType
         return { answer: showImage(row), tag: imageTag(row) };
       },
     },
-    // What is free on the host changes without a commit, so this answer is never kept.
+    // Free capacity changes without a commit, so this response is never cached.
     listLocations: {
       async list({ query }, db) {
         const rows = tools.locations.map((title, index) => ({ id: index + 1, title }));

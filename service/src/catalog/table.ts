@@ -1,4 +1,4 @@
-/** Keys and images in SQL. Rows as they are stored; what they mean is in `rules`, what they look like in `show`. */
+/** SQL of SSH keys and images. `model/rules.ts` interprets the rows, `model/show.ts` converts them to the API form. */
 import type { Insertable, Selectable, Updateable } from "kysely";
 import { lock, prepare, type Reader, type Tx } from "../store/db.ts";
 import type { ImageTable, SshKeyTable } from "../store/schema.ts";
@@ -38,12 +38,12 @@ export async function deleteSshKey(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("sshkey").where("id", "=", id).execute();
 }
 
-/** Orders all that change the stock. */
+/** Locks the operator's images until commit. */
 export const lockOperatorImages = (tx: Tx): Promise<void> => lock(tx, "stock-images");
-/** Orders all that change an image. */
+/** Locks one image until commit. */
 export const lockImage = (tx: Tx, id: number): Promise<void> => lock(tx, `image:${id}`);
 
-/** What a project sees: the operator's images and its own. */
+/** Images that a project sees: the operator's and its own. */
 const visible = (db: Reader, project: number) =>
   db
     .selectFrom("image")
@@ -57,7 +57,7 @@ export const findImage = (db: Reader, project: number, id: number): Promise<Imag
 export const listImages = (db: Reader, project: number): Promise<ImageRow[]> =>
   visible(db, project).orderBy("id").execute();
 
-/** Those that the project made; backups count in no quota, and what failed holds nothing. */
+/** Counts the images of a project for its quota: without backups and failed images. */
 export async function countImages(db: Reader, project: number): Promise<number> {
   const row = await db
     .selectFrom("image")
@@ -69,7 +69,7 @@ export async function countImages(db: Reader, project: number): Promise<number> 
   return row.count;
 }
 
-/** Withdrawn ones too. */
+/** Lists the operator's images, including withdrawn ones. */
 export const listOperatorImages = (db: Reader): Promise<ImageRow[]> =>
   db.selectFrom("image").selectAll().where("project_id", "is", null).orderBy("id").execute();
 
@@ -79,7 +79,7 @@ export const insertImage = (tx: Tx, row: Insertable<ImageTable>): Promise<ImageR
 export const updateImage = (tx: Tx, id: number, change: Updateable<ImageTable>): Promise<ImageRow> =>
   tx.updateTable("image").set(change).where("id", "=", id).returningAll().executeTakeFirstOrThrow();
 
-/** How much of an image is here while it is fetched. Never falls; changes nothing of one that is complete, failed or withdrawn. */
+/** Stores the progress (percent) of an image that is being fetched. It never decreases, and ignores complete, failed and withdrawn images. */
 export async function noteFetched(tx: Tx, id: number, progress: number): Promise<void> {
   await tx
     .updateTable("image")
@@ -90,7 +90,7 @@ export async function noteFetched(tx: Tx, id: number, progress: number): Promise
     .execute();
 }
 
-/** An operator's image whose fetch failed can be fetched again. */
+/** Marks an operator's image whose fetch failed as `Available`, so that it can be fetched again. */
 export async function makeAvailable(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable("image")
@@ -105,6 +105,6 @@ export async function deleteImage(tx: Tx, id: number): Promise<void> {
   await tx.deleteFrom("image").where("id", "=", id).execute();
 }
 
-/** Of all projects. */
+/** Lists the backups of all projects. */
 export const listBackups = (db: Reader): Promise<ImageRow[]> =>
   db.selectFrom("image").selectAll().where("type", "=", "Backup").orderBy("id").execute();

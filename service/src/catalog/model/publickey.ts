@@ -1,7 +1,7 @@
 /**
- * OpenSSH public keys: the line `type base64 [comment]` of `ssh-keygen(1)`, or its base64 part alone. What is let in is put into
- * guests as it is, so the inside is held to its form (RFC 4253 section 6.6, RFC 5656 section 3.1, RFC 8709, OpenSSH's
- * `PROTOCOL.u2f`) as strictly as OpenSSH holds it: a key that would be ignored at login is refused here.
+ * Parses OpenSSH public keys: the line `type base64 [comment]` of `ssh-keygen(1)`, or its base64 part alone. Keys are copied into guests
+ * unchanged, so the encoded data is validated as strictly as OpenSSH does (RFC 4253 section 6.6, RFC 5656 section 3.1, RFC 8709, OpenSSH's
+ * `PROTOCOL.u2f`): a key that OpenSSH would ignore at login is rejected.
  */
 import { createPublicKey, hash } from "node:crypto";
 import { type SshKeyType, sshKeyTypes } from "@brume/api/catalog.ts";
@@ -15,18 +15,18 @@ export interface PublicKey {
   readonly fingerprint: string;
 }
 
-/** Why a text is no key; goes on after the field's name. */
+/** Why a text is no valid key; `reason` completes a sentence that begins with the name of the field. */
 export interface PublicKeyError {
   readonly reason: string;
 }
 
 const leastRsaBits = 2048;
-/** OpenSSH takes none larger. */
+/** Maximum of OpenSSH. */
 const mostRsaBits = 16_384;
 
-/** Fields of a key one after the other, each with its length in front (RFC 4251 section 5). */
+/** Reader of the fields of a key, each with its length in front (RFC 4251 section 5). */
 interface Cursor {
-  /** Null when the bytes end before the field. */
+  /** Returns the next field; null if the bytes end before it does. */
   next(): Buffer | null;
   readonly atEnd: boolean;
 }
@@ -47,7 +47,7 @@ function read(bytes: Buffer): Cursor {
   };
 }
 
-/** A positive `mpint` without needless zeros; null for anything else. */
+/** Returns a positive, minimally encoded `mpint`; null for other fields. */
 function toNumber(field: Buffer | null): Buffer | null {
   const [first, second] = field ?? [];
   if (field === null || first === undefined || first >= 0x80) return null;
@@ -75,12 +75,12 @@ const curves = {
   nistp521: { jwk: "P-521", bytes: 66 },
 } as const;
 
-/** An uncompressed point that lies on the curve. */
+/** Checks the curve name and that the field is an uncompressed point on the curve. */
 function checkCurve(cursor: Cursor, name: keyof typeof curves): string | null {
   const { jwk, bytes } = curves[name];
-  const said = cursor.next()?.toString("latin1");
+  const curve = cursor.next()?.toString("latin1");
   const point = cursor.next();
-  if (said !== name || point?.length !== 1 + 2 * bytes || point[0] !== 4) return broken;
+  if (curve !== name || point?.length !== 1 + 2 * bytes || point[0] !== 4) return broken;
   const x = point.subarray(1, 1 + bytes).toString("base64url");
   const y = point.subarray(1 + bytes).toString("base64url");
   try {
@@ -91,16 +91,16 @@ function checkCurve(cursor: Cursor, name: keyof typeof curves): string | null {
   }
 }
 
-/** Any 32 bytes, as for OpenSSH. */
+/** Accepts any 32 bytes, as OpenSSH does. */
 const checkEd25519 = (cursor: Cursor): string | null => (cursor.next()?.length === 32 ? null : broken);
 
-/** The application that a key in hardware is for, `ssh:` as a rule. */
+/** Checks the application of a hardware key, usually `ssh:`. */
 function checkApplication(cursor: Cursor): string | null {
   const application = cursor.next();
   return application !== null && application.length > 0 ? null : broken;
 }
 
-const broken = "must be a whole OpenSSH public key; the inside of this one is broken";
+const broken = "must be a complete OpenSSH public key; the encoded data of this one is invalid";
 
 const insides: Readonly<Record<SshKeyType, (cursor: Cursor) => string | null>> = {
   "ssh-ed25519": checkEd25519,
@@ -113,11 +113,11 @@ const insides: Readonly<Record<SshKeyType, (cursor: Cursor) => string | null>> =
 };
 
 const isType = (text: string): text is SshKeyType => (sshKeyTypes as readonly string[]).includes(text);
-/** What there is instead, and no more of it, since it may be somebody's private key. */
+/** Quotes the beginning of a text only, since it may be a private key. */
 const begin = (text: string): string => JSON.stringify(text.length > 20 ? `${text.slice(0, 20)}…` : text);
 const supported = (found: string) => `must be a key of type ${sshKeyTypes.join(", ")}, not ${begin(found)}`;
 
-/** Reads one key. Never throws. */
+/** Parses one key. Never throws. */
 export function readPublicKey(text: string): PublicKey | PublicKeyError {
   if (/-----BEGIN|PRIVATE KEY/.test(text)) return { reason: "must be a public key in OpenSSH form, not a PEM file" };
   if (/[\p{Cc}\u2028\u2029]/u.test(text.replaceAll("\t", " ")))
@@ -126,20 +126,21 @@ export function readPublicKey(text: string): PublicKey | PublicKeyError {
   const isAlone = first.startsWith("AAAA");
   const [stated, base64, comment] = isAlone ? [null, first, `${second} ${rest}`.trim()] : [first, second, rest];
   if (stated !== null && !isType(stated)) {
-    // With options in front the key is further on.
+    // If options precede the key, it begins later in the line.
     if (/(?:^|\s)AAAA/.test(`${second} ${rest}`) && !/^(?:ssh|ecdsa|sk)-/.test(stated))
       return { reason: "must begin with the type of the key, no options in front" };
     return { reason: supported(stated) };
   }
   const bytes = Buffer.from(base64, "base64");
   const written = bytes.toString("base64");
-  // Node's decoder skips what is no base64; only what it gives back the same was base64 and nothing else.
+  // Node's decoder skips invalid characters: the input was valid base64 only if encoding returns the same text.
   if (bytes.length === 0 || written.replace(/=+$/, "") !== base64.replace(/=+$/, ""))
     return { reason: `must be an OpenSSH line: type base64 [comment], or the base64 part alone, not ${begin(text)}` };
   const cursor = read(bytes);
   const type = cursor.next()?.toString("latin1") ?? "";
   if (!isType(type)) return { reason: stated === null ? supported(type) : broken };
-  if (stated !== null && stated !== type) return { reason: `must be of the type it says: inside it is ${type}` };
+  if (stated !== null && stated !== type)
+    return { reason: `must have the type that it states: the encoded type is ${type}` };
   const fault = insides[type](cursor) ?? (cursor.atEnd ? null : broken);
   if (fault !== null) return { reason: fault };
   return { type, base64: written, comment, fingerprint: fingerprintOf(bytes) };
@@ -147,7 +148,7 @@ export function readPublicKey(text: string): PublicKey | PublicKeyError {
 
 const fingerprintOf = (bytes: Buffer): string => `SHA256:${hash("sha256", bytes, "base64").replace(/=+$/, "")}`;
 
-/** The first two words and what follows them, without blanks at the ends. */
+/** Returns the first two words and the rest, trimmed. */
 function split(text: string): string[] {
   return (/^\s*(\S*)\s*(\S*)\s*(.*?)\s*$/.exec(text) ?? []).slice(1);
 }

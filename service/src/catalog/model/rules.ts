@@ -1,4 +1,4 @@
-/** Which image and which location a body means, and what an own image is called. */
+/** Rules that find the image and location that a request body refers to, and names of a project's images. */
 import type { ImageState } from "@brume/api/catalog.ts";
 import { maxId } from "@brume/api/common.ts";
 import type { FieldError } from "@brume/api/errors.ts";
@@ -12,18 +12,18 @@ interface NamedImage {
   readonly state: ImageState | "Withdrawn";
 }
 
-/** An `Available` one is fetched by the first server that is made from it. Others wait for an operator's image that is being fetched. */
+/** Returns whether a server can be created from the image. The first server fetches an `Available` image; others wait for the fetch. */
 const isUsable = ({ state, project_id }: NamedImage): boolean =>
   state === "Active" || state === "Available" || (state === "New" && project_id === null);
 
-/** An id that is absent, in the texts that say so. */
+/** Returns whether a reference is absent: clients send "" or 0. */
 export const isAbsent = (reference: string): boolean => reference === "" || reference === "0";
 
 const fieldOf = (pointer: string): string => pointer.slice(pointer.lastIndexOf("/") + 1);
 
 /**
- * The image that a body names at `pointer` by its id, its id as text or its name, among those that the project sees, in order of
- * id; nothing (also as empty text or 0) names the stock image with the lowest id. Whether it can be used is for `holdUsable` to say.
+ * Returns the image that the field `pointer` refers to by id, id as text, or name. `images` are those that the project sees, by id. An absent
+ * reference means the operator's image with the lowest id. Callers check it with `requireUsable`.
  */
 export function chooseImage<I extends NamedImage>(
   images: readonly I[],
@@ -38,10 +38,10 @@ export function chooseImage<I extends NamedImage>(
   const field = fieldOf(pointer);
   return isNamed
     ? fieldError(pointer, "unknown_reference", `${field} must be the id or name of an image, not ${quote(reference)}.`)
-    : fieldError(pointer, "field_required", `${field} is required: there is no stock image.`);
+    : fieldError(pointer, "field_required", `${field} is required: the operator has installed no image.`);
 }
 
-/** Throws `image_not_ready`. */
+/** Throws `image_not_ready` if no server can be created from the image. */
 export function requireUsable(image: NamedImage): void {
   if (isUsable(image)) return;
   throw new ApiError("image_not_ready", `Image ${image.id} (${image.name}) is ${image.state}, not Active.`);
@@ -53,13 +53,13 @@ function named<I extends NamedImage>(images: readonly I[], reference: string): I
   return byId.length > 0 ? byId : images.filter((image) => image.name === reference);
 }
 
-/** The location of this title in any letter case, as it is written; undefined: there is none. */
+/** Returns the location with this title, in any letter case; undefined: there is none. */
 export function findLocation(locations: readonly string[], title: string): string | undefined {
   const wanted = title.toLowerCase();
   return locations.find((location) => location.toLowerCase() === wanted);
 }
 
-/** As `findLocation`, but what is not there is the caller's fault. */
+/** Does the same as `findLocation`, but returns an error for an unknown title. */
 export function chooseLocation(locations: readonly string[], title: string, pointer: string): string | FieldError {
   const found = findLocation(locations, title);
   if (found !== undefined) return found;
@@ -67,7 +67,7 @@ export function chooseLocation(locations: readonly string[], title: string, poin
   return fieldError(pointer, "unknown_reference", detail);
 }
 
-/** `TechName` of an image called so, if none is given. */
+/** Returns the default `TechName` of an image with this name. */
 export function techNameOf(name: string): string {
   return name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 64);
 }

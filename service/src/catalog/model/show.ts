@@ -1,4 +1,4 @@
-/** Keys, images and locations as answers. */
+/** Converts rows of SSH keys, images and locations to their API form. */
 import type { Image, Location, SshKey } from "@brume/api/catalog.ts";
 import { formatDate, type Labels } from "@brume/api/common.ts";
 import { type StoredError, showWorkError } from "@brume/api/work.ts";
@@ -19,7 +19,7 @@ export const showSshKey = (row: SshKeyRow): SshKey => ({
 
 const showIdentity = ({ removed, detail }: Identity) => ({ Removed: removed, Detail: detail });
 
-/** `row` is not a withdrawn one. */
+/** Returns the API form of an image. `row` is not withdrawn. */
 export const showImage = (row: ImageRow): Image => ({
   ID: row.id,
   Name: row.name,
@@ -47,7 +47,7 @@ export const showImage = (row: ImageRow): Image => ({
 export const sshKeyTag = (row: SshKeyRow): string => `sshkey-${row.id}-${row.version}`;
 export const imageTag = (row: ImageRow): string => `image-${row.id}-${row.version}`;
 
-/** What is the same for every location of an installation, and what is its own. */
+/** Properties that all locations of an installation share. */
 export interface Site {
   readonly engines: Location["Engines"];
   /** A v6 pool is configured. */
