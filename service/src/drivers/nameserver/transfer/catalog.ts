@@ -1,7 +1,7 @@
 /**
- * The catalog of zones (RFC 9432): a zone that lists all others, so that secondaries follow when zones come and go. It is hidden: only
- * those that may transfer zones can read it, and each sees the zones that it may transfer. The serial is the second of the
- * last change. It changes once a second at most, so it never runs ahead of the clock, and needs no memory of its own over restarts.
+ * The catalog zone (RFC 9432) lists all zones, so that secondaries add and remove them automatically. Only clients that may transfer zones
+ * can read it, and each sees only those zones. The serial is the second of the last change. It changes at most once a second, so it never
+ * exceeds the clock and need not be stored.
  */
 import { createHash } from "node:crypto";
 import { type Authority, createZone, TYPE, type Zone } from "../builtin/zone.ts";

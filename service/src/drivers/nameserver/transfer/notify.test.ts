@@ -164,13 +164,13 @@ test("a secondary that lags is told of once, with the reason, and when it has ca
   const { notifier, logged, last } = open([a]);
   notifier.changed(at(7));
   pass(2 * minute);
-  assert.deepEqual(logged, ["a secondary lags: it does not answer"]);
+  assert.deepEqual(logged, ["A secondary lags: it does not respond"]);
   assert.ok((notifier.observe()[0]?.lag ?? 0) >= 120);
   notifier.receive(acknowledge(last(), 9), a.host, a.port);
   pass(2 * minute);
   assert.equal(logged.length, 1);
   notifier.heard(name, 7, "has", a.host, null);
-  assert.deepEqual(logged.slice(1), ["a secondary has caught up: "]);
+  assert.deepEqual(logged.slice(1), ["A secondary has caught up: "]);
   notifier.changed(at(8));
   pass(10);
   notifier.receive(acknowledge(last(), 9), a.host, a.port);
@@ -178,7 +178,7 @@ test("a secondary that lags is told of once, with the reason, and when it has ca
     pass(10_000);
     notifier.receive(acknowledge(last(), 9), a.host, a.port);
   }
-  assert.deepEqual(logged.slice(2), ["a secondary lags: it refuses NOTIFY with response code 9"]);
+  assert.deepEqual(logged.slice(2), ["A secondary lags: it refuses NOTIFY with response code 9"]);
   notifier.close();
 });
 

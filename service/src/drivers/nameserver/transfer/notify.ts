@@ -1,7 +1,7 @@
 /**
- * NOTIFY to the secondaries (RFC 1996), again and again with growing pauses until each has confirmed the new serial: by a transfer that
- * it took, by the serial that it names in an IXFR, or by the SOA that it answers when it is asked. An acknowledged NOTIFY alone
- * confirms nothing. What is known of a secondary is kept in memory only: after a start all zones are told again.
+ * Sends NOTIFY to secondaries (RFC 1996), repeated with growing pauses until each has confirmed the new serial: by a completed transfer, by
+ * the serial in its IXFR query, or by its response to a SOA query. An acknowledged NOTIFY alone confirms nothing. The state is kept in
+ * memory only: after a start all zones are announced again.
  */
 
 import { plainAddress } from "../../../base/address.ts";
@@ -11,14 +11,14 @@ import { nameOf, textOf } from "../wire/name.ts";
 import { createSecondary, findSecondary, type Job, type Secondary, type SecondaryState } from "./secondary.ts";
 import { inScope, type Key, type Signer, sign, verify } from "./tsig.ts";
 
-/** The first pause, the longest, and after how long a zone is told no more: the secondary's own refresh has come long before. */
+/** First and longest pause, and after how long notifications for a zone end: the secondary's own refresh comes long before. */
 const PAUSE_MS = { first: 1000, most: 300_000 };
 const PATIENCE_MS = 24 * 3_600_000;
-/** From an acknowledgement to the question what the secondary serves. */
+/** Milliseconds from an acknowledgement to the SOA query. */
 const PROBE_MS = 500;
-/** A secondary that has not confirmed a change for so long is told of in the log. */
+/** Milliseconds without confirmation after which a lagging secondary is logged. */
 const LAG_MS = 60_000;
-/** Changes of one moment become one NOTIFY, and ten thousand zones are told in portions. */
+/** Changes within this time are one NOTIFY, and ten thousand zones are announced in portions. */
 const TICK_MS = 10;
 const PORTION = 100;
 
@@ -28,17 +28,18 @@ export interface Target {
   readonly key: Key | null;
 }
 
-/** A zone with its serial, and whose it is. */
+/** A zone with its serial and the number of its owner. */
 export type Told = Pick<Zone, "name" | "group"> & { readonly serial: number };
 
+/** Keeps secondaries informed of changes. */
 export interface Notifier {
-  /** The zone has a new serial. `isCatalog`: whatever the scope of a target's key. */
+  /** Announces a new serial. `isCatalog`: to all targets, regardless of the scope of their keys. */
   changed(zone: Told, isCatalog?: boolean): void;
-  /** The zone is served no more. */
+  /** Ends all notifications for a removed zone. */
   gone(name: string): void;
-  /** Takes what the socket received from an address and port. */
+  /** Handles a packet from a NOTIFY socket. */
   receive(packet: Buffer, host: string, port: number): void;
-  /** Somebody at this address, who signed with this key or none, showed that it has the serial, or only asked for it. */
+  /** Records that a client at this address, which signed with this key or none, has the serial, or only queried it. */
   heard(name: string, serial: number, has: "has" | "asked", address: string, key: Key | null): void;
   observe(): readonly SecondaryState[];
   close(): void;
@@ -86,7 +87,7 @@ export function createNotifier(
   const confirm = (secondary: Secondary, name: string, serial: number): void => {
     if (!secondary.confirm(name, serial) || secondary.jobs.size > 0 || !secondary.isLate) return;
     secondary.isLate = false;
-    log("info", "a secondary has caught up", { secondary: secondary.address });
+    log("info", "A secondary has caught up", { secondary: secondary.address });
   };
 
   const watch = (secondary: Secondary, time: number): void => {
@@ -96,9 +97,9 @@ export function createNotifier(
     const isRefused = oldest.rcode !== null && oldest.rcode !== RCODE.NOERROR;
     const refusal = isRefused ? `it refuses NOTIFY with response code ${oldest.rcode}` : null;
     const reason = secondary.reachable
-      ? (refusal ?? "it answers, but does not show the new serial")
-      : "it does not answer";
-    log("warn", "a secondary lags", {
+      ? (refusal ?? "it responds, but does not serve the new serial")
+      : "it does not respond";
+    log("warn", "A secondary lags", {
       secondary: secondary.address,
       zones: secondary.jobs.size,
       zone: textOf(oldest.name),
@@ -139,7 +140,7 @@ export function createNotifier(
     timer = setTimeout(pump, at - now());
   };
 
-  /** Of a job's NOTIFY or question, or null. Takes signed answers only where we have signed. */
+  /** Returns the job to which a packet responds, or null. A response to a signed message must be signed. */
   const jobOf = (packet: Buffer, host: string, port: number): [Secondary, Job, "notify" | "probe", number] | null => {
     const query = parseQuery(packet);
     const head = (packet[2] as number) & 0xf8;
@@ -217,7 +218,7 @@ function isSigned(packet: Buffer, start: number, signer: Signer, now: number): b
   return start > 0 && verify(packet, start, keys, Math.floor(now / 1000), signer.prior).state === "good";
 }
 
-/** NOTIFY, or a plain question: for the SOA of the zone. */
+/** Renders a NOTIFY or a query for the SOA of the zone. */
 function request(zone: string, id: number, opcode: number): Buffer {
   const message = Buffer.alloc(HEADER + zone.length + 5);
   message.writeUInt16BE(id, 0);
@@ -229,7 +230,7 @@ function request(zone: string, id: number, opcode: number): Buffer {
   return message;
 }
 
-/** The key of a target by its name among the configured ones. Throws a RangeError when there is none. */
+/** Returns a key by its name, null without a name. Throws a RangeError for an unknown name. */
 export function keyOf(keys: ReadonlyMap<string, Key>, name: string | undefined): Key | null {
   if (name === undefined) return null;
   const key = keys.get(nameOf(name.replace(/\.$/, "")));

@@ -1,4 +1,6 @@
-/** What is known of each secondary: the zones whose serial it has yet to confirm, and the last serials that it confirmed. */
+/**
+ * The state of each secondary: the zones whose serial it has not confirmed, and the last serials that it confirmed.
+ */
 
 import { isNewer } from "../builtin/zone.ts";
 import type { Key, Signer } from "./tsig.ts";
@@ -44,10 +46,10 @@ export interface Secondary {
   /** The log says that it lags. */
   isLate: boolean;
   expect(name: string, serial: number, time: number): void;
-  /** It has this serial of the zone. Returns whether that is all it should have. */
+  /** Records a confirmed serial. Returns whether the zone is up to date there. */
   confirm(name: string, serial: number): boolean;
   forget(name: string): void;
-  /** What it is behind with for longest. */
+  /** Returns the zone that has been unconfirmed for longest. */
   oldest(): Job | null;
 }
 
@@ -111,8 +113,8 @@ export function createSecondary(target: SecondaryTarget): Secondary {
 }
 
 /**
- * The secondary that spoke from this address and signed with this key, or none. Several behind one address are told apart by
- * their keys; where that says nothing either it is none of them.
+ * Returns the secondary with this address and key, or null. Several at one address are distinguished by their keys; an ambiguous match is
+ * null.
  */
 export function findSecondary(all: readonly Secondary[], address: string, key: Key | null): Secondary | null {
   const here = all.filter(({ target }) => target.host === address);

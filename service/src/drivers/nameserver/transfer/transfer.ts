@@ -1,7 +1,7 @@
 /**
- * Whole zones for secondaries (AXFR, RFC 5936): who may have them, and their messages one after the other. A transfer takes a copy
- * of the zone's two columns at its start, which are strings shared with it, so that it shows one serial however long it takes. Copying a
- * million names takes too long for the queries that wait meanwhile, so it happens in steps, and again if the zone changes under it.
+ * Zone transfers to secondaries (AXFR, RFC 5936): access control and the sequence of messages. A transfer copies the two columns of the
+ * zone at its start (the strings are shared), so that it contains one serial regardless of its duration. Copying a million names would
+ * delay queries, so it runs in steps, and again if the zone changes meanwhile.
  */
 import { BlockList, isIPv6 } from "node:net";
 import { plainAddress } from "../../../base/address.ts";
@@ -32,8 +32,8 @@ export function createAccess(addresses: readonly string[]): (address: string) =>
 }
 
 /**
- * The messages of a transfer: SOA, everything else, SOA; null: not ready yet, let others go first. `head` is the header and question
- * of the first answer; `now` gives seconds for the signatures. Returns the serial, when the last message was taken.
+ * Yields the messages of a transfer: SOA, all records, SOA; null: not ready yet, serve others first. `head` is the header and question of
+ * the first message; `now` returns seconds for the signatures. Returns the serial when the last message was taken.
  */
 export function* transferZone(
   zone: Zone,

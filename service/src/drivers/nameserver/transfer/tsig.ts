@@ -1,6 +1,6 @@
 /**
- * Transaction signatures (RFC 8945): who holds the key may transfer zones, and knows that answers come from us. A received message is
- * never encoded again: what was signed are its own bytes, with the signature record cut off.
+ * Transaction signatures (RFC 8945): they prove that a client holds a key and that a response is ours. The signature of a received message
+ * is checked over its original bytes without the signature record; the message is never encoded again.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { TYPE, type Zone } from "../builtin/zone.ts";
@@ -70,7 +70,7 @@ interface Signature {
   readonly other: Buffer;
 }
 
-/** Room that the signature of an answer takes. */
+/** Returns the size of a response's signature in bytes. */
 export function signatureSize(key: Key): number {
   const mac = createHmac(key.hash, "").digest().length;
   return key.name.length + 1 + 10 + key.algorithm.length + 1 + 16 + mac;

@@ -1,7 +1,7 @@
 /**
- * Many datagrams by one system call. Node takes and sends them one at a time, and then the way into the kernel and back costs more
- * than the answer; recvmmsg(2) and sendmmsg(2) share it among all that wait. libc is called through koffi. The structs live in one
- * piece of memory that never moves, laid out as Linux has them on little-endian 64-bit machines.
+ * Handles many datagrams per system call. Node receives and sends one at a time, which costs more than the response itself; recvmmsg(2) and
+ * sendmmsg(2) share that cost. libc is called through koffi. The structs are in one buffer that never moves, with the layout of Linux on
+ * little-endian 64-bit CPUs.
  */
 import { closeSync } from "node:fs";
 import { isIPv6 } from "node:net";

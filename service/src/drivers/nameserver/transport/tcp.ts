@@ -1,8 +1,7 @@
 /**
- * DNS over TCP (RFC 7766): many queries on one connection, answered in order, never more in memory than a client takes. A connection is
- * idle by the time since its last whole query, not its last byte, so that dribbling keeps no place. Connections take turns of a few
- * answers each, and between slices of turns the thread looks at its other sockets: neither a thousand pipelined queries nor
- * the transfer of a large zone delays anybody else's answer.
+ * DNS over TCP (RFC 7766): pipelined queries on a connection get responses in order, and memory per client is limited. Idle time counts
+ * from the last complete query, so that single bytes do not keep a connection open. Connections take turns of a few responses each, with
+ * checks of other sockets in between, so neither a thousand pipelined queries nor a large transfer delays other clients.
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { networkOf, plainAddress } from "../../../base/address.ts";

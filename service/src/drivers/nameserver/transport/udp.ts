@@ -1,7 +1,7 @@
 /**
- * DNS over UDP. At a hundred thousand packets a second the socket costs more than the answer, so this room is about not adding to
- * it: Node wakes us with the first datagram and all that wait behind it share one call; no resolver for addresses that are numbers,
- * no look at the clock for every packet.
+ * DNS over UDP. At a hundred thousand packets a second the socket costs more than the response, so this module avoids overhead: Node
+ * delivers the first datagram, and all that wait behind it share one system call; numeric addresses are not resolved, and the clock is not
+ * read for every packet.
  */
 import { type BindOptions, createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
@@ -56,7 +56,7 @@ export async function listenUdp(mmsg: Mmsg | null, host: string, port: number): 
   return { socket, batch: own && own.mmsg.batch(own.fd) };
 }
 
-/** Answers every packet through `responder`; durations go to `latency`. */
+/** Responds to every packet with `responder`; durations go to `latency`. */
 export function serveUdp(
   { socket, batch }: Served,
   responder: Pick<Responder, "udp" | "keep">,

@@ -1,7 +1,6 @@
 /**
- * Messages of RFC 1035 section 4 as bytes. Reading trusts nothing: every offset is checked before it is used, and what is
- * not needed is only skipped. Writing compresses names and leaves header and question to a copy of the query's own, so that the
- * question keeps its letter case.
+ * Reads and writes DNS messages (RFC 1035 section 4). Reading validates every offset and skips what is not needed. Writing compresses names
+ * and copies header and question from the query, so that the question keeps its letter case.
  */
 
 import { SET_HEADER, TYPE, u16, u32 } from "../builtin/zone.ts";

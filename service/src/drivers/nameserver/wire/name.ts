@@ -1,7 +1,7 @@
 /**
- * Domain names as the server holds them: the wire form of RFC 1035 section 3.1 without the final zero, one character per
- * byte ("\x03www\x07example\x03com", the root is ""). Such a string is compact, a good key of a Map, unambiguous for any
- * byte a query may carry, and its parents are its suffixes, so that looking upwards needs no parsing.
+ * Domain names in the server's internal form: the wire form of RFC 1035 section 3.1 without the final zero, one character per byte
+ * ("\x03www\x07example\x03com", the root is ""). Such a string is compact, a good Map key and unambiguous for any byte, and its parents are
+ * its suffixes.
  */
 
 /** Wire bytes a name may have, the final zero included (RFC 1035 section 2.3.4). */
@@ -59,7 +59,7 @@ export function textOf(name: string): string {
   return labels.join(".");
 }
 
-/** The name one label up. Not to be asked of the root. */
+/** Returns the name one label up. Must not be called for the root. */
 export function parentOf(name: string): string {
   return name.substring(1 + name.charCodeAt(0));
 }

@@ -1,6 +1,6 @@
 /**
- * From the port's record data to wire bytes. It runs on the caller's side: a set that cannot be encoded is the caller's fault
- * and must be told to the caller, and the thread that answers queries has better things to do. It knows kinds of fields, no types of records.
+ * Encodes record data. It runs on the publishing side, so that a set that cannot be encoded is reported to the caller and does not burden
+ * the thread that serves queries. It handles kinds of fields, not record types.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import type { FieldKind, RecordData, RecordFormat } from "../interface.ts";
