@@ -1,6 +1,6 @@
 /**
- * The API against its physical limit (a bare node:http server that answers as many constant bytes) and against the HTTP API of
- * PowerDNS with its SQLite backend, on the same core, under the same load, in one run. `npm run bench -- api`
+ * Compares the API with a bare node:http server that returns as many constant bytes, and with the HTTP API of PowerDNS with its SQLite
+ * backend, on the same core, under the same load, in one run. `npm run bench -- api`
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +47,7 @@ async function size(brume: Brume, path: string): Promise<number> {
   return (await answer.arrayBuffer()).byteLength;
 }
 
-/** A read of Brume beside the bare server with an answer as long. */
+/** Compares a read with the bare server and a response of the same length. */
 async function compareRead(name: string, brume: Brume, path: string, sample: string): Promise<void> {
   const script = lua(brume.token, get(path));
   const bytes = await size(brume, sample);
@@ -132,7 +132,7 @@ await compareRead(`list ${listed} domains with a record each`, brume, `"${list}"
 const target = await brume.client.createDomain({ body: { Name: "write.example" } });
 const second = await brume.client.createDomain({ body: { Name: "alone.example" } });
 const noPowerdns = missing("pdns_server");
-if (noPowerdns !== null) console.log(`No comparison with PowerDNS: ${noPowerdns}; npm run bench brings it.`);
+if (noPowerdns !== null) console.log(`No comparison with PowerDNS: ${noPowerdns}; npm run bench installs it.`);
 const bare = await startBare(450);
 const powerdns = noPowerdns === null ? await startPowerdns() : null;
 const many = lua(brume.token, createBody(String(target.ID)));
@@ -141,7 +141,7 @@ const [limit, created, alone, theirs] = await loadInTurns([
   { url: bare.url, connections, script: many },
   { url: brume.url, connections, script: many },
   { url: brume.url, connections: 1, script: few },
-  // One connection: with more, its SQLite backend answers 500, "database is locked".
+  // One connection: with more, its SQLite backend returns 500, "database is locked".
   ...(powerdns === null ? [] : [{ url: powerdns.url, connections: 1, script: lua("", powerdnsRequest) }]),
 ]);
 const ofPowerdns = (ours: Measured) =>

@@ -1,6 +1,6 @@
 /**
- * Real servers against what they need by themselves: from the order to ssh against the same virtual machine started by a bare script, a copy
- * against a copy of the disk's file, and many servers at once. The whole service as an operator runs it, its machine a namespace;
+ * Compares real servers with the engines alone: from the request to ssh against the same VM started by a script, a disk copy against a
+ * copy of the disk's file, and many servers at once. It runs the complete service, with a network namespace as its host.
  * `npm run bench -- boot`, as root.
  */
 import { execFileSync, spawn } from "node:child_process";
@@ -26,7 +26,7 @@ const median = (values: readonly number[]): number =>
 const seconds = (ms: number): string => (ms / 1000).toFixed(2);
 const small = { CPU: 1, RAM: 128, HDD: 1 } as const;
 
-/** Milliseconds since `begun` when port 22 sends its greeting, asked from a shell on the machine. */
+/** Returns the milliseconds from `begun` until port 22 sends its banner, read by a shell on the host. */
 async function untilGreets(host: ServerHost, address: string, begun: number): Promise<number> {
   const ask = ["netns", "exec", host.lab.machine, "timeout", "0.3", "busybox", "nc", "-w", "1", address, "22"];
   for (;;) {
@@ -35,7 +35,7 @@ async function untilGreets(host: ServerHost, address: string, begun: number): Pr
     child.stdout.on("data", (bytes) => (said += String(bytes)));
     await new Promise((done) => child.once("close", done));
     if (said.startsWith("SSH-")) return performance.now() - begun;
-    if (performance.now() - begun > 120_000) throw new Error(`${address} does not answer`);
+    if (performance.now() - begun > 120_000) throw new Error(`${address} does not respond`);
     await sleep(20);
   }
 }
@@ -43,7 +43,7 @@ async function untilGreets(host: ServerHost, address: string, begun: number): Pr
 const gateway = "10.99.0.1";
 const address = "10.99.0.2";
 
-/** What a person would write down: an overlay, a seed, a tap in a bridge, and the command line that the driver uses too. */
+/** Starts a VM as a script would: an overlay, a seed, a tap in a bridge, and the same command line as the driver. */
 async function startBare(host: ServerHost, image: GuestImage, images: string): Promise<number> {
   const { machine: space, tag, runFolder } = host.lab;
   const root = join(runFolder, "bare");
@@ -143,7 +143,7 @@ async function measureCopy(host: ServerHost) {
   return { bare, copy: median(copies) };
 }
 
-/** All at once; whatever does not fit or does not come up is a failure. */
+/** Creates all servers at once. A server that is refused or does not boot is a failure. */
 async function measureCrowd(host: ServerHost, Count: number): Promise<number> {
   const begun = performance.now();
   const body = { Name: "node-{n}", Count, ...small, WaitFor: "Ssh" as const };

@@ -1,6 +1,6 @@
 /**
- * How fast the built-in name server is, beside Knot with the same zone on the same core in the same run, because only the ratio
- * means anything on a machine of unknown speed; and what changes cost. `node bench/dns.ts [seconds per round]`.
+ * Measures the built-in name server and the cost of changes. It compares the server with Knot, with the same zone on the same core in
+ * the same run, because only the ratio is meaningful on a host of unknown speed. `node bench/dns.ts [seconds per round]`.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -98,7 +98,7 @@ async function compareServers(seconds: number): Promise<void> {
   const ours = await startOurs();
   const subjects: Subject[] = knot === null ? [ours] : [knot, ours];
   const results = new Map<string, { rates: number[]; costs: number[]; lost: number }>();
-  // In turns, so that what else the machine does hits both; the best round of each counts.
+  // Alternating, so that other work of the host affects both; the best round of each counts.
   for (let round = 0; round < ROUNDS; round++) {
     for (const { name, address, pid } of subjects) {
       const before = await cpuOf(pid);
@@ -180,7 +180,7 @@ async function measureChanges(seconds: number): Promise<void> {
   const { rate } = await loading;
   const [status] = (await server.observe()).zones;
   console.log(
-    `changes of one set while ${Math.round(rate)} queries/s are answered: ${Math.round((serial - 1) / took)}/s, ` +
+    `changes of one set while ${Math.round(rate)} queries/s are served: ${Math.round((serial - 1) / took)}/s, ` +
       `${((user + system) / (serial - 1)).toFixed(1)} us of the main thread each, serial ${status?.serial === serial ? "as sent" : "WRONG"}, ${refused} refused`,
   );
   await server.close();
@@ -235,7 +235,7 @@ async function reportSize(zones: number, perZone: number): Promise<void> {
   await server.close();
 }
 
-/** Our own load for machines without dnsperf: a window of questions kept full. */
+/** Load for hosts without dnsperf: keeps a window of queries full. */
 async function generate(address: string, seconds: number): Promise<Load> {
   const { host, port } = target(address);
   const socket = createSocket("udp4");

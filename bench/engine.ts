@@ -1,6 +1,6 @@
 /**
- * How many flows of three steps an engine carries through per second, against bare inserts and updates of the same number of
- * rows in the same run: the ratio is what the engine costs beyond its rows. Both write through the same store with group commit.
+ * Measures how many flows of three steps an engine completes per second, against bare inserts and updates of the same number of rows in
+ * the same run. The ratio is the overhead of the engine. Both write through the same store with group commit.
  *
  *     node bench/engine.ts [sqlite|postgres]
  */
@@ -14,7 +14,7 @@ import { prepare } from "../service/src/store/db.ts";
 import { startDatabase } from "../test/support/databases.ts";
 
 const count = 5_000;
-/** Writers at once, as the engine has lanes. */
+/** Concurrent writers, like the concurrency of the engine. */
 const writers = 128;
 
 const kind = process.argv[2] === "postgres" ? "postgres" : "sqlite";

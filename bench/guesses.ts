@@ -1,6 +1,6 @@
 /**
- * What a flood of unknown tokens costs the requests with a good one: the same reads with and without 20 connections that guess as fast as
- * they are refused, in turns on the same service. `npm run bench -- guesses`
+ * Measures how a flood of unknown tokens slows requests with a valid one: the same reads with and without 20 connections that send
+ * unknown tokens as fast as they are refused, alternating on the same service. `npm run bench -- guesses`
  */
 import { spawn } from "node:child_process";
 import { Agent, request as send } from "node:http";
@@ -20,7 +20,7 @@ const read = (): Promise<void> =>
   new Promise((done, failed) => {
     const headers = { authorization: `Bearer ${brume.token}` };
     const request = send(`${brume.url}/project/1`, { agent, headers }, (response) => {
-      if (response.statusCode !== 200) failed(new Error(`a read was answered ${response.statusCode}`));
+      if (response.statusCode !== 200) failed(new Error(`a read returned ${response.statusCode}`));
       response.resume().on("end", done);
     });
     request.on("error", failed).end();

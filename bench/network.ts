@@ -1,10 +1,10 @@
 /**
- * Networks through the API against what the kernel's own tools need for the same: an order against the bare batch of the commands, a
- * set of rules against a bare `nft -f` of its text, 200 orders at once, tunnels, and what packets pay. The whole service in this
- * process, its machine a namespace; `npm run bench -- network`, as root. What the driver alone costs is in `nft` and `vpn`.
+ * Compares networks through the API with the kernel's own tools: a request against the bare batch of commands, a rule set against a bare
+ * `nft -f` of its text, 200 requests at once, tunnels, and the cost per packet. The complete service runs in this process, with a
+ * network namespace as its host. `npm run bench -- network`, as root. `nft` and `vpn` measure the drivers alone.
  *
- * Sets of rules: bare nft and the API in turns, many rounds, the best of each, since whatever else the machine does only adds; two
- * medians would tell which of the two met more of it. The bare one replaces a live table by the text that the service renders of them.
+ * Rule sets: bare nft and the API alternate for many rounds and the best round of each counts, because other work of the host only adds
+ * time; medians would compare that work. The bare one replaces a live table by the text that the service renders.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -36,7 +36,7 @@ async function time(work: () => Promise<unknown>): Promise<number> {
 const ms = (value: number): string => value.toFixed(1);
 const rows: Record<string, Record<string, string | number>> = {};
 const best = (values: readonly number[]): number => Math.min(...values);
-/** `pick`: the one of many rounds that counts. */
+/** `pick` selects the round that counts. */
 const compare = (name: string, bare: readonly number[], ours: readonly number[], pick = median) => {
   rows[name] = {
     "bare ms": ms(pick(bare)),
@@ -45,7 +45,7 @@ const compare = (name: string, bare: readonly number[], ours: readonly number[],
   };
 };
 
-/** Every rule with an address and a port of its own, as rules for many servers are. `turn` makes each set another. */
+/** Returns rules with an address and a port each, like rules for many servers. `turn` makes each set different. */
 const rules = (count: number, turn: number): FirewallInput & { readonly Rules: FirewallRuleInput[] } => ({
   Rules: Array.from({ length: count }, (_, index) => ({
     Action: (index + turn) % 3 > 0 ? ("Allow" as const) : ("Deny" as const),
@@ -111,7 +111,7 @@ async function measureOrders(scene: NetworkScene): Promise<void> {
     };
   };
   const [bare, ours, gone]: [number[], number[], number[]] = [[], [], []];
-  // In turns, so that both meet the same neighbours on this machine.
+  // Alternating, so that other work of the host affects both.
   for (let round = 0; round < 8; round++) {
     let undo = async () => {};
     bare.push(
@@ -142,7 +142,7 @@ async function measureRules(scene: NetworkScene): Promise<void> {
   await lab.ip(null, [`netns add ${beside}`]);
   const bareNft = (stdin: string) =>
     exec.run(["nsenter", `--net=/run/netns/${beside}`, "nft", "-f", "-"], { stdin, timeout: 60_000 });
-  /** What is left of the rules before is removed after the answer: nobody else is to pay for it. */
+  /** Waits for the removal of the former rules, which happens after the response, so that the next measurement does not include it. */
   const isTidy = async () =>
     (await lab.run(scene.edgeOf(network.Id), ["nft", "list", "tables"])).match(/ edge/g)?.length === 1;
   for (const count of [10, 100, 1000, 10_000]) {

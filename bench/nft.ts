@@ -1,7 +1,7 @@
 /**
- * Networks against what the kernel's own tools need for the same: rules replaced against a bare `nft -f` of the same text, a whole
- * network against the bare batches, 200 networks at once, and what a packet pays for 10,000 rules. `npm run bench -- nft`, as root.
- * Rules are replaced bare and by the driver in turns, and the best of many rounds counts: whatever else the machine does only adds.
+ * Compares the network driver with the kernel's own tools: replaced rules against a bare `nft -f` of the same text, a complete network
+ * against the bare batches, 200 networks at once, and the cost per packet of 10,000 rules. `npm run bench -- nft`, as root. The driver
+ * and the bare tool alternate, and the best of many rounds counts, because other work of the host only adds time.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
 /**
- * What many records cost: time to the first ready answer and memory with 100,000, and whether one read and one create take as
- * long with 1,000,000 as with 10,000. Each request is sent alone over one connection. `npm run bench -- scale`
+ * Measures the cost of many records: time until the service is ready and memory with 100,000, and whether a read and a create take as
+ * long with 1,000,000 as with 10,000. Requests are sequential on one connection. `npm run bench -- scale`
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";

@@ -1,6 +1,6 @@
 /**
- * What many servers cost the service itself, on simulated engines: how long the answer to an order takes, whether list and read stay flat
- * up to 10,000 servers, what looking at all of them costs while nothing happens, and memory. `npm run bench -- servers`
+ * Measures the cost of many servers in the service itself, with simulated engines: response time of a create, whether the times of list
+ * and read stay constant up to 10,000 servers, the load of observing all of them while idle, and memory. `npm run bench -- servers`
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ const many = Number(process.argv[2] ?? 10_000);
 const few = 10;
 const orders = 300;
 const rounds = 1000;
-/** Milliseconds for which nothing is asked of the service. */
+/** Milliseconds without a request, to measure the idle load. */
 const rest = 15_000;
 
 interface Spread {
@@ -25,7 +25,7 @@ interface Spread {
   readonly p99: number;
 }
 
-/** Milliseconds of one call after another, the first tenth not counted. */
+/** Returns the milliseconds of sequential calls, without the first tenth. */
 async function measure(count: number, act: (i: number) => Promise<unknown>): Promise<Spread> {
   const took: number[] = [];
   for (let i = -Math.ceil(count / 10); i < count; i++) {
@@ -37,7 +37,7 @@ async function measure(count: number, act: (i: number) => Promise<unknown>): Pro
   return { p50: took[count >> 1] ?? 0, p99: took[Math.floor(count * 0.99)] ?? 0 };
 }
 
-/** A data folder with servers that run, written straight into its database and where simulated machines are kept: the API would refuse them for want of room. */
+/** Creates a data folder with running servers in the database and the file of simulated VMs: the API would refuse them without capacity. */
 async function fill(folder: string, count: number): Promise<void> {
   // The first start makes the shared network.
   await (await startBrume(folder)).stop();
@@ -133,7 +133,7 @@ async function at(count: number): Promise<Record<string, string | number>> {
     const brume = await startBrume(folder);
     const { client } = brume;
     const wait = (ms: number) => new Promise((done) => setTimeout(done, ms));
-    // What a start has to look after is not what rest costs.
+    // Let the work of the start end first: it is not idle load.
     await wait(5000);
     const before = spent(brume);
     await wait(rest);

@@ -1,7 +1,7 @@
 /**
- * What the store costs over the bare database, in one run, so that the ratios hold on any machine: reads and inserts by
- * the three ways to write them, and durable writes a second with and without group commit, on a real disk.
- * `node bench/store.ts [FOLDER]`: where the databases are made, by default the system's temporary folder.
+ * Measures the overhead of the store over the bare database in one run, so that the ratios hold on any host: reads and inserts in the
+ * three ways to write them, and durable writes per second with and without group commit, on a real disk.
+ * `node bench/store.ts [FOLDER]`: folder of the databases, by default the system's temporary folder.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

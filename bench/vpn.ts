@@ -1,6 +1,6 @@
 /**
- * IPsec tunnels against strongSwan's own tool in the same run: from the wish to packets that pass, and the status of 100 tunnels.
- * The far end is a strongSwan of its own; needs root.
+ * Compares IPsec tunnels with strongSwan's own tool in the same run: time from the request until packets pass, and the status of 100
+ * tunnels. The peer is a second strongSwan. Needs root.
  *
  *     node bench/vpn.ts
  */
@@ -138,7 +138,7 @@ await withScene(async (scene) => {
     );
   }
   console.log(
-    `tunnel up and passing after the wish: ${median(cold).toFixed(0)} ms with a new daemon, ${median(warm).toFixed(0)} ms changed, swanctl in a running daemon ${median(bare).toFixed(0)} ms (ratio of changed ${(median(warm) / median(bare)).toFixed(2)})`,
+    `tunnel up and passing after the request: ${median(cold).toFixed(0)} ms with a new daemon, ${median(warm).toFixed(0)} ms changed, swanctl in a running daemon ${median(bare).toFixed(0)} ms (ratio of changed ${(median(warm) / median(bare)).toFixed(2)})`,
   );
 
   const tunnels = Array.from({ length: many }, (_, index) =>

@@ -1,6 +1,6 @@
 /**
- * What webhooks cost the requests: the same load, about 1,000 events a second, with ten webhooks of which three are dead and without any,
- * in turns on the same service. `npm run bench -- webhook`
+ * Measures how webhooks slow requests: the same load, about 1,000 events per second, without webhooks and with ten of which three are
+ * dead, alternating on the same service. `npm run bench -- webhook`
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -43,13 +43,13 @@ const post = (path: string, body: string): Promise<void> =>
   new Promise((done, failed) => {
     const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
     const request = send(url + path, { method: "POST", agent, headers }, (response) => {
-      if (response.statusCode !== 200) failed(new Error(`a change was answered ${response.statusCode}`));
+      if (response.statusCode !== 200) failed(new Error(`a change returned ${response.statusCode}`));
       response.resume().on("end", done);
     });
     request.on("error", failed).end(body);
   });
 
-/** Changes of ten records each at a fixed pace; measures how long each takes from the moment that it is sent. */
+/** Sends changes of ten records at a fixed rate, and measures the response time of each. */
 async function load(time: number): Promise<Measured> {
   const before = await countTaken();
   const end = performance.now() + time * 1000;

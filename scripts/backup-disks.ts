@@ -20,13 +20,14 @@ import { backup } from "../service/src/store/backup.ts";
 import { databaseName } from "../service/src/store/sqlite.ts";
 import { megabytes, say } from "./database.ts";
 
+/** Freezes a server's disks for the copy. */
 interface Holder {
   hold(server: number): Promise<string | null>;
   close(): Promise<void>;
 }
 
-/** By the service that runs. */
-function askService({ dataFolder, listen, tls, token }: Config): Holder {
+/** Uses the running service to close disk layers. */
+function connectToService({ dataFolder, listen, tls, token }: Config): Holder {
   if (tls !== null) setDefaultCACertificates([...getCACertificates("default"), readFileSync(tls.certificate, "utf8")]);
   const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
   const client = createClient({
@@ -38,7 +39,7 @@ function askService({ dataFolder, listen, tls, token }: Config): Holder {
       client.createDiskCopy({ body: { ServerID } }).then(
         ({ Folder }) => Folder,
         (error: unknown) => {
-          // Deleted since.
+          // The server was deleted meanwhile.
           if (error instanceof ApiError && error.code === "server_not_found") return null;
           throw error;
         },
@@ -47,7 +48,7 @@ function askService({ dataFolder, listen, tls, token }: Config): Holder {
   };
 }
 
-/** Without a service. Servers that run go on. */
+/** Closes disk layers without a service. Running servers continue. */
 async function openHost(config: Config, tag: string): Promise<Holder> {
   const { dataFolder, simulate, disk: diskLimits, logLevel } = config;
   const { driver: machines } = await chooseMachines({
@@ -74,6 +75,7 @@ async function openHost(config: Config, tag: string): Promise<Holder> {
 
 const unfinished = /\.part$/;
 
+/** Backs up database, images and disks of the installation into a new folder in `folder`. Removes unfinished backups there. */
 export async function backUpAll(folder: string): Promise<void> {
   const config = loadConfig(process.env);
   const { dataFolder, databaseUrl, backupFolder } = config;
@@ -91,7 +93,7 @@ export async function backUpAll(folder: string): Promise<void> {
   const last = entries.filter((name) => /^\d{4}-\d\d-\d\dT\d{6}Z$/.test(name)).at(-1);
   const name = `${new Date().toISOString().slice(0, 19).replaceAll(":", "")}Z`;
   const part = join(folder, `${name}.part`);
-  const holder = isServed ? askService(config) : await openHost(config, tag);
+  const holder = isServed ? connectToService(config) : await openHost(config, tag);
   try {
     await mkdir(part, { mode: 0o700 });
     if (databaseUrl === null) await backup(join(dataFolder, databaseName), join(part, databaseName));

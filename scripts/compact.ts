@@ -1,4 +1,4 @@
-/** `npm run compact`: rewrites the SQLite database of a stopped service, so that it is as small as its rows and gives back space later. */
+/** `npm run compact`: rewrites the SQLite database of a stopped service without free space, and with automatic freeing of space. */
 import { realpathSync, statSync } from "node:fs";
 import { compact } from "../service/src/store/compact.ts";
 import { lockFile } from "../service/src/store/sqlite.ts";
@@ -9,17 +9,17 @@ try {
   if (process.argv.length > 2)
     throw new Error("npm run compact takes no arguments: it rewrites the database of BRUME_DATA");
   const location = locate(undefined);
-  if (location.isPostgres) throw new Error(`${location.shown} is PostgreSQL, which gives back space by itself`);
+  if (location.isPostgres) throw new Error(`${location.shown} is PostgreSQL, which frees space automatically`);
   requireFile(location);
   const file = realpathSync(location.address);
-  const taken = lockFile(file, `database ${file}`);
+  const held = lockFile(file, `database ${file}`);
   try {
     const before = statSync(file).size;
     compact(file);
     say(`${file}: ${megabytes(before)} before, ${megabytes(statSync(file).size)} now.`);
     process.exitCode = 0;
   } finally {
-    taken.close();
+    held.close();
   }
 } catch (error) {
   say((error as Error).message);

@@ -19,6 +19,7 @@ export interface Location {
   readonly shown: string;
 }
 
+/** Returns the selected database: `given`, else that of `BRUME_DATABASE` or `BRUME_DATA`. */
 export function locate(given: string | undefined): Location {
   const { databaseUrl, dataFolder } = loadConfig(process.env);
   const address = given ?? databaseUrl ?? join(dataFolder, databaseName);
@@ -29,14 +30,16 @@ export function locate(given: string | undefined): Location {
 /** Throws if the SQLite database to be read does not exist. SQLite's own message would be less clear. */
 export function requireFile({ address, isPostgres }: Location): void {
   if (isPostgres || existsSync(address)) return;
-  throw new Error(`there is no database ${address}: give one with --from, or set BRUME_DATA or BRUME_DATABASE`);
+  throw new Error(`database ${address} does not exist: name one with --from, or set BRUME_DATA or BRUME_DATABASE`);
 }
 
+/** Opens a snapshot of the database for reading. */
 export async function openSnapshot(location: Location): Promise<Snapshot> {
   requireFile(location);
   return location.isPostgres ? openPostgresSnapshot(location.address) : openSqliteSnapshot(location.address);
 }
 
+/** Opens the database for writing, and creates a SQLite file if it is missing. */
 export async function openStore({ address, isPostgres }: Location): Promise<Store> {
   if (isPostgres) return openPostgres(address, { log, exclusive: true, limit: 3_600_000 });
   mkdirSync(dirname(address), { recursive: true, mode: 0o700 });
@@ -56,7 +59,7 @@ export const show = (line: string): void => {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${line}`);
 };
 
-/** The size as people read it. */
+/** Formats a size in MB of 10^6 bytes. */
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 type Values = ReturnType<typeof parseArgs>["values"];

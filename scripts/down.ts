@@ -18,7 +18,7 @@ import { isOwnFolder } from "../service/src/server/flow/image.ts";
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const { dataFolder, disk: diskLimits, listen, logLevel, simulate, network } = loadConfig(process.env);
 
-const answers = await new Promise<boolean>((done) => {
+const isListening = await new Promise<boolean>((done) => {
   const socket = connect(listen.port, listen.host);
   socket.once("error", () => done(false));
   socket.once("connect", () => {
@@ -26,13 +26,13 @@ const answers = await new Promise<boolean>((done) => {
     done(true);
   });
 });
-if (answers) {
+if (isListening) {
   process.stderr.write(
     `A program listens on ${listen.host}:${listen.port}. Stop the service first: it would create everything again.\n`,
   );
   process.exit(1);
 }
-const surroundings = {
+const options = {
   exec,
   dataFolder,
   simulate,
@@ -50,8 +50,8 @@ const surroundings = {
 };
 
 // Resources with these names may belong to another installation.
-requireNames(surroundings, true);
-const { driver: machines, kind: guests } = await chooseMachines(surroundings);
+requireNames(options, true);
+const { driver: machines, kind: guests } = await chooseMachines(options);
 if (guests === "host")
   for (const { id, power } of (await machines.observe()).machines)
     if (power !== "off") {
@@ -60,7 +60,7 @@ if (guests === "host")
     }
 await machines.close();
 
-const { router, kind, runFolder } = await startRouter(surroundings);
+const { router, kind, runFolder } = await startRouter(options);
 if (kind === "host") {
   for (const { id } of (await router.observe()).networks) {
     await router.remove(id);

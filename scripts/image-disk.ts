@@ -1,7 +1,7 @@
 /**
- * A disk that boots by BIOS and by UEFI, out of a folder with a Debian in it, without mount or loop device: GPT with a partition for
- * GRUB's core, one for UEFI, and the root file system last, so that it can grow. The boot code, which `grub-install` would write to a
- * mounted disk, is put in its place by hand: offsets are those of GRUB's `boot.S` and `diskboot.S`.
+ * Builds a disk that boots with BIOS and UEFI from a folder with a Debian, without mount or loop device. It has a GPT with a partition
+ * for GRUB's core, one for UEFI, and the root file system last, so that it can grow. The boot code, which `grub-install` would write to
+ * a mounted disk, is written here at the offsets of GRUB's `boot.S` and `diskboot.S`.
  */
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync, writeSync } from "node:fs";
@@ -13,9 +13,9 @@ const biosAt = megabyte;
 const efiAt = 2 * megabyte;
 const efiSectors = 16 * megabyte;
 const rootAt = efiAt + efiSectors;
-/** Of the whole disk. */
+/** Sectors of the disk. */
 const sectors = 2048 * megabyte;
-/** For the copy of the partition table at the end. */
+/** Sectors for the copy of the partition table at the end. */
 const tail = megabyte;
 
 const [root, target, work] = process.argv.slice(2);
@@ -30,7 +30,7 @@ const kernel = boot.findLast((file) => file.startsWith("vmlinuz"));
 const initrd = boot.findLast((file) => file.startsWith("initrd"));
 if (kernel === undefined || initrd === undefined) throw new Error(`${root} has no kernel`);
 mkdirSync(join(root, "boot/grub"), { recursive: true });
-// By links, so that a kernel which the guest installs is started without asking GRUB's own tools, which are not in there.
+// Symbolic links, so that a kernel that the guest installs is booted without GRUB's tools, which the image does not contain.
 writeFileSync(
   join(root, "boot/grub/grub.cfg"),
   `set timeout=0

@@ -1,4 +1,4 @@
-/** `npm run image -- NAME`: builds, fetches or imports a guest image. Called by `scripts/image`. */
+/** `npm run image -- NAME`: builds, downloads or imports a guest image. `scripts/image` calls it. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ const usage = `npm run image -- NAME [--images FOLDER]
                    [--family Linux|Windows|Bsd] [--min-ram MB] [--hdd GB]
   --images         the folder of images; default: images in BRUME_DATA`;
 
-/** Where the small Linux is kept for all data folders, which take it over when the service starts. */
+/** Folder of the small Linux for all data folders. The service copies it when it starts. */
 const shared = resolve(".engines/images");
 const here = dirname(import.meta.filename);
 
@@ -71,7 +71,7 @@ const work = {
 
 const storeFor = (imports: string) => createImageStore({ exec, images, imports, now: Date.now });
 
-/** Runs one of our scripts in a draft; what it leaves there becomes the image. */
+/** Runs a build script in a draft folder, and installs its files as an image in the folder `into`. */
 async function build(
   into: string,
   about: Omit<GuestImage, "files" | "format" | "made" | "version">,
@@ -142,7 +142,7 @@ const debian = (number: "12" | "13") => {
   );
 };
 
-async function bringIn(origin: string): Promise<GuestImage> {
+async function importImage(origin: string): Promise<GuestImage> {
   const { name } = values;
   if (name === undefined) throw new Error("an import needs a --name");
   const isUrl = /^https?:\/\//.test(origin);
@@ -177,8 +177,8 @@ function make(what: string): Promise<GuestImage> {
   if ((what === "debian-12" || what === "debian-13") && !values.fetch)
     return debian(what === "debian-12" ? "12" : "13");
   if (storeFor("").catalogue.some(({ name }) => name === what)) return storeFor("").fetch(what, work);
-  if (/^https?:\/\//.test(what) || existsSync(what)) return bringIn(what);
-  throw new Error(`there is no image, file or URL "${what}"\n${usage}`);
+  if (/^https?:\/\//.test(what) || existsSync(what)) return importImage(what);
+  throw new Error(`"${what}" is not an image, a file or a URL\n${usage}`);
 }
 
 const [what] = positionals;

@@ -9,7 +9,7 @@ const usage = `npm run import -- FILE [--to DATABASE]
   --to        a database file or a postgresql:// URL, without rows; default: the one of BRUME_DATABASE or BRUME_DATA`;
 
 await run(usage, { to: { type: "string" } }, async (file, { to }) => {
-  if (!existsSync(file)) throw new Error(`there is no file ${file}`);
+  if (!existsSync(file)) throw new Error(`file ${file} does not exist`);
   const location = locate(to as string | undefined);
   const store = await openStore(location);
   try {

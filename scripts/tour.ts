@@ -32,13 +32,13 @@ const write = (line: string) => {
 const title = (text: string) => write(`\n${elapsed()}  ${paint("1", text)}`);
 const command = (text: string) => write(`          ${paint("36", `$ ${text}`)}`);
 const came = (text: string) => write(`${elapsed()}  ${text}`);
-/** What is under way, on a line that the next one replaces. */
+/** Shows progress on a line that the next one replaces; on a terminal only. */
 const passing = (text: string) => void (isTTY && process.stdout.write(`\r\x1b[K${elapsed()}  ${text} …`));
 
-/** Ends with whatever stops the tour: Ctrl-C, or the end of a terminal. */
+/** Aborted when the tour must stop: Ctrl-C, or the end of the terminal. */
 const stop = new AbortController();
 const { signal } = stop;
-// Ctrl-C reaches children of npm twice; nobody is helped by half a cleaning.
+// Under npm, Ctrl-C sends SIGINT twice. The second one must not interrupt the cleaning.
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stop.abort(new Error("stopped")));
 
 const isInstalled = (name: string) => spawnSync("sh", ["-c", 'command -v "$0"', name], { env }).status === 0;
@@ -46,11 +46,11 @@ const { BRUME_SIMULATE } = process.env;
 const env = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("BRUME_"))),
   ...(BRUME_SIMULATE !== undefined && { BRUME_SIMULATE }),
-  // Daemons for those whose PATH has no sbin, and what the set-up has unpacked.
+  // Programs that the set-up unpacked, and daemons for a PATH without sbin.
   PATH: `${root}/.engines/bin:${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`,
 };
 
-/** Two blocks that nothing on this machine leads to, so that an installation is not in the way. */
+/** Returns two blocks without a route on this host, so that they do not overlap with an installation. */
 function freePools(): { readonly open: string; readonly shared: string } {
   const { stdout } = spawnSync("ip", ["-4", "-o", "route", "show", "table", "all"], { encoding: "utf8", env });
   const taken = [...(stdout ?? "").matchAll(/\b\d+\.\d+\.\d+\.\d+(?:\/\d+)?/g)].map(([block]) => parseAddresses(block));
@@ -80,11 +80,11 @@ async function startService(folder: string): Promise<Service> {
     BRUME_DNS_LISTEN: "127.0.0.1:0",
     BRUME_PUBLIC_POOL: pools.open,
     BRUME_SHARED_POOL: pools.shared,
-    // Nobody outside is asked.
+    // No queries to resolvers.
     BRUME_DNS_RESOLVERS: ",",
   };
   command(`BRUME_DATA=${folder} BRUME_LISTEN=127.0.0.1:0 BRUME_DNS_LISTEN=127.0.0.1:0 npm start`);
-  // In a group of its own: Ctrl-C is for the tour, which has things to tell it first.
+  // In a process group of its own: Ctrl-C stops the tour, which then stops the service.
   const child = spawn(process.execPath, [join(root, "service/src/main.ts")], {
     cwd: root,
     env: { ...env, ...settings },
@@ -93,29 +93,29 @@ async function startService(folder: string): Promise<Service> {
   });
   running = child;
   passing("starts, and tries the engines of this host");
-  const said: string[] = [];
+  const output: string[] = [];
   createInterface({ input: child.stdout }).on("line", (line) => {
     if (line.startsWith("engines: ")) came(line.slice("engines: ".length));
   });
   return new Promise((done, failed) => {
     const lines = createInterface({ input: child.stderr });
     lines.on("line", (line) => {
-      said.push(line);
-      const told = line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {};
-      if (told["msg"] !== "ready") return;
-      const url = `http://${String(told["address"])}`;
+      output.push(line);
+      const entry = line.startsWith("{") ? (JSON.parse(line) as Record<string, unknown>) : {};
+      if (entry["msg"] !== "ready") return;
+      const url = `http://${String(entry["address"])}`;
       const token = readFileSync(join(folder, "token"), "utf8").trim();
-      came(`API ${url}, name server ${String(told["dns"])}`);
+      came(`API ${url}, name server ${String(entry["dns"])}`);
       command(`api=${url}`);
       command(`brume() { curl -sS -w '\\n' -H "Authorization: Bearer $(cat ${folder}/token)" "$@"; }`);
-      done({ client: createClient({ url, token }), dns: String(told["dns"]), child });
+      done({ client: createClient({ url, token }), dns: String(entry["dns"]), child });
     });
-    lines.once("close", () => failed(new Error(`the service ended: ${said.slice(-3).join("\n")}`)));
+    lines.once("close", () => failed(new Error(`the service ended: ${output.slice(-3).join("\n")}`)));
   });
 }
 let running: ChildProcess | null = null;
 
-/** Calls an operation and shows how a person would. */
+/** Returns a function that calls an operation and prints the equivalent curl command. */
 function caller(client: Client) {
   return async <N extends keyof Contract>(
     name: N,
@@ -126,9 +126,9 @@ function caller(client: Client) {
     const { method, path }: Operation = contract[name];
     const address = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => String(input.path?.[key]));
     const verb = method === "GET" || method === "POST" ? "" : `-X ${method} `;
-    const patience = options.wait === undefined ? "" : `-H 'Prefer: wait=${options.wait}' `;
+    const prefer = options.wait === undefined ? "" : `-H 'Prefer: wait=${options.wait}' `;
     const data = input.body === undefined ? "" : ` -d '${JSON.stringify(input.body).replaceAll("'", "'\\''")}'`;
-    command(`brume ${patience}${verb}$api${address}${data}`);
+    command(`brume ${prefer}${verb}$api${address}${data}`);
     const call = client[name] as unknown as (input: object, options: object) => Promise<Awaited<ReturnType<Client[N]>>>;
     return call(input, { ...options, signal });
   };
@@ -137,17 +137,17 @@ function caller(client: Client) {
 async function run(argv: readonly [string, ...string[]]): Promise<string> {
   command(argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" "));
   const child = spawn(argv[0], argv.slice(1), { env, signal, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
+  let output = "";
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => (said += text));
+    stream.setEncoding("utf8").on("data", (text: string) => (output += text));
   const [code] = (await once(child, "close")) as [number | null];
-  if (code !== 0) throw new Error(`${argv[0]} ended with ${code}: ${said.trim()}`);
-  for (const line of said.split("\n")) if (line.trim() !== "") came(line);
-  return said;
+  if (code !== 0) throw new Error(`${argv[0]} ended with ${code}: ${output.trim()}`);
+  for (const line of output.split("\n")) if (line.trim() !== "") came(line);
+  return output;
 }
 
-/** Whether somebody answers at the port within some seconds. */
-const answers = (host: string, port: number): Promise<boolean> =>
+/** Returns whether a program accepts connections on the port within 3 s. */
+const acceptsConnections = (host: string, port: number): Promise<boolean> =>
   new Promise((done) => {
     const socket = connect({ host, port });
     const end = (open: boolean) => {
@@ -158,12 +158,16 @@ const answers = (host: string, port: number): Promise<boolean> =>
     socket.once("connect", () => end(true)).once("error", () => end(false));
   });
 
-async function untilAnswers(host: string, port: number): Promise<void> {
-  for (const end = Date.now() + 60_000; !(await answers(host, port)); await sleep(200, undefined, { signal }))
+async function untilAccepts(host: string, port: number): Promise<void> {
+  for (
+    const end = Date.now() + 60_000;
+    !(await acceptsConnections(host, port));
+    await sleep(200, undefined, { signal })
+  )
     if (Date.now() > end) throw new Error(`${host} does not accept connections on port ${port}`);
 }
 
-/** Shows the steps of a server's newest action until it has ended well. */
+/** Prints the steps of a server's newest action until it has completed. Throws if it fails. */
 async function follow(client: Client, server: Server, before = ""): Promise<Action> {
   const shown = new Set<string>();
   for (;;) {
@@ -228,7 +232,7 @@ async function tour(folder: string): Promise<void> {
   if (isInstalled("dig")) await run(["dig", "+noall", "+answer", `@${address}`, "-p", port, "www.tour.example"]);
   else came("dig is not installed: skipped");
   if (isReal) {
-    await untilAnswers(web.IP, 80);
+    await untilAccepts(web.IP, 80);
     const page = await fetch(`http://${web.IP}/`, { signal });
     command(`curl --resolve www.tour.example:80:${web.IP} http://www.tour.example/`);
     came((await page.text()).trim());
@@ -249,7 +253,7 @@ async function tour(folder: string): Promise<void> {
     if ((Verdict === "Allow") !== expected) throw new Error("the packet check does not match the rules");
     if (!isReal) continue;
     passing(`connects to ${web.IP}:80`);
-    if ((await answers(web.IP, 80)) !== expected)
+    if ((await acceptsConnections(web.IP, 80)) !== expected)
       throw new Error("packets are not treated as the packet check predicts");
     came(`${web.IP}:80 ${expected ? "accepts connections" : "does not respond"}`);
   }
@@ -273,7 +277,7 @@ async function tour(folder: string): Promise<void> {
   if (counts.some(({ length }) => length > 0)) throw new Error("some objects were not deleted");
 }
 
-/** What runs of it on the machine, however far it came. */
+/** Stops the service of the tour and removes its objects from the host and its data folder. */
 async function cleanUp(folder: string): Promise<void> {
   if (running !== null && running.exitCode === null && running.signalCode === null) {
     running.kill("SIGTERM");
@@ -291,10 +295,10 @@ async function cleanUp(folder: string): Promise<void> {
       stdio: ["ignore", "ignore", "pipe"],
       env: { ...env, BRUME_DATA: folder, BRUME_LISTEN: "127.0.0.1:1" },
     });
-    let said = "";
-    down.stderr?.on("data", (text) => (said += String(text)));
+    let output = "";
+    down.stderr?.on("data", (text) => (output += String(text)));
     const [code] = (await once(down, "exit")) as [number | null];
-    if (code !== 0) throw new Error(`npm run down with BRUME_DATA=${folder} failed: ${said}`);
+    if (code !== 0) throw new Error(`npm run down with BRUME_DATA=${folder} failed: ${output}`);
   }
   rmSync(folder, { recursive: true, force: true });
 }
@@ -313,6 +317,11 @@ try {
   came("Everything of the tour is removed from this host.");
 } catch (error) {
   process.exitCode = 1;
-  came(paint("31", `Some of it could not be removed: ${error instanceof Error ? error.message : String(error)}`));
+  came(
+    paint(
+      "31",
+      `Some objects of the tour could not be removed: ${error instanceof Error ? error.message : String(error)}`,
+    ),
+  );
 }
 if (process.exitCode !== 1) write(`\n${elapsed()}  ${paint("32", "The tour completed.")}`);

@@ -1,4 +1,4 @@
-/** The physical limit for the API's benchmarks: a server of node:http that answers each request with the same bytes. `bare.ts PORT BYTES`. */
+/** Reference for the benchmarks of the API: a node:http server that responds to each request with the same bytes. `bare.ts PORT BYTES`. */
 import { createServer } from "node:http";
 
 const [port, bytes] = process.argv.slice(2).map(Number);

@@ -1,4 +1,4 @@
-/** The service as a user starts it, on a data folder of its own, for measuring from outside. */
+/** Starts the service as an operator does, with a data folder of its own, to measure it from outside. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ export interface Brume {
   readonly program: Program;
   /** Milliseconds from the start of the process to the first 200 of `/readyz`. */
   readonly startMs: number;
-  /** Ends it; the data folder stays. */
+  /** Stops it. The data folder stays. */
   stop(signal?: NodeJS.Signals): Promise<void>;
   remove(): void;
 }
@@ -30,7 +30,7 @@ export async function freePort(): Promise<number> {
 
 const root = resolve(import.meta.dirname, "../..");
 
-/** `folder`: data of an earlier run. */
+/** Starts the service and waits until it is ready. `folder`: data of an earlier run. */
 export async function startBrume(
   folder = mkdtempSync(join(tmpdir(), "brume-bench-")),
   settings: Readonly<Record<string, string>> = {},
@@ -46,7 +46,7 @@ export async function startBrume(
     BRUME_DNS_LISTEN: `127.0.0.1:${dnsPort}`,
     BRUME_DNS_RESOLVERS: ",",
     BRUME_LOG: "warn",
-    // What networks cost is measured by benches of their own.
+    // Other benchmarks measure networks.
     BRUME_SIMULATE: "1",
     ...settings,
   });

@@ -1,15 +1,15 @@
-/** Endpoints of webhooks: seven that take all, one that fails, two that never answer. Prints their addresses; `GET` says how many were taken. */
+/** Endpoints of webhooks: seven accept all requests, one fails, two never respond. Prints their URLs; `GET` returns the accepted number. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 
-let taken = 0;
-const take: RequestListener = (request, response) => {
+let accepted = 0;
+const accept: RequestListener = (request, response) => {
   if (request.method === "GET") {
-    response.end(String(taken));
+    response.end(String(accepted));
     return;
   }
   request.resume().on("end", () => {
-    taken += 1;
+    accepted += 1;
     response.writeHead(204).end();
   });
 };
@@ -18,8 +18,8 @@ const fail: RequestListener = (request, response) =>
 const ignore: RequestListener = (request) => void request.resume();
 
 const urls: string[] = [];
-for (const answer of [take, take, take, take, take, take, take, fail, ignore, ignore]) {
-  const server = createServer(answer);
+for (const listener of [accept, accept, accept, accept, accept, accept, accept, fail, ignore, ignore]) {
+  const server = createServer(listener);
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   urls.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
 }

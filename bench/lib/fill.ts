@@ -1,4 +1,4 @@
-/** A data folder with many domains and records, written straight into its database: the API would take minutes. */
+/** Creates a data folder with many domains and records by writing to its database: the API would take minutes. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ensureFirst } from "../../service/src/account/first.ts";
@@ -8,7 +8,7 @@ import * as table from "../../service/src/dns/table.ts";
 import { migrate } from "../../service/src/store/migrate.ts";
 import { databaseName, openSqlite } from "../../service/src/store/sqlite.ts";
 
-/** `zone-0.example` to `zone-<domains - 1>.example`, each with `each` A records `h0`, `h1`, … Ids count up from 1. */
+/** Creates `zone-0.example` to `zone-<domains - 1>.example`, each with `each` A records `h0`, `h1`, … Ids start at 1. */
 export async function fill(folder: string, domains: number, each: number): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const store = await openSqlite(join(folder, databaseName), { log: () => {} });

@@ -1,4 +1,4 @@
-/** Sends packets that each begin a connection of their own, and prints the nanoseconds that one took on its way through the kernel. */
+/** Sends packets that each start a new connection, and prints the nanoseconds that the kernel needs for one. `flood.ts ADDRESS COUNT`. */
 import { createSocket } from "node:dgram";
 
 const [address = "", count = "0"] = process.argv.slice(2);

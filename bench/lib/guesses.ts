@@ -1,4 +1,4 @@
-/** Sends requests with unknown tokens over some connections without a pause, until it is ended: `guesses.ts URL CONNECTIONS`. Prints how many were refused each second. */
+/** Sends requests with unknown tokens without a pause, until it is killed: `guesses.ts URL CONNECTIONS`. Prints the refusals per second. */
 import { randomBytes } from "node:crypto";
 import { Agent, request as send } from "node:http";
 

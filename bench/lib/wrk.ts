@@ -1,4 +1,4 @@
-/** Load over HTTP by wrk: one thread on core 1, one request at a time on each connection. */
+/** HTTP load with wrk: one thread on core 1, one request at a time on each connection. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,14 +8,14 @@ import { pinned } from "./process.ts";
 export interface Load {
   readonly url: string;
   readonly connections: number;
-  /** Lua for wrk: `request` and the like. `run` differs from run to run, for names that must be new. */
+  /** Returns a Lua script for wrk. `run` is different for each run, for names that must be unique. */
   readonly script: (run: string) => string;
 }
 
 export interface Measured {
-  /** Answers with 2xx or 3xx a second. */
+  /** Responses with 2xx or 3xx per second. */
   readonly rate: number;
-  /** Milliseconds. */
+  /** Latency in milliseconds. */
   readonly p50: number;
   readonly p99: number;
 }
@@ -25,14 +25,14 @@ const toMs = (text: string): number => {
   return Number(number) * { us: 0.001, ms: 1, s: 1000 }[unit as "us" | "ms" | "s"];
 };
 
-/** Seconds before the measurement: what is measured shall be compiled, cached and connected. */
+/** Seconds of load before the measurement, so that code is compiled, caches are filled and connections open. */
 const warmUp = 5;
 const rounds = 12;
 const seconds = 1;
 
 /**
- * The best round of each load. They take turns, so that what else the machine does hits all of them and not only one. Throws
- * when an answer was an error: a rate of refusals is no rate.
+ * Returns the best round of each load. The loads alternate, so that other work of the host affects all of them. Throws if a response was
+ * an error, because the rate of errors means nothing.
  */
 export async function loadInTurns<const L extends readonly Load[]>(loads: L): Promise<{ [K in keyof L]: Measured }> {
   for (const { url, connections, script } of loads) await run(url, connections, warmUp, script("w"));
@@ -62,13 +62,13 @@ async function run(url: string, connections: number, seconds: number, script: st
   try {
     const text = await new Promise<string>((resolve, reject) => {
       const child = spawn(command, argv, { stdio: ["ignore", "pipe", "pipe"] });
-      let said = "";
+      let output = "";
       for (const stream of [child.stdout, child.stderr])
         stream.on("data", (part) => {
-          said += part;
+          output += part;
         });
       child.once("error", reject);
-      child.once("exit", (code) => (code === 0 ? resolve(said) : reject(new Error(said))));
+      child.once("exit", (code) => (code === 0 ? resolve(output) : reject(new Error(output))));
     });
     if (/Non-2xx|Socket errors: connect [1-9]/.test(text)) throw new Error(`wrk met errors at ${url}:\n${text}`);
     const percentile = (name: string) => toMs(new RegExp(`^ +${name}%\\s+(\\S+)`, "m").exec(text)?.[1] ?? "");

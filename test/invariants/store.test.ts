@@ -198,7 +198,7 @@ law("rows that were asked to be written early go with their write when it fails"
 });
 
 law("a journal takes nothing outside a write", async (store) => {
-  assert.throws(() => note(store.read as Tx, entry(1)), /by a write/);
+  assert.throws(() => note(store.read as Tx, entry(1)), /in a write transaction/);
   let kept: Tx | undefined;
   await store.write(async (tx) => {
     kept = tx;
