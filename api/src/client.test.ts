@@ -100,7 +100,7 @@ test("options become headers and query", async () => {
   assert.equal(second?.headers.get("idempotency-key"), null);
 });
 
-test("raw gives what stands around the answer", async () => {
+test("raw returns status and headers with the body", async () => {
   const { client } = script([json(domain, { etag: '"domain-3-1"', "x-request-id": "r7" })]);
   const reply = await client.raw.readDomain({ path: { id: 3 } });
   assert.deepEqual(reply.answer, domain);
@@ -140,7 +140,7 @@ test("a refusal is an ApiError with everything the error object says", async () 
   });
 });
 
-test("an error that is not of the service is told apart", async () => {
+test("an error that is not from the service is recognized", async () => {
   for (const text of ["<h1>no</h1>", "null", '"no"', '{"code":"x"}', ""]) {
     const { client } = script([new Response(text, { status: 404 })]);
     await assert.rejects(client.readAccount(), { name: "ApiError", code: "unreadable", status: 404, problem: null });
@@ -247,7 +247,7 @@ test("pages follow the cursor of Link and keep the filters", async () => {
   );
 });
 
-test("items come one by one, and no page is fetched that nobody wants", async () => {
+test("items returns one object after another and fetches no unused page", async () => {
   const { client, sent } = script([json([{ ID: 1 }, { ID: 2 }], { link: '</token?cursor=x>; rel="next"' })]);
   for await (const { ID } of client.items("listTokens", { query: { limit: 2 } })) if (ID === 2) break;
   assert.equal(sent.length, 1);
@@ -260,7 +260,7 @@ test("a Link cannot lead away from the service", async () => {
   assert.match(sent[1]?.url ?? "", /^http:\/\/brume\.test\/token\?/);
 });
 
-test("waiting reads until the object is as wished", async () => {
+test("waitFor reads until the condition is true", async () => {
   const record = examples.readRecord?.answer;
   assert.ok(record);
   const fresh = { ...record, State: "New" as const };

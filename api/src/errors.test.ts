@@ -37,7 +37,7 @@ test("the error object is, letter by letter, that of the specification", () => {
   );
 });
 
-test("sentences about one field stand together, whatever the field is called", () => {
+test("sentences about one field are grouped, for any name of the field", () => {
   const { ModelState } = describeProblem("validation_failed", "", requestId, [
     { pointer: "/Name", code: "too_long", detail: "a" },
     { pointer: "/constructor", code: "unknown_field", detail: "b" },

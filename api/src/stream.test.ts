@@ -29,7 +29,7 @@ test("it does not matter where the bytes are cut nor how lines end", () => {
     const written = text.replaceAll("\n", ending);
     for (let size = 1; size <= written.length; size++) {
       const pieces = written.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
-      // The end shows whether the last CR stands alone.
+      // The end shows whether a LF follows the last CR.
       assert.deepEqual(readAll([...pieces, ": end"]), whole, `${JSON.stringify(ending)} in pieces of ${size}`);
     }
   }
@@ -157,7 +157,7 @@ test("a signal ends the stream quietly, also while nothing comes", async () => {
   close();
 });
 
-test("events that are no longer kept are told of, and the stream goes on behind them", async () => {
+test("deleted events are reported as a reset, and the stream continues after them", async () => {
   const { client, requests, close } = await serve([
     stream('event: reset\ndata: {"Oldest":90}\n\n', end),
     stream(frame(90), stay),

@@ -88,12 +88,12 @@ async function* readFrames({ body }: Response, transport: Transport): AsyncGener
   const push = createFrameReader();
   try {
     for (;;) {
-      const heard = new AbortController();
-      const silence = transport.sleep(longestSilence, heard.signal).then(
+      const received = new AbortController();
+      const timeout = transport.sleep(longestSilence, received.signal).then(
         () => null,
         () => null,
       );
-      const chunk = await Promise.race([reader.read(), silence]).finally(() => heard.abort());
+      const chunk = await Promise.race([reader.read(), timeout]).finally(() => received.abort());
       if (chunk === null || chunk.done) return;
       yield* push(decoder.decode(chunk.value, { stream: true }));
     }

@@ -196,11 +196,11 @@ export function createTransport(options: TransportOptions): Transport {
         request.signal?.throwIfAborted();
         const outcome = await attempt(request).catch(keepConnectionError);
         if (!(outcome instanceof Error)) return outcome;
-        const asked = retryAfter(outcome);
+        const requestedPause = retryAfter(outcome);
         const isHopeless = outcome instanceof ApiError && !isPassing(outcome);
-        if (isHopeless || failures >= retries || asked > longestRetryAfter) throw outcome;
+        if (isHopeless || failures >= retries || requestedPause > longestRetryAfter) throw outcome;
         // A random part is added to `Retry-After`, so that clients that were rejected together do not retry together.
-        await sleep(asked + pause(asked > 0 ? 0 : failures), request.signal);
+        await sleep(requestedPause + pause(requestedPause > 0 ? 0 : failures), request.signal);
       }
     },
   };

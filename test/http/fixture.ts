@@ -144,7 +144,7 @@ export function createCaller(part: Partial<Caller> = {}): Caller {
 /** A token's text is 64 times its letter. */
 export const tokenOf = (letter: string): string => letter.repeat(64);
 
-interface Told extends Problem {
+interface ResponseFields extends Problem {
   readonly ID: number;
   readonly Name: string;
   readonly Pages: number;
@@ -154,7 +154,7 @@ interface Told extends Problem {
   readonly ResourceID: number;
 }
 /** Any body of a response: a book, an event, an error, or a list of them. */
-export type Answered = Told & readonly Told[];
+export type Answered = ResponseFields & readonly ResponseFields[];
 export const read = (text: string): Answered => JSON.parse(text) as Answered;
 
 export interface Library {
@@ -285,7 +285,7 @@ async function find(db: Reader, { caller, params }: Request): Promise<BookRow> {
 function handlersOf(library: Library): Record<string, AnyHandler> {
   const settled = (row: BookRow) => async (ms: number) =>
     (await library.settle?.(ms)) === true ? show(row, "Settled") : undefined;
-  const told = (type: ResourceChange["type"], id: number, before: unknown, after: unknown): ResourceChange[] => [
+  const changeOf = (type: ResourceChange["type"], id: number, before: unknown, after: unknown): ResourceChange[] => [
     { type, id, parent: null, before, after },
   ];
   return {
@@ -313,7 +313,7 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
           return {
             answer,
             tag: tagOf(row),
-            changes: told("domain.created", row.id, null, answer),
+            changes: changeOf("domain.created", row.id, null, answer),
             refresh: settled(row),
           };
         };
@@ -336,7 +336,7 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
         await sql`UPDATE book SET name = ${Name}, pages = ${Pages}, version = ${next.version} WHERE id = ${row.id}`.execute(
           tx,
         );
-        const changes = same ? [] : told("domain.changed", row.id, show(row), show(next));
+        const changes = same ? [] : changeOf("domain.changed", row.id, show(row), show(next));
         return { answer: show(next), tag: tagOf(next), changes: changes, refresh: settled(next) };
       },
     },
@@ -345,7 +345,7 @@ function handlersOf(library: Library): Record<string, AnyHandler> {
         const row = await find(tx, request);
         request.expect(tagOf(row));
         await sql`DELETE FROM book WHERE id = ${row.id}`.execute(tx);
-        return { answer: undefined, changes: told("domain.deleted", row.id, show(row), null) };
+        return { answer: undefined, changes: changeOf("domain.deleted", row.id, show(row), null) };
       },
     },
     burnBooks: {

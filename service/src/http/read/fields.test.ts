@@ -115,7 +115,7 @@ test("rule 12: text loses blanks and is in form NFC, but not all of it", () => {
   assert.deepEqual(value(schema, '{"Name":" e\u0301 ","Text":" e\u0301 "}'), { Name: "é", Text: " e\u0301 " });
 });
 
-test("defaults stand in for what is absent, not for what is wrong", () => {
+test("defaults replace absent values, not invalid ones", () => {
   const schema = Type.Object({ Size: optional(integer(0, 9, { default: 3 })) });
   assert.deepEqual(value(schema, "{}"), { Size: 3 });
   assert.deepEqual(value(schema, '{"Size":""}'), { Size: 3 });
@@ -283,7 +283,7 @@ test("no sentence breaks a line, whatever came", () => {
   assert.match(detail, /^Size must be an integer between 0 and 9, not "[\x20-\x7e😀…]{40,300}"\.$/u);
 });
 
-test("a client that does everything wrong is told so a thousand times", () => {
+test("at most a thousand errors are reported", () => {
   const body = JSON.stringify({ Keys: Array.from({ length: 5000 }, () => "x") });
   assert.equal(faults(rich, body).length, 1000);
 });
