@@ -75,7 +75,6 @@ test("step names are frozen", () => {
     /two steps with the same name/,
   );
 });
-
 invariant("a task that is not committed never starts", async (store) => {
   const alarm = createTestAlarm();
   const toy = createFixtureFlow(createEngineFixture());
@@ -86,7 +85,6 @@ invariant("a task that is not committed never starts", async (store) => {
   await assert.rejects(refused, /refused/);
   assert.deepEqual(await list(store.read, { kind: "sample", id: 1 }, 10), []);
 });
-
 invariant("one flow at a time runs per subject, and the others wait in order", async (store) => {
   const alarm = createTestAlarm();
   const ends: string[] = [];
@@ -136,7 +134,6 @@ invariant("one flow at a time runs per subject, and the others wait in order", a
   assert.equal((await list(store.read, { kind: "sample", id: 1 }, 10)).length, 2);
   await engine.drain();
 });
-
 invariant("the timeout of a waiting flow begins when it runs", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
@@ -179,7 +176,6 @@ invariant("the timeout of a waiting flow begins when it runs", async (store) => 
   assert.ok(deadline_at !== null && deadline_at > alarm.now() && deadline_at <= alarm.now() + clumsy.deadline);
   await engine.drain();
 });
-
 invariant("concurrent starts are all run", async (store, database) => {
   const alarm = createTestAlarm();
   const order: number[] = [];
@@ -210,7 +206,6 @@ invariant("concurrent starts are all run", async (store, database) => {
   );
   await engine.drain();
 });
-
 invariant("waiting flows are canceled at once, and the running one is undone", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
@@ -248,7 +243,6 @@ invariant("waiting flows are canceled at once, and the running one is undone", a
   assert.equal((await mustFind(store, next.id)).state, "Completed");
   await engine.drain();
 });
-
 invariant("canceling one flow or all waiting ones does not affect the others", async (store) => {
   const alarm = createTestAlarm();
   const fixture = createEngineFixture();
@@ -273,7 +267,6 @@ invariant("canceling one flow or all waiting ones does not affect the others", a
   assert.equal((await mustFind(store, running?.id ?? 0)).state, "Completed");
   await engine.drain();
 });
-
 invariant("an error contains the last output of the object", async (store) => {
   const alarm = createTestAlarm();
   const trouble = new StepError("boot_failed", "It did not start.", "Why.", { final: true, log: "panic" });
