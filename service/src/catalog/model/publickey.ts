@@ -100,7 +100,7 @@ function checkApplication(cursor: Cursor): string | null {
   return application !== null && application.length > 0 ? null : broken;
 }
 
-const broken = "must be a complete OpenSSH public key; the encoded data of this one is invalid";
+const broken = "must be a complete OpenSSH public key; the encoded data of this one is broken";
 
 const insides: Readonly<Record<SshKeyType, (cursor: Cursor) => string | null>> = {
   "ssh-ed25519": checkEd25519,
