@@ -276,7 +276,7 @@ test("the commands move a database from SQLite to PostgreSQL while its service r
     const refusals: [string[], RegExp][] = [
       [["backup", copy, "--from", source.address], /exists/],
       [["backup", copy, "--from", target.address], /pg_dump/],
-      [["backup", newFile(), "--from", newFile()], /there is no database/],
+      [["backup", newFile(), "--from", newFile()], /database .*does not exist/],
       [["import", file, "--to", target.address], /not empty/],
       [["import", file, "--to", source.address], /in use by another Brume service/],
       [["export"], /exactly one FILE/],
