@@ -1,7 +1,4 @@
-/**
- * Answers that are remembered: nobody can tell them from those that are not, whoever asks and however, and they are given at once,
- * also to clients that ask for many ahead, say nonsense behind them, or do not take them.
- */
+/** The response cache: a cached response equals an uncached one for every request, and is sent without waiting for the database. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";
