@@ -71,7 +71,7 @@ test("what is no key is told why", () => {
     ["ssh-ed25519 AAAA!!!!", /type base64.*, not "ssh-ed25519 AAAA!!!!"$/],
     [`ssh-ed25519 ${ed25519.slice(0, -4)}`, /broken/],
     [`ssh-ed25519 ${ed25519}AAAA`, /broken/],
-    [`ssh-rsa ${ed25519}`, /inside it is ssh-ed25519/],
+    [`ssh-rsa ${ed25519}`, /the encoded type is ssh-ed25519/],
     [blob("ssh-dss", "x"), /must be a key of type/],
     [blob("ssh-ed25519", Buffer.alloc(31)), /broken/],
     [blob("ecdsa-sha2-nistp256", "nistp384", p256), /broken/],
