@@ -238,7 +238,7 @@ export const catalogOperations = operations({
   },
 });
 
-/** Operations on images that need the machine driver. */
+/** Operations on images that need the driver of servers. */
 export const imageOperations = operations({
   createImage: {
     method: "POST",

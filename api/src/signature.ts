@@ -18,7 +18,7 @@ export interface SignatureCheck {
 
 const hmac = { name: "HMAC", hash: "SHA-256" } as const;
 
-/** Returns true if the request is signed with the secret and recent. Never throws, whatever the body and the signature contain. */
+/** Returns true if the request is signed with the secret and recent. Never throws, for any body and signature. */
 export async function verifySignature(check: SignatureCheck): Promise<boolean> {
   const { body, signature, secret, tolerance = 300, now = Date.now() } = check;
   const [, seconds = "", hex = ""] = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/.exec(signature ?? "") ?? [];

@@ -14,6 +14,7 @@ import { createAuthenticator } from "./account/authenticator.ts";
 import { accountRoutes } from "./account/routes.ts";
 import { auditRows } from "./account/table.ts";
 import type { Clock } from "./base/clock.ts";
+import { once } from "./base/coalesce.ts";
 import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
 import { syncOperatorImages } from "./catalog/operatorimages.ts";
@@ -129,8 +130,8 @@ export function createService(options: ServiceOptions): Service {
   const { nameserver, machines, images, consoles, clock, random, sealer, dnsNames, resolvers } = options;
   const log = withoutStorage(options.log);
   const store = observeCommits(options.store);
-  const caps = { ...defaultKeep, ...options.keep?.caps };
-  const { period = minute } = options.keep ?? {};
+  const { caps: ownCaps, period = minute } = options.keep ?? {};
+  const caps = { ...defaultKeep, ...ownCaps };
   const { days, count } = caps.event;
   const feed = createFeed({ store, clock, log, age: days * 1440 * minute, count, taken: () => webhooks.processed() });
   const pruneTime = createPruneTime(store, clock);
@@ -213,7 +214,7 @@ export function createService(options: ServiceOptions): Service {
     timer.abort();
     const machine = servers.machineStatus.look().then(
       ({ ready, detail }) => ({ ready, detail }),
-      () => ({ ready: false, detail: "the machine driver does not respond" }),
+      () => ({ ready: false, detail: "the server driver does not respond" }),
     );
     disk = await diskWatch.look();
     // A failed write is tried again at the next check.
@@ -394,9 +395,3 @@ export function createService(options: ServiceOptions): Service {
 
 const describeOrphans = (count: number): string =>
   count === 0 ? "" : `; ${count} on the host that the database does not contain: GET /orphan`;
-
-/** Returns a function that calls `make` once and then returns the same text. */
-function once(make: () => string): () => string {
-  let text: string | undefined;
-  return () => (text ??= make());
-}

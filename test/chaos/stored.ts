@@ -85,7 +85,7 @@ function printData(type: string, data: RecordData): string {
   return type === "AAAA" ? normal(String(data[0])) : data.map((value) => (value === "" ? "." : value)).join(" ");
 }
 
-type TestResponse = { preference: number; exchange: string } & {
+type ExchangeData = { preference: number; exchange: string } & {
   priority: number;
   weight: number;
   port: number;
@@ -95,7 +95,7 @@ type TestResponse = { preference: number; exchange: string } & {
 function printHeard({ type, data }: Decoded): string {
   if (typeof data === "string") return type === "AAAA" ? normal(data) : data || ".";
   if (Array.isArray(data)) return JSON.stringify(data.map(String));
-  const { exchange, preference, priority, weight, port, target } = data as TestResponse;
+  const { exchange, preference, priority, weight, port, target } = data as ExchangeData;
   return type === "MX" ? `${preference} ${exchange || "."}` : `${priority} ${weight} ${port} ${target || "."}`;
 }
 

@@ -213,7 +213,10 @@ suite("many and slow", { timeout: 60_000 }, () => {
       await line.until("retry: 2000\n\n");
       line.socket.pause();
     }
-    assert.match(await sendAndClose(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")), /^HTTP\/1\.1 429 /);
+    assert.match(
+      await sendAndClose(port, ask.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")),
+      /^HTTP\/1\.1 429 /,
+    );
     const { ID } = await brume.client.createDomain({ body: { Name: "events.test" } });
     const Text = "x".repeat(4000);
     for (let from = 0; from < 200; from += 40)

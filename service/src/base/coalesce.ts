@@ -19,3 +19,9 @@ export function coalesce<T>(work: () => Promise<T>, idle: () => void = () => {})
     return waiting;
   };
 }
+
+/** Returns a function that calls `make` at its first call, and returns the same text at each later one. */
+export function once(make: () => string): () => string {
+  let text: string | undefined;
+  return () => (text ??= make());
+}

@@ -33,7 +33,7 @@ async function hostOf(
   observation: Promise<MachinesStatus>,
 ): Promise<HostCapacity> {
   const status = await observation.catch((error: unknown) => {
-    log("warn", "Could not observe the VMs: the machine driver does not respond.", { error });
+    log("warn", "Could not observe the VMs: the server driver does not respond.", { error });
     return null;
   });
   return {
@@ -60,6 +60,6 @@ export const freeCapacity = async (db: Reader, host: HostCapacity): Promise<Loca
 /** Throws `engine_unavailable` if the host could not be observed. */
 export function requireEngine({ capacity }: HostCapacity): Capacity {
   if (capacity === null)
-    throw new ApiError("engine_unavailable", "The machine driver does not respond. Repeat the request later.");
+    throw new ApiError("engine_unavailable", "The server driver does not respond. Repeat the request later.");
   return capacity;
 }

@@ -79,7 +79,7 @@ export function createOrphans(context: FlowContext): Orphans {
   /** Returns all objects without a row. The host is observed before the rows are read, because a row is inserted before its object. */
   async function findUnknown(): Promise<UnknownObject[]> {
     const { ready, machines: seen } = await machineStatus.look();
-    if (!ready) throw new Error("the machine driver is not ready");
+    if (!ready) throw new Error("the server driver is not ready");
     const kept = (await images.listImages()).map(imageOf).filter((image) => numberOf(image) !== null);
     const known = new Set((await listServerStates(store.read)).map(({ id }) => id));
     const rows = new Set((await store.read.selectFrom("image").select("id").execute()).map(({ id }) => id));

@@ -9,7 +9,7 @@ export function readIPv4(text: string): string | null {
   return parseIPv4(text) === -1 ? null : text;
 }
 
-/** Returns the address in the form of RFC 5952 (IPv4-mapped in mixed notation, section 5), or null if the text is no IPv6 address. */
+/** Returns the address in the form of RFC 5952, section 4 (IPv4-mapped: RFC 5952, section 5), or null if the text is no IPv6 address. */
 export function readIPv6(text: string): string | null {
   const groups = text.length > 45 ? null : parseIPv6(text);
   return groups === null ? null : formatIPv6(groups);

@@ -107,7 +107,10 @@ test("a child that the peer made narrower than asked is not up, whichever side i
       { "local-ts": ["10.24.1.1/32"] },
       /agrees only to .* and 10\.24\.1\.1\/32 on ours\. Configured here: 10\.24\.1\.0\/24 on our side/,
     ],
-    [{ "remote-ts": ["10.24.2.0/24"] }, /agrees only to 10\.24\.2\.0\/24 on its side .* 10\.24\.3\.0\/24 on the peer's/],
+    [
+      { "remote-ts": ["10.24.2.0/24"] },
+      /agrees only to 10\.24\.2\.0\/24 on its side .* 10\.24\.3\.0\/24 on the peer's/,
+    ],
     [{ "remote-ts": ["10.24.2.0/24", "10.24.3.0/25"] }, /10\.24\.3\.0\/25 on its side/],
     [{ "local-ts": ["10.24.1.0/24[tcp/80]"] }, /10\.24\.1\.0\/24\[tcp\/80\] on ours/],
     [{ "local-ts": ["10.24.1.0..10.24.1.6"] }, /10\.24\.1\.0\.\.10\.24\.1\.6 on ours/],
