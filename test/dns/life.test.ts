@@ -96,11 +96,11 @@ test("an address in use is said with what to do, for UDP and for TCP", async () 
   await server.close();
 });
 
-test("an address of another machine is said with what to do", async () => {
-  await assert.rejects(openServer({ host: "192.0.2.1" }), /no address of this machine/);
+test("an address of another host is rejected with a hint", async () => {
+  await assert.rejects(openServer({ host: "192.0.2.1" }), /is not an address of this host: choose one/);
 });
 
-test("a port that needs a right is said with what to do", async () => {
+test("a port that needs a capability is rejected with a hint", async () => {
   const denied = (options: object): Worker =>
     new Worker(
       `const { parentPort } = require("node:worker_threads");
