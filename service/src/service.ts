@@ -60,6 +60,7 @@ import { webhookRoutes } from "./webhook/routes.ts";
 import { endedDeliveries } from "./webhook/table.ts";
 import { createWebhooks, type Webhooks } from "./webhook/worker.ts";
 
+/** Database, drivers and settings of the service. */
 export interface ServiceOptions {
   readonly store: Store;
   readonly nameserver: Nameserver;
@@ -102,6 +103,7 @@ export interface ServiceOptions {
   readonly limits?: Partial<HttpLimits>;
 }
 
+/** The service, after `createService`. */
 export interface Service {
   /** Starts the HTTP server, the name server's zones and the engine. Resolves to `host:port` when all stored zones are served. */
   listen(host: string, port: number): Promise<string>;

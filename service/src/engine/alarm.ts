@@ -1,6 +1,7 @@
 /** Timers as a parameter, like the clock, so that tests can advance two minutes immediately. */
 import { type Clock, steadyOf } from "../base/clock.ts";
 
+/** A clock that also calls back at a time. */
 export interface Alarm extends Clock {
   /** Calls `call` once, at `time` (milliseconds since 1970) or soon after, never synchronously. Returns a function that cancels it. */
   at(time: number, call: () => void): () => void;

@@ -12,6 +12,7 @@ export class Interruption extends Error {
   override readonly name = "Interruption";
 }
 
+/** One attempt of a step: its result, and the means to end it. */
 export interface Attempt<T> {
   /** Rejects at the latest 5 s after an interruption. A result after that is dropped. */
   readonly result: Promise<T>;

@@ -1,6 +1,7 @@
 /** Notifies listeners of commits inside the process, so that the engine and the event feed start at once instead of polling. */
 import type { Store, Tx } from "../store/db.ts";
 
+/** What a commit notifies other processes of: new tasks, cancellations, or events. */
 export type Topic = "task" | "cancel" | "event";
 
 /** A store with notifications of its commits. All writers of a process share one. */

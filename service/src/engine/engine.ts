@@ -23,6 +23,7 @@ import { createWaiters } from "./waiters.ts";
 /** Milliseconds before the next pass after the database failed. */
 const retryAfter = 1_000;
 
+/** Dependencies and limits of the engine. */
 export interface EngineOptions {
   readonly store: ObservedStore;
   readonly flows: readonly Flow[];
@@ -44,6 +45,7 @@ export interface EngineOptions {
   readonly alarm?: Alarm;
 }
 
+/** The workflow engine: runs flows and reconcilers from their rows. */
 export interface Engine {
   /** Starts claiming rows. Throws on the second call. */
   run(): void;

@@ -108,6 +108,7 @@ export async function countRows(
   }
 }
 
+/** What the pruning reconciler needs: the tables, their caps and the clock. */
 export interface PruneOptions<Name extends string> {
   readonly store: Store;
   readonly time: PruneTime;

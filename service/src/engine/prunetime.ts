@@ -7,6 +7,7 @@
 import { type Clock, steadyOf } from "../base/clock.ts";
 import type { Store, Tx } from "../store/db.ts";
 
+/** The time against which the age of rows is counted. */
 export interface PruneTime {
   /** Returns the time, in milliseconds since 1970. */
   read(): Promise<number>;

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Reader } from "../store/db.ts";
 import type { Alarm } from "./alarm.ts";
 
+/** Callers that wait for the end of a task. */
 export interface Waiters {
   /** Resolves when the flow has ended, the reconciler has served the request `wake`, the signal aborts, or after `release`. */
   add(task: number, wake: number, signal?: AbortSignal): Promise<void>;

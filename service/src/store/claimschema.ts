@@ -1,6 +1,7 @@
 /** Tables of domain ownership: reserved names, claims and withdrawn domains; part of `schema.ts`. */
 import type { Generated } from "kysely";
 
+/** Names that the operator has reserved. */
 export interface ReservedNameTable {
   id: Generated<number>;
   /** Unicode form. */
@@ -12,6 +13,7 @@ export interface ReservedNameTable {
   labels: string;
 }
 
+/** Claims of domains. */
 export interface DomainClaimTable {
   id: Generated<number>;
   project_id: number;
@@ -31,6 +33,7 @@ export interface DomainClaimTable {
   version: number;
 }
 
+/** Domains that another project has proven to own. */
 export interface WithdrawnDomainTable {
   /** The id that the domain had. */
   id: number;

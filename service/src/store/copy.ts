@@ -9,6 +9,7 @@ import type { Column, Table } from "./shape.ts";
 /** Reports progress: `rows` of `total` rows of one table are done. */
 export type CopyProgress = (table: string, rows: number, total: number) => void;
 
+/** A table in an export file: its name, columns and number of rows. */
 export interface TableHeader {
   readonly name: string;
   readonly columns: readonly string[];
@@ -17,6 +18,7 @@ export interface TableHeader {
   readonly last: number | null;
 }
 
+/** First line of an export file. */
 export interface Header {
   readonly format: "brume export";
   readonly version: 1;
@@ -25,8 +27,11 @@ export interface Header {
   readonly tables: readonly TableHeader[];
 }
 
+/** Returns the name as a quoted SQL identifier. */
 export const quote = (name: string): string => `"${name}"`;
+/** Returns the names as quoted SQL identifiers, separated by commas. */
 export const quoteAll = (names: readonly string[]): string => names.map(quote).join();
+/** Returns the names of the columns of a table. */
 export const namesOf = ({ columns }: Table): string[] => columns.map((column) => column.name);
 
 /** Returns the line of a row. */
@@ -68,6 +73,7 @@ export function decodeHeader(line: unknown): Header {
   return line as Header;
 }
 
+/** Resolves to the number of rows of a table. */
 export async function countRows(session: Session, table: string): Promise<number> {
   return (await session.first(`SELECT count(*) AS rows FROM ${quote(table)}`, []))?.["rows"] as number;
 }

@@ -8,6 +8,7 @@ import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { syncPath } from "../base/fsync.ts";
 
+/** How `placeFile` treats an existing file. */
 export interface PlaceOptions {
   /** Replaces an existing file. Default false. */
   readonly replace?: boolean;

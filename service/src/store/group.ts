@@ -125,6 +125,7 @@ class PartSession implements Session {
   }
 }
 
+/** Collects concurrent writes into one commit. */
 export interface Writer {
   /** As `Store.write`. */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>;

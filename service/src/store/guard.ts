@@ -10,6 +10,7 @@ import pg from "pg";
 import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 
+/** Watches the connection to PostgreSQL. */
 export interface Guard {
   /** Returns null if the database responds and may be written, else the reason. */
   unavailable(): StorageError | null;
@@ -18,6 +19,7 @@ export interface Guard {
   close(): Promise<void>;
 }
 
+/** What the guard connects to, and what it calls when the database is lost. */
 export interface GuardOptions {
   readonly url: string;
   /** Acquires the lock that only one service can hold. */

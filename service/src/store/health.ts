@@ -6,6 +6,7 @@ import { Worker } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
 import { StorageError } from "./db.ts";
 
+/** Known damage of a SQLite file, and the outcome of its last write. */
 export interface Health {
   /** Returns the damage and what to do about it; null if none is known. */
   unavailable(): string | null;

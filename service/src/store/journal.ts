@@ -14,6 +14,7 @@ export interface Entry {
   readonly values: readonly unknown[];
 }
 
+/** One prepared SQL statement with its values. */
 export interface Statement {
   readonly sql: string;
   readonly values: readonly unknown[];

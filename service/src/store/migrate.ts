@@ -15,6 +15,7 @@ import { lock } from "./db.ts";
 import type { Kind } from "./session.ts";
 import { sessionOf } from "./session.ts";
 
+/** One migration: its number, name, checksum and SQL. */
 export interface Migration {
   readonly number: number;
   readonly name: string;

@@ -1,6 +1,7 @@
 /** Internal tables, without API objects; part of `schema.ts`. */
 import type { Generated } from "kysely";
 
+/** Stored responses by idempotency key. */
 export interface IdempotencyTable {
   project_id: number;
   key: string;

@@ -108,6 +108,7 @@ class BrumeClient extends pg.Client {
   }
 }
 
+/** Settings of the PostgreSQL store. Times in milliseconds. */
 export interface PostgresOptions {
   readonly log: Log;
   /** For a service: acquires the lock that only one service can hold, and writes only while it holds it. Default false. */

@@ -8,6 +8,7 @@ import type { IdempotencyTable, ProbeTable, PruneTimeTable } from "./ownschema.t
 import type { OrphanTable, RetiredTable, SampleTable, ServerBatchTable } from "./serverschema.ts";
 import type { WebhookDeliveryTable, WebhookTable } from "./webhookschema.ts";
 
+/** Events. */
 export interface EventTable {
   id: Generated<number>;
   type: string;
@@ -22,6 +23,7 @@ export interface EventTable {
   data: string | null;
 }
 
+/** Tasks: runs of flows, and reconcilers. */
 export interface TaskTable {
   id: Generated<number>;
   /** Name of the flow or reconciler. */
@@ -65,6 +67,7 @@ export interface MigrationTable {
   checksum: string;
 }
 
+/** Projects and their quotas. */
 export interface ProjectTable {
   id: Generated<number>;
   name: string;
@@ -76,6 +79,7 @@ export interface ProjectTable {
   version: number;
 }
 
+/** Tokens. Only the hash of a token is stored. */
 export interface TokenTable {
   id: Generated<number>;
   project_id: number;
@@ -100,6 +104,7 @@ export interface TokenTable {
   version: number;
 }
 
+/** Audit log. */
 export interface AuditTable {
   id: Generated<number>;
   /** 0: none, because the token is unknown. */
@@ -121,6 +126,7 @@ export interface AuditTable {
   last_date: number | null;
 }
 
+/** DNS domains. */
 export interface DomainTable {
   id: Generated<number>;
   project_id: number;
@@ -142,6 +148,7 @@ export interface DomainTable {
   version: number;
 }
 
+/** DNS records. */
 export interface RecordTable {
   id: Generated<number>;
   domain_id: number;
@@ -159,6 +166,7 @@ export interface RecordTable {
   version: number;
 }
 
+/** Versions of a domain: what each change did. */
 export interface DomainVersionTable {
   domain_id: number;
   serial: number;
@@ -169,11 +177,13 @@ export interface DomainVersionTable {
   changes: string;
 }
 
+/** Last serials of deleted domains. */
 export interface RetiredZoneTable {
   ascii: string;
   serial: number;
 }
 
+/** Public, private and shared networks. */
 export interface NetworkTable {
   id: Generated<number>;
   /** Null: the shared network of its location. */
@@ -213,6 +223,7 @@ export interface NetworkTable {
   version: number;
 }
 
+/** Address blocks that are not allocated again yet. */
 export interface RetiredBlockTable {
   id: Generated<number>;
   first: string;
@@ -220,6 +231,7 @@ export interface RetiredBlockTable {
   until: number;
 }
 
+/** Links between servers and networks. */
 export interface LinkTable {
   id: Generated<number>;
   network_id: number;
@@ -233,6 +245,7 @@ export interface LinkTable {
   created: number;
 }
 
+/** VPN tunnels. */
 export interface TunnelTable {
   id: Generated<number>;
   network_id: number;
@@ -248,6 +261,7 @@ export interface TunnelTable {
   labels: string;
 }
 
+/** SSH keys. */
 export interface SshKeyTable {
   id: Generated<number>;
   project_id: number;
@@ -262,6 +276,7 @@ export interface SshKeyTable {
   version: number;
 }
 
+/** Images, snapshots and backups. */
 export interface ImageTable {
   id: Generated<number>;
   /** Null: an image of the operator. */
@@ -293,6 +308,7 @@ export interface ImageTable {
   guest: "tiny" | "cloud-init" | null;
 }
 
+/** Servers. */
 export interface ServerTable {
   id: Generated<number>;
   project_id: number;
@@ -341,6 +357,7 @@ export interface ServerTable {
   version: number;
 }
 
+/** SSH keys of a server. */
 export interface ServerKeyTable {
   server_id: number;
   place: number;
@@ -348,6 +365,7 @@ export interface ServerKeyTable {
   sshkey: string;
 }
 
+/** All tables, by name. */
 export interface Tables {
   migration: MigrationTable;
   event: EventTable;

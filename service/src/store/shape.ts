@@ -4,12 +4,14 @@
  */
 import type { Session } from "./session.ts";
 
+/** A column of a table. */
 export interface Column {
   readonly name: string;
   readonly type: "int" | "text" | "bytes";
   readonly nullable: boolean;
 }
 
+/** A table and its columns. */
 export interface Table {
   readonly name: string;
   /** Sorted by name, because the order after `ALTER TABLE` differs between SQLite and PostgreSQL. */

@@ -1,6 +1,7 @@
 /** The tables of webhooks; part of `schema.ts`. */
 import type { Generated } from "kysely";
 
+/** Webhooks. */
 export interface WebhookTable {
   id: Generated<number>;
   project_id: number;
@@ -19,6 +20,7 @@ export interface WebhookTable {
   version: number;
 }
 
+/** Deliveries of webhooks. */
 export interface WebhookDeliveryTable {
   id: Generated<number>;
   webhook_id: number;
