@@ -113,7 +113,7 @@ describe("IPsec against an independent strongSwan", { skip, concurrency: false }
       assert.notEqual(state, "up");
       assert.equal(reason?.fault, "selectors_refused", reason?.detail);
       assert.ok(reason.detail.includes(agreed), reason.detail);
-      assert.match(reason.detail, /Here 10\.24\.1\.0\/24 and the peer's 10\.24\.2\.0\/24 are set/);
+      assert.match(reason.detail, /Configured here: 10\.24\.1\.0\/24 on our side and 10\.24\.2\.0\/24 on the peer's/);
       await at.far.load(farText(desired));
       await at.isUp();
       assert.ok(await at.scene.ping("10.24.2.2"));

@@ -304,7 +304,7 @@ describe("WireGuard against wireguard-go", { skip, concurrency: false }, () => {
 
   test("a device that cannot be created is reported", async () => {
     const taken = wireguard.apply({ ...edge(), device: "a-name-that-is-too-long" }, end, [tunnel]);
-    await assert.rejects(taken, /wireguard-go in .* does not start/);
+    await assert.rejects(taken, /wireguard-go in .* did not start/);
     assert.deepEqual((await statusOf()).reason?.fault, "engine_unavailable");
   });
 

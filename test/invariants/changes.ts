@@ -1,7 +1,6 @@
 /** One request for nearly every changing operation, in an order in which all succeed. */
 import type { OperationName } from "@brume/api/contract.ts";
 import { type ChangeInput, recordTypes } from "@brume/api/dns.ts";
-import { deleteServer } from "../../service/src/server/table.ts";
 import type { TestService } from "../support/testservice.ts";
 import { prepareRequests } from "./dryrun.ts";
 
@@ -32,17 +31,8 @@ export async function changesOf(brume: TestService): Promise<ChangeRequest[]> {
   const project = await client.createProject({ body: { Name: "doomed" } });
   const token = await client.createToken({ body: { Name: "doomed", Scopes: ["dns:read"] } });
   const webhook = await client.createWebhook({ body: { Url: "http://127.0.0.1:9/doomed" } });
-  const lost = await client.createServer({ body: { Name: "lost" } }, { wait: 30 });
-  await brume.store.write(async (tx) => {
-    await tx.deleteFrom("link").where("server_id", "=", lost.ID).execute();
-    await tx.deleteFrom("task").where("subject", "=", "server").where("subject_id", "=", lost.ID).execute();
-    await deleteServer(tx, lost.ID);
-  });
-  const until = (all: readonly unknown[]): boolean => all.length > 0;
-  const [orphan] = await client.waitFor("listOrphans", {}, { until, timeout: 60_000 });
   const dns = `/dns/${domain.ID}`;
   return [
-    ["deleteOrphan", `/orphan/${orphan?.ID}`],
     ["createWebhook", "/webhook", { Url: "http://127.0.0.1:9/" }],
     ["createDomain", "/dns", { Name: "new.example", Ip: "192.0.2.1" }],
     ["updateDomain", dns, { Labels: { a: "b" } }],

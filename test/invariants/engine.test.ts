@@ -344,7 +344,7 @@ invariant("tasks of unknown flows are not changed", async (store) => {
   await engine.idle();
   assert.equal((await mustFind(store, unknown.id)).state, "InProgress");
   assert.equal((await mustFind(store, lost.id)).state, "InProgress");
-  assert.deepEqual(log, ["error Error: toy.make has no step Reserve2: step names are never changed"]);
+  assert.deepEqual(log, ["error Error: sample.make has no step Reserve2: step names are never changed"]);
   assert.equal(fixture.changes, 0);
   await engine.drain();
 });
