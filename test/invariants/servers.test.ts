@@ -125,7 +125,7 @@ serverInvariant("events name the token from the request to the end", async ({ fi
   const told = await eventsOf(store, "action", task?.id ?? 0);
   assert.deepEqual([told[0]?.type, told.at(-1)?.type], ["action.created", "action.ended"]);
   assert.ok(
-    told.every((event) => event.token_id === 1 && event.request_id === "asked" && event.parent_id === server.id),
+    told.every((event) => event.token_id === 1 && event.request_id === "test" && event.parent_id === server.id),
   );
   assert.deepEqual(readJson(told.at(-1)?.data)["State"], "Completed");
   const [link] = await listLinksOfServer(store.read, server.id);

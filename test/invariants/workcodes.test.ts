@@ -85,7 +85,7 @@ for (const [code, { play, options }] of Object.entries(scenes) as [keyof typeof 
     async (it) => {
       const task = await it.end({ id: await play(it) });
       assert.deepEqual([task.state, task.error?.code, task.error?.title], ["Failed", code, taskErrors[code]]);
-      assert.match(task.error?.detail ?? "", said[code] ?? /^Server \d+ .*\.?$/);
+      assert.match(task.error?.detail ?? "", said[code] ?? /^Server \d+[: ].*\.?$/);
       if (code === "network_failed") {
         const row = await it.server(task.subject.id);
         assert.deepEqual([row.state, readJson(row.error)["code"]], ["Failed", code]);
