@@ -101,7 +101,7 @@ describe("tunnels of networks behind NAT", { skip, concurrency: false }, () => {
         return status.Error && status;
       });
       assert.equal(silence?.code, "peer_unreachable");
-      assert.ok(silence.detail?.includes(`meets it at 198.18.${IkeVersion}.1`), silence.detail ?? "");
+      assert.ok(silence.detail?.includes(`reaches it at 198.18.${IkeVersion}.1`), silence.detail ?? "");
       assert.ok(silence.detail?.includes(one.network.EdgeExternalIp), silence.detail ?? "");
       await strongswan(end, tunnel);
       await isUp(one);
