@@ -48,7 +48,10 @@ onSqlite("rules", (harness) => {
     const zoneFile = `other A 192.0.2.1\nfull TXT ${(`${most}x`.match(/.{1,255}/g) ?? []).map((part) => `"${part}"`).join(" ")}\n`;
     const body = { ZoneFile: zoneFile, Mode: "Merge" as const };
     const { errors } = await refused(harness.client.importZone({ path, body }), "zone_file_invalid");
-    assert.match(errors[0]?.detail ?? "", /^line 2: .*TXT records at full\..* together they may have at most 64,000 bytes/);
+    assert.match(
+      errors[0]?.detail ?? "",
+      /^line 2: .*TXT records at full\..* together they may have at most 64,000 bytes/,
+    );
     const last = await txt("full", most);
     assert.deepEqual(await harness.lookUp(`full.${zone}`, "TXT"), [...texts, most].sort());
     await refused(txt("full", "y"), "validation_failed", { "/Name": "too_long" });
