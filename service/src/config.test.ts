@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigError, defaultKeep, loadConfig } from "./config.ts";
+import { defaultKeep } from "./config/retention.ts";
+import { ConfigError } from "./config/value.ts";
+import { loadConfig } from "./config.ts";
 
 const sharedOf = (environment: Readonly<Record<string, string>>) => loadConfig(environment).network.sharedPools;
 

@@ -19,7 +19,7 @@ import type { Log } from "./base/log.ts";
 import type { Sealer } from "./base/secret.ts";
 import { syncOperatorImages } from "./catalog/operatorimages.ts";
 import { catalogRoutes } from "./catalog/routes.ts";
-import { defaultKeep, type Keep } from "./config.ts";
+import { defaultKeep, type Keep } from "./config/retention.ts";
 import { filterEventForToken } from "./dns/access.ts";
 import { claimReconciler } from "./dns/claimreconciler.ts";
 import { pastClaims } from "./dns/claimtable.ts";

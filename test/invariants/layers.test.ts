@@ -100,7 +100,7 @@ const layers: readonly Layer[] = [
     modules: /^service\/src\/base\//,
     may: oneOf(base, under("api/src/errors.ts"), isNode, packages("pino")),
   },
-  { name: "config", modules: /^service\/src\/config\.ts$/, may: isNode },
+  { name: "config", modules: /^service\/src\/config(\.ts$|\/)/, may: oneOf(under(`${s}/config`), isNode) },
   {
     name: "store",
     modules: /^service\/src\/store\//,

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { auditRows } from "../../service/src/account/table.ts";
-import { defaultKeep } from "../../service/src/config.ts";
+import { defaultKeep } from "../../service/src/config/retention.ts";
 import { pastClaims } from "../../service/src/dns/claimtable.ts";
 import { historyPruner } from "../../service/src/dns/reconciler.ts";
 import { retiredZones } from "../../service/src/dns/table.ts";

@@ -1,0 +1,72 @@
+/** Reading of single settings: texts, integers, and values that several settings share, such as endpoints and blocks of addresses. */
+import { isIP, isIPv6 } from "node:net";
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A setting has an invalid value. Its message is a sentence for the operator. */
+export class ConfigError extends Error {
+  constructor(name: string, expected: string, actual: string) {
+    super(`${name} must be ${expected}, not "${actual}".`);
+    this.name = "ConfigError";
+  }
+}
+
+/** Reads settings by name from the environment, and remembers which names were read. */
+export interface Settings {
+  /** Returns the trimmed value; undefined if it is missing or empty. */
+  read(name: string): string | undefined;
+  /** Returns an integer from `minimum` (default 0) to `maximum`, or `otherwise` if the setting is missing. */
+  readInteger(name: string, otherwise: number, maximum: number, minimum?: number): number;
+  /** Returns the names of the environment that start with `BRUME_` and were not read. */
+  unread(): string[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export function createSettings(environment: Environment): Settings {
+  const used = new Set<string>();
+  const read = (name: string): string | undefined => {
+    used.add(name);
+    const value = environment[name]?.trim();
+    return value === "" ? undefined : value;
+  };
+  return {
+    read,
+    readInteger(name, otherwise, maximum, minimum = 0) {
+      const value = read(name);
+      if (value === undefined) return otherwise;
+      if (!/^\d{1,9}$/.test(value) || Number(value) > maximum || Number(value) < minimum)
+        throw new ConfigError(name, `an integer from ${minimum} to ${maximum}`, value);
+      return Number(value);
+    },
+    unread: () => Object.keys(environment).filter((name) => name.startsWith("BRUME_") && !used.has(name)),
+  };
+}
+
+/** Parses `host:port`, `[v6]:port`, or a port alone, which means 127.0.0.1. With `defaultPort` a host alone is enough. */
+export function parseEndpoint(name: string, value: string, defaultPort?: number): Endpoint {
+  const found = /^(?:(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):)?(\d{1,5})$/i.exec(value);
+  const port = Number(found?.[3]);
+  if (found && port <= 65_535) return { host: found[1] ?? found[2] ?? "127.0.0.1", port };
+  if (defaultPort !== undefined && /^[^:\s]+$/.test(value)) return { host: value, port: defaultPort };
+  throw new ConfigError(name, "an address and a port such as 127.0.0.1:8080", value);
+}
+
+/** Splits a list with commas; empty items are dropped. */
+export const parseList = (value: string): string[] =>
+  value
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+/** Returns the address or block `value` unchanged. Throws `ConfigError` if it is neither. */
+export function checkBlock(name: string, value: string): string {
+  const [address = "", bits, ...rest] = value.split("/");
+  const most = isIPv6(address) ? 128 : 32;
+  if (isIP(address) && rest.length === 0 && (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= most)))
+    return value;
+  throw new ConfigError(name, "addresses or blocks such as 192.0.2.0/24, with commas", value);
+}
