@@ -2,13 +2,11 @@
  * Composition root of the service without its drivers: `createService` connects features, engine and HTTP server. `main.ts` passes
  * the real drivers and database. Tests pass a new database and simulated drivers, and run the same code.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Location } from "@brume/api/catalog.ts";
 import { contract } from "@brume/api/contract.ts";
 import { limits } from "@brume/api/dns.ts";
 import { renderDocs } from "@brume/api/docs.ts";
 import { describeApi } from "@brume/api/openapi.ts";
-import { sql } from "kysely";
 import { auditTable } from "./account/audit.ts";
 import { createAuthenticator } from "./account/authenticator.ts";
 import { accountRoutes } from "./account/routes.ts";
@@ -39,18 +37,17 @@ import { createFeed, eventPruner } from "./engine/event.ts";
 import { endedTasks, pruneReconciler } from "./engine/prune.ts";
 import { createPruneTime } from "./engine/prunetime.ts";
 import { endedWithin } from "./engine/task.ts";
-import { createDiskEvents } from "./http/diskevents.ts";
-import { createDiskWatch, type DiskSettings, type DiskState, describeDisk, withoutStorage } from "./http/diskspace.ts";
+import { createHealth, type ServiceState } from "./health.ts";
+import { type DiskSettings, withoutStorage } from "./http/diskspace.ts";
 import { printEvent } from "./http/events.ts";
 import { moveKeyTimes, storedKeys } from "./http/idempotency.ts";
 import { createHttp, type HttpLimits } from "./http/server.ts";
-import type { Readiness } from "./http/servicehandlers.ts";
 import { createTickets } from "./http/tickets.ts";
 import { createNetworks, type NetworkSettings } from "./network/networks.ts";
 import { importFlow } from "./server/flow/import.ts";
 import { addServerMetrics } from "./server/metrics.ts";
 import { capacityOf } from "./server/model/capacity.ts";
-import { countOrphans, retiredRows } from "./server/orphantable.ts";
+import { retiredRows } from "./server/orphantable.ts";
 import { allServerRoutes } from "./server/routes.ts";
 import { createSampler } from "./server/sampler.ts";
 import { createServers } from "./server/servers.ts";
@@ -121,8 +118,6 @@ const checkPeriod = 5000;
 const sshPort = 22;
 /** Milliseconds that running webhook requests get when the service stops. */
 const webhookGrace = 2000;
-/** Milliseconds after which a database that does not respond is reported as failing. */
-const databaseTimeout = 1000;
 
 /**
  * Builds the service from a database, drivers and settings: all features, the engine with its flows and reconcilers, and the HTTP
@@ -196,64 +191,18 @@ export function createService(options: ServiceOptions): Service {
     reconciler: claims,
   };
   const fetch: FetchZone = (domain) => fetchZone(domain, { deadlineMs: limits.importSeconds * 1000, resolvers });
-  let state: "starting" | "running" | "stopping" = "starting";
-  let isDatabaseUp = true;
-  const diskWatch = createDiskWatch({ ...options.disk, log, registry: metrics.registry });
-  const diskEvents = createDiskEvents(store);
-  let disk: DiskState | null = null;
-  let machineState = { ready: true, detail: "not checked yet" };
-  let orphans = 0;
-
-  /** Checks database, machine driver, disk and name server, and counts orphans. The router has a status cache of its own. */
-  async function checkHealth(): Promise<void> {
-    const query = sql`select 1`.execute(store.read).then(
-      () => true,
-      () => false,
-    );
-    const timer = new AbortController();
-    const timeout = sleep(databaseTimeout, false, { signal: timer.signal }).catch(() => false);
-    isDatabaseUp = (await Promise.race([query, timeout])) && store.unavailable() === null;
-    timer.abort();
-    const machine = servers.machineStatus.look().then(
-      ({ ready, detail }) => ({ ready, detail }),
-      () => ({ ready: false, detail: "the server driver does not respond" }),
-    );
-    disk = await diskWatch.look();
-    // A failed write is tried again at the next check.
-    await diskEvents.report(disk, clock.now()).catch(() => {});
-    await metrics.refresh();
-    machineState = await machine;
-    orphans = await countOrphans(store.read).catch(() => orphans);
-  }
-
-  function readiness(): Readiness {
-    const { ready, detail, address } = metrics.last();
-    const router = networks.live.last();
-    const zoneError = zones.loadProblem();
-    const checks = [
-      {
-        Name: "database",
-        Ok: isDatabaseUp,
-        Detail: isDatabaseUp ? store.kind : (store.unavailable() ?? `${store.kind} does not respond`),
-      },
-      {
-        Name: "machine",
-        Ok: machineState.ready,
-        Detail: `${machineState.ready ? options.machineDetail : machineState.detail}${describeOrphans(orphans)}`,
-      },
-      {
-        Name: "disk",
-        Ok: store.blocked() === null && disk?.isLow !== true,
-        Detail: store.blocked() ?? describeDisk(disk),
-      },
-      { Name: "router", Ok: router.ready, Detail: router.ready ? options.networks.engines : router.detail },
-      { Name: "nameserver", Ok: ready && zoneError === null, Detail: ready ? (zoneError ?? address) : detail },
-    ];
-    // With a full disk, reads and the name server still work.
-    const isWell = checks.every(({ Name, Ok }) => Ok || Name === "disk");
-    const status = state === "running" ? (isWell ? "ready" : "failing") : state;
-    return { Status: status, Checks: checks };
-  }
+  let state: ServiceState = "starting";
+  const health = createHealth({
+    store,
+    clock,
+    log,
+    zones,
+    metrics,
+    machines: servers.machineStatus,
+    networks: networks.live,
+    disk: options.disk,
+    details: { machine: options.machineDetail, router: options.networks.engines },
+  });
 
   const describe = () => describeApi(contract, { version: options.version });
   const documents = { openapi: once(() => JSON.stringify(describe())), docs: once(() => renderDocs(describe())) };
@@ -295,8 +244,8 @@ export function createService(options: ServiceOptions): Service {
     },
     authenticate: authenticator.authenticate,
     audit: auditTable,
-    readiness,
-    refreshReadiness: checkHealth,
+    readiness: () => health.readiness(state),
+    refreshReadiness: health.check,
     documents,
     freshness: () => (store.processes === "one" ? store.commits() + zones.revision() : null),
     filterEvent: filterEventForToken,
@@ -339,7 +288,7 @@ export function createService(options: ServiceOptions): Service {
       .flush()
       .catch((error: unknown) => log("error", "Could not store when tokens were last used.", { error }));
   const healthTimer = setInterval(() => {
-    void checkHealth();
+    void health.check();
     void flushTokenUse();
   }, checkPeriod);
   healthTimer.unref();
@@ -373,7 +322,7 @@ export function createService(options: ServiceOptions): Service {
       const address = await http.listen(host, port);
       await writeStartRows();
       await zones.loaded;
-      await checkHealth();
+      await health.check();
       engine.run();
       state = "running";
       return address;
@@ -394,6 +343,3 @@ export function createService(options: ServiceOptions): Service {
     },
   };
 }
-
-const describeOrphans = (count: number): string =>
-  count === 0 ? "" : `; ${count} on the host that the database does not contain: GET /orphan`;

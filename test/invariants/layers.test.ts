@@ -199,7 +199,7 @@ const layers: readonly Layer[] = [
   },
   {
     name: "the service",
-    modules: /^service\/src\/service\.ts$/,
+    modules: /^service\/src\/(service|health)\.ts$/,
     may: (to) => !/^service\/src\/drivers\/[^/]+\/(?!interface\.ts)/.test(to) && !to.startsWith("service/src/main"),
   },
   { name: "the composition root", modules: /^service\/src\/main\.ts$/, may: () => true },

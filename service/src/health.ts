@@ -1,0 +1,116 @@
+/**
+ * Health of the service for `/readyz`: checks database, machine driver, data disk and name server, and combines the results. The
+ * composition root repeats the check; requests read the last result.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import type { Clock } from "./base/clock.ts";
+import type { Log } from "./base/log.ts";
+import type { DnsMetrics } from "./dns/metrics.ts";
+import type { ZonePublisher } from "./dns/publisher.ts";
+import { createDiskEvents } from "./http/diskevents.ts";
+import { createDiskWatch, type DiskSettings, type DiskState, describeDisk } from "./http/diskspace.ts";
+import type { Readiness } from "./http/servicehandlers.ts";
+import type { NetworkStatusCache } from "./network/statuscache.ts";
+import type { MachineStatusCache } from "./server/machinestatus.ts";
+import { countOrphans } from "./server/orphantable.ts";
+import type { Store } from "./store/db.ts";
+
+/** Checks the parts of the service. */
+export interface Health {
+  /** Checks all parts, counts orphans, and reports a low disk as an event. Never rejects. */
+  check(): Promise<void>;
+  /** Returns the results of the last check. The router has a status of its own, which the drift check refreshes. */
+  readiness(state: ServiceState): Readiness;
+}
+
+/** Phase of the process; only a running service can be ready. */
+export type ServiceState = "starting" | "running" | "stopping";
+
+/** What `createHealth` checks, and texts for the details. */
+export interface HealthOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly machines: Pick<MachineStatusCache, "look">;
+  readonly networks: Pick<NetworkStatusCache, "last">;
+  readonly zones: Pick<ZonePublisher, "loadProblem">;
+  readonly metrics: DnsMetrics;
+  /** Without it the disk is not checked. */
+  readonly disk: DiskSettings | undefined;
+  /** Descriptions of the drivers, shown while they work. */
+  readonly details: { readonly machine: string; readonly router: string };
+}
+
+/** Milliseconds after which a database that does not respond is reported as failing. */
+const databaseTimeout = 1000;
+
+/** Creates the checks. Before the first one, every part counts as working. */
+export function createHealth(options: HealthOptions): Health {
+  const { store, clock, log, machines, networks, zones, metrics, details } = options;
+  const diskWatch = createDiskWatch({ ...options.disk, log, registry: metrics.registry });
+  const diskEvents = createDiskEvents(store);
+  let isDatabaseUp = true;
+  let disk: DiskState | null = null;
+  let machineState = { ready: true, detail: "not checked yet" };
+  let orphans = 0;
+
+  async function checkDatabase(): Promise<boolean> {
+    const query = sql`select 1`.execute(store.read).then(
+      () => true,
+      () => false,
+    );
+    const timer = new AbortController();
+    const timeout = sleep(databaseTimeout, false, { signal: timer.signal }).catch(() => false);
+    const isUp = (await Promise.race([query, timeout])) && store.unavailable() === null;
+    timer.abort();
+    return isUp;
+  }
+
+  return {
+    async check() {
+      isDatabaseUp = await checkDatabase();
+      const machine = machines.look().then(
+        ({ ready, detail }) => ({ ready, detail }),
+        () => ({ ready: false, detail: "the server driver does not respond" }),
+      );
+      disk = await diskWatch.look();
+      // A failed write is tried again at the next check.
+      await diskEvents.report(disk, clock.now()).catch(() => {});
+      await metrics.refresh();
+      machineState = await machine;
+      orphans = await countOrphans(store.read).catch(() => orphans);
+    },
+    readiness(state) {
+      const { ready, detail, address } = metrics.last();
+      const router = networks.last();
+      const zoneError = zones.loadProblem();
+      const checks = [
+        {
+          Name: "database",
+          Ok: isDatabaseUp,
+          Detail: isDatabaseUp ? store.kind : (store.unavailable() ?? `${store.kind} does not respond`),
+        },
+        {
+          Name: "machine",
+          Ok: machineState.ready,
+          Detail: `${machineState.ready ? details.machine : machineState.detail}${describeOrphans(orphans)}`,
+        },
+        {
+          Name: "disk",
+          Ok: store.blocked() === null && disk?.isLow !== true,
+          Detail: store.blocked() ?? describeDisk(disk),
+        },
+        { Name: "router", Ok: router.ready, Detail: router.ready ? details.router : router.detail },
+        { Name: "nameserver", Ok: ready && zoneError === null, Detail: ready ? (zoneError ?? address) : detail },
+      ];
+      // With a full disk, reads and the name server still work.
+      const isWell = checks.every(({ Name, Ok }) => Ok || Name === "disk");
+      const status = state === "running" ? (isWell ? "ready" : "failing") : state;
+      return { Status: status, Checks: checks };
+    },
+  };
+}
+
+const describeOrphans = (count: number): string =>
+  count === 0 ? "" : `; ${count} on the host that the database does not contain: GET /orphan`;
